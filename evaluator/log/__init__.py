@@ -1,0 +1,6 @@
+"""The log contract: displays, conversions, actions and metadata as Arrow tables."""
+
+from evaluator.log.breaches import Breach, find_breaches
+from evaluator.log.contract import Log, LogMeta, PropensityKind
+
+__all__ = ["Breach", "Log", "LogMeta", "PropensityKind", "find_breaches"]

@@ -1,0 +1,151 @@
+"""What every source becomes: a `Log`.
+
+Tables
+------
+displays
+    ``display_id`` int64 (dense, in file order), ``time`` int64 in ticks (sorted, ties in file order),
+    ``action`` int32 (index into `actions`), ``propensity`` float64 nullable; optionally
+    ``context`` fixed_size_list<float>[p], ``action_set`` fixed_size_list<fixed_size_list<float>[d]>[K] (the K
+    action vectors of that display), ``expected_reward`` fixed_size_list<float>[K] (the truth of a synthetic log).
+conversions
+    ``display_id`` int64, ``time`` int64 in ticks, ``value`` float64; sorted by display, then time.
+actions
+    ``action`` int32 (0..K-1), ``label`` string, optionally ``features`` fixed_size_list<float>[d].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator.errors import LogError
+from evaluator.log.breaches import find_breaches
+from evaluator.units import ROUND, SECONDS
+
+PropensityKind = Literal["logged", "uniform", "estimated", "absent"]
+
+DISPLAYS = {"display_id": pa.int64(), "time": pa.int64(), "action": pa.int32(), "propensity": pa.float64()}
+CONVERSIONS = {"display_id": pa.int64(), "time": pa.int64(), "value": pa.float64()}
+ACTIONS = {"action": pa.int32(), "label": pa.string()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogMeta:
+    """What a log says about itself.
+
+    Parameters
+    ----------
+    name
+        Dataset name.
+    tick
+        Unit of every time in the log: one of ns, us, ms, s, min, h, d, or ``"round"``.
+    observed_until
+        Time (ticks) up to which conversions were followed; None where every display was followed to its end.
+    attribution_window
+        Longest delay (ticks) the log records; None where there is no cut-off.
+    propensity
+        Where the propensities come from: logged, uniform (by design), estimated, or absent.
+    reward_max
+        Largest possible reward of one display, None where unknown (the largest seen is used, and said).
+    fingerprint
+        Hash of the source, for manifests.
+    counts
+        What the adapter did: rows read, dropped, de-duplicated... Printed with the result.
+    notes
+        Sentences the reader of a result must know (unmeasured confounding, estimated propensities...).
+    """
+
+    name: str
+    tick: str
+    observed_until: int | None = None
+    attribution_window: int | None = None
+    propensity: PropensityKind = "absent"
+    reward_max: float | None = None
+    fingerprint: str = ""
+    counts: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tick_seconds(self) -> float | None:
+        """Seconds in a tick; None where the log counts rounds."""
+        return None if self.tick == ROUND else SECONDS[self.tick]
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """A validated log of displays and conversions (see the module for the schema of its tables)."""
+
+    displays: pa.Table
+    conversions: pa.Table
+    actions: pa.Table
+    meta: LogMeta
+
+    def __len__(self) -> int:
+        return int(self.displays.num_rows)
+
+    def __repr__(self) -> str:
+        return (
+            f"Log({self.meta.name!r}, displays={len(self)}, conversions={self.conversions.num_rows}, "
+            f"actions={self.n_actions}, tick={self.meta.tick!r})"
+        )
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions K."""
+        return int(self.actions.num_rows)
+
+    @property
+    def labels(self) -> list[str]:
+        """Label of each action, shape (K,)."""
+        return list(self.actions["label"].to_pylist())
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """Return a column of `displays` as a NumPy array; fixed-size lists become further axes."""
+        return to_numpy(self.displays[name])
+
+    def validated(self) -> Log:
+        """Return the log itself if it keeps the contract.
+
+        Raises
+        ------
+        LogError
+            Naming every kind of breach, how many rows, the first of them, and the repair.
+        """
+        breaches = find_breaches(self)
+        if breaches:
+            raise LogError(" ".join(str(b) for b in breaches))
+        return self
+
+    def with_meta(self, **changes: object) -> Log:
+        """Return a copy with changed metadata."""
+        return replace(self, meta=replace(self.meta, **changes))  # type: ignore[arg-type]
+
+
+def to_numpy(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[Any]:
+    """Return an Arrow column as NumPy, shape (n,) or, for fixed-size lists, (n, p) or (n, K, d)."""
+    if isinstance(column, pa.ChunkedArray):
+        if column.num_chunks == 1:
+            column = column.chunk(0)
+        else:
+            column = column.combine_chunks()
+            if isinstance(column, pa.ChunkedArray):  # an empty column keeps its chunks in some versions
+                column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], type=column.type)
+    shape = [len(column)]
+    while pa.types.is_fixed_size_list(column.type):
+        shape.append(column.type.list_size)
+        column = column.flatten()
+    array: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return array.reshape(shape)
+
+
+def fixed_size_lists(array: npt.NDArray[Any]) -> pa.Array:
+    """Return an array of shape (n, p) or (n, K, d) as nested Arrow fixed-size lists, sharing its memory."""
+    out = pa.array(np.ascontiguousarray(array).reshape(-1))
+    for size in reversed(array.shape[1:]):
+        out = pa.FixedSizeListArray.from_arrays(out, size)
+    return out

@@ -1,0 +1,28 @@
+"""Options and settings of the whole test run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# The first call of a compiled function compiles it, which no deadline should count.
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("default")
+
+SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--run-notebooks", action="store_true", help="run every notebook")
+    parser.addoption("--wheel", help="built wheel to look into")
+    parser.addoption("--installed", help="environment the wheel is installed in")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Real data that may not be copied into the project."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip("the real data is not beside the project")
+    return SHARED_DATA

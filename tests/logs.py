@@ -1,0 +1,107 @@
+"""Logs with a known truth, built by hand for tests: whatever a test varies is an argument."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator.log import Log, LogMeta
+from evaluator.log.contract import fixed_size_lists
+
+
+def build_log(
+    *,
+    time: npt.ArrayLike,
+    action: npt.ArrayLike,
+    conversion_display: npt.ArrayLike = (),
+    conversion_time: npt.ArrayLike = (),
+    conversion_value: npt.ArrayLike | None = None,
+    n_actions: int,
+    propensity: npt.ArrayLike | None = None,
+    context: npt.NDArray[np.float64] | None = None,
+    action_set: npt.NDArray[np.float64] | None = None,
+    expected_reward: npt.NDArray[np.float64] | None = None,
+    **meta: Any,
+) -> Log:
+    """Return a log from plain arrays; uniform propensities unless given."""
+    n = len(np.asarray(time))
+    p = np.full(n, 1.0 / n_actions) if propensity is None else np.asarray(propensity, np.float64)
+    displays = pa.table(
+        {
+            "display_id": pa.array(np.arange(n)),
+            "time": pa.array(np.asarray(time, np.int64)),
+            "action": pa.array(np.asarray(action, np.int32)),
+            "propensity": pa.array(p),
+        }
+    )
+    for name, array in (
+        ("context", context),
+        ("action_set", action_set),
+        ("expected_reward", expected_reward),
+    ):
+        if array is not None:
+            displays = displays.append_column(name, fixed_size_lists(array))
+    of, when = np.asarray(conversion_display, np.int64), np.asarray(conversion_time, np.int64)
+    value = np.ones(len(of)) if conversion_value is None else np.asarray(conversion_value, np.float64)
+    conversions = pa.table({"display_id": pa.array(of), "time": pa.array(when), "value": pa.array(value)})
+    labels = [f"a{k}" for k in range(n_actions)]
+    actions = pa.table({"action": pa.array(np.arange(n_actions, dtype=np.int32)), "label": pa.array(labels)})
+    kind = "uniform" if propensity is None else "logged"
+    defaults: dict[str, Any] = {"name": "test", "tick": "round", "propensity": kind, "reward_max": 1.0}
+    return Log(displays, conversions, actions, LogMeta(**{**defaults, **meta}))
+
+
+def bernoulli_log(
+    n: int, means: npt.ArrayLike, *, mean_delay: float, seed: int, logger: npt.ArrayLike | None = None
+) -> Log:
+    """Return a log of `n` displays, one a round: Bernoulli arms, geometric delays on {0, 1, ...} with this mean."""
+    mu = np.asarray(means, np.float64)
+    k = len(mu)
+    rng = np.random.default_rng(seed)
+    p = np.full(k, 1.0 / k) if logger is None else np.asarray(logger, np.float64)
+    action = rng.choice(k, n, p=p)
+    shown = np.flatnonzero(rng.random(n) < mu[action])
+    delay = rng.geometric(1.0 / (1.0 + mean_delay), len(shown)) - 1
+    return build_log(
+        time=np.arange(n),
+        action=action,
+        conversion_display=shown,
+        conversion_time=shown + delay,
+        n_actions=k,
+        propensity=None if logger is None else p[action],
+        expected_reward=np.tile(mu, (n, 1)),
+    )
+
+
+def linear_log(
+    n: int, *, n_actions: int, dimension: int, mean_delay: float, seed: int, temperature: float | None = None
+) -> Log:
+    """Return a log of the linear scenario of Vernade et al. 2020, delays geometric on {1, 2, ...}.
+
+    With a `temperature`, the logger is a softmax of the arms' true rewards at that temperature, so that it depends on
+    the context.
+    """
+    rng = np.random.default_rng(seed)
+    vectors = rng.random((n, n_actions, dimension))
+    vectors /= np.linalg.norm(vectors, axis=2, keepdims=True)
+    expected = vectors @ np.full(dimension, 1.0 / np.sqrt(dimension))
+    p = np.full((n, n_actions), 1.0 / n_actions)
+    if temperature is not None:
+        p = np.exp(expected / temperature)
+        p /= p.sum(axis=1, keepdims=True)
+    action = np.minimum((rng.random((n, 1)) > np.cumsum(p, axis=1)).sum(axis=1), n_actions - 1)
+    at = np.arange(n)
+    shown = np.flatnonzero(rng.random(n) < expected[at, action])
+    return build_log(
+        time=at,
+        action=action,
+        conversion_display=shown,
+        conversion_time=shown + rng.geometric(1.0 / mean_delay, len(shown)),
+        n_actions=n_actions,
+        propensity=None if temperature is None else p[at, action],
+        action_set=vectors,
+        expected_reward=expected,
+    )
