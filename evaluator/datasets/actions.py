@@ -1,0 +1,73 @@
+"""Which actions of a source are kept, and their index."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evaluator.datasets.codes import codes
+from evaluator.errors import UnknownNameError, UsageError, nearest
+
+
+@dataclass(frozen=True)
+class ActionIndex:
+    """The kept actions.
+
+    Parameters
+    ----------
+    labels
+        Label of each action, (K,).
+    index
+        Action index of each row, (n,) int32; -1 on rows whose action is dropped.
+    """
+
+    labels: list[str]
+    index: npt.NDArray[np.int32]
+
+
+def index_actions(column: pl.Series, wanted: str | Sequence[str] | None) -> ActionIndex:
+    """Return the kept actions of a column of labels.
+
+    Parameters
+    ----------
+    column
+        Label of each row.
+    wanted
+        None keeps all (numeric labels in numeric order, others alphabetically); ``top:n`` keeps the n most shown, most
+        shown first; a list, or a text with commas, keeps those labels in that order.
+
+    Raises
+    ------
+    UsageError
+        ``top:n`` without a whole n of at least 2.
+    UnknownNameError
+        A wanted label is not in the column.
+    """
+    labels, code = codes(column)
+    order = sorted(range(len(labels)), key=lambda i: _label_order(labels[i]))
+    if isinstance(wanted, str) and wanted.startswith("top"):
+        n = re.fullmatch(r"top:(\d+)", wanted)
+        if n is None or int(n[1]) < 2:
+            raise UsageError(f"actions={wanted!r}.", hint="write top:10, with at least 2 actions.")
+        shown = np.bincount(code[code >= 0], minlength=len(labels))
+        order = sorted(order, key=lambda i: -shown[i])[: int(n[1])]
+    elif wanted is not None:
+        names = [w.strip() for w in wanted.split(",")] if isinstance(wanted, str) else [str(w) for w in wanted]
+        where = {label: i for i, label in enumerate(labels)}
+        for name in names:
+            if name not in where:
+                raise UnknownNameError(f"No action {name!r} in the log.", hint=nearest(name, labels))
+        order = [where[name] for name in dict.fromkeys(names)]
+    table = np.full(len(labels) + 1, -1, dtype=np.int32)  # the last entry answers code -1
+    table[order] = np.arange(len(order), dtype=np.int32)
+    return ActionIndex([labels[i] for i in order], table[code])
+
+
+def _label_order(label: str) -> tuple[int, int, str]:
+    # str.isdigit would take superscripts, which int() refuses.
+    return (0, int(label), label) if re.fullmatch(r"-?[0-9]+", label) else (1, 0, label)

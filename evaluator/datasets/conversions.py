@@ -1,0 +1,134 @@
+"""Which display carries which conversion, when, and with what value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from evaluator.datasets.breaches import ROW, Breaches
+from evaluator.datasets.scan import Kind
+from evaluator.datasets.spec import Conversion, Deduplicate, FileSpec
+
+KEY = "__key"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How conversions become rewards: the spec's rules, or those of the call."""
+
+    deduplicate: Deduplicate
+    attributed_only: bool
+
+
+def conversion_kinds(spec: FileSpec, *, attributed_only: bool) -> dict[str, Kind]:
+    """Return the columns that hold the conversions, and the kind of each."""
+    c = spec.conversion
+    instant: Kind = "datetime" if spec.time.unit == "datetime" else "int"
+    kinds: dict[str, Kind] = dict.fromkeys(c.key, "text")
+    kinds |= {column: "int" for column in (c.indicator, c.click) if column}
+    kinds |= {c.attributed: "int"} if c.attributed and attributed_only else {}
+    kinds |= {c.value: "float"} if isinstance(c.value, str) else {}
+    kinds |= {c.delay: "int"} if c.delay else {}
+    kinds |= {c.time: instant} if c.time else {}
+    return kinds
+
+
+def converted_rows(
+    table: pl.DataFrame, shown: pl.DataFrame, conversion: Conversion, breaches: Breaches
+) -> pl.DataFrame:
+    """Return the rows that hold a conversion and keep the row rules; the others are reported to `breaches`.
+
+    Parameters
+    ----------
+    table
+        Columns of the conversions, with the columns of `read_columns`.
+    shown
+        Row for row with `table`: ``display`` (row number of the display, null if none) and ``shown`` (its time).
+    conversion
+        ``[conversion]`` of the spec.
+    breaches
+        Where broken rows are reported.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``display`` int64, ``shown`` and ``time`` int64 (ticks), ``value`` float64, ``click`` and ``attributed`` bool,
+        `KEY` struct where the spec has a key, and `ROW`, the row number in `table`.
+    """
+    c = conversion
+    clock = c.time or c.delay
+    if c.indicator is not None:
+        flag = table[c.indicator]
+        known = ~breaches.mask(table.height)
+        breaches.add(table, c.indicator, known & ~flag.is_in([0, 1]).fill_null(False), "not 0 or 1",
+                     "write 1 on rows that converted and 0 elsewhere")  # fmt: skip
+        happened = (flag == 1).fill_null(False)
+    else:
+        happened = table[str(clock)].is_not_null()
+    time = shown["shown"] if c.immediate else table[str(clock)]
+    if c.delay is not None:
+        time = time + shown["shown"]
+    sound = happened & ~breaches.mask(table.height)
+    if clock is not None:
+        breaches.add(table, clock, sound & time.is_null() & shown["shown"].is_not_null(),
+                     "a conversion without a time", "fill it, or quarantine the row")  # fmt: skip
+        breaches.add(table, clock, sound & (time < shown["shown"]), "conversion earlier than its display",
+                     "check the time columns and their unit")  # fmt: skip
+    for column in c.key:
+        breaches.add(
+            table, column, sound & table[column].is_null(), "a conversion without a key", "check conversion.key"
+        )
+    if isinstance(c.value, str):
+        value = table[c.value].cast(pl.Float64)
+        breaches.add(table, c.value, sound & ~value.is_finite().fill_null(False), "value not finite", "fill the cell")
+    else:
+        value = pl.repeat(c.value, table.height, dtype=pl.Float64, eager=True)
+
+    def is_one(column: str | None) -> pl.Series:
+        used = column is not None and column in table.columns
+        ones = pl.repeat(True, table.height, dtype=pl.Boolean, eager=True)
+        return (table[str(column)] == 1).fill_null(False) if used else ones
+
+    out = shown.with_columns(
+        time.alias("time"),
+        value.alias("value"),
+        is_one(c.click).alias("click"),
+        is_one(c.attributed).alias("attributed"),
+        pl.int_range(pl.len(), dtype=pl.Int64).alias(ROW),
+    )
+    if c.key:
+        out = out.with_columns(table.select(pl.struct(pl.col(k).cast(pl.String) for k in c.key).alias(KEY)))
+    return out.filter(happened & ~breaches.mask(table.height))
+
+
+def deduplicated(rows: pl.DataFrame, rules: Rules) -> tuple[pl.DataFrame, dict[str, float]]:
+    """Return the rows that carry a reward, and what was counted on the way.
+
+    ``last_click`` and ``first_click`` keep the last or first clicked display of each key, ``share`` gives each of its n
+    clicked displays 1/n of the value, ``all`` keeps every row.
+    """
+    counts: dict[str, float] = {"conversion_rows": rows.height}
+    if KEY in rows.columns:
+        sizes = rows.group_by(KEY).len()
+        first = sizes[KEY].struct.fields[0]
+        counts["conversions_distinct"] = sizes.height
+        counts["conversions_shared"] = int((sizes["len"] > 1).sum())
+        if len(sizes[KEY].struct.fields) > 1:
+            users = sizes.group_by(pl.col(KEY).struct.field(first)).len()
+            counts["colliding_ids"] = int((users["len"] > 1).sum())
+    kept = rows.filter("attributed") if rules.attributed_only else rows
+    counts["conversion_rows_unattributed"] = rows.height - kept.height
+    before = kept.height
+    if rules.deduplicate != "all":
+        clicked = kept.filter("click")
+        counts["conversions_without_click"] = (
+            kept.select(pl.col(KEY).n_unique()).item() - clicked.select(pl.col(KEY).n_unique()).item()
+        )
+        if rules.deduplicate == "share":
+            kept = clicked.with_columns(pl.col("value") / pl.len().over(KEY))
+        else:
+            journeys = clicked.sort("shown", "display").group_by(KEY, maintain_order=True)
+            kept = (journeys.last() if rules.deduplicate == "last_click" else journeys.first()).select(kept.columns)
+    counts["conversion_rows_deduplicated"] = before - kept.height
+    return kept, counts

@@ -1,0 +1,69 @@
+"""What a log read from files says about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from evaluator.datasets.spec import FileSpec
+from evaluator.errors import SpecError
+from evaluator.log.contract import LogMeta, PropensityKind
+from evaluator.units import ROUND, SECONDS, parse_duration
+
+FILTERED_ACTIONS = "Actions were filtered: logged propensities are those of the full action set."
+
+
+def tick_of(spec: FileSpec) -> str:
+    """Return the tick of the log: the unit of integer times, us for datetimes."""
+    return "us" if spec.time.unit == "datetime" else spec.time.unit
+
+
+def log_meta(
+    spec: FileSpec, *, counts: Mapping[str, float], fingerprint: str, last_seen: int, filtered: bool
+) -> LogMeta:
+    """Return the metadata of a log read by `spec`.
+
+    Parameters
+    ----------
+    spec
+        Dataset spec.
+    counts, fingerprint
+        What the adapter counted, and the hash of the files.
+    last_seen
+        Latest time (ticks) of a display or conversion.
+    filtered
+        Whether only some actions were kept.
+    """
+    until = spec.log.observed_until
+    notes = list(spec.notes)
+    kind: PropensityKind = "absent"
+    if spec.display.propensity is not None:
+        kind = "logged"
+        if filtered:
+            notes.append(FILTERED_ACTIONS)
+    elif spec.display.propensity_kind == "uniform":
+        kind = "uniform"
+    if counts.get("quarantined"):
+        notes.append(f"{counts['quarantined']:g} rows broke a rule and were left out.")
+    return LogMeta(
+        name=spec.name,
+        tick=tick_of(spec),
+        observed_until=None if until == "complete" else last_seen if until == "end" else int(until),
+        attribution_window=_window_ticks(spec),
+        propensity=kind,
+        reward_max=spec.log.reward_max,
+        fingerprint=fingerprint,
+        counts=dict(counts),
+        notes=tuple(notes),
+    )
+
+
+def _window_ticks(spec: FileSpec) -> int | None:
+    window, tick = spec.log.attribution_window, tick_of(spec)
+    if window is None or isinstance(window, int):
+        return window
+    if tick == ROUND:
+        raise SpecError(
+            f"{spec.name}: attribution_window = {window!r}, but times are rounds.",
+            hint="give it as a number of rounds.",
+        )
+    return round(parse_duration(window) / SECONDS[tick])

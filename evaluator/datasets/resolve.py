@@ -1,0 +1,95 @@
+"""What a dataset's name means: a bundled spec, a spec file, or a converted folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from evaluator.datasets.adapter import Reading, read_files
+from evaluator.datasets.breaches import QUARANTINE
+from evaluator.datasets.canonical import is_canonical, open_canonical
+from evaluator.datasets.locate import bundled_folder
+from evaluator.datasets.spec import Deduplicate, FileSpec, ScenarioSpec, Spec
+from evaluator.datasets.spec_file import read_spec
+from evaluator.datasets.subset import first_displays, only_actions
+from evaluator.datasets.synthetic import generate
+from evaluator.errors import UnknownNameError, UsageError, nearest
+
+
+def names() -> list[str]:
+    """Return the names of the bundled datasets."""
+    return sorted(p.parent.name for p in bundled_folder().glob("*/spec.toml"))
+
+
+def spec_path(dataset: str | Path) -> Path:
+    """Return the ``spec.toml`` of a dataset, or the folder of a converted one.
+
+    Raises
+    ------
+    UnknownNameError
+        No bundled dataset, spec file or converted folder has this name.
+    """
+    path = Path(dataset)
+    if str(dataset) in names():
+        return bundled_folder() / str(dataset) / "spec.toml"
+    if path.suffix == ".toml" or (path.is_dir() and is_canonical(path)):
+        return path
+    if path.is_dir() and (path / "spec.toml").is_file():
+        return path / "spec.toml"
+    raise UnknownNameError(
+        f"No dataset {str(dataset)!r}.",
+        hint=f"{nearest(str(dataset), names())} A path to a spec.toml or to a converted folder works too.",
+    )
+
+
+def dataset_spec(dataset: str | Path) -> Spec | None:
+    """Return the spec of a dataset; None for a converted folder."""
+    path = spec_path(dataset)
+    return None if path.is_dir() else read_spec(path)
+
+
+def read(
+    dataset: str | Path,
+    *,
+    path: str | Path | None = None,
+    actions: str | Sequence[str] | None = None,
+    features: str | None = None,
+    deduplicate: Deduplicate | None = None,
+    attributed_only: bool | None = None,
+    limit: int | None = None,
+    seed: int | None = None,
+    sort: bool | None = None,
+    on_error: str = "stop",
+) -> Reading:
+    """Return the log of a dataset and the rows left out of it; see `evaluator.datasets.load`."""
+    where = spec_path(dataset)
+    reading_rules = {
+        "features": features, "deduplicate": deduplicate, "attributed_only": attributed_only, "sort": sort
+    }  # fmt: skip
+    spec = None if where.is_dir() else read_spec(where)
+    if isinstance(spec, FileSpec):
+        if seed is not None:
+            raise UsageError(
+                f"seed={seed}, but {spec.name} is read from files.", hint="seed goes with synthetic datasets."
+            )
+        return read_files(
+            spec, where.parent, path=path, actions=actions, features=features, deduplicate=deduplicate,
+            attributed_only=attributed_only, limit=limit, sort=sort, on_error=on_error,
+        )  # fmt: skip
+    if isinstance(spec, ScenarioSpec):
+        _refuse({**reading_rules, "path": path, "actions": actions}, f"the synthetic dataset {spec.name}")
+        log = generate(spec.scenario, displays=limit, seed=seed, name=spec.name)
+    else:
+        _refuse({**reading_rules, "path": path, "seed": seed}, "a converted dataset: apply it when converting")
+        log = open_canonical(where)
+        log = log if limit is None else first_displays(log, limit)
+        log = log if actions is None else only_actions(log, actions)
+    import polars as pl
+
+    return Reading(log, pl.DataFrame(schema=QUARANTINE).to_arrow())
+
+
+def _refuse(options: dict[str, object], dataset: str) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise UsageError(f"{name} does not apply to {dataset}.", hint="leave it out.")

@@ -1,0 +1,194 @@
+"""What a ``spec.toml`` may say; ``datasets/README.md`` is the reference for its writers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from evaluator.datasets.scenario import BernoulliScenario, LinearScenario
+
+Name = Annotated[str, Field(min_length=1)]
+Sentinel = str | int | float
+TimeUnit = Literal["ns", "us", "ms", "s", "min", "h", "d", "round", "datetime"]
+Deduplicate = Literal["last_click", "first_click", "all", "share"]
+Encoding = Literal["hash", "one-hot", "number"]
+ColumnKind = Literal["category", "number"]
+
+
+class Section(BaseModel):
+    """A table of the spec: frozen, strict, unknown keys refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Source(Section):
+    """Files and how to read them."""
+
+    files: Annotated[str, Field(min_length=1, description="path, glob or folder, relative to the spec")]
+    format: Annotated[
+        Literal["csv", "tsv", "parquet", "ipc"] | None,
+        Field(description="inferred from the suffix when absent"),
+    ] = None
+    delimiter: Annotated[
+        str | None, Field(min_length=1, max_length=1, description="csv ',' and tsv tab by default")
+    ] = None
+    header: Annotated[bool, Field(description="the first line names the columns")] = True
+    columns: Annotated[list[Name] | None, Field(description="names in file order, with header = false")] = None
+    none: Annotated[
+        list[Sentinel] | dict[str, list[Sentinel]],
+        Field(description="values that mean 'missing', everywhere or by column"),
+    ] = []
+    sort: Annotated[bool, Field(description="sort the displays by time instead of refusing unsorted ones")] = False
+
+    @model_validator(mode="after")
+    def _names_or_header(self) -> Source:
+        if self.header == (self.columns is not None):
+            raise ValueError("columns must be given with header = false, and only then")
+        return self
+
+
+class Time(Section):
+    """Unit of the times."""
+
+    unit: Annotated[TimeUnit, Field(description="tick of integer times; 'datetime' gives ticks of us")]
+
+
+class Display(Section):
+    """Columns of a display."""
+
+    time: Name
+    action: Name
+    propensity: Name | None = None
+    propensity_kind: Annotated[
+        Literal["column", "uniform"] | None, Field(description="'column' when a propensity column is named")
+    ] = None
+    id: Annotated[Name | None, Field(description="identifies the display; row order when absent")] = None
+
+    @model_validator(mode="after")
+    def _kind_matches_column(self) -> Display:
+        if (self.propensity_kind == "column") and self.propensity is None:
+            raise ValueError("propensity_kind = 'column' needs propensity = '<column>'")
+        if self.propensity_kind == "uniform" and self.propensity is not None:
+            raise ValueError("propensity_kind = 'uniform' takes no propensity column")
+        return self
+
+
+class ConversionSource(Section):
+    """A second table that holds the conversions."""
+
+    files: Annotated[str, Field(min_length=1)]
+    format: Literal["csv", "tsv", "parquet", "ipc"] | None = None
+    delimiter: Annotated[str | None, Field(min_length=1, max_length=1)] = None
+    header: bool = True
+    columns: list[Name] | None = None
+    none: list[Sentinel] | dict[str, list[Sentinel]] = []
+    display: Annotated[Name, Field(description="column that holds the id of the display")]
+
+    def table(self) -> Source:
+        """Return the reading options alone."""
+        return Source(**self.model_dump(exclude={"display"}))
+
+
+class Conversion(Section):
+    """Columns of a conversion, in the displays' table or, with `source`, in a second one."""
+
+    indicator: Annotated[Name | None, Field(description="1 on rows that converted; else a time means conversion")] = (
+        None
+    )
+    time: Name | None = None
+    delay: Annotated[Name | None, Field(description="delay in ticks, instead of the time")] = None
+    immediate: Annotated[bool, Field(description="rewards carry no time: delay 0")] = False
+    value: Annotated[str | float, Field(description="column, or the value of every conversion")] = 1.0
+    key: Annotated[list[Name], Field(description="columns that identify one conversion")] = []
+    deduplicate: Annotated[Deduplicate, Field(description="which rows of a key carry its value")] = "all"
+    click: Annotated[Name | None, Field(description="1 on rows that may carry a conversion")] = None
+    attributed: Annotated[Name | None, Field(description="1 on conversions attributed to the logger")] = None
+    attributed_only: bool = False
+    source: ConversionSource | None = None
+
+    @model_validator(mode="after")
+    def _one_clock(self) -> Conversion:
+        if (self.time is not None) + (self.delay is not None) + self.immediate != 1:
+            raise ValueError("give exactly one of time, delay and immediate = true")
+        if self.immediate and self.indicator is None:
+            raise ValueError("immediate = true needs indicator = '<column>'")
+        if self.deduplicate != "all" and not self.key:
+            raise ValueError(f"deduplicate = '{self.deduplicate}' needs key = ['<column>', ...]")
+        if self.attributed_only and self.attributed is None:
+            raise ValueError("attributed_only = true needs attributed = '<column>'")
+        return self
+
+
+class LogSection(Section):
+    """How long the log followed its displays."""
+
+    attribution_window: Annotated[str | int | None, Field(description="longest delay: '30d', or ticks")] = None
+    observed_until: Annotated[
+        Literal["end", "complete"] | int,
+        Field(description="'end' (last time seen), a time in ticks, or 'complete' (every display followed to its end)"),
+    ] = "end"
+    reward_max: Annotated[float | None, Field(gt=0, strict=False)] = None
+
+
+class Context(Section):
+    """Columns a policy may see, and how they become a vector."""
+
+    columns: list[Name] | dict[str, ColumnKind] = []
+    encoding: Encoding = "hash"
+    dimensions: Annotated[int, Field(ge=1, le=65536, description="width of the hashed part")] = 16
+    intercept: Annotated[bool, Field(description="append a constant")] = True
+
+    def kinds(self) -> dict[str, ColumnKind]:
+        """Return the kind of each column."""
+        if isinstance(self.columns, dict):
+            return dict(self.columns)
+        kind: ColumnKind = "number" if self.encoding == "number" else "category"
+        return dict.fromkeys(self.columns, kind)
+
+
+class Leakage(Section):
+    """Columns that hold the outcome."""
+
+    columns: list[Name]
+
+
+class Heading(Section):
+    """What every spec says about itself."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")]
+    title: Name
+    licence: Name
+    homepage: str | None = None
+    notes: Annotated[list[str], Field(description="sentences every reader of a result must see")] = []
+
+
+class FileSpec(Heading):
+    """A dataset in files."""
+
+    source: Source
+    time: Time
+    display: Display
+    conversion: Conversion
+    log: LogSection = LogSection()
+    context: Context = Context()
+    leakage: Leakage = Leakage(columns=[])
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> FileSpec:
+        if self.conversion.source is not None and self.display.id is None:
+            raise ValueError("[conversion.source] joins on display.id: name that column")
+        if self.conversion.source is not None and self.conversion.immediate:
+            raise ValueError("immediate = true reads the displays' own table: drop [conversion.source]")
+        if leaked := sorted(set(self.context.kinds()) & set(self.leakage.columns)):
+            raise ValueError(f"context.columns holds {leaked[0]!r}, an outcome listed in leakage.columns")
+        return self
+
+
+class ScenarioSpec(Heading):
+    """A synthetic dataset with known truth."""
+
+    scenario: Annotated[LinearScenario | BernoulliScenario, Field(discriminator="kind")]
+
+
+Spec = FileSpec | ScenarioSpec

@@ -1,0 +1,101 @@
+"""Facts about a dataset, for the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluator.datasets.canonical import open_canonical
+from evaluator.datasets.files import find_files
+from evaluator.datasets.resolve import dataset_spec, read, spec_path
+from evaluator.datasets.spec import FileSpec, Spec
+from evaluator.errors import SourceError
+from evaluator.log import Log
+from evaluator.log.contract import to_numpy
+
+QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.99)
+TOP = 10
+
+
+def show(dataset: str | Path, **options: Any) -> dict[str, Any]:
+    """Return facts about a dataset as a plain dict.
+
+    Parameters
+    ----------
+    dataset, options
+        As in `evaluator.datasets.load`.
+
+    Returns
+    -------
+    dict
+        ``name``, ``spec`` (what the spec says, None for a converted folder), and ``log``: displays, conversions,
+        rate, actions, time range, delay quantiles, most shown actions and counts; None where the files are absent,
+        with ``missing`` saying so.
+    """
+    where = spec_path(dataset)
+    spec = dataset_spec(dataset)
+    facts: dict[str, Any] = {"name": spec.name if spec else where.name, "spec": _spec_facts(spec), "log": None}
+    if isinstance(spec, FileSpec):
+        try:
+            find_files(spec.source, where.parent, override=options.get("path"))
+        except SourceError as error:
+            # Only an absent file leaves the facts of the spec alone; one given by the caller must be there.
+            if options.get("path") is not None or not str(error).startswith("No file matches"):
+                raise
+            return {**facts, "missing": str(error)}
+    facts["log"] = log_facts(open_canonical(where) if spec is None and not options else read(dataset, **options).log)
+    return facts
+
+
+def validate(dataset: str | Path, **options: Any) -> dict[str, Any]:
+    """Return ``{"ok": True, "name": ..., "counts": ...}``, or raise the error that says what is wrong.
+
+    Parameters
+    ----------
+    dataset, options
+        As in `evaluator.datasets.load`. With ``on_error="quarantine"``, ``ok`` is false if rows were left out.
+    """
+    reading = read(dataset, **options)
+    counts = dict(reading.log.meta.counts)
+    return {"ok": reading.quarantine.num_rows == 0, "name": reading.log.meta.name, "counts": counts}
+
+
+def log_facts(log: Log) -> dict[str, Any]:
+    """Return the facts of a log: counts, rate, times and delays in ticks."""
+    time = log.column("time").astype(np.int64)
+    of = to_numpy(log.conversions["display_id"]).astype(np.int64)
+    when = to_numpy(log.conversions["time"]).astype(np.int64)
+    value = to_numpy(log.conversions["value"]).astype(np.float64)
+    delay = when - time[of]
+    action = log.column("action").astype(np.int64)
+    shown = np.bincount(action, minlength=log.n_actions)
+    converted = np.bincount(action[of], minlength=log.n_actions)
+    top = np.argsort(-shown, kind="stable")[:TOP]
+    return {
+        "displays": len(log),
+        "conversions": len(of),
+        "conversions_per_display": len(of) / len(log),
+        "reward_per_display": float(value.sum()) / len(log),
+        "actions": log.n_actions,
+        "tick": log.meta.tick,
+        "time_range": [int(time[0]), int(time[-1])],
+        "observed_until": log.meta.observed_until,
+        "attribution_window": log.meta.attribution_window,
+        "propensity": log.meta.propensity,
+        "delay_quantiles": {f"p{q * 100:g}": float(np.quantile(delay, q)) for q in QUANTILES} if len(of) else {},
+        "top_actions": [
+            {"label": log.labels[k], "displays": int(shown[k]), "conversions": int(converted[k])} for k in top
+        ],
+        "context_dimensions": log.displays.schema.field("context").type.list_size
+        if "context" in log.displays.column_names
+        else None,
+        "counts": dict(log.meta.counts),
+        "fingerprint": log.meta.fingerprint,
+        "notes": list(log.meta.notes),
+    }
+
+
+def _spec_facts(spec: Spec | None) -> dict[str, Any] | None:
+    return None if spec is None else spec.model_dump(mode="json", exclude_none=True)

@@ -1,0 +1,146 @@
+"""Logs with known truth."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator.datasets.scenario import Delay, LinearScenario, Scenario
+from evaluator.errors import ParameterError
+from evaluator.log import Log, LogMeta
+from evaluator.log.contract import fixed_size_lists
+from evaluator.units import ROUND
+
+# Replays draw from other children of the same entropy: a log and a policy never share their randomness.
+STREAM = (0,)
+
+Floats = npt.NDArray[np.float64]
+
+
+def generate(
+    scenario: Scenario, *, displays: int | None = None, seed: int | None = None, name: str = "synthetic"
+) -> Log:
+    """Return a complete synthetic log: every conversion is in it, also those past the last display.
+
+    Parameters
+    ----------
+    scenario
+        Linear or Bernoulli scenario.
+    displays, seed
+        Replace those of the scenario.
+    name
+        Name of the log.
+
+    Returns
+    -------
+    Log
+        Tick ``round``, display i at time i; with ``expected_reward`` (K,) and, for a linear scenario,
+        ``action_set`` (K, d) float64 for each display.
+
+    Raises
+    ------
+    ParameterError
+        `displays` is below 1 or `seed` is negative.
+
+    Examples
+    --------
+    >>> from evaluator.datasets.scenario import BernoulliScenario
+    >>> generate(BernoulliScenario(kind="bernoulli", means=[0.1, 0.9]), displays=1000)
+    Log('synthetic', displays=1000, conversions=515, actions=2, tick='round')
+    """
+    n = scenario.displays if displays is None else displays
+    seed = scenario.seed if seed is None else seed
+    if n < 1 or seed < 0:
+        raise ParameterError(f"displays={n}, seed={seed}.", hint="displays is at least 1, seed at least 0.")
+    # One stream a quantity: a longer log starts with the shorter one's contexts, actions, rewards and delays.
+    vectors, logger, rewards, waits = map(
+        np.random.default_rng, np.random.SeedSequence(entropy=seed, spawn_key=STREAM).spawn(4)
+    )
+    columns: dict[str, pa.Array] = {}
+    if isinstance(scenario, LinearScenario):
+        sets = _action_sets(n, scenario.actions, scenario.dimensions, vectors)
+        expected = np.minimum(sets @ np.full(scenario.dimensions, scenario.dimensions**-0.5), 1.0)
+        columns["action_set"] = fixed_size_lists(sets)
+    else:
+        expected = np.tile(np.asarray(scenario.means, dtype=np.float64), (n, 1))
+    columns["expected_reward"] = fixed_size_lists(expected)
+
+    propensities = _propensities(scenario, expected)
+    action = _draw(propensities, logger.random(n))
+    shown = np.arange(n)
+    converted = np.flatnonzero(rewards.random(n) < expected[shown, action])
+    delay = _delays(scenario.delay, waits.random(n))[converted]
+
+    k = expected.shape[1]
+    digest = hashlib.sha256(f"{scenario.model_dump_json()} displays={n} seed={seed}".encode()).hexdigest()
+    return Log(
+        displays=pa.table(
+            {
+                "display_id": pa.array(shown, pa.int64()),
+                "time": pa.array(shown, pa.int64()),
+                "action": pa.array(action, pa.int32()),
+                "propensity": pa.array(propensities[shown, action], pa.float64()),
+                **columns,
+            }
+        ),
+        conversions=pa.table(
+            {
+                "display_id": pa.array(converted, pa.int64()),
+                "time": pa.array(converted + delay, pa.int64()),
+                "value": pa.array(np.ones(len(converted)), pa.float64()),
+            }
+        ),
+        actions=pa.table(
+            {
+                "action": pa.array(range(k), pa.int32()),
+                "label": pa.array([str(i) for i in range(k)], pa.string()),
+            }
+        ),
+        meta=LogMeta(
+            name=name,
+            tick=ROUND,
+            propensity="uniform" if scenario.logger == "uniform" else "logged",
+            reward_max=1.0,
+            fingerprint=digest,
+            counts={"displays": n, "conversions": len(converted)},
+            notes=("Synthetic log: its truth is known.",),
+        ),
+    ).validated()
+
+
+def _action_sets(n: int, k: int, d: int, rng: np.random.Generator) -> Floats:
+    sets = rng.random((n, k, d))
+    sets /= np.linalg.norm(sets, axis=2, keepdims=True)
+    return sets
+
+
+def _propensities(scenario: Scenario, expected: Floats) -> Floats:
+    n, k = expected.shape
+    if isinstance(scenario.logger, list):
+        return np.broadcast_to(np.asarray(scenario.logger, dtype=np.float64), (n, k))
+    if isinstance(scenario, LinearScenario) and scenario.temperature is not None:
+        scores = expected / scenario.temperature
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+    return np.broadcast_to(np.float64(1 / k), (n, k))
+
+
+def _draw(propensities: Floats, uniform: Floats) -> npt.NDArray[np.int64]:
+    """Return one action per row by inversion; the last edge is open so that rounding never leaves the range."""
+    edges = np.cumsum(propensities, axis=1)[:, :-1]
+    return np.asarray((uniform[:, None] >= edges).sum(axis=1), dtype=np.int64)
+
+
+def _delays(delay: Delay, uniform: Floats) -> npt.NDArray[np.int64]:
+    """Return delays in rounds by inversion of the CDF."""
+    if delay.family == "fixed":
+        return np.full(len(uniform), int(delay.mean), dtype=np.int64)
+    survival = 1 - 1 / delay.mean if delay.support == 1 else delay.mean / (1 + delay.mean)
+    if survival == 0:
+        return np.full(len(uniform), delay.support, dtype=np.int64)
+    # log1p(-u) is finite: u < 1.
+    waited = np.floor(np.log1p(-uniform) / np.log(survival))
+    return np.asarray(waited + delay.support, dtype=np.int64)

@@ -1,0 +1,78 @@
+"""Rules on journeys worked out by hand."""
+
+import pytest
+
+from evaluator.datasets import load
+from tests.datasets.sources import dataset
+
+# Journey k1 of user u: rows 0, 2, 4, of which 0 and 2 were clicked; k1 of user v: row 1, clicked, attributed;
+# k2 of u: row 3, never clicked. Rows 5 and 6 did not convert.
+ROWS = [
+    "t,ad,buy,sold,id,user,click,credit,gain",
+    "1,a,1,10,k1,u,1,0,6",
+    "2,b,1,11,k1,v,1,1,5",
+    "3,c,1,10,k1,u,1,0,6",
+    "4,a,1,12,k2,u,0,1,4",
+    "5,b,1,10,k1,u,0,0,6",
+    "6,c,0,,,u,1,0,",
+    "7,a,0,,,v,0,0,",
+]
+CONVERSION = {
+    "indicator": "buy", "time": "sold", "key": ["id", "user"], "click": "click", "attributed": "credit",
+    "value": "gain",
+}  # fmt: skip
+
+
+@pytest.fixture
+def spec(tmp_path):
+    return dataset(tmp_path, ROWS, conversion=CONVERSION)
+
+
+def rewards(log):
+    return [tuple(row.values()) for row in log.conversions.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("all", [(0, 10, 6.0), (1, 11, 5.0), (2, 10, 6.0), (3, 12, 4.0), (4, 10, 6.0)]),
+        ("last_click", [(1, 11, 5.0), (2, 10, 6.0)]),
+        ("first_click", [(0, 10, 6.0), (1, 11, 5.0)]),
+        ("share", [(0, 10, 3.0), (1, 11, 5.0), (2, 10, 3.0)]),
+    ],
+)
+def test_rule(spec, rule, expected):
+    log = load(spec, deduplicate=rule)
+    assert rewards(log) == expected
+    counts = log.meta.counts
+    assert counts["conversion_rows"] == 5
+    assert counts["conversions_distinct"] == 3
+    assert counts["conversions_shared"] == 1
+    assert counts["colliding_ids"] == 1
+    assert counts["conversion_rows_deduplicated"] == 5 - len(expected)
+    assert counts.get("conversions_without_click", 0) == (0 if rule == "all" else 1)
+
+
+def test_attributed_only(spec):
+    log = load(spec, attributed_only=True)
+    assert rewards(log) == [(1, 11, 5.0), (3, 12, 4.0)]
+    assert log.meta.counts["conversion_rows_unattributed"] == 3
+
+
+def test_ties_in_time_are_broken_by_file_order(tmp_path):
+    rows = [ROWS[0], "1,a,1,9,k,u,1,0,1", "1,b,1,9,k,u,1,0,1", "1,c,0,,,u,0,0,"]
+    spec = dataset(tmp_path, rows, conversion={**CONVERSION, "deduplicate": "last_click"})
+    assert rewards(load(spec)) == [(1, 9, 1.0)]
+    assert rewards(load(spec, deduplicate="first_click")) == [(0, 9, 1.0)]
+
+
+def test_journeys_are_judged_before_actions_are_filtered(spec):
+    # The last click of (k1, u) is on c: without c that conversion is nobody else's.
+    log = load(spec, deduplicate="last_click", actions="a,b")
+    assert rewards(log) == [(1, 11, 5.0)]
+
+
+def test_keys_with_separators_in_them_do_not_collide(tmp_path):
+    rows = [ROWS[0], "1,a,1,9,x|y,z,1,0,1", "2,b,1,9,x,y|z,1,0,1"]
+    spec = dataset(tmp_path, rows, conversion={**CONVERSION, "deduplicate": "last_click"})
+    assert len(rewards(load(spec))) == 2
