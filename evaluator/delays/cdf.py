@@ -1,0 +1,312 @@
+"""The delay CDF that policies weigh their displays with: steps on whole rounds, or a geometric law."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evaluator.errors import DataError, ParameterError
+
+# Above this, 1 - cdf is rounding of a sum of a million terms, not missing mass.
+_COMPLETE = 1.0 - 1e-9
+
+T = TypeVar("T", bound=np.generic)
+
+
+class Steps(NamedTuple):
+    """Steps of a delay CDF up to a limit m.
+
+    `delays` int64 (J,), strictly increasing, in rounds; `weights` float64 (J,), P(D = delay) > 0; `tau`,
+    their sum tau_m = P(D <= m).
+    """
+
+    delays: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    tau: float
+
+
+@dataclass(frozen=True, eq=False)
+class DelayCDF:
+    """Probability tau_a = P(D <= a) that a conversion has come by age a, in rounds.
+
+    Either steps (`delays`, `cdf`) or a geometric law (`geometric_ratio`), whose steps never end and which is
+    therefore evaluated in closed form. Read both through the methods.
+
+    Parameters
+    ----------
+    delays
+        Shape (J,) int64, >= 0, strictly increasing, in rounds. Empty for a geometric law.
+    cdf
+        Shape (J,) float64, P(D <= delays), nondecreasing, in (0, 1]. Below 1 at the end, the rest never
+        converts within the support. Empty for a geometric law.
+    source
+        Where it comes from: a sentence for reports.
+    geometric_ratio
+        lambda in (0, 1), P(D > a + 1) / P(D > a): tau_a = 1 - lambda^(a + 1 - start). None for steps.
+    start
+        Smallest delay of a geometric law, 0 or 1.
+
+    Raises
+    ------
+    DataError
+        The arrays are not a CDF on whole delays.
+    ParameterError
+        The ratio or the start is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tau = DelayCDF(delays=np.array([0, 3]), cdf=np.array([0.25, 1]), source="by hand")
+    >>> tau(2), tau([-1, 0, 3])
+    (0.25, array([0.  , 0.25, 1.  ]))
+    >>> round(DelayCDF.geometric(500)(499), 4)
+    0.6318
+    """
+
+    delays: NDArray[np.int64]
+    cdf: NDArray[np.float64]
+    source: str
+    geometric_ratio: float | None = None
+    start: int = 0
+
+    def __post_init__(self) -> None:
+        delays, cdf = _frozen(self.delays, np.int64), _frozen(self.cdf, np.float64)
+        if self.geometric_ratio is None:
+            _check_steps(delays, cdf, self.delays)
+        elif not 0 < self.geometric_ratio < 1 or self.start not in (0, 1) or delays.size or cdf.size:
+            raise ParameterError(
+                f"A geometric law has ratio {self.geometric_ratio:g}, start {self.start}, {cdf.size} steps.",
+                hint="ratio in (0, 1), start 0 or 1, no steps; DelayCDF.geometric(mean) sets them.",
+            )
+        object.__setattr__(self, "delays", delays)
+        object.__setattr__(self, "cdf", cdf)
+
+    @classmethod
+    def geometric(cls, mean: float, *, start: int = 0) -> DelayCDF:
+        """Return the geometric law with this mean, in rounds.
+
+        Start 0 (Vernade et al. 2017): lambda = mean / (1 + mean), tau_a = 1 - lambda^(a+1).
+        Start 1 (Vernade et al. 2020): lambda = 1 - 1/mean, tau_a = 1 - lambda^a. A mean equal to the start is
+        a fixed delay.
+
+        >>> round(DelayCDF.geometric(100, start=1)(100), 3)
+        0.634
+        """
+        if start not in (0, 1):
+            raise ParameterError(f"A geometric delay cannot start at {start}.", hint="start is 0 or 1.")
+        excess = mean - start
+        # Beyond 1e15 the ratio would round to 1.
+        if not 0 <= excess < 1e15:
+            raise ParameterError(
+                f"The mean of a geometric delay is {mean:g}.",
+                hint=f"give a mean of at least {start} and below 1e15 rounds.",
+            )
+        if excess == 0:
+            return cls.fixed(start)
+        source = f"geometric delays on {{{start}, {start + 1}, ...}} with mean {mean:g} rounds (given)"
+        return cls(
+            delays=np.empty(0, np.int64),
+            cdf=np.empty(0),
+            source=source,
+            geometric_ratio=excess / (1.0 + excess),
+            start=start,
+        )
+
+    @classmethod
+    def fixed(cls, delay: int) -> DelayCDF:
+        """Return the law of a delay that is always the same number of rounds.
+
+        >>> DelayCDF.fixed(3)([2, 3])
+        array([0., 1.])
+        """
+        if not float(delay).is_integer() or delay < 0:
+            raise ParameterError(f"The fixed delay is {delay}.", hint="give a whole number of rounds, 0 or more.")
+        return cls(
+            delays=np.array([int(delay)]),
+            cdf=np.ones(1),
+            source=f"every conversion {int(delay)} rounds late (given)",
+        )
+
+    @classmethod
+    def parse(cls, text: str) -> DelayCDF:
+        """Return the law that a word of the command line names.
+
+        ``geometric:500`` (mean, support from 0), ``geometric:500:1`` (support from 1), ``fixed:3``.
+
+        >>> DelayCDF.parse("geometric:500") == DelayCDF.geometric(500)
+        True
+
+        Raises
+        ------
+        ParameterError
+            The text is none of these, or its numbers are out of range.
+        """
+        name, *numbers = text.strip().split(":")
+        try:
+            if name == "geometric" and 1 <= len(numbers) <= 2:
+                return cls.geometric(float(numbers[0]), start=int(numbers[1]) if len(numbers) == 2 else 0)
+            if name == "fixed" and len(numbers) == 1:
+                return cls.fixed(int(numbers[0]))
+        except ParameterError:
+            raise
+        except ValueError:
+            pass
+        raise ParameterError(
+            f"Expected a delay distribution, got {text!r}.",
+            hint="write geometric:MEAN, geometric:MEAN:START (START 0 or 1) or fixed:DELAY, in rounds.",
+        )
+
+    @overload
+    def __call__(self, age: float) -> float: ...
+    @overload
+    def __call__(self, age: ArrayLike) -> NDArray[np.float64]: ...
+    def __call__(self, age: ArrayLike) -> float | NDArray[np.float64]:
+        """Return tau_a = P(D <= a), same shape as `age` (rounds); 0 before the first step. O(log J) each."""
+        ages = np.asarray(age)
+        if self.geometric_ratio is None:
+            padded = np.concatenate(([0.0], self.cdf))
+            tau = padded[np.searchsorted(self.delays, ages, side="right")]
+        else:
+            tau = 1.0 - self.geometric_ratio ** np.maximum(np.floor(ages) + 1.0 - self.start, 0.0)
+        return float(tau) if ages.ndim == 0 else np.asarray(tau)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DelayCDF):
+            return NotImplemented
+        return self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return self.delays.tobytes(), self.cdf.tobytes(), self.source, self.geometric_ratio, self.start
+
+    @property
+    def mean(self) -> float | None:
+        """Mean delay in rounds; None when the CDF ends below 1, since the missing delays are then unknown."""
+        if self.geometric_ratio is not None:
+            return self.start + self.geometric_ratio / (1.0 - self.geometric_ratio)
+        if self.cdf[-1] < _COMPLETE:
+            return None
+        return float(self.delays @ np.diff(self.cdf, prepend=0.0) / self.cdf[-1])
+
+    def quantiles(self, levels: ArrayLike) -> NDArray[np.int64]:
+        """Return the smallest delay a with tau_a >= level, for each level, in rounds.
+
+        Levels above the last step give the last step's delay. For a geometric law, level 1 gives the delay
+        from which tau_a is 1 in floating point, about 37 means. O(log J) or O(log mean) a level.
+
+        Parameters
+        ----------
+        levels
+            Shape (k,), in (0, 1].
+        """
+        level = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+        if not ((level > 0) & (level <= 1)).all():
+            raise ParameterError(f"Quantile levels are {level}.", hint="levels lie in (0, 1].")
+        if self.geometric_ratio is None:
+            return self.delays[np.minimum(np.searchsorted(self.cdf, level), self.delays.size - 1)]
+        # 1 - ratio^k rounds to 1 once ratio^k is at most 2^-54.
+        last = math.ceil(-54 * math.log(2) / math.log(self.geometric_ratio)) - 1 + self.start
+        # Bisection, since a quantile from logarithms would be rounds off where tau is within rounding of 1.
+        below, reached = np.full(level.shape, self.start - 1), np.full(level.shape, last)
+        while (reached - below > 1).any():
+            middle = (below + reached) // 2
+            enough = self(middle) >= level
+            below, reached = np.where(enough, below, middle), np.where(enough, middle, reached)
+        return reached
+
+    def steps(self, limit: int | None = None) -> Steps:
+        """Return the steps with delay <= `limit` (rounds): what a system with that window can see.
+
+        Cost O(J); for a geometric law O(min(limit, 37 mean)) time and memory, beyond which tau is 1 in
+        floating point.
+
+        >>> DelayCDF.fixed(3).steps(2)
+        Steps(delays=array([], dtype=int64), weights=array([], dtype=float64), tau=0.0)
+        """
+        if self.geometric_ratio is None:
+            delays, cdf = self.delays, self.cdf
+            if limit is not None:
+                cut = np.searchsorted(delays, limit, side="right")
+                delays, cdf = delays[:cut], cdf[:cut]
+        else:
+            last = int(self.quantiles([1.0])[0])
+            delays = np.arange(self.start, (last if limit is None else min(limit, last)) + 1)
+            cdf = self(delays)
+        weights = np.diff(cdf, prepend=0.0)
+        rising = weights > 0
+        return Steps(delays[rising], weights[rising], float(cdf[-1]) if cdf.size else 0.0)
+
+    def coarsened(self, max_steps: int, *, limit: int | None = None) -> DelayCDF:
+        """Return a CDF with at most `max_steps` steps, for policies whose cost grows with their number.
+
+        Keeps the support points at the `max_steps` evenly spaced quantiles up to tau_limit, with their exact
+        tau, and holds tau flat in between: tau_a - tau_limit / max_steps < coarsened tau_a <= tau_a for every
+        a <= limit, and the two agree at every kept point, the last of which reaches tau_limit. Conservative:
+        a policy credits its displays with no more time to convert than they had. Beyond `limit` the result
+        stays at tau_limit. Steps that are few enough are all kept.
+
+        Parameters
+        ----------
+        max_steps
+            At least 1.
+        limit
+            Longest delay of interest in rounds, e.g. the window; None keeps all.
+
+        Examples
+        --------
+        >>> DelayCDF.geometric(500).coarsened(4, limit=1000).delays
+        array([ 121,  283,  523, 1000])
+        """
+        if max_steps < 1:
+            raise ParameterError(f"max_steps is {max_steps}.", hint="keep at least one step.")
+        end = math.inf if limit is None else limit
+        tau = self(end)
+        if tau == 0:
+            raise ParameterError(
+                f"No delay is as short as {limit} rounds.",
+                hint="raise the limit: the window sees no conversion.",
+            )
+        if self.geometric_ratio is None or end < max_steps:
+            delays = self.steps(limit).delays
+            if delays.size <= max_steps:
+                return DelayCDF(delays=delays, cdf=self(delays), source=self.source)
+        levels = tau * (np.arange(1, max_steps + 1) / max_steps)
+        delays = np.unique(self.quantiles(levels))
+        return DelayCDF(
+            delays=delays,
+            cdf=self(delays),
+            source=f"{self.source}; coarsened to {delays.size} steps, low by at most {tau / max_steps:.2g}",
+        )
+
+
+def _frozen(values: ArrayLike, dtype: type[T]) -> NDArray[T]:
+    """Return a read-only copy."""
+    with np.errstate(invalid="ignore"):
+        copy = np.array(values).astype(dtype)
+    copy.flags.writeable = False
+    return copy
+
+
+def _check_steps(delays: NDArray[np.int64], cdf: NDArray[np.float64], given: ArrayLike) -> None:
+    """Raise `DataError` unless the arrays are the steps of a CDF on whole delays >= 0."""
+    if delays.ndim != 1 or delays.shape != cdf.shape or not delays.size:
+        raise DataError(
+            f"A delay CDF has delays of shape {delays.shape} and cdf of shape {cdf.shape}.",
+            hint="pass two arrays of one length, at least 1.",
+        )
+    before, tau_before = np.concatenate(([-1], delays[:-1])), np.concatenate(([0.0], cdf[:-1]))
+    # Written so that nan counts as wrong.
+    wrong = ~((delays > before) & (np.asarray(given) == delays) & (cdf > 0) & (cdf >= tau_before) & (cdf <= 1))
+    if wrong.any():
+        first = int(wrong.argmax())
+        raise DataError(
+            f"Step {first} of a delay CDF is (delay {np.asarray(given)[first]}, cdf {cdf[first]:g}), "
+            f"after (delay {before[first]}, cdf {tau_before[first]:g}).",
+            hint="delays are whole, >= 0 and strictly increasing; cdf never falls and lies in (0, 1].",
+        )

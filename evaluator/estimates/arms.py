@@ -1,0 +1,70 @@
+"""The value of always showing one action, for every action: the reference of the regret."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.estimates.confidence import Interval, mean_interval
+
+
+@dataclass(frozen=True)
+class BestFixedAction:
+    """The action with the largest estimated value.
+
+    Parameters
+    ----------
+    action
+        Its index; -1 when no action has displays.
+    value
+        Interval of the *largest value over the actions*: every action's interval holds at once (level split over K),
+        so it stays right although the action was picked for its estimate. The estimate itself is the largest mean, a
+        little too high for that very reason.
+    values
+        Estimated value of each action, shape (K,), nan without displays.
+    """
+
+    action: int
+    value: Interval
+    values: npt.NDArray[np.float64]
+
+
+def best_fixed_action(
+    action: npt.NDArray[np.int32],
+    reward: npt.NDArray[np.float64],
+    n_actions: int,
+    *,
+    upper: float,
+    alpha: float,
+) -> BestFixedAction:
+    """Estimate the best fixed action from logged displays.
+
+    Parameters
+    ----------
+    action
+        Logged actions, shape (n,), thinned so that each action's displays have the contexts of all; -1 where left out.
+    reward
+        Their rewards, shape (n,), in [0, upper].
+    n_actions
+        K.
+    upper
+        Largest possible reward.
+    alpha
+        1 - level of the interval.
+    """
+    intervals = [mean_interval(reward[action == k], upper=upper, alpha=alpha / n_actions) for k in range(n_actions)]
+    values = np.array([interval.estimate for interval in intervals])
+    if np.isnan(values).all():
+        return BestFixedAction(-1, Interval(float("nan"), 0.0, upper, 0, 1 - alpha, intervals[0].kind), values)
+    best = int(np.nanargmax(values))
+    highest = Interval(
+        estimate=float(values[best]),
+        low=max(i.low for i in intervals),
+        high=max(i.high for i in intervals),
+        n=intervals[best].n,
+        level=1 - alpha,
+        kind=intervals[best].kind,
+    )
+    return BestFixedAction(best, highest, values)
