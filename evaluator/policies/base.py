@@ -1,0 +1,148 @@
+"""What a policy is: a description with parameters, from which a state is started."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from evaluator.delays.cdf import DelayCDF
+from evaluator.errors import ParameterError, nearest
+from evaluator.units import NO_WINDOW
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What a policy is told before its first round.
+
+    Parameters
+    ----------
+    n_actions
+        Number of actions K.
+    dimension
+        Length d of the vectors; 0 for a log without contexts.
+    rows
+        1 when all actions see the display's context, K when each has its own vector, 0 without contexts.
+    window
+        m in rounds; `NO_WINDOW` when nothing is cut off.
+    horizon
+        No more rounds than this will come.
+    delay_cdf
+        Delay CDF on the clock of the rounds, for policies that need it.
+    """
+
+    n_actions: int
+    dimension: int = 0
+    rows: int = 0
+    window: int = NO_WINDOW
+    horizon: int = NO_WINDOW
+    delay_cdf: DelayCDF | None = None
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of a ridge regression: K when disjoint, 1 when the actions' own vectors are shared."""
+        return self.n_actions if self.rows == 1 else 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """Description of a policy: frozen parameters; `start` makes the state that the replay changes.
+
+    A subclass states its parameters as fields made by `parameter`, and implements its state's functions with
+    `evaluator.policies.dispatch.implement`. Replaying never changes the description.
+    """
+
+    name: ClassVar[str] = ""
+    contextual: ClassVar[bool] = False
+    paper: ClassVar[str] = ""
+    needs: ClassVar[tuple[str, ...]] = ()
+    note: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        """Check every parameter's type and range."""
+        hints = typing.get_type_hints(type(self))
+        for field in dataclasses.fields(self):
+            value = _checked(self.name or type(self).__name__, field, hints[field.name], getattr(self, field.name))
+            object.__setattr__(self, field.name, value)
+
+    def start(self, setting: Setting) -> Any:
+        """Return the state before the first round, a NamedTuple of arrays and scalars."""
+        raise NotImplementedError
+
+    @property
+    def spec(self) -> str:
+        """The policy as the command line takes it, parameters that differ from their defaults only.
+
+        >>> from evaluator.policies import resolve
+        >>> resolve("otflinucb:alpha=0.5,ridge=1").spec
+        'otflinucb:alpha=0.5'
+        """
+        changed = [
+            f"{f.name}={getattr(self, f.name)}" for f in dataclasses.fields(self) if getattr(self, f.name) != f.default
+        ]
+        return f"{self.name}:{','.join(changed)}" if changed else self.name
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Every parameter and its value."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+
+def parameter(
+    default: Any,
+    help: str,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    at_most: float | None = None,
+) -> Any:
+    """Declare a parameter: its default, what it does, and its range (`above`/`below` exclude the bound)."""
+    bounds = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
+    return dataclasses.field(default=default, metadata={"help": help, "bounds": bounds})
+
+
+def range_text(field: dataclasses.Field[Any]) -> str:
+    """Return a parameter's range as text, empty when unbounded."""
+    words = {"above": ">", "at_least": ">=", "below": "<", "at_most": "<="}
+    bounds: dict[str, float | None] = field.metadata.get("bounds", {})
+    return ", ".join(f"{words[k]} {v:g}" for k, v in bounds.items() if v is not None)
+
+
+def _checked(policy: str, field: dataclasses.Field[Any], hint: Any, value: Any) -> Any:
+    where = f"{policy}: parameter {field.name}"
+    if typing.get_origin(hint) is typing.Literal:
+        choices = typing.get_args(hint)
+        if value not in choices:
+            raise ParameterError(
+                f"{where} = {value!r} is not a choice.", hint=nearest(str(value), [str(c) for c in choices])
+            )
+        return value
+    optional = isinstance(hint, types.UnionType) and type(None) in typing.get_args(hint)
+    if optional and value is None:
+        return None
+    kind = next(a for a in typing.get_args(hint) if a is not type(None)) if optional else hint
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise ParameterError(f"{where}: expected {kind.__name__}, got {value!r}.", hint=field.metadata.get("help", ""))
+    if kind in (int, float):
+        _check_range(where, field, value)
+    return value
+
+
+def _check_range(where: str, field: dataclasses.Field[Any], value: float) -> None:
+    bounds: dict[str, float | None] = field.metadata.get("bounds", {})
+    above, at_least, below, at_most = (bounds.get(k) for k in ("above", "at_least", "below", "at_most"))
+    outside = (
+        not math.isfinite(value)
+        or (above is not None and value <= above)
+        or (at_least is not None and value < at_least)
+        or (below is not None and value >= below)
+        or (at_most is not None and value > at_most)
+    )
+    if outside:
+        raise ParameterError(f"{where} = {value:g} is out of range.", hint=f"take a number {range_text(field)}.")

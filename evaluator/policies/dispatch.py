@@ -1,0 +1,150 @@
+"""One loop for all policies: generic functions that find a policy's own by the type of its state.
+
+Each function exists twice. Called from Python (user policies, debugging) its body looks the implementation up; called
+from a compiled loop Numba's `overload` does, at compile time, so that nothing is looked up per display.
+
+A round of a replay is: `prepare` once (whatever does not depend on the display: indices, posterior draws, tie-breaking
+priorities), `wins` for each logged display until one is accepted, `displayed`, and `converted` for each conversion
+that is revealed at the end of the round. Randomness happens in `prepare` alone, so a round's choice is held, with its
+randomness, until a display matches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.kernels.compiling import inlinable, overloads
+
+Vectors = npt.NDArray[np.float64]
+
+
+class Functions(NamedTuple):
+    """A state's implementations."""
+
+    prepare: Callable[..., Any]
+    choose: Callable[..., Any]
+    wins: Callable[..., Any]
+    displayed: Callable[..., Any]
+    converted: Callable[..., Any]
+
+
+_implementations: dict[type, Functions] = {}
+
+
+def implement(
+    state: type,
+    *,
+    displayed: Callable[..., Any],
+    converted: Callable[..., Any],
+    prepare: Callable[..., Any] | None = None,
+    choose: Callable[..., Any] | None = None,
+    wins: Callable[..., Any] | None = None,
+) -> None:
+    """Register a state's functions.
+
+    Parameters
+    ----------
+    state
+        The NamedTuple class.
+    displayed
+        ``displayed(state, vectors, action)``: the display was accepted.
+    converted
+        ``converted(state, vector, action, delay, value)``: a conversion of the display shown `delay` rounds ago.
+    prepare
+        ``prepare(state, rng)``: a round begins. Nothing to do when absent.
+    choose
+        ``choose(state, vectors) -> action`` from a display's vectors, shape (K, d) or (1, d). When absent,
+        ``state.choice[0]``, which `prepare` has set: the policy is not contextual.
+    wins
+        ``wins(state, vectors, action, n_actions) -> bool``, equal to ``choose(...) == action`` but free to stop early.
+    """
+    _implementations[state] = Functions(
+        prepare=prepare or _nothing_to_prepare,
+        choose=choose or _prepared_choice,
+        wins=wins or (_chosen_wins if choose else _prepared_wins),
+        displayed=displayed,
+        converted=converted,
+    )
+
+
+def prepare(state: Any, rng: np.random.Generator) -> None:
+    """Begin a round."""
+    _functions(type(state)).prepare(state, rng)
+
+
+def choose(state: Any, vectors: Vectors) -> int:
+    """Return the action for a display with these vectors."""
+    return int(_functions(type(state)).choose(state, vectors))
+
+
+def wins(state: Any, vectors: Vectors, action: int, n_actions: int) -> bool:
+    """Return whether the policy would show this action."""
+    return bool(_functions(type(state)).wins(state, vectors, action, n_actions))
+
+
+def displayed(state: Any, vectors: Vectors, action: int) -> None:
+    """Tell the policy that its choice was shown."""
+    _functions(type(state)).displayed(state, vectors, action)
+
+
+def converted(state: Any, vector: Vectors, action: int, delay: int, value: float) -> None:
+    """Tell the policy of a conversion of the display shown `delay` rounds ago."""
+    _functions(type(state)).converted(state, vector, action, delay, value)
+
+
+def _functions(state: type) -> Functions:
+    return _implementations[state]
+
+
+def _nothing_to_prepare(state: Any, rng: np.random.Generator) -> None:
+    pass
+
+
+def _prepared_choice(state: Any, vectors: Vectors) -> Any:
+    return state.choice[0]
+
+
+def _prepared_wins(state: Any, vectors: Vectors, action: int, n_actions: int) -> Any:
+    return _possible(state.choice[0], n_actions) == action
+
+
+def _chosen_wins(state: Any, vectors: Vectors, action: int, n_actions: int) -> Any:
+    return _possible(choose(state, vectors), n_actions) == action
+
+
+@inlinable
+def _possible(chosen: int, n_actions: int) -> int:
+    # No display would ever match it: the replay would end without a round and without a word.
+    if chosen < 0 or chosen >= n_actions:
+        raise ValueError("the policy chose an impossible action")
+    return chosen
+
+
+# A NamedTuple whose fields share one type is another kind of type to Numba; both carry their class.
+@overloads(prepare)
+def _compile_prepare(state: Any, rng: Any) -> Any:
+    return _functions(state.instance_class).prepare
+
+
+@overloads(choose)
+def _compile_choose(state: Any, vectors: Any) -> Any:
+    return _functions(state.instance_class).choose
+
+
+@overloads(wins)
+def _compile_wins(state: Any, vectors: Any, action: Any, n_actions: Any) -> Any:
+    return _functions(state.instance_class).wins
+
+
+@overloads(displayed)
+def _compile_displayed(state: Any, vectors: Any, action: Any) -> Any:
+    return _functions(state.instance_class).displayed
+
+
+@overloads(converted)
+def _compile_converted(state: Any, vector: Any, action: Any, delay: Any, value: Any) -> Any:
+    return _functions(state.instance_class).converted

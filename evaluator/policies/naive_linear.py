@@ -1,0 +1,120 @@
+"""Delay-naive linear policies: a conversion not yet seen counts as a failure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.kernels.ridge import add_display, add_reward, block, row
+from evaluator.policies.base import Policy, Setting, parameter
+from evaluator.policies.dispatch import implement
+from evaluator.policies.optimism import Optimist, begin_round, best, is_best, start_optimist
+from evaluator.policies.sampling import (
+    Sampler,
+    add_sampled_display,
+    best_sampled,
+    draw_theta,
+    is_best_sampled,
+    start_sampler,
+)
+
+
+class LinUCBState(NamedTuple):
+    """Regression and scores, and the constant width."""
+
+    optimist: Optimist
+    alpha: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinUCB(Policy):
+    """LinUCB on what has been seen: <a, theta^> + alpha ||a|| in V⁻¹, unseen conversions counted as failures."""
+
+    name = "linucb"
+    contextual = True
+    paper = "Li et al. 2010, Algorithm 1 (disjoint); Chu et al. 2011 (shared)"
+    alpha: float = parameter(1.0, "width of the confidence bound", at_least=0)
+    ridge: float = parameter(1.0, "ridge regularisation", above=0)
+    ties: Literal["random", "lowest"] = parameter("random", "rule among equal scores")
+
+    def start(self, setting: Setting) -> LinUCBState:
+        """Return the state before the first round."""
+        return LinUCBState(start_optimist(setting, ridge=self.ridge, squared=False, ties=self.ties), self.alpha)
+
+
+def _prepare(state: LinUCBState, rng: np.random.Generator) -> None:
+    begin_round(state.optimist, state.alpha, rng)
+
+
+def _choose(state: LinUCBState, vectors: npt.NDArray[np.float64]) -> int:
+    return best(state.optimist, vectors)
+
+
+def _wins(state: LinUCBState, vectors: npt.NDArray[np.float64], action: int, n_actions: int) -> bool:
+    return is_best(state.optimist, vectors, action)
+
+
+def _displayed(state: LinUCBState, vectors: npt.NDArray[np.float64], action: int) -> None:
+    add_display(state.optimist.ridge, block(state.optimist.ridge, action), vectors, row(vectors, action))
+
+
+def _converted(state: LinUCBState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
+    add_reward(state.optimist.ridge, block(state.optimist.ridge, action), vector, value)
+
+
+implement(LinUCBState, prepare=_prepare, choose=_choose, wins=_wins, displayed=_displayed, converted=_converted)
+
+
+class LinTSState(NamedTuple):
+    """Posterior, and the constant scale of its draws."""
+
+    sampler: Sampler
+    scale: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinTS(Policy):
+    """Linear Thompson sampling on what has been seen: theta~ from N(theta^, scale² V⁻¹), one draw a round."""
+
+    name = "lints"
+    contextual = True
+    paper = "Agrawal, Goyal 2013, Algorithm 1"
+    scale: float = parameter(0.5, "standard deviation of the draws in units of V⁻¹", at_least=0)
+    ridge: float = parameter(1.0, "ridge regularisation", above=0)
+
+    def start(self, setting: Setting) -> LinTSState:
+        """Return the state before the first round."""
+        return LinTSState(start_sampler(setting, self.ridge), self.scale)
+
+
+def _prepare_ts(state: LinTSState, rng: np.random.Generator) -> None:
+    draw_theta(state.sampler, state.scale, rng)
+
+
+def _choose_ts(state: LinTSState, vectors: npt.NDArray[np.float64]) -> int:
+    return best_sampled(state.sampler, vectors)
+
+
+def _wins_ts(state: LinTSState, vectors: npt.NDArray[np.float64], action: int, n_actions: int) -> bool:
+    return is_best_sampled(state.sampler, vectors, action)
+
+
+def _displayed_ts(state: LinTSState, vectors: npt.NDArray[np.float64], action: int) -> None:
+    add_sampled_display(state.sampler, vectors, action)
+
+
+def _converted_ts(state: LinTSState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
+    add_reward(state.sampler.ridge, block(state.sampler.ridge, action), vector, value)
+
+
+implement(
+    LinTSState,
+    prepare=_prepare_ts,
+    choose=_choose_ts,
+    wins=_wins_ts,
+    displayed=_displayed_ts,
+    converted=_converted_ts,
+)

@@ -1,0 +1,57 @@
+"""Beta Thompson sampling, delay-naive: a conversion not yet seen counts as a failure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.kernels.ties import argmax
+from evaluator.policies.base import Policy, Setting, parameter
+from evaluator.policies.dispatch import implement
+
+
+class ThompsonState(NamedTuple):
+    """Pulls and conversions of each arm, shape (K,), the round's posterior draws, and the held choice, shape (1,)."""
+
+    pulls: npt.NDArray[np.float64]
+    conversions: npt.NDArray[np.float64]
+    draws: npt.NDArray[np.float64]
+    choice: npt.NDArray[np.int64]
+    prior: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BetaThompson(Policy):
+    """Thompson sampling with Beta posteriors on what has been seen, unseen conversions counted as failures."""
+
+    name = "thompson"
+    paper = "Agrawal, Goyal 2012, Algorithm 1"
+    successes: float = parameter(1.0, "first parameter of the Beta prior", above=0)
+    failures: float = parameter(1.0, "second parameter of the Beta prior", above=0)
+
+    def start(self, setting: Setting) -> ThompsonState:
+        """Return the state before the first round."""
+        arms = np.zeros(setting.n_actions)
+        prior = np.array([self.successes, self.failures])
+        return ThompsonState(arms, arms.copy(), arms.copy(), np.zeros(1, np.int64), prior)
+
+
+def _prepare(state: ThompsonState, rng: np.random.Generator) -> None:
+    for k in range(state.draws.shape[0]):
+        unseen = max(state.pulls[k] - state.conversions[k], 0.0)
+        state.draws[k] = rng.beta(state.prior[0] + state.conversions[k], state.prior[1] + unseen)
+    state.choice[0] = argmax(state.draws, True, rng)
+
+
+def _displayed(state: ThompsonState, vectors: npt.NDArray[np.float64], action: int) -> None:
+    state.pulls[action] += 1.0
+
+
+def _converted(state: ThompsonState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
+    state.conversions[action] += value
+
+
+implement(ThompsonState, prepare=_prepare, displayed=_displayed, converted=_converted)

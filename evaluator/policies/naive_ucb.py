@@ -1,0 +1,94 @@
+"""Delay-naive index policies: a conversion not yet seen counts as a failure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.kernels.compiling import inlinable
+from evaluator.kernels.kl_index import bernoulli_index
+from evaluator.kernels.ties import argmax
+from evaluator.policies.base import Policy, Setting, parameter
+from evaluator.policies.dispatch import implement
+
+
+class NaiveState(NamedTuple):
+    """Pulls N and conversions S of each arm, shape (K,), their indices, and the held choice, shape (1,)."""
+
+    pulls: npt.NDArray[np.float64]
+    conversions: npt.NDArray[np.float64]
+    indices: npt.NDArray[np.float64]
+    choice: npt.NDArray[np.int64]
+    rounds: npt.NDArray[np.int64]
+    exploration: float
+    kl: bool
+    random_ties: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class UCB1(Policy):
+    """UCB1 on what has been seen: mean + sqrt(exploration · log t / N), unseen conversions counted as failures."""
+
+    name = "ucb1"
+    paper = "Auer, Cesa-Bianchi, Fischer 2002, Figure 1"
+    exploration: float = parameter(2.0, "factor of log t in the width", at_least=0)
+    ties: Literal["random", "lowest"] = parameter("random", "rule among equal indices")
+
+    def start(self, setting: Setting) -> NaiveState:
+        """Return the state before the first round."""
+        return _start(setting, self.exploration, kl=False, ties=self.ties)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KLUCB(Policy):
+    """KL-UCB on what has been seen: max{q: N d(mean, q) <= log t + c log log t}, d the Bernoulli divergence."""
+
+    name = "klucb"
+    paper = "Garivier, Cappe 2011, Algorithm 1"
+    c: float = parameter(0.0, "factor of log log t; 0 is what the authors run, 3 what they prove", at_least=0)
+    ties: Literal["random", "lowest"] = parameter("random", "rule among equal indices")
+
+    def start(self, setting: Setting) -> NaiveState:
+        """Return the state before the first round."""
+        return _start(setting, self.c, kl=True, ties=self.ties)
+
+
+def _start(setting: Setting, exploration: float, *, kl: bool, ties: str) -> NaiveState:
+    arms = np.zeros(setting.n_actions)
+    choice, rounds = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    return NaiveState(arms, arms.copy(), arms.copy(), choice, rounds, exploration, kl, ties == "random")
+
+
+@inlinable
+def _index(state: NaiveState, k: int, log_t: float) -> float:
+    n = state.pulls[k]
+    if n == 0.0:
+        return np.inf
+    mean = min(state.conversions[k] / n, 1.0)
+    if state.kl:
+        budget = log_t + state.exploration * math.log(max(log_t, 1.0))
+        return bernoulli_index(mean, budget / n)
+    return mean + math.sqrt(state.exploration * log_t / n)
+
+
+def _prepare(state: NaiveState, rng: np.random.Generator) -> None:
+    log_t = math.log(state.rounds[0] + 1.0)
+    for k in range(state.indices.shape[0]):
+        state.indices[k] = _index(state, k, log_t)
+    state.choice[0] = argmax(state.indices, state.random_ties, rng)
+
+
+def _displayed(state: NaiveState, vectors: npt.NDArray[np.float64], action: int) -> None:
+    state.pulls[action] += 1.0
+    state.rounds[0] += 1
+
+
+def _converted(state: NaiveState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
+    state.conversions[action] += value
+
+
+implement(NaiveState, prepare=_prepare, displayed=_displayed, converted=_converted)

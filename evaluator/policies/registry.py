@@ -1,0 +1,181 @@
+"""Where each policy lives. Adding one is its file and its line here."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.util
+import sys
+import typing
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from evaluator.errors import ParameterError, PolicyError, UnknownNameError, nearest
+from evaluator.policies.base import Policy, range_text
+
+POLICIES = {
+    "random": "evaluator.policies.static:RandomPolicy",
+    "fixed": "evaluator.policies.static:FixedAction",
+    "logging": "evaluator.policies.static:LoggingPolicy",
+    "ucb1": "evaluator.policies.naive_ucb:UCB1",
+    "klucb": "evaluator.policies.naive_ucb:KLUCB",
+    "thompson": "evaluator.policies.naive_thompson:BetaThompson",
+    "delayed-ucb": "evaluator.policies.delayed_ucb:DelayedUCB",
+    "delayed-klucb": "evaluator.policies.delayed_ucb:DelayedKLUCB",
+    "linucb": "evaluator.policies.naive_linear:LinUCB",
+    "lints": "evaluator.policies.naive_linear:LinTS",
+    "waitlinucb": "evaluator.policies.waitlinucb:WaitLinUCB",
+    "otflinucb": "evaluator.policies.otflinucb:OTFLinUCB",
+    "otflints": "evaluator.policies.otflints:OTFLinTS",
+}
+ENTRY_POINTS = "evaluator.policies"
+
+
+def names() -> list[str]:
+    """Return the names of the package's policies and of those that installed packages bring."""
+    return [*POLICIES, *sorted(point.name for point in entry_points(group=ENTRY_POINTS))]
+
+
+def resolve(spec: str) -> Any:
+    """Return the policy a spec names.
+
+    Parameters
+    ----------
+    spec
+        ``name``, ``name:parameter=value,...``, or ``path/to/mine.py:Class`` with optional ``:parameter=value,...``.
+
+    Returns
+    -------
+    Policy or UserPolicy
+        A description; a plain Python class comes wrapped.
+
+    Raises
+    ------
+    UnknownNameError, ParameterError
+        With the nearest known name.
+
+    Examples
+    --------
+    >>> resolve("otflinucb:alpha=0.1")
+    OTFLinUCB(alpha=0.1, delta=0.1, ridge=1.0, width='figures', bonus='buffered', ties='random')
+    """
+    name, _, rest = spec.partition(":")
+    if name.endswith(".py"):
+        class_name, _, rest = rest.partition(":")
+        cls = _from_file(Path(name), class_name)
+    elif name in POLICIES:
+        cls = _import(POLICIES[name])
+    else:
+        points = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+        if name not in points:
+            raise UnknownNameError(f"Unknown policy {name!r}.", hint=nearest(name, names()))
+        cls = points[name].load()
+    return as_policy(cls, _parameters(cls, name, rest))
+
+
+def as_policy(cls: type, parameters: dict[str, Any]) -> Any:
+    """Return the description of a policy class, wrapping a plain Python one."""
+    if issubclass(cls, Policy):
+        known = [f.name for f in dataclasses.fields(cls)]
+        for key in parameters:
+            if key not in known:
+                hint = nearest(key, known) if known else "it has none."
+                raise ParameterError(f"{cls.name}: unknown parameter {key!r}.", hint=hint)
+        return cls(**parameters)
+    from evaluator.policies.user import UserPolicy
+
+    return UserPolicy(cls=cls, parameters=parameters)
+
+
+def describe(name: str) -> dict[str, Any]:
+    """Return what `evaluate policies show` prints: summary, paper, needs, parameters with ranges and defaults."""
+    cls = type(resolve(name))
+    if not issubclass(cls, Policy):
+        raise UnknownNameError(
+            f"{name!r} describes nothing but itself.", hint="only subclasses of Policy can be shown."
+        )
+    hints = typing.get_type_hints(cls)
+    lines = (cls.__doc__ or "").strip().splitlines()
+    return {
+        "name": cls.name,
+        "summary": lines[0] if lines else "",
+        "contextual": cls.contextual,
+        "needs": list(cls.needs),
+        "paper": cls.paper,
+        "note": cls.note,
+        "parameters": [
+            {
+                "name": f.name,
+                "type": _type_text(hints[f.name]),
+                "default": None if f.default is dataclasses.MISSING else f.default,
+                "range": range_text(f),
+                "help": f.metadata.get("help", ""),
+            }
+            for f in dataclasses.fields(cls)
+        ],
+    }
+
+
+def _type_text(hint: Any) -> str:
+    if typing.get_origin(hint) is typing.Literal:
+        return " | ".join(map(str, typing.get_args(hint)))
+    return str(getattr(hint, "__name__", hint))
+
+
+def _parameters(cls: type, name: str, text: str) -> dict[str, Any]:
+    parameters: dict[str, Any] = {}
+    for part in filter(None, text.split(",")):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise ParameterError(f"{name}: expected parameter=value, got {part!r}.", hint=f"write {name}:alpha=0.1")
+        if key.strip() in parameters:
+            raise ParameterError(f"{name}: parameter {key.strip()!r} is given twice.", hint="give it once.")
+        parameters[key.strip()] = _literal(value.strip())
+    return parameters
+
+
+def _literal(text: str) -> Any:
+    """Return the number, bool, None or word a parameter's text stands for."""
+    words: dict[str, Any] = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _import(target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def _from_file(path: Path, class_name: str) -> Any:
+    if not path.is_file():
+        raise UnknownNameError(f"No policy file {str(path)!r}.", hint="write path/to/mine.py:MyPolicy.")
+    module = _load_file(path)
+    classes = {n: c for n, c in vars(module).items() if isinstance(c, type) and c.__module__ == module.__name__}
+    if class_name not in classes:
+        raise UnknownNameError(
+            f"{path} has no class {class_name!r}.",
+            hint=nearest(class_name, classes) if classes else "define one.",
+        )
+    return classes[class_name]
+
+
+def _load_file(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"_policy_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # dataclasses and get_type_hints look the module of a class up here.
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise PolicyError(f"{path} failed to load: {type(error).__name__}: {error}") from error
+    return module

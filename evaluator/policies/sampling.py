@@ -1,0 +1,79 @@
+"""What the linear Thompson policies share: one posterior draw a round, held until a display is accepted."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.kernels.cholesky import add_to_cholesky, sample_normal, start_cholesky
+from evaluator.kernels.compiling import inlinable
+from evaluator.kernels.ridge import Ridge, add_display, block, predict, row, start_ridge
+from evaluator.policies.base import Setting
+
+
+class Sampler(NamedTuple):
+    """Regression, the Cholesky factors of its V, shape (blocks, d, d), and the round's draw, shape (blocks, d)."""
+
+    ridge: Ridge
+    factor: npt.NDArray[np.float64]
+    draw: npt.NDArray[np.float64]
+    n_actions: int
+
+
+def start_sampler(setting: Setting, ridge: float) -> Sampler:
+    """Return the posterior before data."""
+    blocks, d = setting.blocks, setting.dimension
+    return Sampler(
+        start_ridge(blocks, d, ridge),
+        start_cholesky(blocks, d, ridge),
+        np.zeros((blocks, d)),
+        setting.n_actions,
+    )
+
+
+@inlinable
+def draw_theta(sampler: Sampler, scale: float, rng: np.random.Generator) -> None:
+    """Draw the round's theta~ from N(theta^, scale² V⁻¹), block by block."""
+    for b in range(sampler.draw.shape[0]):
+        sample_normal(sampler.ridge.theta[b], sampler.factor[b], scale, rng, sampler.draw[b])
+
+
+@inlinable
+def sampled_score(sampler: Sampler, vectors: npt.NDArray[np.float64], action: int) -> float:
+    """Return <a, theta~>. O(d)."""
+    return predict(sampler.draw, block(sampler.ridge, action), vectors, row(vectors, action))
+
+
+@inlinable
+def best_sampled(sampler: Sampler, vectors: npt.NDArray[np.float64]) -> int:
+    """Return the action with the largest <a, theta~>; among equals (equal vectors) the lowest index."""
+    winner = 0
+    top = sampled_score(sampler, vectors, 0)
+    for k in range(1, sampler.n_actions):
+        s = sampled_score(sampler, vectors, k)
+        if s > top:
+            winner = k
+            top = s
+    return winner
+
+
+@inlinable
+def is_best_sampled(sampler: Sampler, vectors: npt.NDArray[np.float64], action: int) -> bool:
+    """Return whether `best_sampled` would choose the action, stopping at the first one that beats it."""
+    own = sampled_score(sampler, vectors, action)
+    for k in range(sampler.n_actions):
+        s = sampled_score(sampler, vectors, k)
+        if s > own or (s == own and k < action):
+            return False
+    return True
+
+
+@inlinable
+def add_sampled_display(sampler: Sampler, vectors: npt.NDArray[np.float64], action: int) -> None:
+    """Add a display to V and to its Cholesky factor. O(d²)."""
+    r = row(vectors, action)
+    b = block(sampler.ridge, action)
+    add_display(sampler.ridge, b, vectors, r)
+    add_to_cholesky(sampler.factor[b], vectors[r], sampler.ridge.scratch)

@@ -1,0 +1,75 @@
+"""Policies that learn nothing: random play, one fixed action, and the logging policy itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.errors import ParameterError
+from evaluator.policies.base import Policy, Setting, parameter
+from evaluator.policies.dispatch import implement
+
+
+class StaticState(NamedTuple):
+    """The held choice, shape (1,), and K, or 0 when the choice never changes."""
+
+    choice: npt.NDArray[np.int64]
+    redrawn: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomPolicy(Policy):
+    """Uniformly random play: the baseline every policy has to beat."""
+
+    name = "random"
+
+    def start(self, setting: Setting) -> StaticState:
+        """Return the state before the first round."""
+        return StaticState(np.zeros(1, np.int64), np.array([setting.n_actions]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedAction(Policy):
+    """Always the same action (its index; `evaluate datasets show` lists the labels)."""
+
+    name = "fixed"
+    action: int = parameter(0, "index of the action", at_least=0)
+
+    def start(self, setting: Setting) -> StaticState:
+        """Return the state before the first round."""
+        if self.action >= setting.n_actions:
+            raise ParameterError(
+                f"fixed: action={self.action}, but the log has {setting.n_actions} actions.",
+                hint=f"take 0 to {setting.n_actions - 1}.",
+            )
+        return StaticState(np.array([self.action]), np.zeros(1, np.int64))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoggingPolicy(Policy):
+    """The policy that wrote the log: every display is a round, and the value is the log's own mean."""
+
+    name = "logging"
+
+    def start(self, setting: Setting) -> StaticState:
+        """Return the state before the first round; the sampler `logged` sets its choice to what was logged."""
+        return StaticState(np.zeros(1, np.int64), np.zeros(1, np.int64))
+
+
+def _prepare(state: StaticState, rng: np.random.Generator) -> None:
+    if state.redrawn[0] > 0:
+        state.choice[0] = int(rng.random() * state.redrawn[0])
+
+
+def _displayed(state: StaticState, vectors: npt.NDArray[np.float64], action: int) -> None:
+    pass
+
+
+def _converted(state: StaticState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
+    pass
+
+
+implement(StaticState, prepare=_prepare, displayed=_displayed, converted=_converted)

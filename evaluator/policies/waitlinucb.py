@@ -1,0 +1,151 @@
+"""WaitLinUCB: least squares on displays whose window has closed (Vernade et al. 2018, Section 3.2).
+
+A display enters V, and its conversions B, once its age reaches the window m: from then on nothing about it is unknown.
+Uniformly random play until the first conversion has entered. The width of that paper is lost in its text; f_t of the
+2020 paper takes its place (theorem), or the squared norms behind the 2020 figures.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.errors import ParameterError
+from evaluator.kernels.compiling import inlinable
+from evaluator.kernels.ridge import add_display, add_reward, block, row
+from evaluator.policies.base import Policy, Setting, parameter
+from evaluator.policies.dispatch import implement
+from evaluator.policies.missing_feedback import confidence, theorem_width
+from evaluator.policies.optimism import Optimist, begin_round, best, is_best, start_optimist
+from evaluator.units import NO_WINDOW
+
+
+class WaitLinUCBState(NamedTuple):
+    """Regression and scores, and the displays whose window is open.
+
+    Parameters
+    ----------
+    vectors, actions, values
+        Ring of the last m + 1 displays: vectors, shape (m + 1, d), actions, and summed conversion values.
+    rounds
+        Displays so far, shape (1,).
+    forced
+        The held random action before the first conversion has entered, else -1, shape (1,).
+    started
+        Whether a conversion has entered, shape (1,).
+    """
+
+    optimist: Optimist
+    vectors: npt.NDArray[np.float64]
+    actions: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64]
+    rounds: npt.NDArray[np.int64]
+    forced: npt.NDArray[np.int64]
+    started: npt.NDArray[np.int64]
+    window: int
+    dimension: int
+    alpha: float
+    delta: float
+    ridge: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitLinUCB(Policy):
+    """Linear UCB that waits for each display's window to close before learning from it."""
+
+    name = "waitlinucb"
+    contextual = True
+    paper = "Vernade et al. 2018, Section 3.2"
+    needs = ("window",)
+    alpha: float = parameter(1.0, "factor of the bonus", at_least=0)
+    delta: float = parameter(0.1, "confidence level of the width", above=0, below=1)
+    ridge: float = parameter(1.0, "ridge regularisation", above=0)
+    width: Literal["figures", "theorem"] = parameter("figures", "squared norms as in the 2020 figures, or f_t ||a||")
+    ties: Literal["random", "lowest"] = parameter("random", "rule among equal scores")
+
+    def start(self, setting: Setting) -> WaitLinUCBState:
+        """Return the state before the first round."""
+        if setting.window == NO_WINDOW:
+            raise ParameterError(
+                "waitlinucb needs a window: without one it would wait for ever.", hint="give --window."
+            )
+        held = min(setting.window, setting.horizon) + 1
+        return WaitLinUCBState(
+            optimist=start_optimist(setting, ridge=self.ridge, squared=self.width == "figures", ties=self.ties),
+            vectors=np.zeros((held, setting.dimension)),
+            actions=np.zeros(held, np.int64),
+            values=np.zeros(held),
+            rounds=np.zeros(1, np.int64),
+            forced=np.full(1, -1),
+            started=np.zeros(1, np.int64),
+            window=min(setting.window, setting.horizon),
+            dimension=setting.dimension * setting.blocks,
+            alpha=self.alpha,
+            delta=self.delta,
+            ridge=self.ridge,
+        )
+
+
+@inlinable
+def _close_window(state: WaitLinUCBState) -> None:
+    """Let the display whose age has just reached the window enter the regression."""
+    n = state.rounds[0]
+    closing = n - 1 - state.window
+    if closing < 0:
+        return
+    slot = closing % state.actions.shape[0]
+    ridge = state.optimist.ridge
+    b = block(ridge, state.actions[slot])
+    add_display(ridge, b, state.vectors, slot)
+    if state.values[slot] != 0.0:
+        add_reward(ridge, b, state.vectors[slot], state.values[slot])
+        state.started[0] = 1
+
+
+def _prepare(state: WaitLinUCBState, rng: np.random.Generator) -> None:
+    _close_window(state)
+    if state.started[0] == 0:
+        state.forced[0] = int(rng.random() * state.optimist.priority.shape[0])
+        return
+    state.forced[0] = -1
+    rounds = state.rounds[0]
+    if state.optimist.squared:
+        width = math.sqrt(confidence(rounds, state.dimension, state.ridge, state.delta) + state.ridge)
+    else:
+        width = theorem_width(rounds, state.dimension, state.ridge, state.delta)
+    begin_round(state.optimist, state.alpha * width, rng)
+
+
+def _choose(state: WaitLinUCBState, vectors: npt.NDArray[np.float64]) -> int:
+    if state.forced[0] >= 0:
+        return state.forced[0]
+    return best(state.optimist, vectors)
+
+
+def _wins(state: WaitLinUCBState, vectors: npt.NDArray[np.float64], action: int, n_actions: int) -> bool:
+    if state.forced[0] >= 0:
+        return state.forced[0] == action
+    return is_best(state.optimist, vectors, action)
+
+
+def _displayed(state: WaitLinUCBState, vectors: npt.NDArray[np.float64], action: int) -> None:
+    slot = state.rounds[0] % state.actions.shape[0]
+    r = row(vectors, action)
+    for i in range(vectors.shape[1]):
+        state.vectors[slot, i] = vectors[r, i]
+    state.actions[slot] = action
+    state.values[slot] = 0.0
+    state.rounds[0] += 1
+
+
+def _converted(state: WaitLinUCBState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
+    # Conversions reach the policy at the end of the round, when `rounds` already counts this round's display.
+    slot = (state.rounds[0] - 1 - delay) % state.actions.shape[0]
+    state.values[slot] += value
+
+
+implement(WaitLinUCBState, prepare=_prepare, choose=_choose, wins=_wins, displayed=_displayed, converted=_converted)

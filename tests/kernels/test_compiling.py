@@ -1,0 +1,76 @@
+"""Compiled code is kept apart for every version of the sources, outside the package."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from numba.core import config
+
+import evaluator
+from evaluator.kernels import compiling
+from evaluator.replayer import loop
+
+PACKAGE = Path(evaluator.__file__).resolve().parent
+
+
+@pytest.fixture
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of the hashed sources, which `folder_of` then takes for the package's."""
+    package = tmp_path / "evaluator"
+    for folder in ("kernels", "policies", "replayer"):
+        shutil.copytree(PACKAGE / folder, package / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(compiling, "__file__", str(package / "kernels" / "compiling.py"))
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))
+    return package
+
+
+def folder_now() -> Path:
+    return compiling.cache_folder.__wrapped__()
+
+
+def test_the_folder_lies_outside_the_package() -> None:
+    folder = compiling.cache_folder()
+    assert folder.is_dir()
+    assert PACKAGE not in [folder, *folder.parents]
+
+
+def test_the_loops_are_cached_there() -> None:
+    for step in (loop.match, loop.serve, loop.follow):
+        assert compiling.cache_folder() in Path(step.stats.cache_path).parents
+    # No cache would see edits of a user's policy.
+    assert loop.match_uncached.stats.cache_path is None
+
+
+def test_the_same_sources_share_a_folder(copy: Path) -> None:
+    first = folder_now()
+    assert first == folder_now()
+    assert copy not in first.parents
+
+
+@pytest.mark.parametrize("folder", ["kernels", "policies", "replayer"])
+def test_an_edit_anywhere_changes_the_folder(copy: Path, folder: str) -> None:
+    first = folder_now()
+    edited = next(f for f in sorted((copy / folder).glob("*.py")) if f.name != "__init__.py")
+    edited.write_text(edited.read_text() + "\n")
+    second = folder_now()
+    (copy / folder / "added.py").write_text("")
+    assert len({first, second, folder_now()}) == 3
+
+
+def test_old_versions_are_forgotten_but_not_the_latest(copy: Path) -> None:
+    folders = []
+    for version in range(8):
+        (copy / "policies" / "added.py").write_text(f"# {version}\n")
+        folders.append(folder_now())
+        os.utime(folders[-1], (version, version))
+    left = [f.is_dir() for f in folders]
+    assert left == [False] * 3 + [True] * 5
+
+
+def test_numba_keeps_its_own_folder_for_others() -> None:
+    before = config.CACHE_DIR
+    compiling.compiled(lambda x: x)
+    assert before == config.CACHE_DIR

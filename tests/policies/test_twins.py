@@ -1,0 +1,104 @@
+"""Every compiled policy chooses the displays that its slow twin chooses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from evaluator.delays.cdf import DelayCDF
+from evaluator.policies.registry import POLICIES, resolve
+from evaluator.policies.user import UserPolicy
+from evaluator.replayer.engine import run
+from evaluator.replayer.samplers import SamplerName
+from evaluator.rounds.arrays import LoggedRounds
+from tests.policies.rounds import Layout, random_rounds, setting_for
+from tests.policies.variants import CDFS, DELAYED, INDEX, LAYOUTS, LINEAR, WAITING, WINDOWED, WINDOWS
+from tests.twins import TWINS
+
+
+def agree(spec: str, rounds: LoggedRounds, *, sampler: SamplerName, **setting: Any) -> None:
+    policy = resolve(spec)
+    twin = UserPolicy(cls=TWINS[policy.name], parameters=policy.parameters)
+    told = setting_for(rounds, **setting)
+    fast = run(policy, told, rounds, sampler=sampler, seed=5, batch_size=170)
+    slow = run(twin, told, rounds, sampler=sampler, seed=5, batch_size=170)
+    np.testing.assert_array_equal(fast.displays, slow.displays)
+    assert len(fast.displays) > 50
+    for count in ("read", "generated", "delivered", "expired", "pending", "dry"):
+        assert getattr(fast, count) == getattr(slow, count)
+    assert (fast.expired, fast.delivered, fast.pending) == fates(rounds, fast.displays, told.window)
+
+
+def fates(rounds: LoggedRounds, displays: npt.NDArray[np.int64], window: int) -> tuple[int, int, int]:
+    """Return how many conversions of the accepted displays came too late, in time, and not yet, by definition."""
+    expired = delivered = pending = 0
+    for t, display in enumerate(displays, start=1):
+        for c in range(rounds.first_conversion[display], rounds.first_conversion[display + 1]):
+            expired += int(rounds.delay[c] > window)
+            delivered += int(rounds.delay[c] <= window and t + rounds.delay[c] <= len(displays))
+            pending += int(rounds.delay[c] <= window and t + rounds.delay[c] > len(displays))
+    return expired, delivered, pending
+
+
+def test_every_policy_that_chooses_has_a_twin() -> None:
+    # The logging policy follows its log: there is nothing to choose.
+    assert set(TWINS) == set(POLICIES) - {"logging"}
+
+
+@pytest.mark.parametrize("sampler", ["keep", "queue"])
+@pytest.mark.parametrize("spec", INDEX)
+def test_index_policies(spec: str, sampler: SamplerName) -> None:
+    agree(spec, random_rounds("none", seed=1), sampler=sampler, window=25)
+
+
+# Under geometric delays and tiny windows, arms with equally many pulls tie up to rounding: test_states does those.
+@pytest.mark.parametrize(
+    ("cdf", "window"),
+    [
+        pytest.param(cdf, window, id=f"{name}-{window}")
+        for name, cdf in CDFS.items()
+        for window in WINDOWS
+        if cdf.geometric_ratio is None or window >= 15
+    ],
+)
+@pytest.mark.parametrize("spec", DELAYED)
+def test_delayed_policies(spec: str, cdf: DelayCDF, window: int) -> None:
+    agree(spec, random_rounds("none", seed=2), sampler="keep", window=window, delay_cdf=cdf)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("spec", LINEAR)
+def test_linear_policies(spec: str, layout: Layout) -> None:
+    agree(spec, random_rounds(layout, seed=3), sampler="rejection", window=25)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("spec", WINDOWED)
+def test_windowed_policies(spec: str, layout: Layout, window: int) -> None:
+    agree(spec, random_rounds(layout, seed=4), sampler="rejection", window=window)
+
+
+@pytest.mark.parametrize("window", [w for w in WINDOWS if w < 100])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("spec", WAITING)
+def test_waiting_policies(spec: str, layout: Layout, window: int) -> None:
+    agree(spec, random_rounds(layout, seed=6), sampler="rejection", window=window)
+
+
+def test_waiting_for_ever_plays_at_random() -> None:
+    rounds = random_rounds("sets", seed=6)
+    agree("waitlinucb:ties=lowest", rounds, sampler="rejection", window=10_000)
+    waits = run(resolve("waitlinucb"), setting_for(rounds, window=10_000), rounds, sampler="rejection", seed=5)
+    plays_at_random = run(resolve("random"), setting_for(rounds), rounds, sampler="rejection", seed=5)
+    np.testing.assert_array_equal(waits.displays, plays_at_random.displays)
+
+
+def test_the_logging_policy_shows_what_was_logged() -> None:
+    rounds = random_rounds("none", kept=1.0)
+    replay = run(resolve("logging"), setting_for(rounds), rounds, sampler="logged")
+    np.testing.assert_array_equal(replay.displays, np.arange(len(rounds)))
+    assert replay.generated == len(rounds.delay)

@@ -1,0 +1,49 @@
+"""Policies and parameters that the tests replay: every branch of every policy, ties to the lowest index."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evaluator.delays.cdf import DelayCDF
+from evaluator.policies.base import NO_WINDOW
+from tests.policies.rounds import Layout
+
+INDEX = (
+    "random",
+    "fixed:action=2",
+    "ucb1:ties=lowest",
+    "ucb1:exploration=0.3,ties=lowest",
+    "klucb:ties=lowest",
+    "klucb:c=3,ties=lowest",
+    "thompson",
+    "thompson:successes=0.5,failures=2",
+)
+DELAYED = (
+    "delayed-ucb:ties=lowest",
+    "delayed-ucb:epsilon=0.5,ties=lowest",
+    "delayed-klucb:ties=lowest",
+    "delayed-klucb:epsilon=0.5,ties=lowest",
+)
+LINEAR = ("linucb:alpha=0.5,ties=lowest", "linucb:alpha=0,ridge=0.2,ties=lowest", "lints", "lints:scale=0.2,ridge=3")
+WINDOWED = (
+    "otflinucb:ties=lowest",
+    "otflinucb:alpha=0.1,delta=0.3,ridge=2,bonus=exact,ties=lowest",
+    "otflinucb:alpha=0.1,width=theorem,ties=lowest",
+    "otflinucb:alpha=0.05,ridge=0.5,width=theorem,bonus=exact,ties=lowest",
+    "otflints",
+    "otflints:sigma0=0.1,ridge=2,bonus=exact",
+    "otflints:width=theorem,delta=0.3",
+    "otflints:width=theorem,ridge=0.5,bonus=exact",
+)
+WAITING = ("waitlinucb:alpha=0.3,ties=lowest", "waitlinucb:alpha=0.1,ridge=2,width=theorem,ties=lowest")
+
+LAYOUTS: tuple[Layout, ...] = ("sets", "contexts", "catalogue")
+# Nothing is ever missing; finite; as long as the log; longer; none.
+WINDOWS = (0, 1, 15, 500, 10_000, NO_WINDOW)
+# Weights of the step CDFs are multiples of 1/8: sums of them are exact, and so are ties between arms.
+CDFS = {
+    "geometric from 0": DelayCDF.geometric(12.0),
+    "geometric from 1": DelayCDF.geometric(12.0, start=1),
+    "steps": DelayCDF(delays=np.array([0, 3, 4, 20]), cdf=np.array([0.125, 0.25, 0.5, 0.875]), source="test"),
+    "late steps": DelayCDF(delays=np.array([9, 30]), cdf=np.array([0.5, 1.0]), source="test"),
+}

@@ -1,0 +1,76 @@
+"""Linear policies, delay-naive: every regression solved densely, from all displays, at every round.
+
+Disjoint arms (all see one context x) are the shared model with vectors e_k ⊗ x, of length K d.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evaluator.policies.base import Setting
+from tests.twins.history import Floats, Twin
+
+
+class LinearTwin(Twin):
+    """V = ridge I + Σ a a' over all displays, B = Σ value a over the conversions seen, theta^ = V⁻¹ B."""
+
+    contextual = True
+
+    def __init__(self, setting: Setting, **parameters: object) -> None:
+        super().__init__(setting, **parameters)
+        self.dimension = setting.dimension * (setting.n_actions if setting.rows == 1 else 1)
+        self.shown: list[Floats] = []
+
+    def embed(self, vectors: Floats, action: int) -> Floats:
+        if self.setting.rows == 1:
+            return np.kron(np.eye(self.setting.n_actions)[action], vectors[0])
+        return vectors[action].copy()
+
+    def displayed(self, vectors: Floats, action: int) -> None:
+        super().displayed(vectors, action)
+        self.shown.append(self.embed(vectors, action))
+
+    def gram(self) -> Floats:
+        x = np.array(self.shown).reshape(-1, self.dimension)
+        return self.parameters["ridge"] * np.eye(self.dimension) + x.T @ x
+
+    def moment(self) -> Floats:
+        return sum((value * self.shown[s] for s, value in self.conversions), np.zeros(self.dimension))
+
+    def begin(self, rng: np.random.Generator) -> None:
+        self.v = self.gram()
+        self.theta = np.linalg.solve(self.v, self.moment())
+
+    def candidates(self, vectors: Floats) -> Floats:
+        """Return each action's vector, shape (K, dimension)."""
+        return np.array([self.embed(vectors, k) for k in range(self.setting.n_actions)])
+
+    def squared_norms(self, vectors: Floats) -> Floats:
+        """Return ||a||² in V⁻¹ of each row, shape (n,)."""
+        return squared_norms(self.v, vectors)
+
+
+class LinUCBTwin(LinearTwin):
+    def scores(self, vectors: Floats) -> Floats:
+        a = self.candidates(vectors)
+        return a @ self.theta + self.parameters["alpha"] * np.sqrt(self.squared_norms(a))
+
+
+class LinTSTwin(LinearTwin):
+    def variance(self) -> float:
+        return float(self.parameters["scale"]) ** 2
+
+    def begin(self, rng: np.random.Generator) -> None:
+        super().begin(rng)
+        # V = L L', so L'⁻¹ z has the covariance V⁻¹.
+        z = np.array([rng.standard_normal() for _ in range(self.dimension)])
+        lower = np.linalg.cholesky(self.v)
+        self.draw = self.theta + np.sqrt(self.variance()) * np.linalg.solve(lower.T, z)
+
+    def scores(self, vectors: Floats) -> Floats:
+        return self.candidates(vectors) @ self.draw
+
+
+def squared_norms(v: Floats, vectors: Floats) -> Floats:
+    """Return ||a||² in V⁻¹ of each row, shape (n,)."""
+    return np.einsum("ij,ji->i", vectors, np.linalg.solve(v, vectors.T))
