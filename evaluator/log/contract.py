@@ -122,7 +122,7 @@ class Log:
         return self
 
     def with_meta(self, **changes: object) -> Log:
-        """Return a copy with changed metadata."""
+        """Return a copy with changed metadata, e.g. ``log.with_meta(attribution_window=30)``."""
         return replace(self, meta=replace(self.meta, **changes))  # type: ignore[arg-type]
 
 

@@ -1,0 +1,148 @@
+"""The loops every policy runs in: compiled for built-in states, and the same source interpreted for Python policies."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.kernels.compiling import compiled, compiled_uncached, inlinable
+from evaluator.kernels.ridge import row
+from evaluator.policies.dispatch import choose, converted, displayed, prepare, wins
+from evaluator.replayer.pending import Pending, pop, push
+from evaluator.rounds.arrays import Batch
+
+
+class Progress(NamedTuple):
+    """Counters of a replay, each of shape (1,).
+
+    `prepared` is 1 while a round waits for its display; `rounds` counts accepted displays; `generated` conversions
+    are theirs, of which `expired` come after the window and `delivered` have been revealed.
+    """
+
+    prepared: npt.NDArray[np.int64]
+    rounds: npt.NDArray[np.int64]
+    generated: npt.NDArray[np.int64]
+    expired: npt.NDArray[np.int64]
+    delivered: npt.NDArray[np.int64]
+
+
+def no_progress() -> Progress:
+    """Return counters at 0."""
+    return Progress(*(np.zeros(1, np.int64) for _ in Progress._fields))
+
+
+@inlinable
+def _play_round(
+    state: Any, batch: Batch, i: int, action: int, window: int, pending: Pending, progress: Progress
+) -> None:
+    """Show display `i`, then reveal every conversion due by the end of the round."""
+    vectors = batch.vectors[i] if batch.vectors.shape[0] > 1 else batch.vectors[0]
+    displayed(state, vectors, action)
+    progress.rounds[0] += 1
+    now = progress.rounds[0]
+    for c in range(batch.first_conversion[i], batch.first_conversion[i + 1]):
+        progress.generated[0] += 1
+        if batch.delay[c] > window:
+            progress.expired[0] += 1
+        else:
+            push(pending, now + batch.delay[c], batch.delay[c], action, batch.value[c], vectors, row(vectors, action))
+    while pending.size[0] > 0 and pending.due[pending.heap[0]] <= now:
+        slot = pop(pending)
+        progress.delivered[0] += 1
+        converted(state, pending.vector[slot], pending.action[slot], pending.delay[slot], pending.value[slot])
+    progress.prepared[0] = 0
+
+
+def _match(
+    state: Any,
+    rng: np.random.Generator,
+    batch: Batch,
+    n_actions: int,
+    window: int,
+    horizon: int,
+    pending: Pending,
+    progress: Progress,
+    accepted: npt.NDArray[np.int64],
+) -> int:
+    """Accept each display whose logged action is the round's choice; return how many displays were read.
+
+    The accepted displays' numbers within the batch go to `accepted` from its start on.
+    """
+    written = 0
+    for i in range(batch.action.shape[0]):
+        if progress.rounds[0] >= horizon:
+            return i
+        action = batch.action[i]
+        if action < 0:
+            continue
+        if progress.prepared[0] == 0:
+            prepare(state, rng)
+            progress.prepared[0] = 1
+        vectors = batch.vectors[i] if batch.vectors.shape[0] > 1 else batch.vectors[0]
+        if wins(state, vectors, action, n_actions):
+            _play_round(state, batch, i, action, window, pending, progress)
+            accepted[written] = i
+            written += 1
+    return batch.action.shape[0]
+
+
+def _serve(
+    state: Any,
+    rng: np.random.Generator,
+    batch: Batch,
+    queues: npt.NDArray[np.int64],
+    heads: npt.NDArray[np.int64],
+    ends: npt.NDArray[np.int64],
+    window: int,
+    horizon: int,
+    pending: Pending,
+    progress: Progress,
+    accepted: npt.NDArray[np.int64],
+) -> int:
+    """Serve each round from the queue of its action; return the action whose queue ran dry, or -1.
+
+    `queues` holds the displays' numbers, action by action; those of action k are heads[k] to ends[k] (excluded).
+    """
+    while progress.rounds[0] < horizon:
+        prepare(state, rng)
+        action = choose(state, batch.vectors[0])
+        if action < 0 or action >= heads.shape[0]:
+            raise ValueError("the policy chose an impossible action")
+        if heads[action] == ends[action]:
+            return action
+        i = queues[heads[action]]
+        heads[action] += 1
+        accepted[progress.rounds[0]] = i
+        _play_round(state, batch, i, action, window, pending, progress)
+    return -1
+
+
+def _follow(
+    state: Any,
+    rng: np.random.Generator,
+    batch: Batch,
+    n_actions: int,
+    window: int,
+    horizon: int,
+    pending: Pending,
+    progress: Progress,
+    accepted: npt.NDArray[np.int64],
+) -> int:
+    """Let the logging policy replay itself: every display is a round; return how many displays were read."""
+    for i in range(batch.action.shape[0]):
+        if progress.rounds[0] >= horizon:
+            return i
+        _play_round(state, batch, i, batch.action[i], window, pending, progress)
+        accepted[i] = i
+    return batch.action.shape[0]
+
+
+match = compiled(_match)
+serve = compiled(_serve)
+follow = compiled(_follow)
+match_uncached = compiled_uncached(_match)
+serve_uncached = compiled_uncached(_serve)
+match_interpreted = _match
+serve_interpreted = _serve

@@ -1,0 +1,172 @@
+"""The replay's clock: how many rounds lie between a display and its conversion.
+
+Replay thins the stream, so counting delays in the log's own time makes feedback look faster than it would be live. On
+the *traffic clock* one accepted display is one round of live traffic: a delay is the number of logged displays
+between a display and its conversion (the traffic the policy would have served meanwhile), times the traffic share.
+The *wall clock* is the same with a share equal to the acceptance rate: right for a rollout on that share of the
+traffic, and for no other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.errors import LogError, ParameterError
+from evaluator.log import Log
+from evaluator.log.contract import to_numpy
+from evaluator.units import NO_WINDOW, format_duration, parse_duration
+
+ClockName = Literal["traffic", "wall"]
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The clock of a replay.
+
+    Parameters
+    ----------
+    kind
+        traffic or wall.
+    share
+        Rounds of the policy per logged display: the traffic share, or the acceptance rate on the wall clock.
+    rate
+        Logged displays per tick; nan when all displays share one time.
+    tick_seconds
+        Seconds in a tick; None where the log counts rounds.
+    """
+
+    kind: ClockName
+    share: float
+    rate: float
+    tick_seconds: float | None
+
+    def days(self, rounds: float) -> float | None:
+        """Return the days of live traffic in which the policy would play these rounds; None on a log of rounds."""
+        if self.tick_seconds is None or not np.isfinite(self.rate):
+            return None
+        return rounds / (self.share * self.rate) * self.tick_seconds / 86400.0
+
+
+@dataclass(frozen=True)
+class Window:
+    """Cut-off of the system.
+
+    Parameters
+    ----------
+    rounds
+        m on the replay's clock; `NO_WINDOW` without a cut-off.
+    ticks
+        The same in ticks of the log; None without a cut-off, or when the traffic rate is unknown.
+    text
+        What the user asked for.
+    """
+
+    rounds: int
+    ticks: float | None
+    text: str
+
+    def describe(self, clock: Clock) -> str:
+        """Return the window in rounds and, where the log has a time unit, as a duration."""
+        if self.rounds == NO_WINDOW:
+            return "none"
+        words = f"{self.rounds:,} rounds"
+        if self.ticks is not None and clock.tick_seconds is not None:
+            words += f" = {format_duration(self.ticks * clock.tick_seconds)}"
+        return words
+
+
+def traffic_rate(log: Log) -> float:
+    """Return logged displays per tick; nan when all displays share one time."""
+    time = log.column("time")
+    span = int(time[-1]) - int(time[0])
+    return (len(time) - 1) / span if span > 0 else float("nan")
+
+
+def start_clock(log: Log, kind: ClockName, *, traffic_share: float, acceptance: float) -> Clock:
+    """Return the clock of a replay that accepts this share of the logged displays.
+
+    Raises
+    ------
+    ParameterError
+        The traffic share is not in (0, 1], or is given for the wall clock, which has its own.
+    """
+    if not 0.0 < traffic_share <= 1.0:
+        raise ParameterError(f"--traffic-share {traffic_share:g} is out of range.", hint="take a share in (0, 1].")
+    if kind == "wall" and traffic_share != 1.0:
+        raise ParameterError(
+            "--traffic-share and --clock wall exclude each other.",
+            hint="the wall clock is the traffic clock with a share equal to the acceptance rate.",
+        )
+    share = traffic_share if kind == "traffic" else acceptance
+    return Clock(kind, share, traffic_rate(log), log.meta.tick_seconds)
+
+
+def displays_between(log: Log, display: npt.NDArray[np.int64], when: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return how many logged displays follow each display, shape (n,), no later than a time in ticks.
+
+    Past the last display it extrapolates with the log's mean traffic rate.
+
+    Raises
+    ------
+    LogError
+        Some times are past the last display and all displays share one time.
+    """
+    time = to_numpy(log.displays["time"])
+    count = np.searchsorted(time, when, side="right") - 1 - display
+    past = when > time[-1]
+    if past.any():
+        rate = traffic_rate(log)
+        if not np.isfinite(rate):
+            raise LogError(
+                "displays.time: all displays share one time: no traffic rate for the conversions that come later.",
+                hint="give the displays their times, or number them (unit = 'round').",
+            )
+        count[past] += np.floor((when[past] - time[-1]) * rate).astype(np.int64)
+    return count.astype(np.int64)
+
+
+def on_clock(displays: npt.NDArray[np.int64], clock: Clock) -> npt.NDArray[np.int64]:
+    """Return a number of logged displays in rounds of the policy, to the nearest round."""
+    return displays if clock.share == 1.0 else np.rint(displays * clock.share).astype(np.int64)
+
+
+def resolve_window(text: str | int | None, clock: Clock) -> Window:
+    """Return the window a user asked for.
+
+    Parameters
+    ----------
+    text
+        Rounds (``2000``), a duration (``7d``), or None for no cut-off. On the wall clock rounds are logged displays.
+    clock
+        Converts between rounds and time.
+
+    Raises
+    ------
+    ParameterError
+        Zero, negative, not a number, or a duration on a log of rounds.
+    """
+    if text is None:
+        return Window(NO_WINDOW, None, "none")
+    text = str(text)
+    per_tick = clock.rate * clock.share
+    try:
+        rounds = float(int(text))
+    except ValueError:
+        seconds = parse_duration(text)
+        if clock.tick_seconds is None or not np.isfinite(clock.rate):
+            raise ParameterError(
+                f"--window {text}: this log counts rounds, not time.",
+                hint="give the window in rounds: --window 2000.",
+            ) from None
+        rounds = seconds / clock.tick_seconds * per_tick
+    else:
+        if clock.kind == "wall":
+            rounds *= clock.share
+    if text.lstrip().startswith("-") or rounds <= 0:
+        raise ParameterError(f"--window {text} is out of range.", hint="take at least one round.")
+    whole = max(int(np.rint(rounds)), 1)
+    return Window(whole, whole / per_tick if np.isfinite(per_tick) else None, text)

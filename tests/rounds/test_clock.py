@@ -1,0 +1,113 @@
+"""Delays in displays, their share, and the window, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evaluator.errors import LogError, ParameterError
+from evaluator.log import Log
+from evaluator.policies.base import NO_WINDOW
+from evaluator.rounds.clock import Clock, displays_between, on_clock, resolve_window, start_clock
+from tests.logs import build_log
+
+# Six displays, two of them tied.
+TIMES = [0, 10, 10, 20, 40, 50]
+
+
+def log_at(times: list[int], tick: str = "s") -> Log:
+    return build_log(time=times, action=[0, 1] * (len(times) // 2), n_actions=2, tick=tick)
+
+
+@pytest.mark.parametrize(
+    ("display", "when", "between"),
+    [
+        (0, 0, 0),  # at once
+        (0, 9, 0),  # before the next display
+        (0, 10, 2),  # at the time of two displays: both came no later
+        (1, 10, 1),  # the tied display after it
+        (2, 10, 0),  # the last of the tie
+        (0, 50, 5),  # at the last display
+        (3, 45, 1),
+        (5, 60, 1),  # past the end: 5 displays in 50 s are one in 10 s
+        (0, 69, 6),  # five in the log and one whole one after it
+        (0, 70, 7),
+    ],
+)
+def test_delay_is_the_displays_that_followed(display: int, when: int, between: int) -> None:
+    assert displays_between(log_at(TIMES), np.array([display]), np.array([when])).tolist() == [between]
+
+
+def test_a_log_of_one_time_cannot_extrapolate() -> None:
+    log = log_at([5, 5])
+    assert displays_between(log, np.array([0]), np.array([5])).tolist() == [1]
+    with pytest.raises(LogError, match="all displays share one time"):
+        displays_between(log, np.array([0]), np.array([6]))
+
+
+def test_a_share_scales_delays_to_the_nearest_round() -> None:
+    clock = Clock("traffic", 0.1, 1.0, None)
+    assert on_clock(np.array([0, 4, 6, 10, 96]), clock).tolist() == [0, 0, 1, 1, 10]
+    assert on_clock(np.array([0, 4]), Clock("traffic", 1.0, 1.0, None)).tolist() == [0, 4]
+
+
+def test_the_wall_clock_is_the_traffic_clock_at_the_acceptance_rate() -> None:
+    log = log_at(TIMES)
+    wall = start_clock(log, "wall", traffic_share=1.0, acceptance=0.25)
+    traffic = start_clock(log, "traffic", traffic_share=0.25, acceptance=0.5)
+    assert (wall.share, wall.rate) == (traffic.share, traffic.rate) == (0.25, 0.1)
+    # A window in rounds is one of logged displays on the wall clock, of the policy's own rounds on the other.
+    assert resolve_window("2000", wall).rounds == 500
+    assert resolve_window("2000", traffic).rounds == 2000
+
+
+def test_the_share_excludes_the_wall_clock() -> None:
+    with pytest.raises(ParameterError, match="exclude each other"):
+        start_clock(log_at(TIMES), "wall", traffic_share=0.5, acceptance=0.25)
+
+
+@pytest.mark.parametrize("share", [0.0, -0.1, 1.1, float("nan")])
+def test_a_share_out_of_range_is_refused(share: float) -> None:
+    with pytest.raises(ParameterError, match="--traffic-share"):
+        start_clock(log_at(TIMES), "traffic", traffic_share=share, acceptance=0.25)
+
+
+@pytest.mark.parametrize(("share", "days"), [(1.0, 1.0), (0.1, 10.0)])
+def test_live_days(share: float, days: float) -> None:
+    # One display in 10 s: 8,640 rounds a day at full share.
+    clock = start_clock(log_at(TIMES), "traffic", traffic_share=share, acceptance=0.5)
+    assert clock.days(8640) == pytest.approx(days)
+
+
+def test_a_log_of_rounds_has_no_days() -> None:
+    assert start_clock(log_at(TIMES, "round"), "traffic", traffic_share=1.0, acceptance=0.5).days(100) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "rounds", "ticks"),
+    [("2000", 2000, 20_000), (2000, 2000, 20_000), ("7d", 60_480, 604_800), ("15min", 90, 900), ("1s", 1, 10)],
+)
+def test_a_window_is_rounds_or_a_duration(text: str | int, rounds: int, ticks: float) -> None:
+    window = resolve_window(text, start_clock(log_at(TIMES), "traffic", traffic_share=1.0, acceptance=0.5))
+    assert window.rounds == rounds
+    assert window.ticks == pytest.approx(ticks)
+
+
+def test_a_window_is_described_both_ways() -> None:
+    clock = start_clock(log_at(TIMES), "traffic", traffic_share=1.0, acceptance=0.5)
+    assert resolve_window("7d", clock).describe(clock) == "60,480 rounds = 7 d"
+    assert resolve_window(None, clock).describe(clock) == "none"
+    assert resolve_window(None, clock).rounds == NO_WINDOW
+
+
+@pytest.mark.parametrize("text", ["0", "-5", "0d", "-7d", "abc", "", "7 parsecs", "1.5", "nan"])
+def test_what_is_no_window_is_refused(text: str) -> None:
+    clock = start_clock(log_at(TIMES), "traffic", traffic_share=1.0, acceptance=0.5)
+    with pytest.raises(ParameterError):
+        resolve_window(text, clock)
+
+
+def test_a_duration_on_a_log_of_rounds_is_refused() -> None:
+    clock = start_clock(log_at(TIMES, "round"), "traffic", traffic_share=1.0, acceptance=0.5)
+    with pytest.raises(ParameterError, match="counts rounds, not time"):
+        resolve_window("7d", clock)

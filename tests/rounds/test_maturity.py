@@ -1,0 +1,79 @@
+"""How many displays were followed long enough, by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluator.errors import DataError
+from evaluator.log import Log
+from evaluator.policies.base import NO_WINDOW
+from evaluator.rounds.clock import Window
+from evaluator.rounds.maturity import judge_maturity
+from tests.log.meta import with_meta
+from tests.logs import build_log
+
+NONE = Window(NO_WINDOW, None, "none")
+
+
+def ten_displays(conversions: list[tuple[int, int]] = (), **meta: Any) -> Log:  # type: ignore[assignment]
+    of, delay = ([c[i] for c in conversions] for i in (0, 1))
+    return build_log(
+        time=np.arange(10) * 10,
+        action=[0, 1] * 5,
+        conversion_display=of,
+        conversion_time=np.array(of, np.int64) * 10 + np.array(delay, np.int64),
+        n_actions=2,
+        tick="s",
+        **meta,
+    )
+
+
+def test_a_log_followed_to_the_end_is_mature() -> None:
+    found = judge_maturity(ten_displays(), NONE, "drop")
+    assert (found.used, found.immature, found.weight, found.known) == (10, 0, None, True)
+
+
+@pytest.mark.parametrize(("attribution", "used"), [(0, 10), (10, 9), (11, 8), (89, 1), (90, 1)])
+def test_displays_followed_for_the_attribution_window_are_used(attribution: int, used: int) -> None:
+    # Display i is followed for 90 - 10 i seconds.
+    found = judge_maturity(ten_displays(observed_until=90, attribution_window=attribution), NONE, "drop")
+    assert (found.used, found.immature) == (used, 10 - used)
+
+
+def test_the_attribution_window_comes_before_the_policys() -> None:
+    log = ten_displays(observed_until=90, attribution_window=20)
+    assert judge_maturity(log, Window(5, 50.0, "5"), "drop").used == 8
+    assert judge_maturity(with_meta(log, attribution_window=None), Window(5, 50.0, "5"), "drop").used == 5
+
+
+def test_without_any_window_nothing_is_known() -> None:
+    found = judge_maturity(ten_displays(observed_until=90), NONE, "drop")
+    assert (found.used, found.known) == (10, False)
+
+
+def test_correcting_weighs_by_the_chance_to_have_shown() -> None:
+    # Delays 0 and 20 once each, of displays followed long enough to see both: tau(10) = 1/2, tau(20) = 1.
+    log = ten_displays([(0, 0), (1, 20)], observed_until=90, attribution_window=20)
+    found = judge_maturity(log, NONE, "correct")
+    assert (found.used, found.immature, found.heaviest) == (10, 2, 2.0)
+    np.testing.assert_allclose(found.weight, [1] * 8 + [2, 2])
+
+
+def test_displays_with_hardly_a_chance_to_show_are_left_out() -> None:
+    # Of six delays one is 0: tau(10) = tau(0) = 1/6, below a fifth.
+    log = ten_displays([(i, 0 if i == 0 else 20) for i in range(6)], observed_until=90, attribution_window=20)
+    found = judge_maturity(log, NONE, "correct")
+    assert (found.used, found.immature, found.heaviest) == (8, 2, 1.0)
+
+
+def test_a_log_too_short_for_its_window_is_refused() -> None:
+    with pytest.raises(DataError, match=r"followed for 91 ticks.*--immature correct"):
+        judge_maturity(ten_displays(observed_until=90, attribution_window=91), NONE, "drop")
+
+
+def test_correcting_without_conversions_is_refused() -> None:
+    with pytest.raises(DataError, match="no conversions to fit"):
+        judge_maturity(ten_displays(observed_until=90, attribution_window=20), NONE, "correct")
