@@ -1,0 +1,44 @@
+"""Offline evaluation of bandit policies under delayed, censored feedback.
+
+The command line and this module are twins: ``evaluate replay`` is `replay`, ``evaluate datasets show`` is `load`.
+
+>>> from evaluator import load, replay
+>>> log = load("synthetic", limit=20_000)
+>>> result = replay(log, "otflinucb", window=500)
+>>> result.rounds == result.trajectory.num_rows
+True
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evaluator.api import load, replay
+    from evaluator.evaluation.result import ReplayResult
+    from evaluator.log import Log, LogMeta
+    from evaluator.policies import Policy
+
+__version__ = "0.1.0"
+__all__ = ["Log", "LogMeta", "Policy", "ReplayResult", "__version__", "load", "replay"]
+
+# Names resolve on first use, so that `evaluate --help` starts without polars and numba.
+_HOMES = {
+    "load": "evaluator.api",
+    "replay": "evaluator.api",
+    "Log": "evaluator.log",
+    "LogMeta": "evaluator.log",
+    "Policy": "evaluator.policies",
+    "ReplayResult": "evaluator.evaluation.result",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'evaluator' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

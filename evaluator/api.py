@@ -1,0 +1,91 @@
+"""The Python twin of the command line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evaluator.evaluation.execute import execute
+from evaluator.evaluation.options import ReplayOptions
+from evaluator.evaluation.plan import Plan, plan_replay
+from evaluator.evaluation.result import ReplayResult
+from evaluator.log import Log
+from evaluator.policies.base import Policy
+from evaluator.policies.registry import as_policy, resolve
+from evaluator.policies.user import UserPolicy
+
+
+def load(dataset: str = "synthetic", **options: Any) -> Log:
+    """Load a log: a bundled dataset's name, a ``spec.toml``, or a converted folder.
+
+    Parameters
+    ----------
+    dataset
+        See `evaluator.datasets.load`, which also lists the options.
+
+    Returns
+    -------
+    Log
+        Validated.
+
+    Raises
+    ------
+    DataError
+        The source breaks the log contract; names file, row, column, value and the repair.
+
+    Examples
+    --------
+    >>> load("synthetic", limit=1000)
+    Log('synthetic', displays=1000, conversions=843, actions=10, tick='round')
+    """
+    from evaluator import datasets
+
+    return datasets.load(dataset, **options)
+
+
+def replay(log: Log | str, policy: Any, **options: Any) -> ReplayResult:
+    """Replay a policy on a log with delayed, censored feedback.
+
+    Parameters
+    ----------
+    log
+        A `Log`, or what `load` takes.
+    policy
+        A spec (``"otflinucb:alpha=0.1"``), a `Policy`, a class with the methods of `evaluator.policies.user`, or an
+        instance of one, which is copied and never changed.
+    options
+        Fields of `evaluator.evaluation.options.ReplayOptions`: window, horizon, clock, sampler...
+
+    Returns
+    -------
+    ReplayResult
+        Value, regret against the best fixed action and uplift over the logger, each with an anytime-valid interval.
+
+    Raises
+    ------
+    DataError, UsageError, PolicyError
+        See the options.
+
+    Examples
+    --------
+    >>> result = replay(load("synthetic", limit=20_000), "delayed-klucb", window="500", seed=1)
+    >>> result.generated == result.delivered + result.expired + result.pending
+    True
+    """
+    return execute(plan(log, policy, **options))
+
+
+def plan(log: Log | str, policy: Any, **options: Any) -> Plan:
+    """Return every choice a replay would make, without replaying: the twin of ``--dry-run``."""
+    log = load(log) if isinstance(log, str) else log
+    return plan_replay(log, as_description(policy), ReplayOptions(**options))
+
+
+def as_description(policy: Any) -> Any:
+    """Return the description of a spec, a policy, a class or an instance."""
+    if isinstance(policy, str):
+        return resolve(policy)
+    if isinstance(policy, Policy | UserPolicy):
+        return policy
+    if isinstance(policy, type):
+        return as_policy(policy, {})
+    return UserPolicy(cls=type(policy), instance=policy)

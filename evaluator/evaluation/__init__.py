@@ -1,0 +1,1 @@
+"""The whole way from a log to a result: options, plan, execution, result."""

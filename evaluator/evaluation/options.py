@@ -1,0 +1,106 @@
+"""What can be asked of a replay; the command line's options are these fields."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from evaluator.errors import ParameterError, nearest
+from evaluator.rounds.clock import ClockName
+from evaluator.rounds.maturity import ImmatureRule
+from evaluator.rounds.propensity import MODES, PropensityMode
+
+RewardName = Literal["eventual", "observed"]
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "clock": ("traffic", "wall"),
+    "reward": ("eventual", "observed"),
+    "immature": ("drop", "correct"),
+    "propensity": MODES,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayOptions:
+    """Options of a replay.
+
+    Parameters
+    ----------
+    window
+        Cut-off in rounds (``2000``) or as a duration (``"7d"``); None for none.
+    horizon
+        Stop after this many rounds; None for as many as the log gives without bias.
+    clock
+        traffic: one accepted display is one round of live traffic. wall: the log's own pace.
+    traffic_share
+        Share of the traffic the policy will serve, in (0, 1].
+    sampler
+        rejection, keep or queue; None for the most efficient unbiased one.
+    propensity
+        column, uniform, estimate, estimate:context; None for the log's own.
+    accept_quantile
+        Quantile of the propensities taken for c; 0 is exact.
+    delays
+        Delay CDF for policies that need one: ``log`` (fitted to this log), ``geometric:MEAN`` or ``fixed:DELAY``.
+    reward
+        eventual: every conversion counts. observed: those revealed by the horizon within the window.
+    immature
+        drop or correct displays too young at the end of the log.
+    seed
+        Of the policy's and the sampler's streams.
+    repeats
+        Replays with independent streams.
+    jobs
+        Threads.
+    level
+        Of the intervals.
+    """
+
+    window: str | int | None = None
+    horizon: int | None = None
+    clock: ClockName = "traffic"
+    traffic_share: float = 1.0
+    sampler: str | None = None
+    propensity: PropensityMode | None = None
+    accept_quantile: float = 0.0
+    delays: str = "log"
+    reward: RewardName = "eventual"
+    immature: ImmatureRule = "drop"
+    seed: int = 0
+    repeats: int = 1
+    jobs: int = 1
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        """Check every option's range.
+
+        Raises
+        ------
+        ParameterError
+            Naming the option, the value and what it takes.
+        """
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if value is not None and value not in choices:
+                raise ParameterError(f"--{name} {value!r} is not a choice.", hint=nearest(str(value), choices))
+        for name, least in (("horizon", 1), ("repeats", 1), ("jobs", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+                raise ParameterError(
+                    f"--{name} {value!r} is out of range.", hint=f"take a whole number from {least} on."
+                )
+        if self.reward == "observed" and self.immature == "correct":
+            raise ParameterError(
+                "--reward observed and --immature correct exclude each other.",
+                hint="the correction is for eventual rewards: use --immature drop.",
+            )
+        if not 0.0 <= self.accept_quantile < 1.0:
+            raise ParameterError(f"--accept-quantile {self.accept_quantile:g} is out of range.", hint="take [0, 1).")
+        if not 0.0 < self.level < 1.0:
+            raise ParameterError(
+                f"--level {self.level:g} is out of range.", hint="take a level in (0, 1), such as 0.95."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options by name."""
+        return asdict(self)

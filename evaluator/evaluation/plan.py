@@ -1,0 +1,271 @@
+"""Everything a replay decides before its first round; `--dry-run` prints it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.delays import DelayCDF, product_limit
+from evaluator.errors import PropensityError
+from evaluator.evaluation.options import ReplayOptions
+from evaluator.log import Log
+from evaluator.log.contract import to_numpy
+from evaluator.policies.base import Setting
+from evaluator.replayer.samplers import SamplerName, choose_sampler, safe_horizon
+from evaluator.rounds.arrays import LoggedRounds, logged_rounds
+from evaluator.rounds.clock import Clock, Window, displays_between, on_clock, resolve_window, start_clock
+from evaluator.rounds.maturity import Maturity, judge_maturity
+from evaluator.rounds.propensity import Propensities, resolve_propensities
+from evaluator.units import NO_WINDOW
+
+# Steps kept of a fitted CDF: tau is off by at most 1/256, and a round costs no more than 256 additions.
+CDF_STEPS = 256
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A replay with every choice made.
+
+    Parameters
+    ----------
+    log, policy, options
+        What was asked.
+    clock, window, propensities, maturity, sampler
+        What follows from it.
+    rounds
+        The used displays, not thinned.
+    setting
+        What the policy is told.
+    cdf
+        Delay CDF of the log on the replay's clock; None without conversions.
+    warnings, assumptions
+        Sentences the result must carry.
+    """
+
+    log: Log
+    policy: Any
+    options: ReplayOptions
+    clock: Clock
+    window: Window
+    propensities: Propensities
+    maturity: Maturity
+    sampler: SamplerName
+    rounds: LoggedRounds
+    setting: Setting
+    cdf: DelayCDF | None
+    warnings: tuple[str, ...]
+    assumptions: tuple[str, ...]
+
+    @property
+    def tau_window(self) -> float:
+        """Share of the conversions that come within the window; nan without conversions."""
+        if self.cdf is None:
+            return float("nan")
+        return float(self.cdf(min(self.window.rounds, 2**53)))
+
+    @property
+    def rewards_end_with_window(self) -> bool:
+        """Whether only conversions within the policy's window are rewards: no other cut-off of the log is known."""
+        return _ends_with_window(self.log, self.window)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain values."""
+        return {
+            "dataset": self.log.meta.name,
+            "displays": len(self.log),
+            "displays_used": len(self.rounds),
+            "displays_immature": self.maturity.immature,
+            "conversions": self.log.conversions.num_rows,
+            "actions": self.log.n_actions,
+            "tick": self.log.meta.tick,
+            "schema_displays": {field.name: str(field.type) for field in self.log.displays.schema},
+            "fingerprint": self.log.meta.fingerprint,
+            "policy": self.policy.spec,
+            "sampler": self.sampler,
+            "clock": self.clock.kind,
+            "traffic_share": self.clock.share,
+            "window_rounds": None if self.window.rounds == NO_WINDOW else self.window.rounds,
+            "window": self.window.describe(self.clock),
+            "tau_window": self.tau_window,
+            "propensity": self.propensities.kind,
+            "policy_delays": self.setting.delay_cdf.source
+            if self.setting.delay_cdf is not None and "delay CDF" in self.policy.needs
+            else None,
+            "options": self.options.to_dict(),
+            "counts": dict(self.log.meta.counts),
+            "assumptions": list(self.assumptions),
+            "warnings": list(self.warnings),
+        }
+
+
+def plan_replay(log: Log, policy: Any, options: ReplayOptions) -> Plan:
+    """Make every choice of a replay.
+
+    Raises
+    ------
+    PropensityError
+        The sampler or the clock needs propensities and the log has none; names the choices.
+    ParameterError
+        An option does not fit the log or the policy.
+    """
+    propensities = resolve_propensities(log, options.propensity)
+    action = log.column("action").astype(np.int32, copy=False)
+    sampler = _sampler(log, policy, options, propensities, action)
+    acceptance = 1.0 if sampler == "logged" else _acceptance(propensities, options.accept_quantile)
+    clock = start_clock(log, options.clock, traffic_share=options.traffic_share, acceptance=acceptance)
+    window = resolve_window(options.window, clock)
+    maturity = judge_maturity(log, window, options.immature)
+    of = to_numpy(log.conversions["display_id"]).astype(np.int64)
+    delay = on_clock(displays_between(log, of, to_numpy(log.conversions["time"])), clock)
+    cdf = _fit(log, clock, of, delay)
+    rounds = logged_rounds(log, delay, contextual=policy.contextual, policy=policy.name).first(maturity.used)
+    given = cdf if options.delays == "log" else DelayCDF.parse(options.delays)
+    setting = Setting(
+        n_actions=log.n_actions,
+        dimension=rounds.vectors.shape[2],
+        rows=rounds.vectors.shape[1] if policy.contextual else 0,
+        window=window.rounds,
+        horizon=min(options.horizon or len(rounds), len(rounds)),
+        delay_cdf=given
+        if given is None or given.geometric_ratio
+        else given.coarsened(CDF_STEPS, limit=_reach(window, rounds)),
+    )
+    plan = Plan(
+        log=log,
+        policy=policy,
+        options=options,
+        clock=clock,
+        window=window,
+        propensities=propensities,
+        maturity=maturity,
+        sampler=sampler,
+        rounds=rounds,
+        setting=setting,
+        cdf=cdf,
+        warnings=(),
+        assumptions=_assumptions(log, policy, options, clock, window, propensities, sampler),
+    )
+    return replace(plan, warnings=tuple(_warnings(plan, action, acceptance)))
+
+
+def _ends_with_window(log: Log, window: Window) -> bool:
+    meta = log.meta
+    return meta.observed_until is not None and meta.attribution_window is None and window.rounds != NO_WINDOW
+
+
+def _reach(window: Window, rounds: LoggedRounds) -> int:
+    return min(window.rounds, max(len(rounds), 1))
+
+
+def _sampler(
+    log: Log,
+    policy: Any,
+    options: ReplayOptions,
+    propensities: Propensities,
+    action: npt.NDArray[np.int32],
+) -> SamplerName:
+    p = propensities.p
+    even = p is not None and bool(np.all(p == p[0])) and bool(np.isclose(p[0] * log.n_actions, 1.0))
+    requested = options.sampler
+    if options.clock == "wall" and requested is None and not policy.contextual:
+        requested = "rejection"  # the only sampler whose acceptance rate is known beforehand
+    sampler = choose_sampler(
+        policy, requested, even=even, horizon=options.horizon, guaranteed=safe_horizon(action, log.n_actions)
+    )
+    if p is None and (sampler == "rejection" or (options.clock == "wall" and sampler != "logged")):
+        raise PropensityError(
+            f"Log {log.meta.name!r} has no propensities, and the {sampler} sampler needs them"
+            + (f" because {policy.name} reads contexts." if policy.contextual else "."),
+            hint="choose what is true of the logging policy: --propensity uniform (chose at random), estimate "
+            "(ignored the context), estimate:context (chose by the logged context), or name a column in the spec.",
+        )
+    if options.clock == "wall" and sampler in ("keep", "queue"):
+        raise PropensityError("--clock wall needs a known acceptance rate.", hint="use --sampler rejection.")
+    return sampler
+
+
+def _acceptance(propensities: Propensities, quantile: float) -> float:
+    if propensities.p is None:
+        return float("nan")
+    return float(np.quantile(propensities.p, quantile))
+
+
+def _fit(log: Log, clock: Clock, of: npt.NDArray[np.int64], delay: npt.NDArray[np.int64]) -> DelayCDF | None:
+    """Fit the delay CDF on the replay's clock: a CDF used on a clock must be estimated on that clock."""
+    if not len(delay):
+        return None
+    if log.meta.observed_until is None:
+        return product_limit(delay)
+    until = np.full(len(of), log.meta.observed_until)
+    if log.meta.attribution_window is not None:
+        until = np.minimum(until, to_numpy(log.displays["time"])[of] + log.meta.attribution_window)
+    limit = on_clock(displays_between(log, of, until), clock)
+    # Rounding to rounds may put a conversion at the very end of its follow-up one round past it.
+    return product_limit(delay, np.maximum(limit, delay))
+
+
+def _assumptions(
+    log: Log,
+    policy: Any,
+    options: ReplayOptions,
+    clock: Clock,
+    window: Window,
+    propensities: Propensities,
+    sampler: SamplerName,
+) -> tuple[str, ...]:
+    said = [
+        "displays are independent and identically distributed over the log's time",
+        propensities.assumption,
+    ]
+    if clock.kind == "wall":
+        said.append(
+            f"wall clock: feedback comes at the log's pace, as if the policy served {clock.share:.1%} of the traffic"
+        )
+    else:
+        said.append(f"traffic clock: one round is one display of live traffic, at a share of {clock.share:.3g}")
+    if sampler == "queue":
+        said.append("queue: displays are served out of the log's order, so drift would bias the result")
+    if "delay CDF" in policy.needs and options.delays == "log":
+        said.append("the policy knows the delay CDF of this whole log (hindsight)")
+    if _ends_with_window(log, window):
+        said.append("the log names no attribution window, so rewards are the conversions within the policy's window")
+    if options.accept_quantile > 0:
+        said.append(f"acceptance clipped at the {options.accept_quantile:g} quantile of the propensities: biased")
+    return (*said, *log.meta.notes)
+
+
+def _warnings(plan: Plan, action: npt.NDArray[np.int32], acceptance: float) -> list[str]:
+    said = []
+    if not plan.maturity.known:
+        said.append(
+            "The log stops looking at some time, but nothing says how long conversions take: young displays may "
+            "count as failures. Give the spec an attribution_window, or the replay a --window."
+        )
+    if plan.maturity.immature:
+        fate = "left out" if plan.options.immature == "drop" else "corrected by the delay CDF"
+        said.append(f"{plan.maturity.immature:,} displays were followed too briefly to be judged: {fate}.")
+    if plan.propensities.kind == "uniform":
+        counts = np.bincount(action, minlength=plan.log.n_actions)
+        expected = len(action) / plan.log.n_actions
+        worst = float(np.max(np.abs(counts - expected)) / np.sqrt(expected * (1 - 1 / plan.log.n_actions)))
+        # Beyond any chance for thousands of actions: the normal tail at 6 is 2e-9.
+        if worst > 6:
+            said.append(
+                f"The log is said to be uniform, but one action's count is {worst:.0f} standard errors off: the "
+                "estimate is biased if it is not. Consider --propensity estimate."
+            )
+    if plan.clock.kind == "traffic" and plan.clock.share < acceptance:
+        said.append(
+            f"The traffic share {plan.clock.share:g} is below the acceptance rate {acceptance:.3g}: the replay reads "
+            "conversions that the log saw only later, which is right only if nothing drifts."
+        )
+    if plan.tau_window < 0.5:
+        said.append(
+            f"Only {plan.tau_window:.1%} of the conversions come within the window: the policy sees few of them."
+        )
+    if "delay CDF" in plan.policy.needs and plan.setting.delay_cdf is None:
+        said.append("The log has no conversions to fit a delay CDF to.")
+    return said

@@ -1,0 +1,120 @@
+"""What a replay found: every number with its interval, and what it rests on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from evaluator.estimates.confidence import Interval
+
+SCHEMA = "evaluate.replay/1"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The best fixed action: index, label and value."""
+
+    action: int
+    label: str
+    value: Interval
+
+
+@dataclass(frozen=True)
+class ReplayResult:
+    """Result of a replay.
+
+    Parameters
+    ----------
+    value
+        Mean reward per round of the learning policy over the rounds replayed, as its conditional expectation round by
+        round (not of one frozen policy).
+    regret
+        Total over the rounds against the best fixed action.
+    uplift
+        Value minus the value of the logging policy.
+    logging_value
+        Mean reward of the logged displays.
+    best_fixed_action
+        Reference of the regret.
+    true_regret
+        Total pseudo-regret against the best action of each display, where the log holds the truth; nan elsewhere.
+    rounds
+        T, of the shortest repeat.
+    live_days
+        Days of live traffic these rounds stand for; nan on a log of rounds.
+    conversions_within
+        Share of the conversions that come within T rounds of their display.
+    acceptance_rate, effective_sample_size, clipped
+        Of the sampler, mean over repeats.
+    generated, delivered, expired, pending
+        Conversions of the accepted displays, summed over repeats.
+    action_share
+        Share of the rounds of each action, in the order of the log's actions.
+    plan
+        Every choice made (`evaluator.evaluation.plan.Plan.to_dict`).
+    trajectory
+        One row a round: repeat, round, display_id, time, action, propensity, reward, reward_observed.
+    warnings, assumptions
+        Sentences to read before the numbers.
+    """
+
+    value: Interval
+    regret: Interval
+    uplift: Interval
+    logging_value: Interval
+    best_fixed_action: Reference
+    true_regret: float
+    rounds: int
+    live_days: float
+    conversions_within: float
+    acceptance_rate: float
+    effective_sample_size: float
+    clipped: float
+    generated: int
+    delivered: int
+    expired: int
+    pending: int
+    action_share: tuple[float, ...]
+    action_labels: tuple[str, ...]
+    plan: dict[str, Any]
+    trajectory: pa.Table
+    warnings: tuple[str, ...]
+    assumptions: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result without its trajectory, as JSON values: nan becomes None."""
+        out: dict[str, Any] = {
+            "schema": SCHEMA,
+            "policy": self.plan["policy"],
+            "dataset": self.plan["dataset"],
+        }
+        for name in (
+            "rounds", "value", "regret", "uplift", "logging_value", "best_fixed_action", "true_regret", "live_days",
+            "conversions_within", "acceptance_rate", "effective_sample_size", "clipped", "generated", "delivered",
+            "expired", "pending", "warnings", "assumptions", "plan",
+        ):  # fmt: skip
+            value = getattr(self, name)
+            out[name] = asdict(value) if isinstance(value, Interval | Reference) else value
+        out["action_share"] = dict(zip(self.action_labels, self.action_share, strict=True))
+        return _json(out)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        v = self.value
+        return (
+            f"ReplayResult({self.plan['policy']} on {self.plan['dataset']}: value {v.estimate:.4g} "
+            f"[{v.low:.4g}, {v.high:.4g}], regret {self.regret.estimate:.4g} "
+            f"[{self.regret.low:.4g}, {self.regret.high:.4g}] over {self.rounds:,} rounds)"
+        )
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _json(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,118 @@
+"""A result warns when it should not be trusted, and only then."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluator.api import replay
+from evaluator.errors import DataError
+from evaluator.log import Log
+from tests.log.meta import with_meta
+from tests.logs import bernoulli_log, build_log, linear_log
+
+EVEN = bernoulli_log(2000, [0.5, 0.3], mean_delay=5.0, seed=1)
+UNEVEN = bernoulli_log(2000, [0.5, 0.3], mean_delay=5.0, seed=1, logger=[0.8, 0.2])
+
+
+def warned(log: Log, policy: str, **options: Any) -> str:
+    return " ".join(replay(log, policy, **options).warnings)
+
+
+def test_a_sound_replay_is_silent() -> None:
+    assert warned(EVEN, "ucb1", window=100) == ""
+
+
+@pytest.mark.parametrize("sampler", ["keep", "queue", "rejection"])
+def test_no_accepted_display_gives_nan_and_a_warning(sampler: str) -> None:
+    log = build_log(time=range(10), action=[0] * 10, n_actions=2)
+    result = replay(log, "fixed:action=1", sampler=sampler)
+    assert math.isnan(result.value.estimate)
+    assert (result.value.n, result.rounds, len(result.trajectory)) == (0, 0, 0)
+    assert (result.value.low, result.value.high) == (0.0, 1.0)
+    assert any("no estimate" in w for w in result.warnings)
+    out = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert out["value"]["estimate"] is None
+
+
+def test_no_mature_display_is_refused() -> None:
+    with pytest.raises(DataError, match="followed for 5000 ticks"):
+        replay(with_meta(EVEN, observed_until=1_999, attribution_window=5000), "ucb1")
+
+
+@pytest.mark.parametrize(
+    ("log", "policy", "options", "words"),
+    [
+        (UNEVEN, "fixed:action=1", {"sampler": "queue", "horizon": 1000}, "queue of action a1 ran dry"),
+        (UNEVEN, "fixed:action=1", {"sampler": "keep", "horizon": 1000}, "short of the horizon 1,000"),
+        (EVEN, "ucb1", {"horizon": 19}, "hardly more than exploration"),
+        (UNEVEN, "ucb1", {"propensity": "uniform"}, "standard errors off"),
+        (EVEN, "ucb1", {"traffic_share": 0.1}, "below the acceptance rate"),
+        (EVEN, "ucb1", {"window": 1}, "come within the window"),
+        (with_meta(EVEN, observed_until=2_100), "ucb1", {}, "nothing says how long conversions take"),
+        (with_meta(EVEN, reward_max=None), "ucb1", {}, "is taken as the largest possible"),
+    ],
+)
+def test_a_doubtful_replay_warns(log: Log, policy: str, options: dict[str, Any], words: str) -> None:
+    assert words in warned(log, policy, **options)
+    assert words not in warned(EVEN, "ucb1", window=100)
+
+
+def test_left_out_displays_are_counted() -> None:
+    # Conversions past the log's end would contradict it, so the log is one whose delays are 0.
+    log = bernoulli_log(2000, [0.5, 0.3], mean_delay=0.0, seed=1)
+    log = with_meta(log, observed_until=1_999, attribution_window=10)
+    assert "10 displays were followed too briefly to be judged: left out" in warned(log, "ucb1")
+    assert "10 displays were followed too briefly to be judged: corrected" in warned(log, "ucb1", immature="correct")
+    assert replay(log, "ucb1").plan["displays_immature"] == 10
+
+
+def test_a_dry_queue_without_a_horizon_cannot_happen() -> None:
+    # The default horizon is the rarest action's displays: the stopping point then depends on no outcome.
+    result = replay(UNEVEN, "fixed:action=1")
+    assert result.plan["sampler"] == "queue"
+    assert result.rounds == int((UNEVEN.column("action") == 1).sum())
+    assert not any("ran dry" in w for w in result.warnings)
+
+
+def test_clipping_is_no_matter_for_the_logger_itself() -> None:
+    log = linear_log(2000, n_actions=3, dimension=2, mean_delay=5.0, seed=1, temperature=0.3)
+    clipped = replay(log, "otflinucb", window=20, accept_quantile=0.2)
+    assert clipped.clipped > 0.1
+    assert any("below c" in w for w in clipped.warnings)
+    logging = replay(log, "logging", accept_quantile=0.2)
+    assert (logging.clipped, logging.effective_sample_size) == (0.0, len(log))
+
+
+def test_what_a_result_rests_on_is_said() -> None:
+    said = {
+        kind: " ".join(replay(log, "ucb1", **options).assumptions)
+        for kind, log, options in (
+            ("keep", EVEN, {"sampler": "keep"}),
+            ("queue", EVEN, {"sampler": "queue"}),
+            ("wall", EVEN, {"clock": "wall"}),
+            ("estimate", UNEVEN, {"propensity": "estimate"}),
+            ("clipped", UNEVEN, {"accept_quantile": 0.1}),
+            ("note", with_meta(EVEN, notes=("a note",)), {}),
+        )
+    }
+    assert "independent and identically distributed" in said["keep"]
+    assert "traffic clock" in said["keep"]
+    assert "out of the log's order" in said["queue"]
+    assert "out of the log's order" not in said["keep"]
+    assert "50.0% of the traffic" in said["wall"]
+    assert "estimated by frequencies" in said["estimate"]
+    assert "clipped at the 0.1 quantile" in said["clipped"]
+    assert "a note" in said["note"]
+
+
+def test_every_displays_fate_is_counted() -> None:
+    for sampler in ("keep", "queue", "rejection"):
+        result = replay(EVEN, "ucb1", sampler=sampler, window=20)
+        assert result.generated == result.delivered + result.expired + result.pending
+        assert np.isclose(sum(result.action_share), 1.0)
+        assert result.acceptance_rate == pytest.approx(result.rounds / len(EVEN))

@@ -1,0 +1,124 @@
+"""Every sampler is unbiased where it is offered, and the shortcuts that are not offered are biased."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluator.api import plan
+from evaluator.policies import resolve
+from evaluator.policies.base import Setting
+from evaluator.policies.user import UserPolicy
+from evaluator.replayer import run
+from evaluator.rounds.arrays import LoggedRounds
+from tests.live import Bernoulli, Linear, live_regrets
+from tests.logs import bernoulli_log, linear_log
+from tests.statistical.runs import Floats, off, regrets, replays
+
+ARMS = Bernoulli(means=(0.2, 0.5, 0.4, 0.1), mean_delay=50.0)
+ARMS_WINDOW, ARMS_HORIZON = 100, 500
+# The best arm is shown least, so that a tilt towards what was logged often shows.
+LOGGERS = {"uniform": None, "uneven": (0.5, 0.1, 0.15, 0.25)}
+LINEAR = Linear(n_actions=4, dimension=3, mean_delay=50.0)
+LINEAR_WINDOW, LINEAR_HORIZON = 100, 300
+LIVE_RUNS, REPLAY_RUNS = 2000, 400
+
+
+@cache
+def live_arms(policy: str) -> Floats:
+    setting = Setting(n_actions=4, window=ARMS_WINDOW, horizon=ARMS_HORIZON)
+    return live_regrets(resolve(policy), setting, ARMS, runs=LIVE_RUNS, seed=11)
+
+
+@cache
+def live_linear(policy: str) -> Floats:
+    setting = Setting(n_actions=4, dimension=3, rows=4, window=LINEAR_WINDOW, horizon=LINEAR_HORIZON)
+    return live_regrets(resolve(policy), setting, LINEAR, runs=LIVE_RUNS, seed=12)
+
+
+def arms_log(seed: int, logger: Any) -> Any:
+    # A round waits for 1/min p displays on average at the worst, with the standard deviation of a geometric law, its
+    # mean at most: T rounds need no more than (T + 6 sqrt(T)) / min p.
+    n = int((ARMS_HORIZON + 6 * ARMS_HORIZON**0.5) / (0.25 if logger is None else min(logger)))
+    return bernoulli_log(n, ARMS.means, mean_delay=ARMS.mean_delay, seed=seed, logger=logger)
+
+
+def softmax_log(seed: int) -> Any:
+    # Rewards lie in [1/sqrt(3), 1]: at temperature 0.2 no propensity is below 1/(1 + 3 exp((1 - .577)/.2)) = 1/26.
+    n = 26 * (LINEAR_HORIZON + int(6 * LINEAR_HORIZON**0.5))
+    return linear_log(n, n_actions=4, dimension=3, mean_delay=LINEAR.mean_delay, seed=seed, temperature=0.2)
+
+
+@pytest.mark.parametrize("logger", LOGGERS)
+@pytest.mark.parametrize(
+    ("policy", "sampler"),
+    [("ucb1", "keep"), ("ucb1", "queue"), ("thompson", "keep"), ("thompson", "queue"), ("thompson", "rejection")],
+)
+def test_choices_without_context_are_replayed_without_bias(policy: str, sampler: str, logger: str) -> None:
+    make_log = partial(arms_log, logger=LOGGERS[logger])
+    # The queue of an arm shown one time in ten must hold all the rounds, lest runs that like the arm be left out.
+    options = {"window": ARMS_WINDOW, "horizon": ARMS_HORIZON, "sampler": sampler}
+    (results,) = replays(make_log, [policy], runs=REPLAY_RUNS, **options)
+    assert abs(off(regrets(results, ARMS_HORIZON), live_arms(policy))) < 3
+
+
+@pytest.mark.parametrize("policy", ["otflinucb", "otflints"])
+def test_rejection_is_unbiased_under_a_logger_that_reads_the_context(policy: str) -> None:
+    (results,) = replays(softmax_log, [policy], runs=REPLAY_RUNS, window=LINEAR_WINDOW, horizon=LINEAR_HORIZON)
+    assert abs(off(regrets(results, LINEAR_HORIZON), live_linear(policy))) < 3
+
+
+def test_plain_matching_under_a_logger_that_reads_the_context_is_biased() -> None:
+    # Without thinning the accepted contexts are those in which the policy and the logger agree.
+    def regret(seed: int) -> float:
+        log = softmax_log(seed)
+        planned = plan(log, "otflinucb", window=LINEAR_WINDOW, horizon=LINEAR_HORIZON)
+        replayed = run(planned.policy, planned.setting, planned.rounds, sampler="rejection", seed=seed)
+        expected = log.column("expected_reward")[replayed.displays]
+        shown = log.column("action")[replayed.displays]
+        return float((expected.max(axis=1) - expected[np.arange(LINEAR_HORIZON), shown]).sum())
+
+    assert abs(off(np.array([regret(seed) for seed in range(REPLAY_RUNS)]), live_linear("otflinucb"))) > 5
+
+
+class Coin:
+    """Shows an action at random; held until it is matched when not contextual, redrawn at every display otherwise."""
+
+    contextual = False
+
+    def __init__(self, setting: Setting) -> None:
+        self.n_actions = setting.n_actions
+
+    def choose(self, vectors: Any, rng: np.random.Generator) -> int:
+        return int(rng.integers(self.n_actions))
+
+    def displayed(self, vectors: Any, action: int) -> None:
+        pass
+
+    def converted(self, vector: Any, action: int, delay: int, value: float) -> None:
+        pass
+
+
+class RedrawnCoin(Coin):
+    contextual = True
+
+
+def share_of_the_first_action(cls: type) -> tuple[float, int]:
+    n = 20_000
+    action = np.random.default_rng(13).choice(2, n, p=[0.8, 0.2]).astype(np.int32)
+    nothing = np.zeros(0, np.int64)
+    rounds = LoggedRounds(action, np.zeros((1, 1, 0)), np.zeros(n + 1, np.int64), nothing, nothing.astype(float), 2)
+    shown = action[run(UserPolicy(cls=cls), Setting(n_actions=2), rounds, sampler="keep").displays]
+    return float(np.mean(shown == 0)), len(shown)
+
+
+def test_a_redrawn_choice_is_biased_and_a_held_one_is_not() -> None:
+    held, n_held = share_of_the_first_action(Coin)
+    assert abs(held - 0.5) < 3 * (0.25 / n_held) ** 0.5
+    redrawn, n_redrawn = share_of_the_first_action(RedrawnCoin)
+    assert redrawn - 0.5 > 5 * (0.25 / n_redrawn) ** 0.5
+    # The choice is then matched as often as it is logged: the logger's share, not the policy's.
+    assert abs(redrawn - 0.8) < 3 * (0.16 / n_redrawn) ** 0.5
