@@ -1,0 +1,1 @@
+"""The command line. Modules here import nothing heavy at their top, so that help is instant."""

@@ -1,0 +1,70 @@
+"""``evaluate``: commands, exit codes, one-line errors."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+import typer
+
+from evaluator.cli import datasets, options, policies, replay
+from evaluator.errors import EvaluatorError
+
+app = typer.Typer(
+    name="evaluate",
+    help="Offline evaluation of bandit policies under delayed, censored feedback.\n\n"
+    "The result goes to stdout, all else to stderr. Exit codes: 0 result, 2 usage, 3 bad data, 1 the rest.",
+    epilog="Example: evaluate replay --policy otflinucb --window 2000",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from evaluator import __version__
+
+        typer.echo(f"delayed-replay {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", help="Print the version.", callback=_version, is_eager=True),
+) -> None:
+    pass
+
+
+app.command("replay", epilog=replay.EXAMPLES)(replay.replay_command)
+app.add_typer(datasets.app, name="datasets")
+app.add_typer(policies.app, name="policies")
+
+
+def _stop(signum: int, frame: FrameType | None) -> NoReturn:
+    # As an exception, so that half-written output is removed on the way out.
+    sys.exit(128 + signum)
+
+
+def main() -> None:
+    """Run the command line; every error is one line on stderr, with a traceback under ``--debug``."""
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        app()
+    except EvaluatorError as error:
+        _fail(error, str(error), error.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of a pipe left early, which is no error
+        sys.exit(0)
+    except Exception as error:
+        _fail(error, f"{type(error).__name__}: {error} Hint: --debug shows where; this may be a bug.", 1)
+
+
+def _fail(error: Exception, line: str, code: int) -> NoReturn:
+    if options.debug:
+        raise error
+    typer.echo(f"error: {line}", err=True)
+    sys.exit(code)

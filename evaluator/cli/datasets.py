@@ -1,0 +1,153 @@
+"""``evaluate datasets``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evaluator.cli import datasets_make
+from evaluator.cli import options as o
+
+app = typer.Typer(help="Logs: what they hold, whether they are sound, and their fast form.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="Bundled name, a spec.toml, or a converted folder.")]
+
+
+@app.command("list", epilog="Example: evaluate datasets list")
+def list_command(as_json: o.AsJson = False, debug: o.Debug = False) -> None:
+    """List the bundled datasets."""
+    from evaluator.datasets.resolve import dataset_spec, names
+
+    specs = [spec for spec in map(dataset_spec, names()) if spec is not None]
+    rows = [{"name": s.name, "title": s.title, "licence": s.licence, "kind": _kind(s)} for s in specs]
+    if as_json:
+        o.print_json({"schema": "evaluate.datasets/1", "datasets": rows})
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("name", "title", "kind", "licence"):
+        table.add_column(column, no_wrap=column == "name")
+    for row in rows:
+        table.add_row(*(row[c] for c in ("name", "title", "kind", "licence")))
+    o.stdout().print(table)
+
+
+def _kind(spec: Any) -> str:
+    return "synthetic" if hasattr(spec, "scenario") else "your own copy of the files"
+
+
+@app.command(
+    "show", epilog="Example: evaluate datasets show criteo_attribution --path criteo_attribution_dataset.tsv.gz"
+)
+def show_command(
+    dataset: Name = "synthetic",
+    path: o.Source = None,
+    actions: o.Actions = None,
+    features: o.Features = None,
+    deduplicate: o.Deduplicate = None,
+    attributed_only: o.AttributedOnly = None,
+    limit: o.Limit = None,
+    sort: o.Sort = False,
+    on_error: o.OnError = "stop",
+    as_json: o.AsJson = False,
+    debug: o.Debug = False,
+) -> None:
+    """Show what a dataset's spec says and, where its files are at hand, what its log holds."""
+    from evaluator.datasets import show
+
+    facts = show(dataset, **_given(locals()))
+    if as_json:
+        o.print_json({"schema": "evaluate.dataset/1", **facts})
+        return
+    from evaluator.report.dataset import print_facts
+
+    print_facts(o.stdout(), facts)
+
+
+@app.command("validate", epilog="Example: evaluate datasets validate my/spec.toml")
+def validate_command(
+    dataset: Name,
+    path: o.Source = None,
+    actions: o.Actions = None,
+    features: o.Features = None,
+    deduplicate: o.Deduplicate = None,
+    attributed_only: o.AttributedOnly = None,
+    limit: o.Limit = None,
+    sort: o.Sort = False,
+    on_error: o.OnError = "stop",
+    as_json: o.AsJson = False,
+    debug: o.Debug = False,
+) -> None:
+    """Check a spec and every row of its log; exit code 3 if anything is wrong."""
+    from evaluator.datasets import validate
+
+    report = validate(dataset, **_given(locals()))
+    if as_json:
+        o.print_json({"schema": "evaluate.validation/1", **report})
+    else:
+        verdict = "sound" if report["ok"] else "has rows that were left out"
+        typer.echo(f"{report['name']}: {verdict}. " + ", ".join(f"{k} {v:,g}" for k, v in report["counts"].items()))
+    if not report["ok"]:
+        raise typer.Exit(3)
+
+
+@app.command(
+    "convert", epilog="Example: evaluate datasets convert my/spec.toml my-log && evaluate replay -d my-log -p ucb1"
+)
+def convert_command(
+    dataset: Name,
+    out: Annotated[Path, typer.Argument(help="New folder.")],
+    path: o.Source = None,
+    actions: o.Actions = None,
+    features: o.Features = None,
+    deduplicate: o.Deduplicate = None,
+    attributed_only: o.AttributedOnly = None,
+    limit: o.Limit = None,
+    sort: o.Sort = False,
+    on_error: o.OnError = "stop",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a converted folder.")] = False,
+    as_json: o.AsJson = False,
+    debug: o.Debug = False,
+) -> None:
+    """Write a log once as Parquet, which every command reads at disk speed.
+
+    Rows left out by --on-error quarantine are written to quarantine.parquet in that folder.
+    """
+    from evaluator.datasets import convert
+
+    reading = convert(dataset, out, overwrite=overwrite, **_given(locals()))
+    log, left_out = reading.log, reading.quarantine
+    if as_json:
+        facts = {"name": log.meta.name, "displays": len(log), "conversions": log.conversions.num_rows,
+                 "actions": log.n_actions, "quarantined": left_out.num_rows, **log.meta.counts}  # fmt: skip
+        o.print_json({"schema": "evaluate.conversion/1", "out": str(out), **facts})
+    else:
+        typer.echo(f"{out}: {len(log):,} displays, {log.conversions.num_rows:,} conversions, {log.n_actions} actions.")
+    if left_out.num_rows:
+        o.note(f"{left_out.num_rows:,} bad rows were left out: {out}/quarantine.parquet holds them.")
+
+
+app.command("make", epilog=datasets_make.EXAMPLES)(datasets_make.make_command)
+
+
+@app.command("schema", epilog="Example: evaluate datasets schema > spec.schema.json")
+def schema_command(debug: o.Debug = False) -> None:
+    """Print the JSON schema of a spec.toml, for editors."""
+    from evaluator.datasets import json_schema
+
+    o.print_json(json_schema())
+
+
+_READING = ("path", "actions", "features", "deduplicate", "attributed_only", "limit", "sort", "on_error")
+
+
+def _given(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the reading options that were given, so that datasets without them need not know them."""
+    return {
+        k: arguments[k]
+        for k in _READING
+        if arguments[k] not in (None, False) and (k, arguments[k]) != ("on_error", "stop")
+    }

@@ -1,0 +1,58 @@
+"""``evaluate datasets make``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evaluator.cli import options as o
+
+EXAMPLES = (
+    "Example: evaluate datasets make criteo_twin --rows 1000000 --seed 1 -o twin.tsv.gz && "
+    "evaluate replay -d criteo_twin --path twin.tsv.gz --actions top:10 -p ucb1 --propensity estimate"
+)
+
+
+def make_command(
+    dataset: Annotated[str, typer.Argument(help="criteo_twin, or a spec.toml with a [twin] section.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="New gzipped file; its truth goes beside it: -o twin.tsv.gz")
+    ],
+    rows: Annotated[int, typer.Option("--rows", help="Number of displays, 1,000 to 16,468,027: --rows 200000")] = (
+        1_000_000
+    ),
+    seed: Annotated[int, typer.Option("--seed", help="Same seed and rows, same bytes: --seed 7")] = 0,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", help="Threads; the bytes do not depend on it. Default: up to 4.")
+    ] = None,
+    as_json: o.AsJson = False,
+    debug: o.Debug = False,
+) -> None:
+    """Generate a dataset in the exact format of a real one, with its truth in a file beside it."""
+    from evaluator.datasets import make
+
+    with _progress(rows) as advance:
+        made = make(dataset, out, rows=rows, seed=seed, jobs=jobs, advance=advance)
+    if as_json:
+        files = {"out": str(made.path), "truth": str(made.truth), "table": str(made.table)}
+        o.print_json({"schema": "evaluate.twin/1", **files, **made.counts})
+        return
+    typer.echo(f"{made.path}: " + ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in made.counts.items()))
+    o.note(f"Its truth: {made.truth} and {made.table}.")
+
+
+@contextmanager
+def _progress(rows: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar on stderr while it is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("rows", total=max(rows, 1))
+        yield lambda written: bar.advance(task, written)

@@ -1,0 +1,68 @@
+"""``evaluate policies``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from evaluator.cli import options as o
+
+app = typer.Typer(help="The policies that can be replayed.", no_args_is_help=True)
+
+
+@app.command("list", epilog="Example: evaluate policies list")
+def list_command(as_json: o.AsJson = False, debug: o.Debug = False) -> None:
+    """List every policy: what it reads and where it comes from."""
+    from evaluator.policies.registry import describe, names
+
+    rows = [describe(name) for name in names()]
+    if as_json:
+        o.print_json({"schema": "evaluate.policies/1", "policies": rows})
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("policy", "contextual", "needs", "summary", "source"):
+        table.add_column(column, no_wrap=column == "policy")
+    for row in rows:
+        table.add_row(
+            row["name"],
+            "yes" if row["contextual"] else "no",
+            ", ".join(row["needs"]),
+            row["summary"],
+            row["paper"],
+        )
+    o.stdout().print(table)
+
+
+@app.command("show", epilog="Example: evaluate policies show otflinucb")
+def show_command(
+    name: Annotated[str, typer.Argument(help="Its name, as in `evaluate policies list`.")],
+    as_json: o.AsJson = False,
+    debug: o.Debug = False,
+) -> None:
+    """Show a policy's parameters with their ranges and defaults."""
+    from evaluator.policies.registry import describe
+
+    row = describe(name)
+    if as_json:
+        o.print_json({"schema": "evaluate.policy/1", **row})
+        return
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = o.stdout()
+    console.print(f"[bold]{row['name']}[/bold]  {escape(row['summary'])}")
+    for word in ("paper", "note"):
+        if row[word]:
+            console.print(f"{word}: {escape(row[word])}")
+    if not row["parameters"]:
+        console.print("It has no parameters.")
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("parameter", "default", "type", "range", "meaning"):
+        table.add_column(column)
+    for p in row["parameters"]:
+        table.add_row(p["name"], str(p["default"]), escape(p["type"]), p["range"], escape(p["help"]))
+    console.print(table)

@@ -1,0 +1,49 @@
+"""A result in a folder: trajectory, result and manifest, all of them or none."""
+
+from __future__ import annotations
+
+import json
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evaluator import __version__
+from evaluator.atomic import whole_folder
+from evaluator.evaluation.result import ReplayResult
+
+MANIFEST_SCHEMA = "evaluate.manifest/1"
+_VERSIONS = ("numpy", "numba", "polars", "pyarrow", "scipy")
+
+
+def write_result(out: Path, result: ReplayResult, *, source: dict[str, Any], quarantine: pa.Table) -> None:
+    """Write ``trajectory.parquet``, ``result.json`` and ``manifest.json`` to a new folder.
+
+    Parameters
+    ----------
+    out
+        Must not exist.
+    result
+        The result.
+    source
+        Where the log came from: dataset, fingerprint, options of the adapter.
+    quarantine
+        Rows left out of the log; written as ``quarantine.parquet`` if there are any.
+    """
+    manifest = {
+        "schema": MANIFEST_SCHEMA,
+        "policy": result.plan["policy"],
+        "options": result.plan["options"],
+        "source": source,
+        "versions": {"delayed-replay": __version__, **{name: version(name) for name in _VERSIONS}},
+        "python": platform.python_version(),
+    }
+    with whole_folder(out) as folder:
+        pq.write_table(result.trajectory, folder / "trajectory.parquet")
+        if quarantine.num_rows:
+            pq.write_table(quarantine, folder / "quarantine.parquet")
+        (folder / "result.json").write_text(json.dumps(result.to_dict(), indent=2) + "\n", encoding="utf-8")
+        (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")

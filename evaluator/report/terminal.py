@@ -1,0 +1,132 @@
+"""A result on the terminal: numbers first, then how they came about, then what they rest on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from evaluator.estimates.confidence import Interval
+from evaluator.evaluation.result import ReplayResult
+
+_ACTIONS_SHOWN = 10
+
+
+def print_result(console: Console, result: ReplayResult) -> None:
+    """Print a replay's result."""
+    plan = result.plan
+    console.print(Text.assemble((plan["policy"], "bold"), " replayed on ", (plan["dataset"], "bold")))
+    console.print(_estimates(result))
+    console.print(_details("How", _how(result)))
+    console.print(_action_shares(result))
+    # What the adapter did not have to do is no news.
+    counts = [(name.replace("_", " "), f"{value:,.6g}") for name, value in plan["counts"].items() if value]
+    if counts:
+        console.print(_details("Log", counts))
+    if result.warnings:
+        console.print(_list("Read before trusting the numbers", result.warnings, style="yellow"))
+    console.print(_list("Assumptions", result.assumptions))
+
+
+def _estimates(result: ReplayResult) -> Table:
+    level = result.value.level
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("", style="bold")
+    table.add_column("estimate", justify="right")
+    table.add_column(f"{level:.0%} interval", justify="right")
+    table.add_column("n", justify="right")
+    unit = (
+        "reward per round" if result.plan["options"]["reward"] == "eventual" else "reward per round seen by the horizon"
+    )
+    table.add_row(f"value ({unit})", *_cells(result.value))
+    table.add_row(f"regret over {result.rounds:,} rounds vs best fixed action", *_cells(result.regret))
+    if not math.isnan(result.true_regret):
+        table.add_row("true regret vs the best action of each display", f"{result.true_regret:.5g}", "known truth", "")
+    table.add_row("uplift over the logging policy (per round)", *_cells(result.uplift))
+    table.add_row("logging policy's value", *_cells(result.logging_value))
+    best = result.best_fixed_action
+    table.add_row(f"best fixed action: {escape(best.label) or 'unknown'}", *_cells(best.value))
+    return table
+
+
+def _cells(interval: Interval) -> tuple[str, str, str]:
+    return (
+        f"{interval.estimate:.5g}",
+        f"[{interval.low:.5g}, {interval.high:.5g}]".replace("[", r"\["),
+        f"{interval.n:,}",
+    )
+
+
+def _how(result: ReplayResult) -> list[tuple[str, str]]:
+    plan = result.plan
+    tau = plan["tau_window"]
+    within = "" if math.isnan(tau) else f" ({tau:.1%} of the conversions come within it)"
+    rows = [
+        (
+            "rounds",
+            f"{result.rounds:,} of {plan['displays_used']:,} logged displays (sampler: {plan['sampler']})",
+        ),
+        (
+            "acceptance rate",
+            f"{result.acceptance_rate:.4g}, effective sample size {result.effective_sample_size:,.0f}",
+        ),
+        ("window", plan["window"] + within),
+        (
+            "conversions",
+            f"{result.generated:,} = {result.delivered:,} delivered + {result.pending:,} pending "
+            f"+ {result.expired:,} expired",
+        ),
+        ("clock", f"{plan['clock']}, share {plan['traffic_share']:.3g}{_live(result)}"),
+        ("propensities", plan["propensity"]),
+        ("immature displays", f"{plan['displays_immature']:,}"),
+    ]
+    if plan["options"]["repeats"] > 1:
+        rows.insert(1, ("repeats", f"{plan['options']['repeats']} (intervals hold for all at once)"))
+    if plan["policy_delays"]:
+        rows.append(("delay CDF", plan["policy_delays"]))
+    return rows
+
+
+def _live(result: ReplayResult) -> str:
+    within = (
+        ""
+        if math.isnan(result.conversions_within)
+        else f"; {result.conversions_within:.1%} of the conversions come within them"
+    )
+    if math.isnan(result.live_days):
+        return f": {result.rounds:,} rounds of live traffic{within}"
+    return f": {result.rounds:,} rounds = {result.live_days:.3g} days of live traffic{within}"
+
+
+def _action_shares(result: ReplayResult) -> RenderableType:
+    pairs = sorted(zip(result.action_labels, result.action_share, strict=True), key=lambda p: -p[1])
+    shown = [f"{escape(label)} {share:.1%}" for label, share in pairs[:_ACTIONS_SHOWN]]
+    more = (
+        f", {len(pairs) - len(shown)} others {sum(s for _, s in pairs[_ACTIONS_SHOWN:]):.1%}"
+        if len(pairs) > len(shown)
+        else ""
+    )
+    return _details("Actions", [("share of rounds", ", ".join(shown) + more)])
+
+
+def _details(title: str, rows: Sequence[tuple[str, str]]) -> RenderableType:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    for name, words in rows:
+        table.add_row(name, words)
+    return Group(Text(f"\n{title}", style="bold"), Padding(table, (0, 0, 0, 2), expand=False))
+
+
+def _list(title: str, sentences: Iterable[str], *, style: str = "") -> RenderableType:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(style=style)
+    for sentence in sentences:
+        table.add_row("-", Text(sentence))
+    return Group(Text(f"\n{title}", style=f"bold {style}".strip()), Padding(table, (0, 0, 0, 2), expand=False))

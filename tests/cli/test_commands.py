@@ -1,0 +1,113 @@
+"""Every command has help, an example and JSON; every option is explained; the CLI and the API are twins."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+
+import pytest
+import typer
+
+from evaluator.cli.app import app
+from evaluator.evaluation.options import ReplayOptions
+from tests.cli.runs import evaluate
+
+COMMANDS = {
+    "replay": [],
+    "datasets list": [],
+    "datasets show": [],
+    "datasets validate": [],
+    "datasets convert": [],
+    "datasets make": [],
+    "datasets schema": [],
+    "policies list": [],
+    "policies show": [],
+}
+ROOT = typer.main.get_command(app)
+
+
+def command(path: str):
+    found = ROOT
+    for word in path.split():
+        found = found.commands[word]
+    return found
+
+
+def test_all_commands_are_listed_here() -> None:
+    def walk(group, prefix=""):
+        for name, sub in group.commands.items():
+            yield from walk(sub, f"{prefix}{name} ") if hasattr(sub, "commands") else [f"{prefix}{name}"]
+
+    assert set(walk(ROOT)) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_every_command_has_help_and_an_example(path: str) -> None:
+    run = evaluate(*path.split(), "--help")
+    assert run.code == 0
+    assert "Example" in run.out
+    assert command(path).help
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_every_option_is_explained(path: str) -> None:
+    for parameter in command(path).params:
+        assert getattr(parameter, "help", None), f"{path}: {parameter.name}"
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_every_command_takes_debug(path: str) -> None:
+    assert "debug" in {p.name for p in command(path).params}
+
+
+def test_replay_takes_every_option_of_the_python_function() -> None:
+    from evaluator import datasets
+
+    given = {p.name for p in command("replay").params}
+    fields = {f.name for f in dataclasses.fields(ReplayOptions)}
+    loading = set(inspect.signature(datasets.load).parameters) - {"seed"}
+    assert fields | loading <= given
+    assert given - fields - loading == {"policy", "as_json", "out", "dry_run", "debug"}
+
+
+def test_defaults_agree_with_the_python_function() -> None:
+    defaults = {f.name: f.default for f in dataclasses.fields(ReplayOptions)}
+    for parameter in command("replay").params:
+        if parameter.name in defaults:
+            assert parameter.default == defaults[parameter.name], parameter.name
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("datasets", "list"),
+        ("datasets", "show", "synthetic", "--limit", "2000"),
+        ("datasets", "validate", "synthetic", "--limit", "2000"),
+        ("policies", "list"),
+        ("policies", "show", "otflinucb"),
+        ("replay", "-p", "random", "--limit", "2000"),
+        ("replay", "-p", "random", "--limit", "2000", "--dry-run"),
+    ],
+)
+def test_json_is_versioned_and_alone_on_stdout(words: tuple[str, ...]) -> None:
+    run = evaluate(*words, "--json")
+    assert run.code == 0, run.err
+    assert run.json["schema"].startswith("evaluate.")
+    assert run.json["schema"].endswith("/1")
+
+
+def test_plain_output_of_listings() -> None:
+    assert "criteo_attribution" in evaluate("datasets", "list").out
+    assert "otflinucb" in evaluate("policies", "list").out
+    assert "alpha" in evaluate("policies", "show", "otflinucb").out
+    assert "no parameters" in evaluate("policies", "show", "random").out
+    assert "displays" in evaluate("datasets", "show", "synthetic", "--limit", "2000").out
+    assert "sound" in evaluate("datasets", "validate", "synthetic", "--limit", "2000").out
+    assert evaluate("datasets", "schema").json["$defs"]
+    assert evaluate("--version").out.startswith("delayed-replay ")
+
+
+def test_show_of_a_dataset_whose_files_are_elsewhere() -> None:
+    run = evaluate("datasets", "show", "criteo_attribution")
+    assert run.code == 0
+    assert "The spec alone" in run.out

@@ -1,0 +1,96 @@
+"""The README's walk with one's own log: spec, validate, convert, dry run, replay."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.cli.runs import evaluate
+
+README = Path(__file__).parents[2] / "README.md"
+DAY = 86_400
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """The README's spec beside files of its layout: 60 days, four banners, sales within 30 days."""
+    spec = re.search(r"```toml\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert spec is not None
+    (tmp_path / "spec.toml").write_text(spec[1], encoding="utf-8")
+    rng = np.random.default_rng(0)
+    n = 4000
+    shown_at = np.sort(rng.integers(0, 60 * DAY, n))
+    displays = pl.DataFrame(
+        {
+            "display_id": [f"d{i}" for i in range(n)],
+            "shown_at": shown_at,
+            "banner": rng.choice(["red", "green", "blue", "grey"], n),
+            "probability": np.full(n, 0.25),
+        }
+    )
+    bought = np.flatnonzero(rng.random(n) < 0.2)
+    sold_at = shown_at[bought] + (rng.exponential(2 * DAY, len(bought)) % (30 * DAY)).astype(np.int64)
+    sales = pl.DataFrame(
+        {"display_id": [f"d{i}" for i in bought], "sold_at": sold_at, "revenue": rng.uniform(0.5, 2, len(bought))}
+    ).filter(pl.col("sold_at") < 60 * DAY)
+    for name, frame in (("displays", displays), ("sales", sales)):
+        (tmp_path / name).mkdir()
+        frame.write_parquet(tmp_path / name / "part-0.parquet")
+    return tmp_path
+
+
+def test_readme_walk(shop: Path) -> None:
+    spec, log = str(shop / "spec.toml"), str(shop / "shop-log")
+    assert evaluate("datasets", "validate", spec).code == 0
+    assert evaluate("datasets", "convert", spec, log).code == 0
+    words = ("replay", "--dataset", log, "--policy", "delayed-klucb", "--window", "7d")
+    plan = evaluate(*words, "--dry-run").json
+    # 4,000 displays in 60 days: seven days bring about 467.
+    assert 420 < plan["window_rounds"] < 510
+    # Half of the log is younger than the attribution window and cannot be judged yet.
+    assert 0.4 < plan["displays_immature"] / plan["displays"] < 0.6
+    run = evaluate(*words, "--out", str(shop / "run1"), "--json")
+    assert run.code == 0, run.err
+    assert run.json["live_days"] > 0
+    assert any("largest reward seen" in w for w in run.json["warnings"])
+    assert (shop / "run1" / "trajectory.parquet").exists()
+
+
+def test_bad_rows_stop_or_go_to_quarantine(shop: Path) -> None:
+    file = shop / "displays" / "part-0.parquet"
+    frame = pl.read_parquet(file)
+    frame.with_columns(
+        probability=pl.when(pl.int_range(pl.len()) == 17).then(0.0).otherwise(pl.col("probability"))
+    ).write_parquet(file)
+    words = ("replay", "-d", str(shop / "spec.toml"), "-p", "ucb1", "-w", "7d")
+    stopped = evaluate(*words)
+    assert stopped.code == 3
+    assert "propensity 0" in stopped.err
+    assert "part-0.parquet" in stopped.err
+    assert stopped.out == ""
+    left_out = evaluate(*words, "--on-error", "quarantine", "--out", str(shop / "run"), "--json")
+    assert left_out.code == 0, left_out.err
+    assert left_out.json["plan"]["counts"]["quarantined"] == 1
+    quarantine = pl.read_parquet(shop / "run" / "quarantine.parquet")
+    assert quarantine.height == 1
+    assert evaluate("datasets", "validate", str(shop / "spec.toml"), "--on-error", "quarantine").code == 3
+
+
+def test_contextual_policy_without_propensities_is_refused_with_the_choices(shop: Path) -> None:
+    spec = shop / "spec.toml"
+    words = spec.read_text().replace('propensity = "probability"\n', "")
+    spec.write_text(words + '\n[context]\ncolumns = ["probability"]\nencoding = "number"\n')
+    refused = evaluate("replay", "-d", str(spec), "-p", "otflinucb", "-w", "7d")
+    assert refused.code == 3
+    for choice in ("uniform", "estimate", "estimate:context"):
+        assert choice in refused.err
+    for choice in ("uniform", "estimate"):
+        run = evaluate("replay", "-d", str(spec), "-p", "otflinucb", "-w", "7d", "--propensity", choice, "--json")
+        assert run.code == 0, run.err
+        kind = {"uniform": "uniform", "estimate": "estimated"}[choice]
+        assert run.json["plan"]["propensity"] == kind
+        assert any(kind in a or "uniformly" in a for a in run.json["assumptions"])

@@ -1,0 +1,119 @@
+"""``evaluate replay`` as a user meets it."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+from pathlib import Path
+
+import jsonschema
+import pyarrow.parquet as pq
+import pytest
+
+from evaluator import load, replay
+from tests.cli.runs import evaluate
+
+SMALL = ("--limit", "5000", "--window", "200")
+
+
+def schema() -> dict:
+    return json.loads((importlib.resources.files("evaluator.report") / "replay.schema.json").read_text("utf-8"))
+
+
+def test_json_keeps_its_schema_and_equals_the_python_result() -> None:
+    run = evaluate("replay", "-p", "otflinucb:alpha=0.5", *SMALL, "--seed", "3", "--json")
+    assert run.code == 0, run.err
+    jsonschema.validate(run.json, schema())
+    expected = replay(load("synthetic", limit=5000), "otflinucb:alpha=0.5", window="200", seed=3).to_dict()
+    assert run.json == json.loads(json.dumps(expected))
+
+
+def test_json_of_an_empty_replay_keeps_its_schema() -> None:
+    run = evaluate("replay", "-p", "linucb", "--limit", "3", "--json", "--seed", "1")
+    assert run.code == 0, run.err
+    jsonschema.validate(run.json, schema())
+
+
+def test_says_which_log_it_used_on_stderr_only() -> None:
+    run = evaluate("replay", "-p", "random", *SMALL)
+    assert "bundled synthetic log" in run.err
+    assert "bundled" not in run.out
+    named = evaluate("replay", "-p", "random", "-d", "synthetic", *SMALL)
+    assert named.err == ""
+    assert named.out == run.out
+
+
+def test_report_shows_numbers_warnings_and_assumptions() -> None:
+    run = evaluate("replay", "-p", "delayed-klucb", "--limit", "300", "--window", "20")
+    for words in (
+        "value (reward per round)",
+        "regret over",
+        "uplift",
+        "delivered",
+        "Read before trusting",
+        "Assumptions",
+    ):
+        assert words in run.out
+    assert max(map(len, run.out.splitlines())) <= 120
+
+
+def test_narrow_terminal_loses_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rich.console import Console
+
+    from evaluator.cli import options
+
+    with open("/dev/null", "w") as sink:
+        narrow = Console(width=60, highlight=False, record=True, file=sink)
+        monkeypatch.setattr(options, "stdout", lambda: narrow)
+        assert evaluate("replay", "-p", "random", *SMALL).code == 0
+        words = narrow.export_text()
+    value = evaluate("replay", "-p", "random", *SMALL, "--json").json["value"]["estimate"]
+    assert f"{value:.5g}" in words
+    assert max(map(len, words.splitlines())) <= 60
+
+
+def test_out_holds_everything_and_is_not_overwritten(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = ("replay", "-p", "ucb1", *SMALL, "--repeats", "2", "--out", str(out))
+    run = evaluate(*words)
+    assert run.code == 0, run.err
+    assert sorted(p.name for p in out.iterdir()) == ["manifest.json", "result.json", "trajectory.parquet"]
+    result = json.loads((out / "result.json").read_text())
+    jsonschema.validate(result, schema())
+    trajectory = pq.read_table(out / "trajectory.parquet")
+    assert sorted(set(trajectory["repeat"].to_pylist())) == [0, 1]
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["options"]["window"] == "200"
+    assert manifest["versions"]["numpy"]
+    again = evaluate(*words)
+    assert again.code == 2
+    assert "exists" in again.err
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_failure_while_writing_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pyarrow.parquet.write_table", interrupted)
+    run = evaluate("replay", "-p", "random", *SMALL, "--out", str(tmp_path / "run"))
+    assert run.code != 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_dry_run_shows_every_choice_and_replays_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evaluator.evaluation.execute.execute", None)
+    run = evaluate("replay", "-p", "otflinucb", *SMALL, "--dry-run")
+    assert run.code == 0, run.err
+    assert run.json["sampler"] == "rejection"
+    assert run.json["window_rounds"] == 200
+    assert run.json["schema_displays"]["time"] == "int64"
+
+
+def test_jobs_and_repeats_do_not_change_the_first_repeat() -> None:
+    one = evaluate("replay", "-p", "thompson", *SMALL, "--json").json
+    many = evaluate("replay", "-p", "thompson", *SMALL, "--repeats", "4", "--jobs", "2", "--json").json
+    same = evaluate("replay", "-p", "thompson", *SMALL, "--repeats", "4", "--json").json
+    many["plan"]["options"]["jobs"] = 1
+    assert many == same
+    assert many["value"]["estimate"] != one["value"]["estimate"]
