@@ -8,6 +8,7 @@ JOBS = {"run": "evaluate replay", "test": "pytest"}
 
 
 def main(job: str) -> None:
+    """Print the one line of the first code block that does the job."""
     readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     block = re.search(r"```(?:sh|bash)\n(.*?)```", readme, flags=re.DOTALL)
     lines = [line for line in block[1].splitlines() if JOBS[job] in line] if block else []
