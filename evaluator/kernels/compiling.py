@@ -100,6 +100,16 @@ def inlinable(function: F) -> F:
     return out
 
 
+def inlined(function: F) -> F:
+    """As `inlinable`, and copied into its callers before types are known.
+
+    For functions that take tuples of arrays in a hot loop: a call counts references to every array of the tuple, which
+    was measured to take longer than what the replay's functions do.
+    """
+    out: F = register_jitable(inline="always")(function)
+    return out
+
+
 def overloads(generic: Callable[..., Any]) -> Callable[[F], F]:
     """Let the decorated function pick, at compile time, what compiled code runs when it calls `generic`."""
     # Not strict: Numba would compare the annotations of the two signatures too.

@@ -18,7 +18,7 @@ from evaluator.policies.base import Policy, Setting
 from evaluator.replayer import loop
 from evaluator.replayer.pending import nothing_pending, with_room
 from evaluator.replayer.samplers import SamplerName
-from evaluator.rounds.arrays import LoggedRounds
+from evaluator.rounds.arrays import Batch, LoggedRounds
 
 BATCH = 65_536
 # Streams never meet: datasets draw from spawn key (0,), the samplers from (1, repeat), policies from (2, repeat).
@@ -126,7 +126,7 @@ def _run_batches(
     pending = nothing_pending(1024, rounds.vectors.shape[2])
     displays, read = [], 0
     for first, batch in rounds.batches(batch_size):
-        pending = with_room(pending, len(batch.delay))
+        pending = with_room(pending, len(batch.delay), reach=_reach(batch, setting.window))
         before = int(progress.rounds[0])
         accepted = np.empty(len(batch.action), np.int64)
         seen = step(state, rng, batch, setting.n_actions, setting.window, setting.horizon, pending, progress, accepted)
@@ -153,13 +153,18 @@ def _run_queue(
     heads, ends = bounds[:-1].copy(), bounds[1:]
     _, batch = next(rounds.batches(max(len(rounds), 1)))
     accepted = np.empty(min(setting.horizon, len(rounds)), np.int64)
-    pending = with_room(nothing_pending(1024, rounds.vectors.shape[2]), len(batch.delay))
+    pending = nothing_pending(len(batch.delay), rounds.vectors.shape[2], reach=_reach(batch, setting.window))
     step = _loop_for(policy, loop.serve, loop.serve_uncached, loop.serve_interpreted)
     horizon = min(setting.horizon, len(rounds))
     dry = step(state, rng, batch, queues, heads, ends, setting.window, horizon, pending, progress, accepted)
     advance(len(rounds))
     # Every display up to the last one served was looked at; those left in a queue were not rejected but not needed.
     return _result(accepted[: int(progress.rounds[0])], len(rounds), progress, pending.size, int(dry))
+
+
+def _reach(batch: Batch, window: int) -> int:
+    """Return the longest delay of the batch that will ever be revealed."""
+    return int(np.max(batch.delay, where=batch.delay <= window, initial=0))
 
 
 def _loop_for(policy: Any, cached: Any, uncached: Any, interpreted: Any) -> Any:

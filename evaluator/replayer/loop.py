@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import compiled, compiled_uncached, inlinable
+from evaluator.kernels.compiling import compiled, compiled_uncached, inlined
 from evaluator.kernels.ridge import row
 from evaluator.policies.dispatch import choose, converted, displayed, prepare, wins
-from evaluator.replayer.pending import Pending, pop, push
+from evaluator.replayer.pending import Pending, push, take
 from evaluator.rounds.arrays import Batch
 
 
@@ -33,7 +33,7 @@ def no_progress() -> Progress:
     return Progress(*(np.zeros(1, np.int64) for _ in Progress._fields))
 
 
-@inlinable
+@inlined
 def _play_round(
     state: Any, batch: Batch, i: int, action: int, window: int, pending: Pending, progress: Progress
 ) -> None:
@@ -48,10 +48,11 @@ def _play_round(
             progress.expired[0] += 1
         else:
             push(pending, now + batch.delay[c], batch.delay[c], action, batch.value[c], vectors, row(vectors, action))
-    while pending.size[0] > 0 and pending.due[pending.heap[0]] <= now:
-        slot = pop(pending)
+    slot = take(pending, now)
+    while slot >= 0:
         progress.delivered[0] += 1
         converted(state, pending.vector[slot], pending.action[slot], pending.delay[slot], pending.value[slot])
+        slot = take(pending, now)
     progress.prepared[0] = 0
 
 

@@ -1,7 +1,8 @@
-"""Conversions on their way: a binary heap ordered by the round that reveals them, then by age.
+"""Conversions on their way: a calendar with one list a round; adding and taking cost the same however many wait.
 
-Conversions of one round are delivered oldest display first; conversions of one display in the order of the log.
-Memory is what is pending, never the log.
+Conversions of one round are delivered in the order in which their displays were shown; those of one display in the
+order of the log. Memory is what is pending plus the longest delay that is ever revealed, at most the window; never
+the log.
 """
 
 from __future__ import annotations
@@ -11,107 +12,122 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import inlinable
+from evaluator.kernels.compiling import compiled, inlined
 
 
 class Pending(NamedTuple):
-    """Heap of slots and what each slot holds.
+    """The calendar, and what each of its slots holds.
 
     Parameters
     ----------
-    heap
-        Slots in heap order, then the free slots; shape (capacity,).
+    first, last
+        First and last slot of each round's list, -1 when empty; a ring of 2^k rounds, longer than any delay.
+    following
+        Next slot of the same list, -1 at its end; shape (slots,).
+    free
+        Slots not in use are free[size[0]:], shape (slots,).
     size
-        Conversions pending, and pushed so far (their order breaks ties), shape (2,).
-    due, order, delay, action, value
-        Of each slot: revealing round, order of arrival, delay in rounds, action, value; shape (capacity,).
+        Conversions pending, shape (1,).
+    due, delay, action, value
+        Of each slot: revealing round, delay in rounds, action, value; shape (slots,).
     vector
-        The shown action's vector of each slot, shape (capacity, d).
+        The shown action's vector of each slot, shape (slots, d).
     """
 
-    heap: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int64]
+    last: npt.NDArray[np.int64]
+    following: npt.NDArray[np.int64]
+    free: npt.NDArray[np.int64]
     size: npt.NDArray[np.int64]
     due: npt.NDArray[np.int64]
-    order: npt.NDArray[np.int64]
     delay: npt.NDArray[np.int64]
     action: npt.NDArray[np.int64]
     value: npt.NDArray[np.float64]
     vector: npt.NDArray[np.float64]
 
 
-def nothing_pending(capacity: int, dimension: int) -> Pending:
-    """Return an empty heap."""
-    whole = (np.zeros(capacity, np.int64) for _ in range(4))
-    due, order, delay, action = whole
-    value, vector = np.zeros(capacity), np.zeros((capacity, dimension))
-    return Pending(np.arange(capacity), np.zeros(2, np.int64), due, order, delay, action, value, vector)
+def nothing_pending(slots: int, dimension: int, *, reach: int = 0) -> Pending:
+    """Return an empty calendar for delays up to `reach` rounds."""
+    rounds = 1 << int(reach).bit_length()
+    return Pending(
+        first=np.full(rounds, -1, np.int64),
+        last=np.full(rounds, -1, np.int64),
+        following=np.full(slots, -1, np.int64),
+        free=np.arange(slots, dtype=np.int64),
+        size=np.zeros(1, np.int64),
+        due=np.zeros(slots, np.int64),
+        delay=np.zeros(slots, np.int64),
+        action=np.zeros(slots, np.int64),
+        value=np.zeros(slots),
+        vector=np.zeros((slots, dimension)),
+    )
 
 
-def with_room(pending: Pending, more: int) -> Pending:
-    """Return the heap with room for `more` conversions, grown by doubling."""
+def with_room(pending: Pending, more: int, *, reach: int) -> Pending:
+    """Return the calendar with room for `more` conversions and for delays up to `reach`, grown by doubling."""
+    slots, rounds = len(pending.free), len(pending.first)
     needed = int(pending.size[0]) + more
-    capacity = len(pending.heap)
-    if needed <= capacity:
+    if needed <= slots and reach < rounds:
         return pending
-    larger = nothing_pending(max(needed, 2 * capacity), pending.vector.shape[1])
-    for old, new in zip(pending, larger, strict=True):
-        new[: len(old)] = old
+    larger = nothing_pending(
+        slots if needed <= slots else max(needed, 2 * slots), pending.vector.shape[1], reach=max(reach, rounds - 1)
+    )
+    _move(pending, larger)
     return larger
 
 
-@inlinable
-def _before(pending: Pending, a: int, b: int) -> bool:
-    if pending.due[a] != pending.due[b]:
-        return pending.due[a] < pending.due[b]
-    return pending.order[a] < pending.order[b]
+def _move_all(pending: Pending, larger: Pending) -> None:
+    """Enter all that is pending into an empty calendar, list by list, so that the order within a round is kept."""
+    for at in range(pending.first.shape[0]):
+        slot = pending.first[at]
+        while slot >= 0:
+            push(
+                larger,
+                pending.due[slot],
+                pending.delay[slot],
+                pending.action[slot],
+                pending.value[slot],
+                pending.vector,
+                slot,
+            )
+            slot = pending.following[slot]
 
 
-@inlinable
+@inlined
 def push(
     pending: Pending, due: int, delay: int, action: int, value: float, vectors: npt.NDArray[np.float64], r: int
 ) -> None:
-    """Add a conversion of a display that showed vectors[r]. O(log pending + d)."""
-    heap = pending.heap
-    at = pending.size[0]
-    slot = heap[at]
+    """Add a conversion of a display that showed vectors[r]. O(d)."""
+    slot = pending.free[pending.size[0]]
+    pending.size[0] += 1
     pending.due[slot] = due
-    pending.order[slot] = pending.size[1]
     pending.delay[slot] = delay
     pending.action[slot] = action
     pending.value[slot] = value
     for i in range(vectors.shape[1]):
         pending.vector[slot, i] = vectors[r, i]
-    pending.size[0] += 1
-    pending.size[1] += 1
-    while at > 0:
-        parent = (at - 1) // 2
-        if not _before(pending, slot, heap[parent]):
-            break
-        heap[at] = heap[parent]
-        at = parent
-    heap[at] = slot
+    pending.following[slot] = -1
+    at = due & (pending.first.shape[0] - 1)
+    if pending.first[at] < 0:
+        pending.first[at] = slot
+    else:
+        pending.following[pending.last[at]] = slot
+    pending.last[at] = slot
 
 
-@inlinable
-def pop(pending: Pending) -> int:
-    """Remove the first conversion and return its slot, which stays readable until the next push. O(log pending)."""
-    heap = pending.heap
-    first = heap[0]
-    pending.size[0] -= 1
-    size = pending.size[0]
-    moved = heap[size]
-    heap[size] = first
-    at = 0
-    while True:
-        child = 2 * at + 1
-        if child >= size:
-            break
-        if child + 1 < size and _before(pending, heap[child + 1], heap[child]):
-            child += 1
-        if not _before(pending, heap[child], moved):
-            break
-        heap[at] = heap[child]
-        at = child
-    if size > 0:
-        heap[at] = moved
-    return first
+@inlined
+def take(pending: Pending, now: int) -> int:
+    """Remove the next conversion due in round `now`; return its slot, readable until the next push, or -1. O(1).
+
+    Every round must be emptied before the next begins: a list of the ring serves one round at a time.
+    """
+    at = now & (pending.first.shape[0] - 1)
+    slot = pending.first[at]
+    if slot >= 0:
+        pending.first[at] = pending.following[slot]
+        pending.size[0] -= 1
+        pending.free[pending.size[0]] = slot
+    return slot
+
+
+_move = compiled(_move_all)

@@ -18,7 +18,7 @@ from evaluator.policies.base import Policy
 from evaluator.policies.registry import as_policy
 from evaluator.replayer import loop
 from evaluator.replayer.engine import Replay, run
-from evaluator.replayer.pending import nothing_pending, with_room
+from evaluator.replayer.pending import nothing_pending
 from evaluator.replayer.samplers import SamplerName
 from evaluator.rounds.arrays import LoggedRounds
 from tests.policies.rounds import Layout, random_rounds, setting_for
@@ -217,7 +217,7 @@ def check_interpreted_is_compiled(policy: Policy) -> None:
         for step in (loop.match, loop.match_interpreted):
             state, counters = policy.start(setting), loop.no_progress()
             shown = np.full(len(rounds), -1)
-            pending = with_room(nothing_pending(1024, setting.dimension), len(batch.delay))
+            pending = nothing_pending(len(batch.delay), setting.dimension, reach=int(batch.delay.max(initial=0)))
             rng = np.random.default_rng(7)
             step(state, rng, batch, 4, setting.window, setting.horizon, pending, counters, shown)
             accepted.append(shown)

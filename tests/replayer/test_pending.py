@@ -1,15 +1,12 @@
-"""The heap of conversions on their way is a sorted list that never forgets and never reorders equals."""
+"""The calendar of conversions on their way: round by round it gives back what a plain list of events would."""
 
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.replayer.pending import Pending, nothing_pending, pop, push, with_room
-
-# None takes the first out; a number is a due round to put in.
-operations = st.lists(st.one_of(st.none(), st.integers(0, 12)), max_size=80)
+from evaluator.replayer.pending import Pending, nothing_pending, push, take, with_room
 
 
 def held(pending: Pending, slot: int) -> tuple:
@@ -17,45 +14,60 @@ def held(pending: Pending, slot: int) -> tuple:
     return (*(array[slot].item() for array in of_slot), pending.vector[slot].tolist())
 
 
-@settings(deadline=None)
-@given(operations=operations, capacity=st.integers(0, 5), dimension=st.integers(0, 2))
-def test_equals_a_sorted_list(operations: list[int | None], capacity: int, dimension: int) -> None:
-    pending, twin = nothing_pending(capacity, dimension), []
-    for number, due in enumerate(operations):
-        if due is not None:
-            vectors = np.full((3, dimension), float(number))
+def taken(pending: Pending, now: int) -> list[tuple]:
+    out = []
+    while (slot := take(pending, now)) >= 0:
+        out.append(held(pending, slot))
+    return out
+
+
+def waiting(pending: Pending) -> list[int]:
+    slots = []
+    for slot in pending.first.tolist():
+        while slot >= 0:
+            slots.append(slot)
+            slot = int(pending.following[slot])
+    return slots
+
+
+# The delays of the conversions that each round's display brings.
+rounds = st.lists(st.lists(st.integers(0, 20), max_size=3), max_size=40)
+
+
+@given(rounds=rounds, slots=st.integers(0, 5), reach=st.integers(0, 5), dimension=st.integers(0, 2))
+def test_equals_a_list_of_events(rounds: list[list[int]], slots: int, reach: int, dimension: int) -> None:
+    pending, events = nothing_pending(slots, dimension, reach=reach), []
+    for now in range(1, len(rounds) + 25):
+        for number, delay in enumerate(rounds[now - 1] if now <= len(rounds) else []):
+            vectors = np.full((3, dimension), float(now))
             vectors[1] += 0.5
-            pending = with_room(pending, 1)
-            push(pending, due, number % 7, number % 3, number / 8, vectors, 1)
-            twin.append((due, number, (due, number % 7, number % 3, number / 8, vectors[1].tolist())))
-        elif twin:
-            first = min(twin)
-            twin.remove(first)
-            assert held(pending, pop(pending)) == first[-1]
-        assert pending.size[0] == len(twin)
-        # Every slot is in the heap or free, none twice.
-        assert sorted(pending.heap.tolist()) == list(range(len(pending.heap)))
-    for _, _, conversion in sorted(twin):
-        assert held(pending, pop(pending)) == conversion
+            pending = with_room(pending, 1, reach=delay)
+            push(pending, now + delay, delay, number, now / 8, vectors, 1)
+            events.append((now + delay, delay, number, now / 8, vectors[1].tolist()))
+        assert taken(pending, now) == [e for e in events if e[0] == now]
+        assert pending.size[0] == len([e for e in events if e[0] > now])
+        # A slot is in use or free, never both nor twice.
+        assert sorted(waiting(pending) + pending.free[pending.size[0] :].tolist()) == list(range(len(pending.free)))
     assert pending.size[0] == 0
 
 
 def test_growth_keeps_what_is_pending_and_doubles() -> None:
-    pending = nothing_pending(4, 1)
+    pending = nothing_pending(4, 1, reach=3)
     for due in (3, 1, 2):
         push(pending, due, due, 0, 1.0, np.full((1, 1), float(due)), 0)
-    assert with_room(pending, 1) is pending
-    larger = with_room(pending, 2)
-    assert len(larger.heap) == 8
-    assert len(with_room(pending, 50).heap) == 53
-    assert [held(larger, pop(larger))[0] for _ in range(3)] == [1, 2, 3]
+    assert with_room(pending, 1, reach=3) is pending
+    more, longer = with_room(pending, 2, reach=3), with_room(pending, 1, reach=100)
+    assert (len(more.free), len(more.first)) == (8, 4)
+    assert (len(longer.free), len(longer.first)) == (4, 128)
+    assert len(with_room(pending, 50, reach=3).free) == 53
+    for larger in (more, longer):
+        assert [[e[0] for e in taken(larger, now)] for now in (1, 2, 3)] == [[1], [2], [3]]
 
 
 def test_memory_is_what_is_pending() -> None:
-    pending = nothing_pending(4, 0)
+    pending = nothing_pending(4, 0, reach=2)
     for now in range(10_000):
-        pending = with_room(pending, 1)
+        pending = with_room(pending, 1, reach=2)
         push(pending, now + 2, 2, 0, 1.0, np.zeros((1, 0)), 0)
-        while pending.size[0] and pending.due[pending.heap[0]] <= now:
-            pop(pending)
-    assert len(pending.heap) == 4
+        taken(pending, now)
+    assert (len(pending.free), len(pending.first)) == (4, 4)
