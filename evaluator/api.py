@@ -35,7 +35,7 @@ def load(dataset: str = "synthetic", **options: Any) -> Log:
     Examples
     --------
     >>> load("synthetic", limit=1000)
-    Log('synthetic', displays=1000, conversions=843, actions=10, tick='round')
+    Log('synthetic', displays=1000, conversions=871, actions=10, tick='round')
     """
     from evaluator import datasets
 

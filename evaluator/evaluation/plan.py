@@ -89,7 +89,7 @@ class Plan:
             "traffic_share": self.clock.share,
             "window_rounds": None if self.window.rounds == NO_WINDOW else self.window.rounds,
             "window": self.window.describe(self.clock),
-            "tau_window": self.tau_window,
+            "tau_window": None if np.isnan(self.tau_window) else self.tau_window,
             "propensity": self.propensities.kind,
             "policy_delays": self.setting.delay_cdf.source
             if self.setting.delay_cdf is not None and "delay CDF" in self.policy.needs

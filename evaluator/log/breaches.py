@@ -144,9 +144,31 @@ def _rows(log: Log) -> Iterator[Breach]:
         "earlier than its display",
         "check the time columns and their units",
     )
+    yield from _unfollowed(log, ~(unknown | early), breach)
     yield from breach("conversions", "value", ~np.isfinite(value), value, "not finite", "fill or drop the rows")
     order = np.diff(of, prepend=of[:1]) < 0
     yield from breach("conversions", "display_id", order, of, "not sorted by display", "sort by display_id, time")
+
+
+def _unfollowed(log: Log, sound: npt.NDArray[np.bool_], breach: Callable[..., Iterator[Breach]]) -> Iterator[Breach]:
+    """Find conversions that a log which stopped looking when it says cannot hold."""
+    from evaluator.log.contract import to_numpy
+
+    of, when = (to_numpy(log.conversions[c]) for c in ("display_id", "time"))
+    if log.meta.observed_until is not None:
+        late = sound & (when > log.meta.observed_until)
+        yield from breach(
+            "conversions", "time", late, when, f"later than observed_until = {log.meta.observed_until}",
+            "raise observed_until, or drop the conversion",
+        )  # fmt: skip
+    if log.meta.attribution_window is not None:
+        delay = np.zeros(len(of), np.int64)
+        delay[sound] = when[sound] - to_numpy(log.displays["time"])[of[sound]]
+        late = delay > log.meta.attribution_window
+        yield from breach(
+            "conversions", "time", late, when, f"later than attribution_window = {log.meta.attribution_window} ticks",
+            "raise attribution_window, or drop the conversion",
+        )  # fmt: skip
 
 
 PropensityBreaches = list[tuple[npt.NDArray[np.bool_], str]]

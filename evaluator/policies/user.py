@@ -113,7 +113,8 @@ def _displayed(state: UserState, vectors: npt.NDArray[np.float64], action: int) 
 
 
 def _converted(state: UserState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
-    _call(state, "converted", vector, int(action), int(delay), float(value))
+    # A copy: the replay reuses the vector's memory, and a policy may keep what it is told.
+    _call(state, "converted", vector.copy(), int(action), int(delay), float(value))
 
 
 def _call(state: UserState, method: str, *arguments: Any) -> Any:

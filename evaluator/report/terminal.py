@@ -65,7 +65,7 @@ def _cells(interval: Interval) -> tuple[str, str, str]:
 def _how(result: ReplayResult) -> list[tuple[str, str]]:
     plan = result.plan
     tau = plan["tau_window"]
-    within = "" if math.isnan(tau) else f" ({tau:.1%} of the conversions come within it)"
+    within = "" if tau is None else f" ({tau:.1%} of the conversions come within it)"
     rows = [
         (
             "rounds",

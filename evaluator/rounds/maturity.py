@@ -57,8 +57,7 @@ def judge_maturity(log: Log, window: Window, rule: ImmatureRule) -> Maturity:
     Raises
     ------
     DataError
-        ``drop`` when no display was followed long enough; ``correct`` on a log without conversions: there is no delay
-        to fit.
+        No display was followed long enough; or ``correct`` on a log without conversions: there is no delay to fit.
     """
     n = len(log)
     if log.meta.observed_until is None:
@@ -68,10 +67,10 @@ def judge_maturity(log: Log, window: Window, rule: ImmatureRule) -> Maturity:
     if needed is None:
         return Maturity(n, 0, None, False)
     mature = int(np.count_nonzero(followed >= np.floor(needed)))
-    if rule == "drop" and mature == 0:
+    if mature == 0:
         raise DataError(
             f"No display of log {log.meta.name!r} was followed for {needed:g} ticks, so none can be judged.",
-            hint="use --immature correct, or a log that covers more time.",
+            hint="give a shorter attribution_window or --window, or a log that covers more time.",
         )
     if rule == "drop" or mature == n:
         return Maturity(mature, n - mature, None, True)

@@ -10,7 +10,6 @@ import pytest
 from evaluator.api import plan, replay
 from evaluator.evaluation.execute import reward_bound
 from evaluator.evaluation.result import ReplayResult
-from tests.log.meta import with_meta
 from tests.logs import build_log
 
 # Six displays of two actions; conversions of displays 0 (delay 0), 1 (delay 2 and 4), 3 (delay 2), 5 (delay 1).
@@ -112,9 +111,9 @@ def test_live_days_and_conversions_within() -> None:
 
 def test_the_largest_reward_is_the_logs_own_or_the_largest_seen() -> None:
     assert reward_bound(plan(LOG, "random")) == 1.0
-    assert reward_bound(plan(with_meta(LOG, reward_max=None), "random")) == 1.0
-    assert reward_bound(plan(with_meta(LOG, reward_max=5.0), "random")) == 5.0
-    assert any("largest reward seen, 1" in w for w in replay(with_meta(LOG, reward_max=None), "random").warnings)
+    assert reward_bound(plan(LOG.with_meta(reward_max=None), "random")) == 1.0
+    assert reward_bound(plan(LOG.with_meta(reward_max=5.0), "random")) == 5.0
+    assert any("largest reward seen, 1" in w for w in replay(LOG.with_meta(reward_max=None), "random").warnings)
 
 
 def test_true_regret_is_that_of_the_displays_played() -> None:

@@ -12,7 +12,6 @@ import pytest
 from evaluator.api import replay
 from evaluator.errors import DataError
 from evaluator.log import Log
-from tests.log.meta import with_meta
 from tests.logs import bernoulli_log, build_log, linear_log
 
 EVEN = bernoulli_log(2000, [0.5, 0.3], mean_delay=5.0, seed=1)
@@ -41,7 +40,7 @@ def test_no_accepted_display_gives_nan_and_a_warning(sampler: str) -> None:
 
 def test_no_mature_display_is_refused() -> None:
     with pytest.raises(DataError, match="followed for 5000 ticks"):
-        replay(with_meta(EVEN, observed_until=1_999, attribution_window=5000), "ucb1")
+        replay(EVEN.with_meta(observed_until=1_999, attribution_window=5000), "ucb1")
 
 
 @pytest.mark.parametrize(
@@ -53,8 +52,8 @@ def test_no_mature_display_is_refused() -> None:
         (UNEVEN, "ucb1", {"propensity": "uniform"}, "standard errors off"),
         (EVEN, "ucb1", {"traffic_share": 0.1}, "below the acceptance rate"),
         (EVEN, "ucb1", {"window": 1}, "come within the window"),
-        (with_meta(EVEN, observed_until=2_100), "ucb1", {}, "nothing says how long conversions take"),
-        (with_meta(EVEN, reward_max=None), "ucb1", {}, "is taken as the largest possible"),
+        (EVEN.with_meta(observed_until=2_100), "ucb1", {}, "nothing says how long conversions take"),
+        (EVEN.with_meta(reward_max=None), "ucb1", {}, "is taken as the largest possible"),
     ],
 )
 def test_a_doubtful_replay_warns(log: Log, policy: str, options: dict[str, Any], words: str) -> None:
@@ -65,7 +64,7 @@ def test_a_doubtful_replay_warns(log: Log, policy: str, options: dict[str, Any],
 def test_left_out_displays_are_counted() -> None:
     # Conversions past the log's end would contradict it, so the log is one whose delays are 0.
     log = bernoulli_log(2000, [0.5, 0.3], mean_delay=0.0, seed=1)
-    log = with_meta(log, observed_until=1_999, attribution_window=10)
+    log = log.with_meta(observed_until=1_999, attribution_window=10)
     assert "10 displays were followed too briefly to be judged: left out" in warned(log, "ucb1")
     assert "10 displays were followed too briefly to be judged: corrected" in warned(log, "ucb1", immature="correct")
     assert replay(log, "ucb1").plan["displays_immature"] == 10
@@ -97,7 +96,7 @@ def test_what_a_result_rests_on_is_said() -> None:
             ("wall", EVEN, {"clock": "wall"}),
             ("estimate", UNEVEN, {"propensity": "estimate"}),
             ("clipped", UNEVEN, {"accept_quantile": 0.1}),
-            ("note", with_meta(EVEN, notes=("a note",)), {}),
+            ("note", EVEN.with_meta(notes=("a note",)), {}),
         )
     }
     assert "independent and identically distributed" in said["keep"]

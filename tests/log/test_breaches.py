@@ -11,7 +11,6 @@ import pytest
 
 from evaluator.errors import LogError
 from evaluator.log import Log, find_breaches
-from tests.log.meta import with_meta
 from tests.logs import build_log
 
 
@@ -46,6 +45,8 @@ def test_a_sound_log_is_returned_itself() -> None:
         ({"conversion_display": [1, 6]}, "conversions.display_id", [1], (6,), "no display has this id"),
         ({"conversion_display": [-1, 3]}, "conversions.display_id", [0], (-1,), "no display has this id"),
         ({"conversion_time": [0, 3]}, "conversions.time", [0], (0,), "earlier than its display"),
+        ({"observed_until": 3}, "conversions.time", [0], (4,), "later than observed_until = 3"),
+        ({"attribution_window": 2}, "conversions.time", [0], (4,), "later than attribution_window = 2 ticks"),
         ({"conversion_value": [1.0, np.inf]}, "conversions.value", [1], (np.inf,), "not finite"),
         ({"conversion_display": [3, 1], "conversion_time": [3, 4]}, "conversions.display_id", [1], (1,), "not sorted"),
     ],
@@ -75,7 +76,7 @@ def test_null_propensities_are_missing() -> None:
 
 
 def test_absent_propensities_are_not_checked() -> None:
-    assert find_breaches(with_meta(sound(propensity=[np.nan] * 6), propensity="absent")) == []
+    assert find_breaches(sound(propensity=[np.nan] * 6).with_meta(propensity="absent")) == []
 
 
 def test_displays_are_numbered_densely() -> None:

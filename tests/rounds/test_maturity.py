@@ -11,8 +11,7 @@ from evaluator.errors import DataError
 from evaluator.log import Log
 from evaluator.policies.base import NO_WINDOW
 from evaluator.rounds.clock import Window
-from evaluator.rounds.maturity import judge_maturity
-from tests.log.meta import with_meta
+from evaluator.rounds.maturity import ImmatureRule, judge_maturity
 from tests.logs import build_log
 
 NONE = Window(NO_WINDOW, None, "none")
@@ -46,7 +45,7 @@ def test_displays_followed_for_the_attribution_window_are_used(attribution: int,
 def test_the_attribution_window_comes_before_the_policys() -> None:
     log = ten_displays(observed_until=90, attribution_window=20)
     assert judge_maturity(log, Window(5, 50.0, "5"), "drop").used == 8
-    assert judge_maturity(with_meta(log, attribution_window=None), Window(5, 50.0, "5"), "drop").used == 5
+    assert judge_maturity(log.with_meta(attribution_window=None), Window(5, 50.0, "5"), "drop").used == 5
 
 
 def test_without_any_window_nothing_is_known() -> None:
@@ -69,9 +68,10 @@ def test_displays_with_hardly_a_chance_to_show_are_left_out() -> None:
     assert (found.used, found.immature, found.heaviest) == (8, 2, 1.0)
 
 
-def test_a_log_too_short_for_its_window_is_refused() -> None:
-    with pytest.raises(DataError, match=r"followed for 91 ticks.*--immature correct"):
-        judge_maturity(ten_displays(observed_until=90, attribution_window=91), NONE, "drop")
+@pytest.mark.parametrize("rule", ["drop", "correct"])
+def test_a_log_too_short_for_its_window_is_refused(rule: ImmatureRule) -> None:
+    with pytest.raises(DataError, match=r"followed for 91 ticks.*shorter attribution_window"):
+        judge_maturity(ten_displays(observed_until=90, attribution_window=91), NONE, rule)
 
 
 def test_correcting_without_conversions_is_refused() -> None:

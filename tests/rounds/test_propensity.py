@@ -9,7 +9,6 @@ from evaluator.api import plan
 from evaluator.errors import ParameterError, PropensityError
 from evaluator.log import Log
 from evaluator.rounds.propensity import Propensities, resolve_propensities, thin
-from tests.log.meta import with_meta
 from tests.logs import build_log
 
 
@@ -19,7 +18,7 @@ def log_of(kind: str) -> Log:
         time=np.arange(n), action=[0, 0, 0, 1] * 3, n_actions=2, propensity=[0.75, 0.75, 0.75, 0.25] * 3,
         context=np.arange(2.0 * n).reshape(n, 2),
     )  # fmt: skip
-    return with_meta(log, propensity=kind)
+    return log.with_meta(propensity=kind)
 
 
 @pytest.mark.parametrize(

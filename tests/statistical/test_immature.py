@@ -12,7 +12,6 @@ import pytest
 from evaluator.delays.cdf import DelayCDF
 from evaluator.log import Log
 from evaluator.log.contract import to_numpy
-from tests.log.meta import with_meta
 from tests.logs import bernoulli_log
 from tests.statistical.runs import Floats, off, replays
 
@@ -29,7 +28,7 @@ def cut_log(seed: int) -> Log:
 
 
 def followed(seed: int) -> Log:
-    return with_meta(cut_log(seed), observed_until=N - 1, attribution_window=ATTRIBUTION)
+    return cut_log(seed).with_meta(observed_until=N - 1, attribution_window=ATTRIBUTION)
 
 
 @cache
@@ -61,7 +60,7 @@ def test_a_policy_window_stands_in_for_an_unknown_attribution_window(rule: str) 
     # Conversions past the window are seen of early displays only: to count them would mix two rewards.
     window = 300
     options = {"sampler": "keep", "window": window, "immature": rule}
-    (results,) = replays(lambda s: with_meta(followed(s), attribution_window=None), ["random"], runs=RUNS, **options)
+    (results,) = replays(lambda s: followed(s).with_meta(attribution_window=None), ["random"], runs=RUNS, **options)
     within = float(np.mean(MEANS) * DelayCDF.geometric(MEAN_DELAY)(window))
     assert abs(off(np.array([r.value.estimate for r in results]), within)) < 3
     assert results[0].plan["displays_immature"] == window
