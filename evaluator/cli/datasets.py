@@ -9,6 +9,7 @@ import typer
 
 from evaluator.cli import datasets_make
 from evaluator.cli import options as o
+from evaluator.cli.reading import reads_log
 
 app = typer.Typer(help="Logs: what they hold, whether they are sound, and their fast form.", no_args_is_help=True)
 
@@ -42,23 +43,17 @@ def _kind(spec: Any) -> str:
 @app.command(
     "show", epilog="Example: evaluate datasets show criteo_attribution --path criteo_attribution_dataset.tsv.gz"
 )
+@reads_log
 def show_command(
+    reading: dict[str, Any],
     dataset: Name = "synthetic",
-    path: o.Source = None,
-    actions: o.Actions = None,
-    features: o.Features = None,
-    deduplicate: o.Deduplicate = None,
-    attributed_only: o.AttributedOnly = None,
-    limit: o.Limit = None,
-    sort: o.Sort = False,
-    on_error: o.OnError = "stop",
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
     """Show what a dataset's spec says and, where its files are at hand, what its log holds."""
     from evaluator.datasets import show
 
-    facts = show(dataset, **_given(locals()))
+    facts = show(dataset, **reading)
     if as_json:
         o.print_json({"schema": "evaluate.dataset/1", **facts})
         return
@@ -68,23 +63,17 @@ def show_command(
 
 
 @app.command("validate", epilog="Example: evaluate datasets validate my/spec.toml")
+@reads_log
 def validate_command(
     dataset: Name,
-    path: o.Source = None,
-    actions: o.Actions = None,
-    features: o.Features = None,
-    deduplicate: o.Deduplicate = None,
-    attributed_only: o.AttributedOnly = None,
-    limit: o.Limit = None,
-    sort: o.Sort = False,
-    on_error: o.OnError = "stop",
+    reading: dict[str, Any],
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
     """Check a spec and every row of its log; exit code 3 if anything is wrong."""
     from evaluator.datasets import validate
 
-    report = validate(dataset, **_given(locals()))
+    report = validate(dataset, **reading)
     if as_json:
         o.print_json({"schema": "evaluate.validation/1", **report})
     else:
@@ -97,17 +86,11 @@ def validate_command(
 @app.command(
     "convert", epilog="Example: evaluate datasets convert my/spec.toml my-log && evaluate replay -d my-log -p ucb1"
 )
+@reads_log
 def convert_command(
     dataset: Name,
     out: Annotated[Path, typer.Argument(help="New folder.")],
-    path: o.Source = None,
-    actions: o.Actions = None,
-    features: o.Features = None,
-    deduplicate: o.Deduplicate = None,
-    attributed_only: o.AttributedOnly = None,
-    limit: o.Limit = None,
-    sort: o.Sort = False,
-    on_error: o.OnError = "stop",
+    reading: dict[str, Any],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a converted folder.")] = False,
     as_json: o.AsJson = False,
     debug: o.Debug = False,
@@ -118,8 +101,8 @@ def convert_command(
     """
     from evaluator.datasets import convert
 
-    reading = convert(dataset, out, overwrite=overwrite, **_given(locals()))
-    log, left_out = reading.log, reading.quarantine
+    done = convert(dataset, out, overwrite=overwrite, **reading)
+    log, left_out = done.log, done.quarantine
     if as_json:
         facts = {"name": log.meta.name, "displays": len(log), "conversions": log.conversions.num_rows,
                  "actions": log.n_actions, "quarantined": left_out.num_rows, **log.meta.counts}  # fmt: skip
@@ -139,15 +122,3 @@ def schema_command(debug: o.Debug = False) -> None:
     from evaluator.datasets import json_schema
 
     o.print_json(json_schema())
-
-
-_READING = ("path", "actions", "features", "deduplicate", "attributed_only", "limit", "sort", "on_error")
-
-
-def _given(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the reading options that were given, so that datasets without them need not know them."""
-    return {
-        k: arguments[k]
-        for k in _READING
-        if arguments[k] not in (None, False) and (k, arguments[k]) != ("on_error", "stop")
-    }

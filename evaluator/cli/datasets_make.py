@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -35,7 +33,7 @@ def make_command(
     """Generate a dataset in the exact format of a real one, with its truth in a file beside it."""
     from evaluator.datasets import make
 
-    with _progress(rows) as advance:
+    with o.progress("rows", rows) as advance:
         made = make(dataset, out, rows=rows, seed=seed, jobs=jobs, advance=advance)
     if as_json:
         files = {"out": str(made.path), "truth": str(made.truth), "table": str(made.table)}
@@ -43,16 +41,3 @@ def make_command(
         return
     typer.echo(f"{made.path}: " + ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in made.counts.items()))
     o.note(f"Its truth: {made.truth} and {made.table}.")
-
-
-@contextmanager
-def _progress(rows: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on stderr while it is a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("rows", total=max(rows, 1))
-        yield lambda written: bar.advance(task, written)

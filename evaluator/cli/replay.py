@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from evaluator.cli import options as o
+from evaluator.cli.reading import LOG, open_log, reads_log
 
 EXAMPLES = (
     "Examples: evaluate replay --policy otflinucb --window 2000   |   evaluate replay -d criteo_attribution "
@@ -18,7 +17,9 @@ EXAMPLES = (
 _REPLAY, _ESTIMATE, _OUTPUT = "Replay", "Estimates", "Output"
 
 
+@reads_log
 def replay_command(
+    reading: dict[str, Any],
     policy: Annotated[
         str,
         typer.Option(
@@ -31,15 +32,15 @@ def replay_command(
         str | None,
         typer.Option("--window", "-w", help="Cut-off of the system: rounds (2000) or a duration (7d). Default: none."),
     ] = None,
-    dataset: o.Dataset = None,
-    path: o.Source = None,
-    actions: o.Actions = None,
-    features: o.Features = None,
-    deduplicate: o.Deduplicate = None,
-    attributed_only: o.AttributedOnly = None,
-    limit: o.Limit = None,
-    sort: o.Sort = False,
-    on_error: o.OnError = "stop",
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            "--dataset",
+            "-d",
+            rich_help_panel=LOG,
+            help="Bundled name, a spec.toml, or a converted folder: --dataset my/spec.toml. Default: synthetic.",
+        ),
+    ] = None,
     clock: Annotated[
         str,
         typer.Option(
@@ -155,16 +156,12 @@ def replay_command(
         propensity=propensity, accept_quantile=accept_quantile, delays=delays, reward=reward,  # type: ignore[arg-type]
         immature=immature, seed=seed, repeats=repeats, jobs=jobs, level=level,  # type: ignore[arg-type]
     )  # fmt: skip
-    reading = o.open_log(
-        dataset, path=path, actions=actions, features=features, deduplicate=deduplicate,
-        attributed_only=attributed_only, limit=limit, sort=sort, on_error=on_error,
-    )  # fmt: skip
-    log = reading.log
-    plan = plan_replay(log, description, chosen)
+    source = open_log(dataset, reading)
+    plan = plan_replay(source.log, description, chosen)
     if dry_run:
         o.print_json({"schema": "evaluate.plan/1", **plan.to_dict()})
         return
-    with _progress(len(plan.rounds) * repeats) as advance:
+    with o.progress("displays", len(plan.rounds) * repeats) as advance:
         result = execute(plan, advance=advance)
     if as_json:
         o.print_json(result.to_dict())
@@ -175,21 +172,7 @@ def replay_command(
     if out is not None:
         from evaluator.report.files import write_result
 
-        source = {"dataset": log.meta.name, "fingerprint": log.meta.fingerprint, "path": path, "actions": actions,
-                  "features": features, "deduplicate": deduplicate, "attributed_only": attributed_only,
-                  "limit": limit, "sort": sort, "on_error": on_error}  # fmt: skip
-        write_result(out, result, source=source, quarantine=reading.quarantine)
+        meta = source.log.meta
+        origin = {"dataset": meta.name, "fingerprint": meta.fingerprint, "reading": reading}
+        write_result(out, result, source=origin, quarantine=source.quarantine)
         o.note(f"Wrote {out}/trajectory.parquet, result.json and manifest.json.")
-
-
-@contextmanager
-def _progress(displays: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on stderr while it is a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("displays", total=displays)
-        yield lambda read: bar.advance(task, read)

@@ -19,15 +19,17 @@ if TYPE_CHECKING:
     from evaluator.datasets.spec_file import json_schema
     from evaluator.datasets.summary import show, validate
     from evaluator.datasets.synthetic import generate
+    from evaluator.datasets.twin.make import make
     from evaluator.log import Log
 
-__all__ = ["Reading", "convert", "generate", "json_schema", "load", "names", "read", "show", "validate"]
+__all__ = ["Reading", "convert", "generate", "json_schema", "load", "make", "names", "read", "show", "validate"]
 
 _HOMES = {
     "Reading": "adapter",
     "convert": "converting",
     "generate": "synthetic",
     "json_schema": "spec_file",
+    "make": "twin.make",
     "names": "resolve",
     "read": "resolve",
     "show": "summary",

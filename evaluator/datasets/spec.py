@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evaluator.datasets.scenario import BernoulliScenario, LinearScenario
+from evaluator.datasets.twin.parameters import Twin
 
 Name = Annotated[str, Field(min_length=1)]
 Sentinel = str | int | float
@@ -173,6 +174,7 @@ class FileSpec(Heading):
     log: LogSection = LogSection()
     context: Context = Context()
     leakage: Leakage = Leakage(columns=[])
+    twin: Annotated[Twin | None, Field(description="how `evaluate datasets make` generates such files")] = None
 
     @model_validator(mode="after")
     def _parts_fit(self) -> FileSpec:

@@ -44,7 +44,8 @@ def show(dataset: str | Path, **options: Any) -> dict[str, Any]:
             # Only an absent file leaves the facts of the spec alone; one given by the caller must be there.
             if options.get("path") is not None or not str(error).startswith("No file matches"):
                 raise
-            return {**facts, "missing": str(error)}
+            made = f" Or make it: evaluate datasets make {spec.name} -o {spec.source.files}" if spec.twin else ""
+            return {**facts, "missing": f"{error}{made}"}
     facts["log"] = log_facts(open_canonical(where) if spec is None and not options else read(dataset, **options).log)
     return facts
 

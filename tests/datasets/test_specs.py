@@ -8,7 +8,7 @@ from evaluator.datasets.spec_file import parse_spec, read_spec
 from evaluator.errors import SpecError, UnknownNameError
 from tests.datasets.sources import spec_data, write_spec
 
-SHIPPED = ["criteo_attribution", "criteo_conversion_logs", "open_bandit", "synthetic"]
+SHIPPED = ["criteo_attribution", "criteo_conversion_logs", "criteo_twin", "open_bandit", "synthetic"]
 
 
 def test_shipped_names():

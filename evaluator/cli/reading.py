@@ -1,0 +1,111 @@
+"""Options of every command that reads a log."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evaluator.cli.options import note
+
+if TYPE_CHECKING:
+    from evaluator.datasets import Reading
+
+LOG = "Log"
+
+
+def _reading(
+    path: Annotated[
+        str | None,
+        typer.Option(
+            "--path",
+            rich_help_panel=LOG,
+            help="Data file, glob or folder in place of the spec's: --path log.tsv.gz",
+        ),
+    ] = None,
+    actions: Annotated[
+        str | None,
+        typer.Option(
+            "--actions",
+            rich_help_panel=LOG,
+            help="Keep these actions and drop the displays of the rest: --actions top:10, or labels: --actions a,b,c",
+        ),
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            "--features",
+            rich_help_panel=LOG,
+            help="Context columns and their encoding: --features cat1,cat2:hash=32, hash=32 (width only), or none.",
+        ),
+    ] = None,
+    deduplicate: Annotated[
+        str | None,
+        typer.Option(
+            "--deduplicate",
+            rich_help_panel=LOG,
+            help="Which display gets a conversion logged on several: last_click, first_click, all, share.",
+        ),
+    ] = None,
+    attributed_only: Annotated[
+        bool | None,
+        typer.Option(
+            "--attributed-only/--all-conversions",
+            rich_help_panel=LOG,
+            help="Count only conversions the log attributes to a display. Default: as the spec says.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", rich_help_panel=LOG, min=1, help="Read only the first displays: --limit 100000"),
+    ] = None,
+    sort: Annotated[
+        bool, typer.Option("--sort", rich_help_panel=LOG, help="Sort a log that is not in time order.")
+    ] = False,
+    on_error: Annotated[
+        str,
+        typer.Option(
+            "--on-error",
+            rich_help_panel=LOG,
+            help="Bad rows: stop with their numbers, or quarantine them (left out and counted): --on-error quarantine",
+        ),
+    ] = "stop",
+) -> None:
+    """Lend its parameters to every command that `reads_log`."""  # fmt: skip
+
+
+def reads_log(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of reading a log.
+
+    The command itself takes them as one argument ``reading``: those that were given, ready for
+    `evaluator.datasets.read`, so that a dataset to which an option does not apply need not know it.
+    """
+    lent = inspect.signature(_reading, eval_str=True).parameters
+    own = inspect.signature(command, eval_str=True).parameters
+
+    @functools.wraps(command)
+    def with_reading(**arguments: Any) -> None:
+        reading = {name: arguments.pop(name) for name in lent}
+        unused = {name: parameter.default for name, parameter in lent.items()}
+        command(reading={k: v for k, v in reading.items() if v != unused[k]}, **arguments)
+
+    parameters = [*(p for name, p in own.items() if name != "reading"), *lent.values()]
+    keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+    with_reading.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
+    with_reading.__annotations__ = {p.name: p.annotation for p in keyword}
+    return with_reading
+
+
+def open_log(dataset: str | None, reading: Mapping[str, Any]) -> Reading:
+    """Read the named log, saying so when none was named, and how many rows were left out."""
+    from evaluator.datasets import read
+
+    if dataset is None:
+        note("No --dataset named: using the bundled synthetic log.")
+    done = read(dataset or "synthetic", **reading)
+    if done.quarantine.num_rows:
+        note(f"{done.quarantine.num_rows:,} bad rows were left out; --out writes them to quarantine.parquet.")
+    return done
