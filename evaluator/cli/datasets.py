@@ -37,7 +37,9 @@ def list_command(as_json: o.AsJson = False, debug: o.Debug = False) -> None:
 
 
 def _kind(spec: Any) -> str:
-    return "synthetic" if hasattr(spec, "scenario") else "your own copy of the files"
+    if hasattr(spec, "scenario"):
+        return "synthetic"
+    return "evaluate datasets make" if spec.twin is not None else "your own copy of the files"
 
 
 @app.command(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -44,9 +45,22 @@ def execute(
     plan: Plan, *, batch_size: int = BATCH, advance: Callable[[int], None] = lambda displays: None
 ) -> ReplayResult:
     """Run every repeat of a plan and estimate. The result does not depend on `batch_size` nor on the number of jobs."""
-    repeats = range(plan.options.repeats)
+    interrupted = threading.Event()
+
+    def advance_unless_interrupted(displays: int) -> None:
+        # Threads cannot be stopped from outside, and would keep Ctrl-C waiting until every repeat is done.
+        if interrupted.is_set():
+            raise CancelledError
+        advance(displays)
+
     with ThreadPoolExecutor(plan.options.jobs) as pool:
-        done = list(pool.map(lambda r: _repeat(plan, r, batch_size, advance), repeats))
+        try:
+            repeats = range(plan.options.repeats)
+            done = list(pool.map(lambda r: _repeat(plan, r, batch_size, advance_unless_interrupted), repeats))
+        except BaseException:
+            interrupted.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return _summarise(plan, done)
 
 

@@ -28,6 +28,13 @@ main()
 """
 
 
+def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
+    try:
+        return process.communicate(timeout=60)
+    finally:
+        process.kill()
+
+
 def contents(folder: Path) -> dict[str, bytes] | None:
     return {p.name: p.read_bytes() for p in folder.iterdir()} if folder.exists() else None
 
@@ -47,7 +54,7 @@ def test_interrupted_convert(tmp_path: Path, sent: signal.Signals, before: str) 
     assert writer.stdout.readline().strip() == "writing"
     assert [p for p in tmp_path.iterdir() if ".partial-" in p.name]
     writer.send_signal(sent)
-    _, err = writer.communicate(timeout=30)
+    _, err = ended(writer)
     assert writer.returncode != 0
     assert "Traceback" not in err
     assert contents(out) == old
@@ -59,6 +66,6 @@ def test_interrupted_replay_writes_nothing(tmp_path: Path) -> None:
     running = subprocess.Popen([sys.executable, "-m", "evaluator", *words], stderr=subprocess.PIPE, text=True)
     time.sleep(1.0)
     running.send_signal(signal.SIGTERM)
-    running.communicate(timeout=120)
+    ended(running)
     assert running.returncode != 0
     assert list(tmp_path.iterdir()) == []
