@@ -74,13 +74,17 @@ def validate_command(
 ) -> None:
     """Check a spec and every row of its log; exit code 3 if anything is wrong."""
     from evaluator.datasets import validate
+    from evaluator.report.numbers import count_text
 
     report = validate(dataset, **reading)
     if as_json:
         o.print_json({"schema": "evaluate.validation/1", **report})
     else:
         verdict = "sound" if report["ok"] else "has rows that were left out"
-        typer.echo(f"{report['name']}: {verdict}. " + ", ".join(f"{k} {v:,g}" for k, v in report["counts"].items()))
+        typer.echo(
+            f"{report['name']}: {verdict}. "
+            + ", ".join(f"{k.replace('_', ' ')} {count_text(v)}" for k, v in report["counts"].items())
+        )
     if not report["ok"]:
         raise typer.Exit(3)
 

@@ -11,7 +11,7 @@ from evaluator.cli import options as o
 
 EXAMPLES = (
     "Example: evaluate datasets make criteo_twin --rows 1000000 --seed 1 -o twin.tsv.gz && "
-    "evaluate replay -d criteo_twin --path twin.tsv.gz --actions top:10 -p ucb1 --propensity estimate"
+    "evaluate replay -d criteo_twin --path twin.tsv.gz --actions top:10 -p ucb1 --propensity estimate:context"
 )
 
 

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from evaluator.report.numbers import count_text
 from evaluator.units import ROUND, SECONDS, format_duration
 
 
@@ -40,7 +41,7 @@ def print_facts(console: Console, facts: dict[str, Any]) -> None:
         ("delays", ", ".join(f"{q} {_delay(v, tick)}" for q, v in log["delay_quantiles"].items()) or "no conversions"),
         ("fingerprint", log["fingerprint"][:16]),
     ]
-    _rows(console, [*rows, *((name.replace("_", " "), f"{value:,g}") for name, value in log["counts"].items())])
+    _rows(console, [*rows, *((name.replace("_", " "), count_text(value)) for name, value in log["counts"].items())])
     table = Table(
         "action", "displays", "conversions", box=None, pad_edge=False, padding=(0, 2, 0, 0), title="most shown"
     )

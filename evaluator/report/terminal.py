@@ -13,6 +13,7 @@ from rich.text import Text
 
 from evaluator.estimates.confidence import Interval
 from evaluator.evaluation.result import ReplayResult
+from evaluator.report.numbers import count_text
 
 _ACTIONS_SHOWN = 10
 
@@ -25,7 +26,7 @@ def print_result(console: Console, result: ReplayResult) -> None:
     console.print(_details("How", _how(result)))
     console.print(_action_shares(result))
     # What the adapter did not have to do is no news.
-    counts = [(name.replace("_", " "), f"{value:,.6g}") for name, value in plan["counts"].items() if value]
+    counts = [(name.replace("_", " "), count_text(value)) for name, value in plan["counts"].items() if value]
     if counts:
         console.print(_details("Log", counts))
     if result.warnings:
