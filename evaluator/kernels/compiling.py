@@ -110,8 +110,11 @@ def inlined(function: F) -> F:
     return out
 
 
-def overloads(generic: Callable[..., Any]) -> Callable[[F], F]:
-    """Let the decorated function pick, at compile time, what compiled code runs when it calls `generic`."""
+def overloads(generic: Callable[..., Any], *, in_place: bool = False) -> Callable[[F], F]:
+    """Let the decorated function pick, at compile time, what compiled code runs when it calls `generic`.
+
+    With `in_place` the picked function is copied into its caller (see `inlined`).
+    """
     # Not strict: Numba would compare the annotations of the two signatures too.
-    decorate: Callable[[F], F] = overload(generic, strict=False)
+    decorate: Callable[[F], F] = overload(generic, strict=False, inline="always" if in_place else "never")
     return decorate

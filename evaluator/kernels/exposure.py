@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import inlinable
+from evaluator.kernels.compiling import inlined
 
 if TYPE_CHECKING:
     from evaluator.delays.cdf import DelayCDF
@@ -91,7 +91,7 @@ def start_exposure(n_actions: int, window: int, horizon: int, cdf: DelayCDF) -> 
     )
 
 
-@inlinable
+@inlined
 def add_pull(exposure: Exposure, action: int) -> None:
     """Count a pull and move every weight to its age at the next decision. O(steps), or O(K) when geometric."""
     n = exposure.rounds[0]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import inlinable
+from evaluator.kernels.compiling import inlinable, inlined
 
 
 class Ridge(NamedTuple):
@@ -50,7 +50,7 @@ def row(vectors: npt.NDArray[np.float64], action: int) -> int:
     return action if vectors.shape[0] > 1 else 0
 
 
-@inlinable
+@inlined
 def block(ridge: Ridge, action: int) -> int:
     """Return the block of an action: its own in the disjoint model, the only one in the shared model."""
     return action if ridge.theta.shape[0] > 1 else 0
@@ -78,7 +78,7 @@ def squared_norm(inverse: npt.NDArray[np.float64], b: int, vectors: npt.NDArray[
     return max(total, 0.0)
 
 
-@inlinable
+@inlined
 def add_display(ridge: Ridge, b: int, vectors: npt.NDArray[np.float64], r: int) -> None:
     """Add the display of vectors[r] to V (Sherman-Morrison); theta follows. O(d²)."""
     d = vectors.shape[1]
@@ -104,7 +104,7 @@ def add_display(ridge: Ridge, b: int, vectors: npt.NDArray[np.float64], r: int) 
         inverse[b, i, i] -= scaled * u[i]
 
 
-@inlinable
+@inlined
 def add_reward(ridge: Ridge, b: int, vector: npt.NDArray[np.float64], value: float) -> None:
     """Add a conversion's value to B; theta follows. O(d²)."""
     d = vector.shape[0]

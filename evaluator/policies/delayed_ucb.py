@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import ParameterError
-from evaluator.kernels.compiling import inlinable
+from evaluator.kernels.compiling import inlined
 from evaluator.kernels.exposure import Exposure, add_pull, start_exposure
 from evaluator.kernels.kl_index import poisson_index
 from evaluator.kernels.ties import argmax
@@ -78,7 +78,7 @@ def _start(name: str, setting: Setting, epsilon: float, *, kl: bool, ties: str) 
     return DelayedState(exposure, arms, arms.copy(), np.zeros(1, np.int64), epsilon, kl, ties == "random")
 
 
-@inlinable
+@inlined
 def _index(state: DelayedState, k: int, beta: float) -> float:
     n = state.exposure.pulls[k]
     if n == 0.0:

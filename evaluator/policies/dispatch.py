@@ -135,7 +135,7 @@ def _compile_choose(state: Any, vectors: Any) -> Any:
     return _functions(state.instance_class).choose
 
 
-@overloads(wins)
+@overloads(wins, in_place=True)
 def _compile_wins(state: Any, vectors: Any, action: Any, n_actions: Any) -> Any:
     return _functions(state.instance_class).wins
 

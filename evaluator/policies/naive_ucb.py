@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import inlinable
+from evaluator.kernels.compiling import inlined
 from evaluator.kernels.kl_index import bernoulli_index
 from evaluator.kernels.ties import argmax
 from evaluator.policies.base import Policy, Setting, parameter
@@ -63,7 +63,7 @@ def _start(setting: Setting, exploration: float, *, kl: bool, ties: str) -> Naiv
     return NaiveState(arms, arms.copy(), arms.copy(), choice, rounds, exploration, kl, ties == "random")
 
 
-@inlinable
+@inlined
 def _index(state: NaiveState, k: int, log_t: float) -> float:
     n = state.pulls[k]
     if n == 0.0:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import inlinable
+from evaluator.kernels.compiling import inlinable, inlined
 from evaluator.kernels.ridge import Ridge, start_ridge
 from evaluator.kernels.ties import lowest_first, shuffle
 from evaluator.policies.base import Setting
@@ -57,7 +57,7 @@ def start_optimist(setting: Setting, *, ridge: float, squared: bool, ties: str) 
     )
 
 
-@inlinable
+@inlined
 def begin_round(optimist: Optimist, width: float, rng: np.random.Generator) -> None:
     """Set the round's width and shuffle its priorities."""
     optimist.width[0] = width
@@ -91,7 +91,7 @@ def upper_bound(
     return mean + width * (norm if squared else math.sqrt(norm))
 
 
-@inlinable
+@inlined
 def best(optimist: Optimist, vectors: npt.NDArray[np.float64]) -> int:
     """Return the action with the largest upper bound. O(K d²)."""
     theta, inverse, priority = optimist.ridge.theta, optimist.ridge.inverse, optimist.priority
@@ -107,7 +107,7 @@ def best(optimist: Optimist, vectors: npt.NDArray[np.float64]) -> int:
     return winner
 
 
-@inlinable
+@inlined
 def is_best(optimist: Optimist, vectors: npt.NDArray[np.float64], action: int) -> bool:
     """Return whether `best` would choose the action, stopping at the first one that beats it."""
     theta, inverse, priority = optimist.ridge.theta, optimist.ridge.inverse, optimist.priority

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.kernels.cholesky import add_to_cholesky, sample_normal, start_cholesky
-from evaluator.kernels.compiling import inlinable
+from evaluator.kernels.compiling import inlined
 from evaluator.kernels.ridge import Ridge, add_display, block, predict, row, start_ridge
 from evaluator.policies.base import Setting
 
@@ -33,20 +33,20 @@ def start_sampler(setting: Setting, ridge: float) -> Sampler:
     )
 
 
-@inlinable
+@inlined
 def draw_theta(sampler: Sampler, scale: float, rng: np.random.Generator) -> None:
     """Draw the round's theta~ from N(theta^, scale² V⁻¹), block by block."""
     for b in range(sampler.draw.shape[0]):
         sample_normal(sampler.ridge.theta[b], sampler.factor[b], scale, rng, sampler.draw[b])
 
 
-@inlinable
+@inlined
 def sampled_score(sampler: Sampler, vectors: npt.NDArray[np.float64], action: int) -> float:
     """Return <a, theta~>. O(d)."""
     return predict(sampler.draw, block(sampler.ridge, action), vectors, row(vectors, action))
 
 
-@inlinable
+@inlined
 def best_sampled(sampler: Sampler, vectors: npt.NDArray[np.float64]) -> int:
     """Return the action with the largest <a, theta~>; among equals (equal vectors) the lowest index."""
     winner = 0
@@ -59,7 +59,7 @@ def best_sampled(sampler: Sampler, vectors: npt.NDArray[np.float64]) -> int:
     return winner
 
 
-@inlinable
+@inlined
 def is_best_sampled(sampler: Sampler, vectors: npt.NDArray[np.float64], action: int) -> bool:
     """Return whether `best_sampled` would choose the action, stopping at the first one that beats it."""
     own = sampled_score(sampler, vectors, action)
@@ -70,7 +70,7 @@ def is_best_sampled(sampler: Sampler, vectors: npt.NDArray[np.float64], action: 
     return True
 
 
-@inlinable
+@inlined
 def add_sampled_display(sampler: Sampler, vectors: npt.NDArray[np.float64], action: int) -> None:
     """Add a display to V and to its Cholesky factor. O(d²)."""
     r = row(vectors, action)
