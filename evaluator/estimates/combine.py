@@ -31,15 +31,18 @@ def scaled(a: Interval, factor: float) -> Interval:
     return replace(a, estimate=a.estimate * factor, low=a.low * factor, high=a.high * factor)
 
 
-def average(intervals: Sequence[Interval]) -> Interval:
-    """Return the interval of the mean over repeats; its level is 1 minus all their errors (Bonferroni)."""
+def average(intervals: Sequence[Interval], *, same_data: bool = False) -> Interval:
+    """Return the interval of the mean over repeats; its level is 1 minus all their errors (Bonferroni).
+
+    Its n is the sum of theirs, or the smallest where the repeats look at the same data.
+    """
     if len(intervals) == 1:
         return intervals[0]
     return Interval(
         estimate=float(np.mean([i.estimate for i in intervals])),
         low=float(np.mean([i.low for i in intervals])),
         high=float(np.mean([i.high for i in intervals])),
-        n=sum(i.n for i in intervals),
+        n=min(i.n for i in intervals) if same_data else sum(i.n for i in intervals),
         level=1.0 - sum(1.0 - i.level for i in intervals),
         kind=intervals[0].kind,
     )

@@ -180,7 +180,7 @@ def _trajectory(
 def _summarise(plan: Plan, done: list[_Repeat]) -> ReplayResult:
     t = min(len(r.replay.displays) for r in done)
     joint_value = average([r.joint_value for r in done])
-    best = average([r.joint_best.value for r in done])
+    best = average([r.joint_best.value for r in done], same_data=True)
     chosen = max((r.joint_best for r in done), key=lambda b: b.value.estimate if b.action >= 0 else -np.inf)
     labels = plan.log.labels
     counts = np.bincount(
@@ -192,8 +192,8 @@ def _summarise(plan: Plan, done: list[_Repeat]) -> ReplayResult:
     return ReplayResult(
         value=average([r.value for r in done]),
         regret=scaled(difference(best, joint_value), t),
-        uplift=difference(joint_value, average([r.joint_logging for r in done])),
-        logging_value=average([r.logging for r in done]),
+        uplift=difference(joint_value, average([r.joint_logging for r in done], same_data=True)),
+        logging_value=average([r.logging for r in done], same_data=True),
         best_fixed_action=Reference(chosen.action, labels[chosen.action] if chosen.action >= 0 else "", best),
         true_regret=float(np.mean([r.true_regret for r in done])),
         rounds=t,
@@ -252,7 +252,7 @@ def _warnings(plan: Plan, done: list[_Repeat], t: int) -> list[str]:
     clipped = float(np.mean([r.thinning.clipped for r in done]))
     if clipped > 0 and plan.sampler != "logged":
         said.append(
-            f"{clipped:.1%} of the displays have a propensity below c: the estimate is biased towards them being rare."
+            f"{clipped:.1%} of the displays have a propensity below c: their actions are accepted too rarely, a bias."
         )
     if plan.log.meta.reward_max is None:
         said.append(f"The largest reward seen, {reward_bound(plan):g}, is taken as the largest possible.")

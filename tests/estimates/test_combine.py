@@ -32,3 +32,9 @@ def test_scaling_moves_all_but_the_level() -> None:
 def test_average_is_the_mean_of_the_ends_at_the_sum_of_the_errors() -> None:
     assert close(average([A, B]), Interval(0.4, 0.25, 0.525, 140, 0.85, "k"))
     assert average([A]) is A
+
+
+def test_average_over_the_same_data_does_not_multiply_it() -> None:
+    parts = [Interval(0.5, 0.4, 0.6, 10, 0.99, "x"), Interval(0.7, 0.6, 0.8, 12, 0.99, "x")]
+    assert average(parts).n == 22
+    assert average(parts, same_data=True).n == 10
