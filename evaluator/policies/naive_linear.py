@@ -58,11 +58,13 @@ def _wins(state: LinUCBState, vectors: npt.NDArray[np.float64], action: int, n_a
 
 
 def _displayed(state: LinUCBState, vectors: npt.NDArray[np.float64], action: int) -> None:
-    add_display(state.optimist.ridge, block(state.optimist.ridge, action), vectors, row(vectors, action))
+    ridge = state.optimist.ridge
+    add_display(ridge, block(ridge, action), vectors, row(vectors, action))
 
 
 def _converted(state: LinUCBState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
-    add_reward(state.optimist.ridge, block(state.optimist.ridge, action), vector, value)
+    ridge = state.optimist.ridge
+    add_reward(ridge, block(ridge, action), vector, value)
 
 
 implement(LinUCBState, prepare=_prepare, choose=_choose, wins=_wins, displayed=_displayed, converted=_converted)
@@ -107,7 +109,8 @@ def _displayed_ts(state: LinTSState, vectors: npt.NDArray[np.float64], action: i
 
 
 def _converted_ts(state: LinTSState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
-    add_reward(state.sampler.ridge, block(state.sampler.ridge, action), vector, value)
+    ridge = state.sampler.ridge
+    add_reward(ridge, block(ridge, action), vector, value)
 
 
 implement(

@@ -97,7 +97,8 @@ def _displayed(state: OTFLinTSState, vectors: npt.NDArray[np.float64], action: i
 
 
 def _converted(state: OTFLinTSState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
-    add_reward(state.sampler.ridge, block(state.sampler.ridge, action), vector, value)
+    ridge = state.sampler.ridge
+    add_reward(ridge, block(ridge, action), vector, value)
 
 
 implement(OTFLinTSState, prepare=_prepare, choose=_choose, wins=_wins, displayed=_displayed, converted=_converted)

@@ -99,7 +99,8 @@ def _displayed(state: OTFLinUCBState, vectors: npt.NDArray[np.float64], action: 
 
 
 def _converted(state: OTFLinUCBState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
-    add_reward(state.optimist.ridge, block(state.optimist.ridge, action), vector, value)
+    ridge = state.optimist.ridge
+    add_reward(ridge, block(ridge, action), vector, value)
 
 
 implement(OTFLinUCBState, prepare=_prepare, choose=_choose, wins=_wins, displayed=_displayed, converted=_converted)
