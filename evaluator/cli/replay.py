@@ -88,7 +88,7 @@ def replay_command(
         typer.Option(
             "--delays",
             rich_help_panel=_REPLAY,
-            help="Delay CDF for policies that need one: log (fitted to it), geometric:500, fixed:30 (in rounds).",
+            help="Delay CDF for policies that need one: log (fitted to it), or geometric:500, fixed:30 in rounds.",
         ),
     ] = "log",
     seed: Annotated[

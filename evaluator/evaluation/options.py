@@ -41,7 +41,8 @@ class ReplayOptions:
     accept_quantile
         Quantile of the propensities taken for c; 0 is exact.
     delays
-        Delay CDF for policies that need one: ``log`` (fitted to this log), ``geometric:MEAN`` or ``fixed:DELAY``.
+        Delay CDF for policies that need one: ``log`` (fitted to this log), ``geometric:MEAN`` or ``fixed:DELAY``
+        in rounds (on the wall clock, as the window, in logged displays).
     reward
         eventual: every conversion counts. observed: those revealed by the horizon within the window.
     immature

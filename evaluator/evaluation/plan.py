@@ -122,7 +122,7 @@ def plan_replay(log: Log, policy: Any, options: ReplayOptions) -> Plan:
     delay = on_clock(displays_between(log, of, to_numpy(log.conversions["time"])), clock)
     cdf = _fit(log, clock, of, delay)
     rounds = logged_rounds(log, delay, contextual=policy.contextual, policy=policy.name).first(maturity.used)
-    given = cdf if options.delays == "log" else DelayCDF.parse(options.delays)
+    given = cdf if options.delays == "log" else _known_cdf(options.delays, clock)
     setting = Setting(
         n_actions=log.n_actions,
         dimension=rounds.vectors.shape[2],
@@ -154,6 +154,12 @@ def plan_replay(log: Log, policy: Any, options: ReplayOptions) -> Plan:
 def _ends_with_window(log: Log, window: Window) -> bool:
     meta = log.meta
     return meta.observed_until is not None and meta.attribution_window is None and window.rounds != NO_WINDOW
+
+
+def _known_cdf(text: str, clock: Clock) -> DelayCDF:
+    """Return the CDF a user gives: in rounds, as the window; on the wall clock in logged displays, as the window."""
+    cdf = DelayCDF.parse(text)
+    return cdf.scaled(clock.share) if clock.kind == "wall" else cdf
 
 
 def _reach(window: Window, rounds: LoggedRounds) -> int:

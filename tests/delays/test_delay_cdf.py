@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.delays import DelayCDF
+from evaluator.delays import DelayCDF, product_limit
 from evaluator.errors import DataError, ParameterError
 
 
@@ -237,3 +237,21 @@ def test_it_is_a_value() -> None:
     assert hash(same) == hash(tau)
     assert tau != DelayCDF.fixed(3)
     assert tau != 3
+
+
+@given(
+    delays=st.lists(st.integers(0, 300), min_size=1, max_size=40),
+    share=st.floats(0.01, 1.0),
+)
+def test_scaling_the_cdf_is_scaling_the_delays(delays: list[int], share: float) -> None:
+    scaled = product_limit(np.array(delays)).scaled(share)
+    direct = product_limit(np.rint(np.array(delays) * share).astype(np.int64))
+    np.testing.assert_array_equal(scaled.delays, direct.delays)
+    np.testing.assert_allclose(scaled.cdf, direct.cdf, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("mean", "start", "share"), [(500, 0, 0.1), (500, 1, 0.1), (5, 1, 0.1), (30, 0, 1.0)])
+def test_scaling_a_geometric_law_scales_its_mean(mean: float, start: int, share: float) -> None:
+    scaled = DelayCDF.geometric(mean, start=start).scaled(share)
+    assert scaled.mean == pytest.approx(mean * share, rel=1e-9)
+    assert scaled.geometric_ratio is not None

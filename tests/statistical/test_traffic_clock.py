@@ -47,7 +47,7 @@ def linear_replays(scenario: Linear, policies: tuple[str, ...], runs: int, **opt
 
 @cache
 def live_arms(policy: str, traffic_share: float = 1.0) -> Floats:
-    cdf = DelayCDF.geometric(ARMS.mean_delay)
+    cdf = DelayCDF.geometric(ARMS.mean_delay * traffic_share)
     window = int(ARMS_WINDOW * traffic_share)
     setting = Setting(n_actions=10, window=window, horizon=ARMS_HORIZON, delay_cdf=cdf)
     return live_regrets(resolve(policy), setting, ARMS, runs=LIVE_RUNS, seed=1, traffic_share=traffic_share)
@@ -89,14 +89,20 @@ def test_replay_of_action_sets_equals_live_play(policy: str) -> None:
     assert abs(off(replayed_linear()[policy], live_linear(policy, LINEAR))) < 3
 
 
-def test_wall_clock_understates_the_regret_of_arms() -> None:
-    assert off(replayed_arms("delayed-ucb", WALL_RUNS, clock="wall"), live_arms("delayed-ucb")) < -5
+@pytest.mark.parametrize("policy", ["delayed-ucb", "delayed-klucb"])
+def test_wall_clock_understates_the_regret_of_arms(policy: str) -> None:
+    assert off(replayed_arms(policy, WALL_RUNS, clock="wall"), live_arms(policy)) < -5
 
 
-def test_wall_clock_understates_the_regret_of_action_sets() -> None:
-    # WaitLinUCB learns nothing before a window is over: on the wall clock that is after 50 rounds instead of 500.
-    wall = linear_replays(LATE, ("waitlinucb",), WALL_RUNS, clock="wall")["waitlinucb"]
-    assert off(wall, live_linear("waitlinucb", LATE)) < -5
+@cache
+def wall_linear() -> dict[str, Floats]:
+    return linear_replays(LATE, ("otflinucb", "waitlinucb"), WALL_RUNS, clock="wall")
+
+
+# WaitLinUCB learns nothing before a window is over: on the wall clock that is after 50 rounds instead of 500.
+@pytest.mark.parametrize("policy", ["otflinucb", "waitlinucb"])
+def test_wall_clock_understates_the_regret_of_action_sets(policy: str) -> None:
+    assert off(wall_linear()[policy], live_linear(policy, LATE)) < -5
 
 
 def test_wall_clock_is_right_for_a_rollout_on_a_share_equal_to_the_acceptance_rate() -> None:
@@ -104,5 +110,5 @@ def test_wall_clock_is_right_for_a_rollout_on_a_share_equal_to_the_acceptance_ra
 
 
 def test_traffic_share_is_that_of_the_rollout() -> None:
-    replayed = replayed_arms("delayed-ucb", sampler="queue", traffic_share=0.1, window=50)
+    replayed = replayed_arms("delayed-ucb", sampler="queue", traffic_share=0.1, window=50, delays="geometric:50")
     assert abs(off(replayed, live_arms("delayed-ucb", 0.1))) < 3
