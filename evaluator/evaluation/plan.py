@@ -129,9 +129,7 @@ def plan_replay(log: Log, policy: Any, options: ReplayOptions) -> Plan:
         rows=rounds.vectors.shape[1] if policy.contextual else 0,
         window=window.rounds,
         horizon=min(options.horizon or len(rounds), len(rounds)),
-        delay_cdf=given
-        if given is None or given.geometric_ratio
-        else given.coarsened(CDF_STEPS, limit=_reach(window, rounds)),
+        delay_cdf=None if given is None else _coarse(given, min(window.rounds, max(len(rounds), 1))),
     )
     plan = Plan(
         log=log,
@@ -162,8 +160,11 @@ def _known_cdf(text: str, clock: Clock) -> DelayCDF:
     return cdf.scaled(clock.share) if clock.kind == "wall" else cdf
 
 
-def _reach(window: Window, rounds: LoggedRounds) -> int:
-    return min(window.rounds, max(len(rounds), 1))
+def _coarse(cdf: DelayCDF, reach: int) -> DelayCDF:
+    """Return the CDF with few steps, where it has any within reach: a policy that sees nothing is bad, but no error."""
+    if cdf.geometric_ratio is not None or cdf(reach) == 0.0:
+        return cdf
+    return cdf.coarsened(CDF_STEPS, limit=reach)
 
 
 def _sampler(

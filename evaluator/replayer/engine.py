@@ -151,11 +151,11 @@ def _run_queue(
     queues = np.argsort(rounds.action, kind="stable")
     bounds = np.searchsorted(rounds.action[queues], np.arange(k + 1))
     heads, ends = bounds[:-1].copy(), bounds[1:]
-    _, batch = next(rounds.batches(max(len(rounds), 1)))
-    accepted = np.empty(min(setting.horizon, len(rounds)), np.int64)
+    _, batch = next(rounds.batches(len(rounds)))
+    horizon = min(setting.horizon, len(rounds))
+    accepted = np.empty(horizon, np.int64)
     pending = nothing_pending(len(batch.delay), rounds.vectors.shape[2], reach=_reach(batch, setting.window))
     step = _loop_for(policy, loop.serve, loop.serve_uncached, loop.serve_interpreted)
-    horizon = min(setting.horizon, len(rounds))
     dry = step(state, rng, batch, queues, heads, ends, setting.window, horizon, pending, progress, accepted)
     advance(len(rounds))
     # Every display up to the last one served was looked at; those left in a queue were not rejected but not needed.

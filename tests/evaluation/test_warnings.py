@@ -115,3 +115,15 @@ def test_every_displays_fate_is_counted() -> None:
         assert result.generated == result.delivered + result.expired + result.pending
         assert np.isclose(sum(result.action_share), 1.0)
         assert result.acceptance_rate == pytest.approx(result.rounds / len(EVEN))
+
+
+@pytest.mark.parametrize("policy", ["random", "delayed-ucb", "delayed-klucb"])
+def test_a_window_shorter_than_every_delay_is_a_warning_not_an_error(policy: str) -> None:
+    log = build_log(
+        time=range(400), action=[0, 1] * 200, conversion_display=range(0, 400, 4), conversion_time=range(30, 430, 4),
+        n_actions=2,
+    )  # fmt: skip
+    result = replay(log, policy, window=5)
+    assert (result.delivered, result.expired) == (0, result.generated)
+    assert result.rounds > 0
+    assert any("Only 0.0% of the conversions come within the window" in w for w in result.warnings)
