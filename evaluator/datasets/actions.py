@@ -49,23 +49,40 @@ def index_actions(column: pl.Series, wanted: str | Sequence[str] | None) -> Acti
         A wanted label is not in the column.
     """
     labels, code = codes(column)
-    order = sorted(range(len(labels)), key=lambda i: _label_order(labels[i]))
+    order = choose_actions(labels, np.bincount(code[code >= 0], minlength=len(labels)), wanted)
+    table = np.full(len(labels) + 1, -1, dtype=np.int32)  # the last entry answers code -1
+    table[order] = np.arange(len(order), dtype=np.int32)
+    return ActionIndex([labels[i] for i in order], table[code])
+
+
+def choose_actions(
+    labels: Sequence[str], shown: npt.NDArray[np.integer], wanted: str | Sequence[str] | None
+) -> list[int]:
+    """Return which of the labels are kept, as positions, in the order of their index.
+
+    Parameters
+    ----------
+    labels
+        Distinct labels.
+    shown
+        Displays of each; those never shown are not kept.
+    wanted
+        As in `index_actions`.
+    """
+    order = sorted(np.flatnonzero(shown).tolist(), key=lambda i: _label_order(labels[i]))
     if isinstance(wanted, str) and wanted.startswith("top"):
         n = re.fullmatch(r"top:(\d+)", wanted)
         if n is None or int(n[1]) < 2:
             raise UsageError(f"actions={wanted!r}.", hint="write top:10, with at least 2 actions.")
-        shown = np.bincount(code[code >= 0], minlength=len(labels))
-        order = sorted(order, key=lambda i: -shown[i])[: int(n[1])]
-    elif wanted is not None:
-        names = [w.strip() for w in wanted.split(",")] if isinstance(wanted, str) else [str(w) for w in wanted]
-        where = {label: i for i, label in enumerate(labels)}
-        for name in names:
-            if name not in where:
-                raise UnknownNameError(f"No action {name!r} in the log.", hint=nearest(name, labels))
-        order = [where[name] for name in dict.fromkeys(names)]
-    table = np.full(len(labels) + 1, -1, dtype=np.int32)  # the last entry answers code -1
-    table[order] = np.arange(len(order), dtype=np.int32)
-    return ActionIndex([labels[i] for i in order], table[code])
+        return sorted(order, key=lambda i: -shown[i])[: int(n[1])]
+    if wanted is None:
+        return order
+    names = [w.strip() for w in wanted.split(",")] if isinstance(wanted, str) else [str(w) for w in wanted]
+    where = {labels[i]: i for i in order}
+    for name in names:
+        if name not in where:
+            raise UnknownNameError(f"No action {name!r} in the log.", hint=nearest(name, where))
+    return [where[name] for name in dict.fromkeys(names)]
 
 
 def _label_order(label: str) -> tuple[int, int, str]:

@@ -11,7 +11,6 @@ from evaluator.datasets.canonical import is_canonical, open_canonical
 from evaluator.datasets.locate import bundled_folder
 from evaluator.datasets.spec import Deduplicate, FileSpec, ScenarioSpec, Spec
 from evaluator.datasets.spec_file import read_spec
-from evaluator.datasets.subset import first_displays, only_actions
 from evaluator.datasets.synthetic import generate
 from evaluator.errors import UnknownNameError, UsageError, nearest
 
@@ -81,9 +80,7 @@ def read(
         log = generate(spec.scenario, displays=limit, seed=seed, name=spec.name)
     else:
         _refuse({**reading_rules, "path": path, "seed": seed}, "a converted dataset: apply it when converting")
-        log = open_canonical(where)
-        log = log if limit is None else first_displays(log, limit)
-        log = log if actions is None else only_actions(log, actions)
+        log = open_canonical(where, limit=limit, actions=actions)
     import polars as pl
 
     return Reading(log, pl.DataFrame(schema=QUARANTINE).to_arrow())

@@ -2,5 +2,6 @@
 
 from evaluator.log.breaches import Breach, find_breaches
 from evaluator.log.contract import Log, LogMeta, PropensityKind
+from evaluator.log.stored import Selection, StoredLog
 
-__all__ = ["Breach", "Log", "LogMeta", "PropensityKind", "find_breaches"]
+__all__ = ["Breach", "Log", "LogMeta", "PropensityKind", "Selection", "StoredLog", "find_breaches"]

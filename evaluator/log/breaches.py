@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,10 +46,17 @@ class Breach:
         return f"{self.table}.{self.column}: {self.problem} ({shown}{more}). Hint: {self.repair}."
 
 
-def find_breaches(log: Log) -> list[Breach]:
-    """Return the breaches of the contract, empty for a sound log. Cost: one pass over the tables."""
-    structural = list(_structure(log))
-    return structural or list(_rows(log))
+def find_breaches(log: Log, *, vectors: bool = True) -> list[Breach]:
+    """Return the breaches of the contract, empty for a sound log. Cost: one pass, batch by batch.
+
+    Parameters
+    ----------
+    log
+        The log.
+    vectors
+        Whether to read contexts and action sets too, most of a log's bytes.
+    """
+    return list(_structure(log)) or _Rows().of(log, vectors=vectors)
 
 
 def _structure(log: Log) -> Iterator[Breach]:
@@ -57,14 +64,14 @@ def _structure(log: Log) -> Iterator[Breach]:
 
     nothing = np.zeros(0, dtype=np.int64)
     for name, schema in (("displays", DISPLAYS), ("conversions", CONVERSIONS), ("actions", ACTIONS)):
-        table = getattr(log, name)
+        present = log.schema if name == "displays" else getattr(log, name).schema
         for column, kind in schema.items():
-            if column not in table.column_names:
+            if column not in present.names:
                 yield Breach(name, column, nothing, (), f"column {column!r} is missing", f"add it as {kind}")
-            elif table.schema.field(column).type != kind:
-                found = table.schema.field(column).type
+            elif present.field(column).type != kind:
+                found = present.field(column).type
                 yield Breach(name, column, nothing, (), f"column {column!r} is {found}", f"cast it to {kind}")
-    if log.displays.num_rows == 0:
+    if len(log) == 0:
         yield Breach("displays", "display_id", nothing, (), "the log is empty", "check the filters and the source")
     elif log.actions.num_rows < 2:
         yield Breach(
@@ -73,112 +80,103 @@ def _structure(log: Log) -> Iterator[Breach]:
         )  # fmt: skip
 
 
-def _rows(log: Log) -> Iterator[Breach]:
-    from evaluator.log.contract import to_numpy
+class _Rows:
+    """The rows in breach, gathered by what is wrong with them while the batches go by."""
 
-    def breach(
-        table: str,
-        column: str,
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, str, str, str], list[npt.NDArray[np.int64]]] = {}
+        self._values: dict[tuple[str, str, str, str], list[object]] = {}
+
+    def of(self, log: Log, *, vectors: bool) -> list[Breach]:
+        """Return the breaches of a log of the right structure."""
+        self._displays(log, vectors=vectors)
+        self._conversions(log)
+        return [
+            Breach(table, column, np.concatenate(rows), tuple(self._values[key][:SHOWN]), problem, repair)
+            for key, rows in self._rows.items()
+            for table, column, problem, repair in [key]
+        ]
+
+    def _add(
+        self,
+        where: str,
         bad: npt.NDArray[np.bool_],
         values: npt.NDArray[np.generic],
         problem: str,
         repair: str,
-    ) -> Iterator[Breach]:
+        *,
+        first: int = 0,
+    ) -> None:
         rows = np.flatnonzero(bad)
         if len(rows):
-            yield Breach(table, column, rows, tuple(values[rows[:SHOWN]].tolist()), problem, repair)
+            table, column = where.split(".")
+            key = (table, column, problem, repair)
+            self._rows.setdefault(key, []).append(rows + first)
+            self._values.setdefault(key, []).extend(values[rows[:SHOWN]].tolist())
 
-    displays, conversions = log.displays, log.conversions
-    n = displays.num_rows
-    ids, time, action = (to_numpy(displays[c]) for c in ("display_id", "time", "action"))
-    yield from breach(
-        "displays",
-        "display_id",
-        ids != np.arange(n),
-        ids,
-        "not dense",
-        "number the displays 0..n-1 in file order",
-    )
-    yield from breach(
-        "displays",
-        "time",
-        np.diff(time, prepend=time[:1]) < 0,
-        time,
-        "earlier than the row before",
-        "sort by time",
-    )
-    yield from breach(
-        "displays", "action", (action < 0) | (action >= log.n_actions), action,
-        f"not an action index below {log.n_actions}", "list it in actions",
-    )  # fmt: skip
-    if log.meta.propensity != "absent":
-        p = to_numpy(displays["propensity"]).astype(np.float64)
-        for bad, problem in _propensity_breaches(p):
-            yield from breach(
-                "displays",
-                "propensity",
-                bad,
-                p,
-                problem,
-                "give the probability with which the logger showed the action",
+    def _displays(self, log: Log, *, vectors: bool) -> None:
+        present = [c for c in ("context", "action_set") if vectors and c in log.schema.names]
+        columns = ["display_id", "time", "action", *present]
+        if log.meta.propensity != "absent":
+            columns.append("propensity")
+        before = None
+        for first, batch in log.batches(columns):
+            ids, time, action = batch["display_id"], batch["time"], batch["action"]
+            self._add("displays.display_id", ids != np.arange(first, first + len(ids)), ids, "not dense",
+                      "number the displays 0..n-1 in file order", first=first)  # fmt: skip
+            step = np.diff(time, prepend=time[:1] if before is None else before)
+            self._add(
+                "displays.time",
+                np.atleast_1d(step < 0),
+                time,
+                "earlier than the row before",
+                "sort by time",
+                first=first,
             )
-    for column in ("context", "action_set"):
-        if column in displays.column_names:
-            array = to_numpy(displays[column]).reshape(n, -1)
-            finite = np.isfinite(array)
-            first = array[np.arange(n), np.argmin(finite, axis=1)]
-            yield from breach("displays", column, ~finite.all(axis=1), first, "not finite", "fill or drop the rows")
+            before = time[-1:]
+            self._add("displays.action", (action < 0) | (action >= log.n_actions), action,
+                      f"not an action index below {log.n_actions}", "list it in actions", first=first)  # fmt: skip
+            if "propensity" in batch:
+                p = batch["propensity"].astype(np.float64)
+                for bad, problem in _propensity_breaches(p):
+                    self._add("displays.propensity", bad, p, problem,
+                              "give the probability with which the logger showed the action", first=first)  # fmt: skip
+            for column in present:
+                array = batch[column].reshape(len(ids), -1)
+                finite = np.isfinite(array)
+                if not finite.all():
+                    worst = array[np.arange(len(ids)), np.argmin(finite, axis=1)]
+                    self._add(f"displays.{column}", ~finite.all(axis=1), worst, "not finite", "fill or drop the rows",
+                              first=first)  # fmt: skip
 
-    of, when, value = (to_numpy(conversions[c]) for c in ("display_id", "time", "value"))
-    unknown = (of < 0) | (of >= n)
-    yield from breach(
-        "conversions", "display_id", unknown, of, "no display has this id", "drop it or check the join key"
-    )
-    early = np.zeros(len(of), dtype=bool)
-    early[~unknown] = when[~unknown] < time[of[~unknown]]
-    yield from breach(
-        "conversions",
-        "time",
-        early,
-        when,
-        "earlier than its display",
-        "check the time columns and their units",
-    )
-    yield from _unfollowed(log, ~(unknown | early), breach)
-    yield from breach("conversions", "value", ~np.isfinite(value), value, "not finite", "fill or drop the rows")
-    order = np.diff(of, prepend=of[:1]) < 0
-    yield from breach("conversions", "display_id", order, of, "not sorted by display", "sort by display_id, time")
+    def _conversions(self, log: Log) -> None:
+        from evaluator.log.contract import to_numpy
 
-
-def _unfollowed(log: Log, sound: npt.NDArray[np.bool_], breach: Callable[..., Iterator[Breach]]) -> Iterator[Breach]:
-    """Find conversions that a log which stopped looking when it says cannot hold."""
-    from evaluator.log.contract import to_numpy
-
-    of, when = (to_numpy(log.conversions[c]) for c in ("display_id", "time"))
-    if log.meta.observed_until is not None:
-        late = sound & (when > log.meta.observed_until)
-        yield from breach(
-            "conversions", "time", late, when, f"later than observed_until = {log.meta.observed_until}",
-            "raise observed_until, or drop the conversion",
-        )  # fmt: skip
-    if log.meta.attribution_window is not None:
-        delay = np.zeros(len(of), np.int64)
-        delay[sound] = when[sound] - to_numpy(log.displays["time"])[of[sound]]
-        late = delay > log.meta.attribution_window
-        yield from breach(
-            "conversions", "time", late, when, f"later than attribution_window = {log.meta.attribution_window} ticks",
-            "raise attribution_window, or drop the conversion",
-        )  # fmt: skip
+        of, when, value = (to_numpy(log.conversions[c]) for c in ("display_id", "time", "value"))
+        known = (of >= 0) & (of < len(log))
+        self._add("conversions.display_id", ~known, of, "no display has this id", "drop it or check the join key")
+        shown = np.zeros(len(of), np.int64)
+        shown[known] = to_numpy(log.take(of[known], ["time"])["time"])
+        early = known & (when < shown)
+        self._add("conversions.time", early, when, "earlier than its display", "check the time columns and their units")
+        # A log that stopped looking when it says cannot hold later conversions.
+        sound, until, longest = known & ~early, log.meta.observed_until, log.meta.attribution_window
+        if until is not None:
+            self._add("conversions.time", sound & (when > until), when, f"later than observed_until = {until}",
+                      "raise observed_until, or drop the conversion")  # fmt: skip
+        if longest is not None:
+            self._add("conversions.time", sound & (when - shown > longest), when,
+                      f"later than attribution_window = {longest} ticks",
+                      "raise attribution_window, or drop the conversion")  # fmt: skip
+        self._add("conversions.value", ~np.isfinite(value), value, "not finite", "fill or drop the rows")
+        self._add("conversions.display_id", np.diff(of, prepend=of[:1]) < 0, of, "not sorted by display",
+                  "sort by display_id, time")  # fmt: skip
 
 
-PropensityBreaches = list[tuple[npt.NDArray[np.bool_], str]]
-
-
-def _propensity_breaches(p: npt.NDArray[np.float64]) -> PropensityBreaches:
-    rules: list[tuple[Callable[[npt.NDArray[np.float64]], npt.NDArray[np.bool_]], str]] = [
-        (np.isnan, "missing or nan"),
-        (lambda p: p == 0, "0 although the action was shown"),
-        (lambda p: p < 0, "negative"),
-        (lambda p: p > 1, "above 1"),
+def _propensity_breaches(p: npt.NDArray[np.float64]) -> list[tuple[npt.NDArray[np.bool_], str]]:
+    return [
+        (np.isnan(p), "missing or nan"),
+        (p == 0, "0 although the action was shown"),
+        (p < 0, "negative"),
+        (p > 1, "above 1"),
     ]
-    return [(rule(p), problem) for rule, problem in rules]

@@ -15,9 +15,9 @@ actions
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,10 @@ from evaluator.errors import LogError
 from evaluator.log.breaches import find_breaches
 from evaluator.units import ROUND, SECONDS
 
+# Displays handed over at a time: large enough that what is done once a batch costs nothing, small enough for the cache.
+BATCH = 65_536
+
+Columns = dict[str, npt.NDArray[Any]]
 PropensityKind = Literal["logged", "uniform", "estimated", "absent"]
 
 DISPLAYS = {"display_id": pa.int64(), "time": pa.int64(), "action": pa.int32(), "propensity": pa.float64()}
@@ -78,7 +82,11 @@ class LogMeta:
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """A validated log of displays and conversions (see the module for the schema of its tables)."""
+    """A validated log of displays and conversions (see the module for the schema of its tables).
+
+    This one is in memory; `evaluator.log.StoredLog` reads its displays from disk, batch by batch. Whatever goes through
+    all displays uses `batches`, and so needs no more memory for a longer log.
+    """
 
     displays: pa.Table
     conversions: pa.Table
@@ -104,19 +112,34 @@ class Log:
         """Label of each action, shape (K,)."""
         return list(self.actions["label"].to_pylist())
 
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of `displays`."""
+        return self.displays.schema
+
     def column(self, name: str) -> npt.NDArray[Any]:
         """Return a column of `displays` as a NumPy array; fixed-size lists become further axes."""
         return to_numpy(self.displays[name])
 
-    def validated(self) -> Log:
-        """Return the log itself if it keeps the contract.
+    def batches(self, columns: Sequence[str], size: int = BATCH) -> Iterator[tuple[int, Columns]]:
+        """Yield the displays in order: (number of the first one, columns as NumPy arrays of about `size` rows)."""
+        whole = {name: self.column(name) for name in columns}
+        for first in range(0, len(self), size):
+            yield first, {name: array[first : first + size] for name, array in whole.items()}
+
+    def take(self, displays: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
+        """Return some columns of the displays with these numbers, in the order asked for."""
+        return self.displays.select(list(columns)).take(pa.array(displays))
+
+    def validated(self, *, vectors: bool = True) -> Self:
+        """Return the log itself if it keeps the contract; `vectors` as in `find_breaches`.
 
         Raises
         ------
         LogError
             Naming every kind of breach, how many rows, the first of them, and the repair.
         """
-        breaches = find_breaches(self)
+        breaches = find_breaches(self, vectors=vectors)
         if breaches:
             raise LogError(" ".join(str(b) for b in breaches))
         return self

@@ -1,0 +1,160 @@
+"""A log whose displays stay on disk and are read batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evaluator.log.contract import BATCH, Columns, Log, LogMeta, fixed_size_lists, to_numpy
+
+# Columns with one entry an action: they follow the choice of actions.
+PER_ACTION = ("action_set", "expected_reward")
+# Rows read at a time however few of them are kept.
+_MOST_READ = 8 * BATCH
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which displays of a file belong to the log.
+
+    Parameters
+    ----------
+    rows
+        The first so many rows of the file are looked at.
+    kept
+        Of these, the displays that belong to the log.
+    new_action
+        Action of the log for each action of the file, -1 where it is left out; None where all are kept as they are.
+    propensity
+        Replaces the propensity of every display (uniform by design over fewer actions); None leaves it.
+    """
+
+    rows: int
+    kept: int
+    new_action: npt.NDArray[np.int32] | None = None
+    propensity: float | None = None
+
+    @property
+    def old_actions(self) -> npt.NDArray[np.int64]:
+        """Action of the file for each action of the log, shape (K,)."""
+        assert self.new_action is not None
+        kept = np.flatnonzero(self.new_action >= 0)
+        return kept[np.argsort(self.new_action[kept])]
+
+
+class StoredLog(Log):
+    """A log whose displays are rows of a Parquet file.
+
+    Parameters
+    ----------
+    path
+        Parquet file of the displays.
+    selection
+        Which of its rows belong to the log.
+    conversions, actions, meta
+        As in `Log`, in memory; displays are numbered after the selection.
+    """
+
+    path: Path
+    selection: Selection
+
+    def __init__(
+        self, path: Path, selection: Selection, *, conversions: pa.Table, actions: pa.Table, meta: LogMeta
+    ) -> None:
+        for name, value in (("conversions", conversions), ("actions", actions), ("meta", meta)):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "path", path)
+        object.__setattr__(self, "selection", selection)
+
+    def __len__(self) -> int:
+        return self.selection.kept
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Schema of `displays`."""
+        file = pq.ParquetFile(self.path)
+        schema = file.schema_arrow.remove_metadata()
+        if self.selection.new_action is None:
+            return schema
+        for name in PER_ACTION:
+            at = schema.get_field_index(name)
+            if at >= 0:
+                inner = schema.field(name).type.value_type
+                schema = schema.set(at, pa.field(name, pa.list_(inner, self.n_actions)))
+        return schema
+
+    @cached_property
+    def displays(self) -> pa.Table:
+        """All displays, read into memory."""
+        return pa.Table.from_batches([b for _, b in self._selected(self.schema.names, BATCH)], self.schema)
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """Return a column of `displays` as a NumPy array; fixed-size lists become further axes."""
+        return np.concatenate([batch[name] for _, batch in self.batches([name])])
+
+    def batches(self, columns: Sequence[str], size: int = BATCH) -> Iterator[tuple[int, Columns]]:
+        """Yield the displays in order: (number of the first one, columns as NumPy arrays of about `size` rows)."""
+        for first, batch in self._selected(columns, size):
+            yield first, {name: to_numpy(batch.column(name)) for name in columns}
+
+    def take(self, displays: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
+        """Return some columns of the displays with these numbers, in the order asked for. Cost: one scan of them."""
+        order = np.argsort(displays, kind="stable")
+        wanted = displays[order]
+        found = []
+        for first, batch in self._selected(columns, BATCH):
+            low, high = np.searchsorted(wanted, [first, first + batch.num_rows])
+            if low < high:
+                found.append(batch.take(pa.array(wanted[low:high] - first)))
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        return pa.Table.from_batches(found, schema).take(pa.array(back))
+
+    def with_meta(self, **changes: object) -> Log:
+        """Return a copy with changed metadata."""
+        meta = replace(self.meta, **changes)  # type: ignore[arg-type]
+        return StoredLog(self.path, self.selection, conversions=self.conversions, actions=self.actions, meta=meta)
+
+    def _selected(self, columns: Sequence[str], size: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield (number of its first display, batch), empty batches left out."""
+        chosen = self.selection
+        rows = size
+        if chosen.new_action is not None:  # a batch is what is left of the rows read
+            rows = min(int(size * chosen.rows / max(chosen.kept, 1)) + 1, max(size, _MOST_READ))
+        needed = dict.fromkeys(["action", *(c for c in columns if c != "display_id")])
+        first, looked_at = 0, 0
+        for batch in pq.ParquetFile(self.path).iter_batches(rows, columns=list(needed)):
+            batch = batch.slice(0, chosen.rows - looked_at)
+            looked_at += batch.num_rows
+            if chosen.new_action is not None:
+                batch = self._kept(batch, chosen.new_action)
+            if batch.num_rows:
+                number = pa.array(np.arange(first, first + batch.num_rows))
+                arrays = [number if name == "display_id" else batch.column(name) for name in columns]
+                yield first, pa.RecordBatch.from_arrays(arrays, list(columns))
+            first += batch.num_rows
+            if looked_at >= chosen.rows:
+                return
+
+    def _kept(self, batch: pa.RecordBatch, new_action: npt.NDArray[np.int32]) -> pa.RecordBatch:
+        """Return the displays of the chosen actions."""
+        action = new_action[to_numpy(batch.column("action"))]
+        kept = action >= 0
+        batch = batch.filter(pa.array(kept))
+        columns = {name: batch.column(name) for name in batch.schema.names}
+        columns["action"] = pa.array(action[kept])
+        if "propensity" in columns and self.selection.propensity is not None:
+            columns["propensity"] = pa.array(np.full(batch.num_rows, self.selection.propensity))
+        for name in PER_ACTION:
+            if name in columns:
+                columns[name] = fixed_size_lists(to_numpy(columns[name])[:, self.selection.old_actions])
+        return pa.RecordBatch.from_pydict(columns)

@@ -1,0 +1,86 @@
+"""A log on disk gives what the same log in memory gives, whatever the batches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluator.datasets import load
+from evaluator.datasets.canonical import open_canonical, write_canonical
+from evaluator.errors import LogError
+from evaluator.log import Log
+from tests.logs import build_log
+
+N = 400
+
+
+def in_memory(**meta: Any) -> Log:
+    rng = np.random.default_rng(0)
+    shown = np.sort(rng.choice(N, 60, replace=False))
+    return build_log(
+        time=np.sort(rng.integers(0, 300, N)),
+        action=rng.choice(4, N, p=[0.1, 0.4, 0.2, 0.3]),
+        conversion_display=shown,
+        conversion_time=[400] * 60,
+        n_actions=4,
+        context=rng.random((N, 2)).astype(np.float32),
+        action_set=rng.random((N, 4, 3)).astype(np.float32),
+        **meta,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_canonical(in_memory(), tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_batches_are_the_columns(folder: Path, size: int) -> None:
+    log, stored = in_memory(), open_canonical(folder)
+    for name in log.schema.names:
+        parts = list(stored.batches([name], size))
+        assert [first for first, _ in parts] == list(range(0, N, size))
+        np.testing.assert_array_equal(np.concatenate([batch[name] for _, batch in parts]), log.column(name))
+    assert stored.displays.equals(log.displays)
+    assert stored.schema.equals(log.schema)
+
+
+@pytest.mark.parametrize("options", [{"limit": 150}, {"actions": "top:2"}, {"actions": "a3,a0", "limit": 200}])
+@pytest.mark.parametrize("size", [3, 1000])
+def test_parts_are_numbered_anew(folder: Path, options: dict[str, Any], size: int) -> None:
+    part, whole = load(folder, **options), in_memory()
+    n = options.get("limit", N)
+    old = [whole.labels.index(label) for label in part.labels]
+    rows = np.flatnonzero(np.isin(whole.column("action")[:n], old))
+    parts = list(part.batches(["display_id", "time", "action", "propensity", "action_set"], size))
+    found = {name: np.concatenate([batch[name] for _, batch in parts]) for name in parts[0][1]}
+    np.testing.assert_array_equal(found["display_id"], np.arange(len(rows)))
+    np.testing.assert_array_equal(found["time"], whole.column("time")[rows])
+    np.testing.assert_array_equal(np.array(old)[found["action"]], whole.column("action")[rows])
+    np.testing.assert_array_equal(found["propensity"], 1 / len(old))
+    np.testing.assert_array_equal(found["action_set"], whole.column("action_set")[rows][:, old])
+    of = part.conversions["display_id"].to_numpy()
+    kept = np.isin(whole.conversions["display_id"].to_numpy(), rows)
+    np.testing.assert_array_equal(rows[of], whole.conversions["display_id"].to_numpy()[kept])
+    assert part.validated() is part
+
+
+def test_rows_are_taken_in_the_order_asked_for(folder: Path) -> None:
+    log, stored = in_memory(), open_canonical(folder)
+    numbers = np.array([399, 0, 7, 7, 250])
+    for columns in (["time"], ["action", "context"], ["display_id"]):
+        assert stored.take(numbers, columns).equals(log.take(numbers, columns))
+    assert stored.take(numbers[:0], ["time"]).num_rows == 0
+
+
+def test_breaches_carry_the_rows_of_the_whole_log(tmp_path: Path) -> None:
+    rows = 70_000  # more than a batch
+    action = np.zeros(rows, np.int32)
+    action[[5, 69_999]] = 9
+    write_canonical(build_log(time=np.arange(rows), action=action, n_actions=2), tmp_path)
+    with pytest.raises(LogError, match=r"row 5: 9, row 69999: 9"):
+        open_canonical(tmp_path)
