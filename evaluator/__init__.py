@@ -15,16 +15,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evaluator.api import load, replay
+    from evaluator.api import compare, load, replay
+    from evaluator.evaluation.comparison import Comparison
     from evaluator.evaluation.result import ReplayResult
     from evaluator.log import Log, LogMeta
     from evaluator.policies import Policy
 
 __version__ = "0.1.0"
-__all__ = ["Log", "LogMeta", "Policy", "ReplayResult", "__version__", "load", "replay"]
+__all__ = ["Comparison", "Log", "LogMeta", "Policy", "ReplayResult", "__version__", "compare", "load", "replay"]
 
 # Names resolve on first use, so that `evaluate --help` starts without polars and numba.
 _HOMES = {
+    "Comparison": "evaluator.evaluation.comparison",
+    "compare": "evaluator.api",
     "load": "evaluator.api",
     "replay": "evaluator.api",
     "Log": "evaluator.log",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from evaluator.evaluation.comparison import Comparison, execute_comparison, plan_comparison
 from evaluator.evaluation.execute import execute
 from evaluator.evaluation.options import ReplayOptions
 from evaluator.evaluation.plan import Plan, plan_replay
@@ -72,6 +74,38 @@ def replay(log: Log | str, policy: Any, **options: Any) -> ReplayResult:
     True
     """
     return execute(plan(log, policy, **options))
+
+
+def compare(
+    log: Log | str, policies: Sequence[Any], *, windows: Sequence[str | int | None] = (None,), **options: Any
+) -> Comparison:
+    """Replay several policies, each with several windows, in one scan of a log.
+
+    Parameters
+    ----------
+    log
+        A `Log`, or what `load` takes.
+    policies
+        Each as `replay` takes it.
+    windows
+        Cut-offs, each in rounds or as a duration; None for none.
+    options
+        Fields of `evaluator.evaluation.options.ReplayOptions` but for the window, shared by all; `jobs` threads.
+
+    Returns
+    -------
+    Comparison
+        One result a policy and window, the same as `replay` gives for it alone.
+
+    Examples
+    --------
+    >>> found = compare(load("synthetic", limit=20_000), ["ucb1", "delayed-ucb:epsilon=0.5"], windows=[50, "500"])
+    >>> [(r.plan["policy"], r.plan["window_rounds"]) for r in found.results]
+    [('ucb1', 50), ('ucb1', 500), ('delayed-ucb:epsilon=0.5', 50), ('delayed-ucb:epsilon=0.5', 500)]
+    """
+    log = load(log) if isinstance(log, str) else log
+    descriptions = [as_description(policy) for policy in policies]
+    return execute_comparison(plan_comparison(log, descriptions, windows, ReplayOptions(**options)))
 
 
 def plan(log: Log | str, policy: Any, **options: Any) -> Plan:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evaluator.cli.lending import lends
 from evaluator.cli.options import note
 
 if TYPE_CHECKING:
     from evaluator.datasets import Reading
 
 LOG = "Log"
+
+Dataset = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        "-d",
+        rich_help_panel=LOG,
+        help="Bundled name, a spec.toml, or a converted folder: --dataset my/spec.toml. Default: synthetic.",
+    ),
+]
 
 
 def _reading(
@@ -77,26 +86,7 @@ def _reading(
     """Lend its parameters to every command that `reads_log`."""  # fmt: skip
 
 
-def reads_log(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of reading a log.
-
-    The command itself takes them as one argument ``reading``: those that were given, ready for
-    `evaluator.datasets.read`, so that a dataset to which an option does not apply need not know it.
-    """
-    lent = inspect.signature(_reading, eval_str=True).parameters
-    own = inspect.signature(command, eval_str=True).parameters
-
-    @functools.wraps(command)
-    def with_reading(**arguments: Any) -> None:
-        reading = {name: arguments.pop(name) for name in lent}
-        unused = {name: parameter.default for name, parameter in lent.items()}
-        command(reading={k: v for k, v in reading.items() if v != unused[k]}, **arguments)
-
-    parameters = [*(p for name, p in own.items() if name != "reading"), *lent.values()]
-    keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
-    with_reading.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
-    with_reading.__annotations__ = {p.name: p.annotation for p in keyword}
-    return with_reading
+reads_log = lends(_reading, to="reading", given_only=True)
 
 
 def open_log(dataset: str | None, reading: Mapping[str, Any]) -> Reading:

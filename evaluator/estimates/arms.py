@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluator.estimates.confidence import Interval, mean_interval
+from evaluator.estimates.sparse import SparseRewards
 
 
 @dataclass(frozen=True)
@@ -31,30 +33,20 @@ class BestFixedAction:
     values: npt.NDArray[np.float64]
 
 
-def best_fixed_action(
-    action: npt.NDArray[np.int32],
-    reward: npt.NDArray[np.float64],
-    n_actions: int,
-    *,
-    upper: float,
-    alpha: float,
-) -> BestFixedAction:
+def best_fixed_action(arms: Sequence[SparseRewards], *, upper: float, alpha: float) -> BestFixedAction:
     """Estimate the best fixed action from logged displays.
 
     Parameters
     ----------
-    action
-        Logged actions, shape (n,), thinned so that each action's displays have the contexts of all; -1 where left out.
-    reward
-        Their rewards, shape (n,), in [0, upper].
-    n_actions
-        K.
+    arms
+        Rewards of each action's logged displays in order, K of them, thinned so that each action's displays have the
+        contexts of all; in [0, upper].
     upper
         Largest possible reward.
     alpha
         1 - level of the interval.
     """
-    intervals = [mean_interval(reward[action == k], upper=upper, alpha=alpha / n_actions) for k in range(n_actions)]
+    intervals = [mean_interval(arm, upper=upper, alpha=alpha / len(arms)) for arm in arms]
     values = np.array([interval.estimate for interval in intervals])
     if np.isnan(values).all():
         return BestFixedAction(-1, Interval(float("nan"), 0.0, upper, 0, 1 - alpha, intervals[0].kind), values)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluator.errors import DataError, ParameterError
+from evaluator.estimates.sparse import SparseRewards
 
 Floats = NDArray[np.float64]
 
@@ -56,7 +57,9 @@ class Interval:
     kind: str
 
 
-def mean_interval(x: ArrayLike, *, upper: float, alpha: float = 0.05, tuned_for: float = TUNED_FOR) -> Interval:
+def mean_interval(
+    x: ArrayLike | SparseRewards, *, upper: float, alpha: float = 0.05, tuned_for: float = TUNED_FOR
+) -> Interval:
     """Return the mean of `x` with an interval that holds at whatever time the observation stopped.
 
     The last interval of the confidence sequence `mean_sequence`, which states formula, validity and errors.
@@ -64,8 +67,8 @@ def mean_interval(x: ArrayLike, *, upper: float, alpha: float = 0.05, tuned_for:
     Parameters
     ----------
     x
-        Shape (n,), rewards of the rounds in order, each in [0, `upper`]. No rounds give an estimate of nan
-        and the interval [0, `upper`].
+        Shape (n,), rewards of the rounds in order, each in [0, `upper`], all or those that are not zero. No rounds
+        give an estimate of nan and the interval [0, `upper`].
     upper
         Largest reward a round can have, known before looking at the data.
     alpha
@@ -80,10 +83,32 @@ def mean_interval(x: ArrayLike, *, upper: float, alpha: float = 0.05, tuned_for:
     >>> f"{interval.estimate:.3f} in [{interval.low:.3f}, {interval.high:.3f}]"
     '0.400 in [0.349, 0.451]'
     """
+    if isinstance(x, SparseRewards):
+        return _sparse_interval(x, upper=upper, alpha=alpha, tuned_for=tuned_for)
     x = _checked(x, upper)
     low, high = mean_sequence(x, upper=upper, alpha=alpha, at=np.array([x.size]), tuned_for=tuned_for)
     estimate = float(x.mean()) if x.size else math.nan
     return Interval(estimate, float(low[0]), float(high[0]), x.size, 1.0 - alpha, ANYTIME)
+
+
+def _sparse_interval(rewards: SparseRewards, *, upper: float, alpha: float, tuned_for: float) -> Interval:
+    """Return the interval of rewards mostly zero; cost and memory are those of the others.
+
+    Between two rewards the running sum S stands still, so the rounds i of the gap add (1/2 + S)^2 sum 1/i^2 to V, and
+    the sum of 1/i^2 over a < i < b is trigamma(a + 1) - trigamma(b).
+    """
+    from scipy.special import polygamma
+
+    n = rewards.n
+    value = _checked(rewards.value, upper) / upper
+    if n == 0:
+        return mean_interval([], upper=upper, alpha=alpha, tuned_for=tuned_for)
+    number = rewards.at + 1.0
+    before = 0.5 + np.concatenate(([0.0], np.cumsum(value)))
+    gap = polygamma(1, np.concatenate(([1.0], number + 1.0))) - polygamma(1, np.concatenate((number, [n + 1.0])))
+    variation = float(((value - before[:-1] / number) ** 2).sum() + (before**2 * gap).sum())
+    low, high = _ends(np.array([before[-1] - 0.5]), np.array([variation]), np.array([n]), upper, alpha, tuned_for)
+    return Interval(rewards.total / n, float(low[0]), float(high[0]), n, 1.0 - alpha, ANYTIME)
 
 
 def mean_sequence(
@@ -155,9 +180,16 @@ def mean_sequence(
     sums = np.concatenate(([0.0], np.cumsum(scaled)))
     predicted = (0.5 + sums[:-1]) / np.arange(1, x.size + 1)
     variation = np.concatenate(([0.0], np.cumsum((scaled - predicted) ** 2)))[at]
+    return _ends(sums[at], variation, at, upper, alpha, tuned_for)
+
+
+def _ends(
+    sums: Floats, variation: Floats, at: NDArray[np.integer], upper: float, alpha: float, tuned_for: float
+) -> tuple[Floats, Floats]:
+    """Return the ends of the intervals after `at` rounds with these sums and V_t, both of rewards in [0, 1]."""
     rounds = np.maximum(at, 1)
     # Before any round the interval is all of [0, b]: the boundary is never below log(2/alpha) > 1/2.
-    mean = np.where(at > 0, sums[at] / rounds, 0.5)
+    mean = np.where(at > 0, sums / rounds, 0.5)
     radius = gamma_exponential_boundary(variation, alpha=alpha / 2, tuned_for=tuned_for) / rounds
     return upper * np.maximum(mean - radius, 0.0), upper * np.minimum(mean + radius, 1.0)
 

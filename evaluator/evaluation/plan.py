@@ -12,13 +12,14 @@ from evaluator.delays import DelayCDF, product_limit
 from evaluator.errors import PropensityError
 from evaluator.evaluation.options import ReplayOptions
 from evaluator.log import Log
-from evaluator.log.contract import to_numpy
 from evaluator.policies.base import Setting
-from evaluator.replayer.samplers import SamplerName, choose_sampler, safe_horizon
-from evaluator.rounds.arrays import LoggedRounds, logged_rounds
-from evaluator.rounds.clock import Clock, Window, displays_between, on_clock, resolve_window, start_clock
+from evaluator.replayer.samplers import SamplerName, choose_sampler
+from evaluator.rounds.clock import Clock, Window, on_clock, resolve_window, start_clock
 from evaluator.rounds.maturity import Maturity, judge_maturity
-from evaluator.rounds.propensity import Propensities, resolve_propensities
+from evaluator.rounds.propensity import NONE_GIVEN, Propensities, PropensityMode, resolve_propensities
+from evaluator.rounds.stream import LogRounds, vectors_of
+from evaluator.rounds.survey import Survey, survey
+from evaluator.rounds.thinning import Thinning, thinning
 from evaluator.units import NO_WINDOW
 
 # Steps kept of a fitted CDF: tau is off by at most 1/256, and a round costs no more than 256 additions.
@@ -31,10 +32,16 @@ class Plan:
 
     Parameters
     ----------
-    log, policy, options
+    survey
+        Of the log.
+    policy, options
         What was asked.
     clock, window, propensities, maturity, sampler
         What follows from it.
+    matched
+        How the log is thinned before the policy's choices are matched to it.
+    by_action
+        How it is thinned to estimate each action's value.
     rounds
         The used displays, not thinned.
     setting
@@ -45,7 +52,7 @@ class Plan:
         Sentences the result must carry.
     """
 
-    log: Log
+    survey: Survey
     policy: Any
     options: ReplayOptions
     clock: Clock
@@ -53,11 +60,18 @@ class Plan:
     propensities: Propensities
     maturity: Maturity
     sampler: SamplerName
-    rounds: LoggedRounds
+    matched: Thinning
+    by_action: Thinning
+    rounds: LogRounds
     setting: Setting
     cdf: DelayCDF | None
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
+
+    @property
+    def log(self) -> Log:
+        """The log."""
+        return self.survey.log
 
     @property
     def tau_window(self) -> float:
@@ -81,7 +95,7 @@ class Plan:
             "conversions": self.log.conversions.num_rows,
             "actions": self.log.n_actions,
             "tick": self.log.meta.tick,
-            "schema_displays": {field.name: str(field.type) for field in self.log.displays.schema},
+            "schema_displays": {field.name: _type_name(field.type) for field in self.log.schema},
             "fingerprint": self.log.meta.fingerprint,
             "policy": self.policy.spec,
             "sampler": self.sampler,
@@ -101,38 +115,55 @@ class Plan:
         }
 
 
-def plan_replay(log: Log, policy: Any, options: ReplayOptions) -> Plan:
-    """Make every choice of a replay.
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """What all replays of a log share, read once: its survey and its propensities."""
+
+    survey: Survey
+    propensities: Propensities
+
+
+def read_basis(log: Log, propensity: PropensityMode | None) -> Basis:
+    """Return what all replays of a log share."""
+    surveyed = survey(log)
+    return Basis(surveyed, resolve_propensities(surveyed, propensity))
+
+
+def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
+    """Make every choice of a replay, on a log or on what was read of it for several.
 
     Raises
     ------
     PropensityError
         The sampler or the clock needs propensities and the log has none; names the choices.
     ParameterError
-        An option does not fit the log or the policy.
+        The options do not fit the log or the policy.
     """
-    propensities = resolve_propensities(log, options.propensity)
-    action = log.column("action").astype(np.int32, copy=False)
-    sampler = _sampler(log, policy, options, propensities, action)
-    acceptance = 1.0 if sampler == "logged" else _acceptance(propensities, options.accept_quantile)
-    clock = start_clock(log, options.clock, traffic_share=options.traffic_share, acceptance=acceptance)
+    basis = read_basis(log, options.propensity) if isinstance(log, Log) else log
+    surveyed, propensities = basis.survey, basis.propensities
+    log = surveyed.log
+    sampler = _sampler(surveyed, policy, options, propensities)
+    acceptance = 1.0 if sampler == "logged" else propensities.quantile(log, options.accept_quantile)
+    clock = start_clock(surveyed, options.clock, traffic_share=options.traffic_share, acceptance=acceptance)
     window = resolve_window(options.window, clock)
-    maturity = judge_maturity(log, window, options.immature)
-    of = to_numpy(log.conversions["display_id"]).astype(np.int64)
-    delay = on_clock(displays_between(log, of, to_numpy(log.conversions["time"])), clock)
-    cdf = _fit(log, clock, of, delay)
-    rounds = logged_rounds(log, delay, contextual=policy.contextual, policy=policy.name).first(maturity.used)
+    maturity = judge_maturity(surveyed, window, options.immature)
+    delay = on_clock(surveyed.delay, clock)
+    cdf = _fit(surveyed, clock, delay)
+    vectors = vectors_of(log, policy=policy.name) if policy.contextual else None
+    rounds = LogRounds(log, maturity.used, vectors, delay)
     given = cdf if options.delays == "log" else _known_cdf(options.delays, clock)
     setting = Setting(
         n_actions=log.n_actions,
-        dimension=rounds.vectors.shape[2],
-        rows=rounds.vectors.shape[1] if policy.contextual else 0,
+        dimension=rounds.dimension,
+        rows=rounds.rows,
         window=window.rounds,
         horizon=min(options.horizon or len(rounds), len(rounds)),
         delay_cdf=None if given is None else _coarse(given, min(window.rounds, max(len(rounds), 1))),
     )
+    # The logger's own rounds are not thinned, so nothing of theirs is clipped either.
+    of_sampler = NONE_GIVEN if sampler == "logged" else propensities
     plan = Plan(
-        log=log,
+        survey=surveyed,
         policy=policy,
         options=options,
         clock=clock,
@@ -140,13 +171,20 @@ def plan_replay(log: Log, policy: Any, options: ReplayOptions) -> Plan:
         propensities=propensities,
         maturity=maturity,
         sampler=sampler,
+        matched=thinning(log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=options.accept_quantile),
+        by_action=thinning(log, propensities, per_action=True),
         rounds=rounds,
         setting=setting,
         cdf=cdf,
         warnings=(),
         assumptions=_assumptions(log, policy, options, clock, window, propensities, sampler),
     )
-    return replace(plan, warnings=tuple(_warnings(plan, action, acceptance)))
+    return replace(plan, warnings=tuple(_warnings(plan, acceptance)))
+
+
+def _type_name(kind: object) -> str:
+    # Parquet calls the entries of a list otherwise than Arrow does.
+    return str(kind).replace("element: ", "").replace("item: ", "")
 
 
 def _ends_with_window(log: Log, window: Window) -> bool:
@@ -167,24 +205,16 @@ def _coarse(cdf: DelayCDF, reach: int) -> DelayCDF:
     return cdf.coarsened(CDF_STEPS, limit=reach)
 
 
-def _sampler(
-    log: Log,
-    policy: Any,
-    options: ReplayOptions,
-    propensities: Propensities,
-    action: npt.NDArray[np.int32],
-) -> SamplerName:
-    p = propensities.p
-    even = p is not None and bool(np.all(p == p[0])) and bool(np.isclose(p[0] * log.n_actions, 1.0))
+def _sampler(survey: Survey, policy: Any, options: ReplayOptions, propensities: Propensities) -> SamplerName:
     requested = options.sampler
     if options.clock == "wall" and requested is None and not policy.contextual:
         requested = "rejection"  # the only sampler whose acceptance rate is known beforehand
     sampler = choose_sampler(
-        policy, requested, even=even, horizon=options.horizon, guaranteed=safe_horizon(action, log.n_actions)
+        policy, requested, even=propensities.even, horizon=options.horizon, guaranteed=int(survey.shown.min())
     )
-    if p is None and (sampler == "rejection" or (options.clock == "wall" and sampler != "logged")):
+    if propensities.rule is None and (sampler == "rejection" or (options.clock == "wall" and sampler != "logged")):
         raise PropensityError(
-            f"Log {log.meta.name!r} has no propensities, and the {sampler} sampler needs them"
+            f"Log {survey.log.meta.name!r} has no propensities, and the {sampler} sampler needs them"
             + (f" because {policy.name} reads contexts." if policy.contextual else "."),
             hint="choose what is true of the logging policy: --propensity uniform (chose at random), estimate "
             "(ignored the context), estimate:context (chose by the logged context), or name a column in the spec.",
@@ -194,24 +224,14 @@ def _sampler(
     return sampler
 
 
-def _acceptance(propensities: Propensities, quantile: float) -> float:
-    if propensities.p is None:
-        return float("nan")
-    return float(np.quantile(propensities.p, quantile))
-
-
-def _fit(log: Log, clock: Clock, of: npt.NDArray[np.int64], delay: npt.NDArray[np.int64]) -> DelayCDF | None:
+def _fit(survey: Survey, clock: Clock, delay: npt.NDArray[np.int64]) -> DelayCDF | None:
     """Fit the delay CDF on the replay's clock: a CDF used on a clock must be estimated on that clock."""
     if not len(delay):
         return None
-    if log.meta.observed_until is None:
+    if survey.limit is None:
         return product_limit(delay)
-    until = np.full(len(of), log.meta.observed_until)
-    if log.meta.attribution_window is not None:
-        until = np.minimum(until, to_numpy(log.displays["time"])[of] + log.meta.attribution_window)
-    limit = on_clock(displays_between(log, of, until), clock)
     # Rounding to rounds may put a conversion at the very end of its follow-up one round past it.
-    return product_limit(delay, np.maximum(limit, delay))
+    return product_limit(delay, np.maximum(on_clock(survey.limit, clock), delay))
 
 
 def _assumptions(
@@ -244,7 +264,7 @@ def _assumptions(
     return (*said, *log.meta.notes)
 
 
-def _warnings(plan: Plan, action: npt.NDArray[np.int32], acceptance: float) -> list[str]:
+def _warnings(plan: Plan, acceptance: float) -> list[str]:
     said = []
     if not plan.maturity.known:
         said.append(
@@ -255,8 +275,8 @@ def _warnings(plan: Plan, action: npt.NDArray[np.int32], acceptance: float) -> l
         fate = "left out" if plan.options.immature == "drop" else "corrected by the delay CDF"
         said.append(f"{plan.maturity.immature:,} displays were followed too briefly to be judged: {fate}.")
     if plan.propensities.kind == "uniform":
-        counts = np.bincount(action, minlength=plan.log.n_actions)
-        expected = len(action) / plan.log.n_actions
+        counts = plan.survey.shown
+        expected = len(plan.log) / plan.log.n_actions
         worst = float(np.max(np.abs(counts - expected)) / np.sqrt(expected * (1 - 1 / plan.log.n_actions)))
         # Beyond any chance for thousands of actions: the normal tail at 6 is 2e-9.
         if worst > 6:

@@ -119,12 +119,12 @@ class _Rows:
         columns = ["display_id", "time", "action", *present]
         if log.meta.propensity != "absent":
             columns.append("propensity")
-        before = None
+        before: npt.NDArray[np.int64] | None = None
         for first, batch in log.batches(columns):
             ids, time, action = batch["display_id"], batch["time"], batch["action"]
             self._add("displays.display_id", ids != np.arange(first, first + len(ids)), ids, "not dense",
                       "number the displays 0..n-1 in file order", first=first)  # fmt: skip
-            step = np.diff(time, prepend=time[:1] if before is None else before)
+            step: npt.NDArray[np.int64] = np.diff(time, prepend=time[:1] if before is None else before)
             self._add(
                 "displays.time",
                 np.atleast_1d(step < 0),
@@ -138,16 +138,16 @@ class _Rows:
                       f"not an action index below {log.n_actions}", "list it in actions", first=first)  # fmt: skip
             if "propensity" in batch:
                 p = batch["propensity"].astype(np.float64)
-                for bad, problem in _propensity_breaches(p):
-                    self._add("displays.propensity", bad, p, problem,
+                for wrong, problem in _propensity_breaches(p):
+                    self._add("displays.propensity", wrong, p, problem,
                               "give the probability with which the logger showed the action", first=first)  # fmt: skip
             for column in present:
                 array = batch[column].reshape(len(ids), -1)
                 finite = np.isfinite(array)
-                if not finite.all():
+                bad = np.asarray(~finite.all(axis=1))
+                if bad.any():
                     worst = array[np.arange(len(ids)), np.argmin(finite, axis=1)]
-                    self._add(f"displays.{column}", ~finite.all(axis=1), worst, "not finite", "fill or drop the rows",
-                              first=first)  # fmt: skip
+                    self._add(f"displays.{column}", bad, worst, "not finite", "fill or drop the rows", first=first)
 
     def _conversions(self, log: Log) -> None:
         from evaluator.log.contract import to_numpy

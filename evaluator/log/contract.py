@@ -30,6 +30,7 @@ from evaluator.units import ROUND, SECONDS
 # Displays handed over at a time: large enough that what is done once a batch costs nothing, small enough for the cache.
 BATCH = 65_536
 
+# Columns of displays as NumPy arrays, row by row together.
 Columns = dict[str, npt.NDArray[Any]]
 PropensityKind = Literal["logged", "uniform", "estimated", "absent"]
 

@@ -6,9 +6,10 @@ run beside this one. The policy's description is never changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,9 @@ import numpy.typing as npt
 from evaluator.errors import EvaluatorError, PolicyError
 from evaluator.policies.base import Policy, Setting
 from evaluator.replayer import loop
-from evaluator.replayer.pending import nothing_pending, with_room
-from evaluator.replayer.samplers import SamplerName
-from evaluator.rounds.arrays import Batch, LoggedRounds
+from evaluator.replayer.pending import Pending, nothing_pending, with_room
+from evaluator.replayer.samplers import SamplerName, safe_horizon
+from evaluator.rounds.arrays import Batch
 
 BATCH = 65_536
 # Streams never meet: datasets draw from spawn key (0,), the samplers from (1, repeat), policies from (2, repeat).
@@ -56,18 +57,111 @@ def sampler_stream(seed: int, repeat: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_SAMPLER_STREAM, repeat)))
 
 
-def run(
-    policy: Any,
-    setting: Setting,
-    rounds: LoggedRounds,
-    *,
-    sampler: SamplerName,
-    seed: int = 0,
-    repeat: int = 0,
-    batch_size: int = BATCH,
-    advance: Callable[[int], None] = lambda displays: None,
-) -> Replay:
-    """Replay one policy.
+def policy_stream(seed: int, repeat: int) -> np.random.Generator:
+    """Return the stream that a policy draws from."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_POLICY_STREAM, repeat)))
+
+
+class Matching:
+    """A replay that matches each display it reads against the policy's choice, or follows the logging policy."""
+
+    def __init__(self, policy: Any, setting: Setting, *, sampler: SamplerName, seed: int = 0, repeat: int = 0) -> None:
+        self._policy = policy
+        self._setting = setting
+        self._rng = policy_stream(seed, repeat)
+        self._state = policy.start(setting)
+        self._progress = loop.no_progress()
+        self._pending: Pending | None = None
+        self._displays: list[npt.NDArray[np.int64]] = []
+        self._read = 0
+        self._step = loop.follow if sampler == "logged" else _loop_for(
+            policy, loop.match, loop.match_uncached, loop.match_interpreted
+        )  # fmt: skip
+        self.done = False
+
+    def read(self, first: int, batch: Batch) -> None:
+        """Walk through the next displays, the first of which has this number."""
+        if self.done:
+            return
+        pending = self._pending or nothing_pending(1024, batch.vectors.shape[2])
+        pending = with_room(pending, len(batch.delay), reach=_reach(batch.delay, self._setting.window))
+        before = int(self._progress.rounds[0])
+        accepted = np.empty(len(batch.action), np.int64)
+        with _blamed(self._policy, self._setting):
+            seen = self._step(
+                self._state, self._rng, batch, self._setting.n_actions, self._setting.window, self._setting.horizon,
+                pending, self._progress, accepted,
+            )  # fmt: skip
+        self._pending = pending
+        self._displays.append(first + accepted[: int(self._progress.rounds[0]) - before])
+        self._read += int(seen)
+        self.done = seen < len(batch.action)
+
+    def result(self) -> Replay:
+        """Return what was replayed."""
+        displays = np.concatenate(self._displays) if self._displays else np.zeros(0, np.int64)
+        return _result(displays, self._read, self._progress, self._pending)
+
+
+class _Queued(NamedTuple):
+    """Displays that wait: their actions, their numbers of conversions, and these."""
+
+    action: npt.NDArray[np.int32]
+    conversions: npt.NDArray[np.int32]
+    delay: npt.NDArray[np.int64]
+    value: npt.NDArray[np.float64]
+
+
+class Queueing:
+    """A replay that serves each round from the queue of its action: it needs all displays before its first round.
+
+    It keeps no vectors, and so 8 bytes a display while it reads, 28 while it serves.
+    """
+
+    done = False
+
+    def __init__(self, policy: Any, setting: Setting, *, seed: int = 0, repeat: int = 0, safe: bool = False) -> None:
+        self._policy = policy
+        self._setting = setting
+        self._rng = policy_stream(seed, repeat)
+        self._safe = safe
+        self._parts: list[_Queued] = []
+
+    def read(self, first: int, batch: Batch) -> None:
+        """Queue the next displays."""
+        conversions = np.diff(batch.first_conversion).astype(np.int32)
+        self._parts.append(_Queued(batch.action, conversions, batch.delay, batch.value))
+
+    def result(self) -> Replay:
+        """Serve the rounds, and return what was replayed."""
+        progress = loop.no_progress()
+        if not self._parts:
+            return _result(np.zeros(0, np.int64), 0, progress, None)
+        action, conversions, delay, value = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+        first = np.concatenate([[0], np.cumsum(conversions, dtype=np.int64)])
+        batch = Batch(action, np.zeros((1, 1, 0)), first, delay, value)
+        k, n = self._setting.n_actions, len(action)
+        setting = replace(self._setting, horizon=safe_horizon(action, k)) if self._safe else self._setting
+        queues = np.argsort(action, kind="stable")
+        bounds = np.searchsorted(action[queues], np.arange(k + 1))
+        heads, ends = bounds[:-1].copy(), bounds[1:]
+        horizon = min(setting.horizon, n)
+        accepted = np.empty(horizon, np.int64)
+        pending = nothing_pending(len(batch.delay), batch.vectors.shape[2], reach=_reach(batch.delay, setting.window))
+        state = self._policy.start(setting)
+        step = _loop_for(self._policy, loop.serve, loop.serve_uncached, loop.serve_interpreted)
+        with _blamed(self._policy, setting):
+            dry = step(
+                state, self._rng, batch, queues, heads, ends, setting.window, horizon, pending, progress, accepted
+            )
+        # Every display up to the last one served was looked at; those left in a queue were not rejected but not needed.
+        return _result(accepted[: int(progress.rounds[0])], n, progress, pending, int(dry))
+
+
+def begin(
+    policy: Any, setting: Setting, *, sampler: SamplerName, seed: int = 0, repeat: int = 0, safe: bool = False
+) -> Matching | Queueing:
+    """Return a replay that is ready to read.
 
     Parameters
     ----------
@@ -75,29 +169,57 @@ def run(
         A `Policy`, or a wrapped Python class.
     setting
         What the policy is told; its window and horizon are those of the replay.
-    rounds
-        The logged rounds, thinned as the sampler needs.
     sampler
         rejection or keep (match display by display), queue, or logged.
     seed, repeat
         Fix the policy's stream.
-    batch_size
-        Displays handed to the loop at a time; the result does not depend on it.
-    advance
-        Called with the displays read since the last call.
+    safe
+        Let the queue sampler stop at the rarest action's displays, which no outcome moves, instead of the horizon.
 
     Raises
     ------
     PolicyError
-        The policy raised, or chose an impossible action.
+        On reading: the policy raised, or chose an impossible action.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_POLICY_STREAM, repeat)))
-    state = policy.start(setting)
-    progress = loop.no_progress()
+    if sampler == "queue":
+        return Queueing(policy, setting, seed=seed, repeat=repeat, safe=safe)
+    return Matching(policy, setting, sampler=sampler, seed=seed, repeat=repeat)
+
+
+def run(
+    policy: Any,
+    setting: Setting,
+    rounds: Rounds,
+    *,
+    sampler: SamplerName,
+    seed: int = 0,
+    repeat: int = 0,
+    batch_size: int = BATCH,
+) -> Replay:
+    """Replay one policy on rounds that need no thinning, or are thinned already; arguments as in `begin`.
+
+    `batch_size` is the number of displays handed to the loop at a time; the result does not depend on it.
+    """
+    replay = begin(policy, setting, sampler=sampler, seed=seed, repeat=repeat)
+    for first, batch in rounds.batches(batch_size):
+        replay.read(first, batch)
+        if replay.done:
+            break
+    return replay.result()
+
+
+class Rounds(Protocol):
+    """Logged rounds that come in batches."""
+
+    def batches(self, size: int) -> Iterator[tuple[int, Batch]]:
+        """Yield (number of its first display, batch)."""
+
+
+@contextmanager
+def _blamed(policy: Any, setting: Setting) -> Iterator[None]:
+    """Turn what a user's policy raises into an error that names it."""
     try:
-        if sampler == "queue" and len(rounds):
-            return _run_queue(policy, state, rng, setting, rounds, progress, advance)
-        return _run_batches(policy, state, rng, setting, rounds, sampler, progress, batch_size, advance)
+        yield
     except Exception as error:
         if isinstance(error, EvaluatorError) or _is_ours(policy):
             raise
@@ -107,64 +229,9 @@ def run(
         ) from error
 
 
-def _run_batches(
-    policy: Any,
-    state: Any,
-    rng: np.random.Generator,
-    setting: Setting,
-    rounds: LoggedRounds,
-    sampler: SamplerName,
-    progress: loop.Progress,
-    batch_size: int,
-    advance: Callable[[int], None],
-) -> Replay:
-    step = (
-        loop.follow
-        if sampler == "logged"
-        else _loop_for(policy, loop.match, loop.match_uncached, loop.match_interpreted)
-    )
-    pending = nothing_pending(1024, rounds.vectors.shape[2])
-    displays, read = [], 0
-    for first, batch in rounds.batches(batch_size):
-        pending = with_room(pending, len(batch.delay), reach=_reach(batch, setting.window))
-        before = int(progress.rounds[0])
-        accepted = np.empty(len(batch.action), np.int64)
-        seen = step(state, rng, batch, setting.n_actions, setting.window, setting.horizon, pending, progress, accepted)
-        displays.append(first + accepted[: int(progress.rounds[0]) - before])
-        read += int(seen)
-        advance(int(seen))
-        if seen < len(batch.action):
-            break
-    return _result(np.concatenate(displays) if displays else np.zeros(0, np.int64), read, progress, pending.size)
-
-
-def _run_queue(
-    policy: Any,
-    state: Any,
-    rng: np.random.Generator,
-    setting: Setting,
-    rounds: LoggedRounds,
-    progress: loop.Progress,
-    advance: Callable[[int], None],
-) -> Replay:
-    k = setting.n_actions
-    queues = np.argsort(rounds.action, kind="stable")
-    bounds = np.searchsorted(rounds.action[queues], np.arange(k + 1))
-    heads, ends = bounds[:-1].copy(), bounds[1:]
-    _, batch = next(rounds.batches(len(rounds)))
-    horizon = min(setting.horizon, len(rounds))
-    accepted = np.empty(horizon, np.int64)
-    pending = nothing_pending(len(batch.delay), rounds.vectors.shape[2], reach=_reach(batch, setting.window))
-    step = _loop_for(policy, loop.serve, loop.serve_uncached, loop.serve_interpreted)
-    dry = step(state, rng, batch, queues, heads, ends, setting.window, horizon, pending, progress, accepted)
-    advance(len(rounds))
-    # Every display up to the last one served was looked at; those left in a queue were not rejected but not needed.
-    return _result(accepted[: int(progress.rounds[0])], len(rounds), progress, pending.size, int(dry))
-
-
-def _reach(batch: Batch, window: int) -> int:
-    """Return the longest delay of the batch that will ever be revealed."""
-    return int(np.max(batch.delay, where=batch.delay <= window, initial=0))
+def _reach(delay: npt.NDArray[np.int64], window: int) -> int:
+    """Return the longest delay that will ever be revealed."""
+    return int(np.max(delay, where=delay <= window, initial=0))
 
 
 def _loop_for(policy: Any, cached: Any, uncached: Any, interpreted: Any) -> Any:
@@ -178,11 +245,7 @@ def _is_ours(policy: Any) -> bool:
 
 
 def _result(
-    displays: npt.NDArray[np.int64],
-    read: int,
-    progress: loop.Progress,
-    pending: npt.NDArray[np.int64],
-    dry: int = -1,
+    displays: npt.NDArray[np.int64], read: int, progress: loop.Progress, pending: Pending | None, dry: int = -1
 ) -> Replay:
     return Replay(
         displays=displays,
@@ -190,6 +253,6 @@ def _result(
         generated=int(progress.generated[0]),
         delivered=int(progress.delivered[0]),
         expired=int(progress.expired[0]),
-        pending=int(pending[0]),
+        pending=0 if pending is None else int(pending.size[0]),
         dry=dry,
     )

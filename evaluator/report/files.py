@@ -13,13 +13,14 @@ import pyarrow.parquet as pq
 
 from evaluator import __version__
 from evaluator.atomic import whole_folder
+from evaluator.evaluation.comparison import Comparison
 from evaluator.evaluation.result import ReplayResult
 
 MANIFEST_SCHEMA = "evaluate.manifest/1"
 _VERSIONS = ("numpy", "numba", "polars", "pyarrow", "scipy")
 
 
-def write_result(out: Path, result: ReplayResult, *, source: dict[str, Any], quarantine: pa.Table) -> None:
+def write_result(out: Path, result: ReplayResult | Comparison, *, source: dict[str, Any], quarantine: pa.Table) -> None:
     """Write ``trajectory.parquet``, ``result.json`` and ``manifest.json`` to a new folder.
 
     Parameters
@@ -27,16 +28,16 @@ def write_result(out: Path, result: ReplayResult, *, source: dict[str, Any], qua
     out
         Must not exist.
     result
-        The result.
+        The result of a replay, or those of a comparison.
     source
         Where the log came from: dataset, fingerprint, options of the adapter.
     quarantine
         Rows left out of the log; written as ``quarantine.parquet`` if there are any.
     """
+    plans = [r.plan for r in (result.results if isinstance(result, Comparison) else [result])]
     manifest = {
         "schema": MANIFEST_SCHEMA,
-        "policy": result.plan["policy"],
-        "options": result.plan["options"],
+        "replays": [{"policy": plan["policy"], "options": plan["options"]} for plan in plans],
         "source": source,
         "versions": {"delayed-replay": __version__, **{name: version(name) for name in _VERSIONS}},
         "python": platform.python_version(),

@@ -30,8 +30,8 @@ def print_result(console: Console, result: ReplayResult) -> None:
     if counts:
         console.print(_details("Log", counts))
     if result.warnings:
-        console.print(_list("Read before trusting the numbers", result.warnings, style="yellow"))
-    console.print(_list("Assumptions", result.assumptions))
+        console.print(sentences("Read before trusting the numbers", result.warnings, style="yellow"))
+    console.print(sentences("Assumptions", result.assumptions))
 
 
 def _estimates(result: ReplayResult) -> Table:
@@ -124,10 +124,11 @@ def _details(title: str, rows: Sequence[tuple[str, str]]) -> RenderableType:
     return Group(Text(f"\n{title}", style="bold"), Padding(table, (0, 0, 0, 2), expand=False))
 
 
-def _list(title: str, sentences: Iterable[str], *, style: str = "") -> RenderableType:
+def sentences(title: str, lines: Iterable[str], *, style: str = "") -> RenderableType:
+    """Return a titled list of sentences."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(style=style)
-    for sentence in sentences:
-        table.add_row("-", Text(sentence))
+    for line in lines:
+        table.add_row("-", Text(line))
     return Group(Text(f"\n{title}", style=f"bold {style}".strip()), Padding(table, (0, 0, 0, 2), expand=False))

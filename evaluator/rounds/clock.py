@@ -15,9 +15,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.errors import LogError, ParameterError
-from evaluator.log import Log
-from evaluator.log.contract import to_numpy
+from evaluator.errors import ParameterError
+from evaluator.rounds.survey import Survey
 from evaluator.units import NO_WINDOW, format_duration, parse_duration
 
 ClockName = Literal["traffic", "wall"]
@@ -79,14 +78,7 @@ class Window:
         return words
 
 
-def traffic_rate(log: Log) -> float:
-    """Return logged displays per tick; nan when all displays share one time."""
-    time = log.column("time")
-    span = int(time[-1]) - int(time[0])
-    return (len(time) - 1) / span if span > 0 else float("nan")
-
-
-def start_clock(log: Log, kind: ClockName, *, traffic_share: float, acceptance: float) -> Clock:
+def start_clock(survey: Survey, kind: ClockName, *, traffic_share: float, acceptance: float) -> Clock:
     """Return the clock of a replay that accepts this share of the logged displays.
 
     Raises
@@ -102,31 +94,7 @@ def start_clock(log: Log, kind: ClockName, *, traffic_share: float, acceptance: 
             hint="the wall clock is the traffic clock with a share equal to the acceptance rate.",
         )
     share = traffic_share if kind == "traffic" else acceptance
-    return Clock(kind, share, traffic_rate(log), log.meta.tick_seconds)
-
-
-def displays_between(log: Log, display: npt.NDArray[np.int64], when: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return how many logged displays follow each display, shape (n,), no later than a time in ticks.
-
-    Past the last display it extrapolates with the log's mean traffic rate.
-
-    Raises
-    ------
-    LogError
-        Some times are past the last display and all displays share one time.
-    """
-    time = to_numpy(log.displays["time"])
-    count = np.searchsorted(time, when, side="right") - 1 - display
-    past = when > time[-1]
-    if past.any():
-        rate = traffic_rate(log)
-        if not np.isfinite(rate):
-            raise LogError(
-                "displays.time: all displays share one time: no traffic rate for the conversions that come later.",
-                hint="give the displays their times, or number them (unit = 'round').",
-            )
-        count[past] += np.floor((when[past] - time[-1]) * rate).astype(np.int64)
-    return count.astype(np.int64)
+    return Clock(kind, share, survey.rate, survey.log.meta.tick_seconds)
 
 
 def on_clock(displays: npt.NDArray[np.int64], clock: Clock) -> npt.NDArray[np.int64]:

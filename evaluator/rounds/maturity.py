@@ -13,18 +13,18 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.delays import product_limit
+from evaluator.delays import DelayCDF, product_limit
 from evaluator.errors import DataError
-from evaluator.log import Log
 from evaluator.log.contract import to_numpy
 from evaluator.rounds.clock import Window
+from evaluator.rounds.survey import Survey
 
 ImmatureRule = Literal["drop", "correct"]
 # A display whose conversions had less than this chance to show says little and would weigh much.
 LEAST_SEEN = 0.2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Maturity:
     """Which displays are used, and with what weight.
 
@@ -34,24 +34,61 @@ class Maturity:
         Displays are sorted by time, so the used ones are the first.
     immature
         Displays not followed long enough, used or not.
-    weight
-        1 / tau(follow-up) of the used displays, shape (used,); None when all weigh 1.
+    correction
+        Weighs the used displays; None when all weigh 1.
     known
         False when the log stops looking but nothing says how long a display must be followed.
     """
 
     used: int
     immature: int
-    weight: npt.NDArray[np.float64] | None
+    correction: Correction | None
     known: bool
+
+    def weights(self, shown_at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Return the weight of displays shown at these times (ticks), shape (n,)."""
+        return np.ones(len(shown_at)) if self.correction is None else self.correction.weights(shown_at)
 
     @property
     def heaviest(self) -> float:
-        """Largest weight."""
-        return 1.0 if self.weight is None or not len(self.weight) else float(self.weight.max())
+        """No used display weighs more."""
+        return 1.0 if self.correction is None else self.correction.heaviest
 
 
-def judge_maturity(log: Log, window: Window, rule: ImmatureRule) -> Maturity:
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """Weights 1 / tau(follow-up).
+
+    Parameters
+    ----------
+    cdf
+        Delay CDF in ticks.
+    needed
+        Follow-up (ticks) after which a display weighs 1.
+    until
+        Time (ticks) up to which the log followed its displays.
+    shortest
+        Displays followed less than this (ticks) are left out.
+    """
+
+    cdf: DelayCDF
+    needed: int
+    until: int
+    shortest: int
+
+    def weights(self, shown_at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Return the weight of displays shown at these times (ticks), shape (n,)."""
+        followed = np.minimum(self.until - shown_at, self.needed)
+        weight: npt.NDArray[np.float64] = float(self.cdf(self.needed)) / np.asarray(self.cdf(followed))
+        return weight
+
+    @property
+    def heaviest(self) -> float:
+        """No used display weighs more."""
+        return float(self.cdf(self.needed)) / float(self.cdf(self.shortest))
+
+
+def judge_maturity(survey: Survey, window: Window, rule: ImmatureRule) -> Maturity:
     """Return which displays were followed long enough, and what becomes of the others.
 
     Raises
@@ -59,14 +96,15 @@ def judge_maturity(log: Log, window: Window, rule: ImmatureRule) -> Maturity:
     DataError
         No display was followed long enough; or ``correct`` on a log without conversions: there is no delay to fit.
     """
-    n = len(log)
-    if log.meta.observed_until is None:
+    log = survey.log
+    n, until = len(log), log.meta.observed_until
+    if until is None:
         return Maturity(n, 0, None, True)
-    followed = log.meta.observed_until - to_numpy(log.displays["time"]).astype(np.int64)
     needed = log.meta.attribution_window if log.meta.attribution_window is not None else window.ticks
     if needed is None:
         return Maturity(n, 0, None, False)
-    mature = int(np.count_nonzero(followed >= np.floor(needed)))
+    longest = int(np.floor(needed))
+    mature = _followed(survey, until, longest)
     if mature == 0:
         raise DataError(
             f"No display of log {log.meta.name!r} was followed for {needed:g} ticks, so none can be judged.",
@@ -74,19 +112,22 @@ def judge_maturity(log: Log, window: Window, rule: ImmatureRule) -> Maturity:
         )
     if rule == "drop" or mature == n:
         return Maturity(mature, n - mature, None, True)
-    seen = _chance_to_show(log, followed, int(needed))
-    used = int(np.count_nonzero(seen >= LEAST_SEEN))
-    return Maturity(used, n - mature, 1.0 / seen[:used], True)
+    correction = _correction(survey, until, longest)
+    return Maturity(_followed(survey, until, correction.shortest), n - mature, correction, True)
 
 
-def _chance_to_show(log: Log, followed: npt.NDArray[np.int64], needed: int) -> npt.NDArray[np.float64]:
-    of = to_numpy(log.conversions["display_id"])
-    if not len(of):
+def _followed(survey: Survey, until: int, ticks: int) -> int:
+    """Return the displays that were followed at least so long: the first ones."""
+    return survey.displays_until(until - ticks)
+
+
+def _correction(survey: Survey, until: int, needed: int) -> Correction:
+    if not len(survey.display):
         raise DataError("--immature correct: the log has no conversions to fit delays to.", hint="use --immature drop.")
-    delay = to_numpy(log.conversions["time"]).astype(np.int64) - to_numpy(log.displays["time"])[of]
+    delay = to_numpy(survey.log.conversions["time"]).astype(np.int64) - survey.shown_at
     within = delay <= needed
-    limit = np.minimum(followed, needed)
-    cdf = product_limit(delay[within], limit[of[within]])
-    seen = np.asarray(cdf(limit), dtype=np.float64) / float(cdf(needed))
-    # A longer follow-up never shows less; the fit is a step function, so this holds up to ties.
-    return np.minimum.accumulate(seen)
+    limit = np.minimum(until - survey.shown_at, needed)
+    cdf = product_limit(delay[within], limit[within])
+    enough = LEAST_SEEN * float(cdf(needed))
+    shortest = int(cdf.delays[np.searchsorted(cdf.cdf, enough, side="left")])
+    return Correction(cdf, needed, until, shortest)

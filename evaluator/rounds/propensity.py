@@ -1,13 +1,8 @@
-"""Probabilities with which the logging policy showed what it showed, and thinning by them.
-
-Accepting a display with probability c / propensity turns any log with known propensities into one in which every
-action is shown with probability c whatever the context: plain matching is exact on what remains. For contextual
-policies c must be one number for the whole log (a per-context or per-action c tilts the contexts). For the others a c
-for each action is enough and keeps more; where an action's propensity never changes it keeps everything.
-"""
+"""Probabilities with which the logging policy showed what it showed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,13 +11,18 @@ import numpy.typing as npt
 
 from evaluator.errors import EvaluatorError, ParameterError, PropensityError, nearest
 from evaluator.log import Log
-from evaluator.log.contract import PropensityKind
+from evaluator.log.contract import Columns, PropensityKind, to_numpy
+from evaluator.rounds.survey import Survey
 
 PropensityMode = Literal["column", "uniform", "estimate", "estimate:context"]
 MODES: tuple[PropensityMode, ...] = ("column", "uniform", "estimate", "estimate:context")
+# Displays that the model of the context is fitted to; evenly spaced in longer logs.
+MODEL_DISPLAYS = 500_000
+
+Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Propensities:
     """Propensity of each logged action.
 
@@ -30,46 +30,77 @@ class Propensities:
     ----------
     kind
         logged, uniform (by design), estimated or absent.
-    p
-        Shape (n,), in (0, 1]; None when absent.
     assumption
         What an estimate that uses them rests on.
+    reads
+        Columns of the displays that `rule` needs.
+    rule
+        From these columns to the propensities, shape (n,), in (0, 1]; None when absent.
+    smallest, largest
+        Of each action over the whole log, shape (K,); nan for actions never shown.
     """
 
     kind: PropensityKind
-    p: npt.NDArray[np.float64] | None
     assumption: str
+    reads: tuple[str, ...]
+    rule: Callable[[Columns], Floats] | None
+    smallest: Floats
+    largest: Floats
+
+    @property
+    def least(self) -> float:
+        """The smallest propensity of the log; nan when absent."""
+        return float(np.nanmin(self.smallest)) if self.rule is not None else float("nan")
+
+    @property
+    def even(self) -> bool:
+        """Whether every display has propensity 1/K."""
+        if self.rule is None:
+            return False
+        same = np.nanmin(self.smallest) == np.nanmax(self.largest)
+        return bool(same and np.isclose(self.least * len(self.smallest), 1.0))
+
+    def of(self, displays: Columns) -> Floats:
+        """Return the propensities of some displays."""
+        if self.rule is None:
+            raise PropensityError("There are no propensities.", hint="give --propensity.")
+        return self.rule(displays)
+
+    def quantile(self, log: Log, quantile: float) -> float:
+        """Return a quantile over the log's displays; nan when absent. Above 0 it costs 8 bytes a display."""
+        if self.rule is None or quantile == 0.0:
+            return self.least
+        return float(np.quantile(np.concatenate([self.of(batch) for _, batch in log.batches(self.reads)]), quantile))
+
+    def quantiles(self, log: Log, quantile: float) -> Floats:
+        """Return a quantile for each action, shape (K,); 1 for actions never shown."""
+        if quantile == 0.0:
+            return np.where(np.isnan(self.smallest), 1.0, self.smallest)
+        columns = tuple(dict.fromkeys(("action", *self.reads)))
+        parts = [(batch["action"], self.of(batch)) for _, batch in log.batches(columns)]
+        action, p = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return np.array(
+            [np.quantile(p[action == k], quantile) if (action == k).any() else 1.0 for k in range(log.n_actions)]
+        )
 
 
-@dataclass(frozen=True)
-class Thinning:
-    """Which displays a sampler may accept.
-
-    Parameters
-    ----------
-    kept
-        Shape (n,), bool.
-    c
-        Acceptance constant: one for all actions, or the smallest over the actions.
-    clipped
-        Share of the displays whose propensity is below their c: the source of bias of `--accept-quantile`.
-    weight
-        Residual importance weight of each display, shape (n,): 1 unless clipped.
-    """
-
-    kept: npt.NDArray[np.bool_]
-    c: float
-    clipped: float
-    weight: npt.NDArray[np.float64]
+NONE_GIVEN = Propensities(
+    "absent",
+    "the logging policy ignored contexts and outcomes (no propensities given)",
+    (),
+    None,
+    np.zeros(0),
+    np.zeros(0),
+)
 
 
-def resolve_propensities(log: Log, mode: PropensityMode | None) -> Propensities:
+def resolve_propensities(survey: Survey, mode: PropensityMode | None) -> Propensities:
     """Return the log's propensities as the user wants them read.
 
     Parameters
     ----------
-    log
-        The log.
+    survey
+        Of the log.
     mode
         ``column`` (the logged ones), ``uniform`` (1/K by design), ``estimate`` (frequencies: the logger ignored the
         context), ``estimate:context`` (multinomial logistic model; extra ``propensity``), or None: the logged ones,
@@ -80,46 +111,49 @@ def resolve_propensities(log: Log, mode: PropensityMode | None) -> Propensities:
     PropensityError
         ``column`` on a log without propensities.
     """
-    n, k = len(log), log.n_actions
+    log = survey.log
     if mode is None:
         mode = "column" if log.meta.propensity != "absent" else None
     if mode is None:
-        return Propensities("absent", None, "the logging policy ignored contexts and outcomes (no propensities given)")
+        return NONE_GIVEN
     if mode == "column":
-        if log.meta.propensity == "absent":
-            raise PropensityError(
-                f"Log {log.meta.name!r} has no propensity column.",
-                hint="use --propensity uniform or --propensity estimate.",
-            )
-        p = log.column("propensity").astype(np.float64)
-        word = {
-            "logged": "the logged propensities are right",
-            "uniform": "actions were logged uniformly at random",
-        }
-        return Propensities(
-            log.meta.propensity, p, word.get(log.meta.propensity, "the estimated propensities are right")
-        )
+        return _column(survey)
     if mode == "uniform":
-        return Propensities("uniform", np.full(n, 1.0 / k), "actions were logged uniformly at random")
+        return _by_action(
+            survey, "uniform", np.full(log.n_actions, 1.0 / log.n_actions), "actions were logged uniformly at random"
+        )
     if mode == "estimate":
-        action = log.column("action")
-        share = np.bincount(action, minlength=k) / n
-        return Propensities(
-            "estimated",
-            share[action],
-            "propensities estimated by frequencies: the logger ignored the context",
+        share = survey.shown / len(log)
+        return _by_action(
+            survey, "estimated", share, "propensities estimated by frequencies: the logger ignored the context"
         )
     if mode == "estimate:context":
-        return Propensities(
-            "estimated",
-            _multinomial(log),
-            "propensities estimated by a multinomial logistic model: no unmeasured confounding",
-        )
+        return _multinomial(log)
     raise ParameterError(f"--propensity {mode!r} is not a choice.", hint=nearest(mode, MODES))
 
 
-def _multinomial(log: Log) -> npt.NDArray[np.float64]:
-    if "context" not in log.displays.column_names:
+def _column(survey: Survey) -> Propensities:
+    log = survey.log
+    if log.meta.propensity == "absent":
+        raise PropensityError(
+            f"Log {log.meta.name!r} has no propensity column.",
+            hint="use --propensity uniform or --propensity estimate.",
+        )
+    words = {"logged": "the logged propensities are right", "uniform": "actions were logged uniformly at random"}
+    said = words.get(log.meta.propensity, "the estimated propensities are right")
+    return Propensities(
+        log.meta.propensity, said, ("propensity",), lambda displays: displays["propensity"], survey.smallest,
+        survey.largest,
+    )  # fmt: skip
+
+
+def _by_action(survey: Survey, kind: PropensityKind, p: Floats, said: str) -> Propensities:
+    known = np.where(survey.shown > 0, p, np.nan)
+    return Propensities(kind, said, ("action",), lambda displays: p[displays["action"]], known, known)
+
+
+def _multinomial(log: Log) -> Propensities:
+    if "context" not in log.schema.names:
         raise ParameterError(
             "--propensity estimate:context needs a context, and the log has none.",
             hint="use --propensity estimate.",
@@ -131,49 +165,23 @@ def _multinomial(log: Log) -> npt.NDArray[np.float64]:
             "--propensity estimate:context needs scikit-learn.",
             hint="pip install 'delayed-replay[propensity]'",
         ) from error
-    context, action = log.column("context"), log.column("action")
-    model = LogisticRegression(max_iter=1000).fit(context, action)
-    table = model.predict_proba(context)
-    of_class = np.searchsorted(model.classes_, action)
-    p: npt.NDArray[np.float64] = table[np.arange(len(action)), of_class].astype(np.float64)
-    return p
+    n = min(len(log), MODEL_DISPLAYS)
+    some = log.take(np.arange(n) * len(log) // n, ["context", "action"])
+    model = LogisticRegression(max_iter=1000).fit(to_numpy(some["context"]), to_numpy(some["action"]))
+    column = np.full(log.n_actions, -1)
+    column[model.classes_] = np.arange(len(model.classes_))
 
+    def rule(displays: Columns) -> Floats:
+        action = displays["action"]
+        p: Floats = model.predict_proba(displays["context"])[np.arange(len(action)), column[action]]
+        return p.astype(np.float64)
 
-def thin(
-    propensities: Propensities,
-    action: npt.NDArray[np.int32],
-    *,
-    per_action: bool,
-    quantile: float,
-    rng: np.random.Generator,
-) -> Thinning:
-    """Keep each display with probability min(1, c / propensity).
-
-    Parameters
-    ----------
-    propensities
-        Known or estimated; when absent everything is kept.
-    action
-        Logged actions, shape (n,).
-    per_action
-        A c for each action (non-contextual policies) instead of one for all.
-    quantile
-        c is this quantile of the propensities (Dudik et al. 2012): 0, the smallest, is exact; more keeps more rounds at
-        the price of bias.
-    rng
-        Stream of the sampler: one draw a display, whatever the propensities, so that it is the same for all policies.
-    """
-    n = len(action)
-    if propensities.p is None:
-        return Thinning(np.ones(n, dtype=bool), float("nan"), 0.0, np.ones(n))
-    p = propensities.p
-    if per_action:
-        c = np.array(
-            [np.quantile(p[action == k], quantile) if (action == k).any() else 1.0 for k in range(action.max() + 1)]
-        )
-        of = c[action]
-    else:
-        of = np.full(n, np.quantile(p, quantile))
-    weight = np.maximum(of / p, 1.0)
-    kept = rng.random(n) * p < of
-    return Thinning(kept, float(of.min()), float(np.mean(weight > 1.0)), weight)
+    smallest, largest = np.full(log.n_actions, np.inf), np.full(log.n_actions, -np.inf)
+    for _, batch in log.batches(["context", "action"]):
+        p = rule(batch)
+        np.minimum.at(smallest, batch["action"], p)
+        np.maximum.at(largest, batch["action"], p)
+    smallest[np.isinf(smallest)] = largest[np.isinf(largest)] = np.nan
+    of = f" fitted to {n:,} displays" if n < len(log) else ""
+    said = f"propensities estimated by a multinomial logistic model{of}: no unmeasured confounding"
+    return Propensities("estimated", said, ("context", "action"), rule, smallest, largest)

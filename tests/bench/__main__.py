@@ -33,7 +33,8 @@ def seconds(job: Callable[[], object]) -> float:
 
 
 def replay(plan: Plan) -> Callable[[], object]:
-    return lambda: run(plan.policy, plan.setting, plan.rounds, sampler=plan.sampler)
+    rounds = plan.rounds.in_memory()
+    return lambda: run(plan.policy, plan.setting, rounds, sampler=plan.sampler)
 
 
 def main() -> None:
@@ -48,12 +49,13 @@ def main() -> None:
         print("no C compiler: ratios to the plain C loop are left out")
     else:
         plan = plan_replay(log, resolve("linucb:ties=lowest"), options)
-        ours = run(plan.policy, plan.setting, plan.rounds, sampler=plan.sampler).displays
-        theirs = reference(plan.rounds, WINDOW)
+        rounds = plan.rounds.in_memory()
+        ours = run(plan.policy, plan.setting, rounds, sampler=plan.sampler).displays
+        theirs = reference(rounds, WINDOW)
         print(
             f"C and package accept the same displays: {np.array_equal(ours, theirs)} ({len(ours):,}, {len(theirs):,})"
         )
-        plain = seconds(lambda: reference(plan.rounds, WINDOW))
+        plain = seconds(lambda: reference(rounds, WINDOW))
         print(f"{'plain C loop (linucb)':<26}{n / plain / 1e6:>20.1f}")
     print(f"{'policy':<26}{'million displays/s':>20}{'relative to C':>16}")
     for policy in (*CONTEXTUAL, *OTHERS):

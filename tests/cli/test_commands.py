@@ -14,6 +14,7 @@ from tests.cli.runs import evaluate
 
 COMMANDS = {
     "replay": [],
+    "compare": [],
     "datasets list": [],
     "datasets show": [],
     "datasets validate": [],
@@ -60,19 +61,23 @@ def test_every_command_takes_debug(path: str) -> None:
     assert "debug" in {p.name for p in command(path).params}
 
 
-def test_replay_takes_every_option_of_the_python_function() -> None:
+@pytest.mark.parametrize(
+    ("path", "window", "own"), [("replay", "window", {"policy", "dry_run"}), ("compare", "windows", {"policy"})]
+)
+def test_commands_take_every_option_of_the_python_function(path: str, window: str, own: set[str]) -> None:
     from evaluator import datasets
 
-    given = {p.name for p in command("replay").params}
-    fields = {f.name for f in dataclasses.fields(ReplayOptions)}
+    given = {p.name for p in command(path).params}
+    fields = {f.name for f in dataclasses.fields(ReplayOptions)} - {"window"} | {window}
     loading = set(inspect.signature(datasets.load).parameters) - {"seed"}
     assert fields | loading <= given
-    assert given - fields - loading == {"policy", "as_json", "out", "dry_run", "debug"}
+    assert given - fields - loading == {*own, "as_json", "out", "debug"}
 
 
-def test_defaults_agree_with_the_python_function() -> None:
+@pytest.mark.parametrize("path", ["replay", "compare"])
+def test_defaults_agree_with_the_python_function(path: str) -> None:
     defaults = {f.name: f.default for f in dataclasses.fields(ReplayOptions)}
-    for parameter in command("replay").params:
+    for parameter in command(path).params:
         if parameter.name in defaults:
             assert parameter.default == defaults[parameter.name], parameter.name
 
@@ -87,6 +92,7 @@ def test_defaults_agree_with_the_python_function() -> None:
         ("policies", "show", "otflinucb"),
         ("replay", "-p", "random", "--limit", "2000"),
         ("replay", "-p", "random", "--limit", "2000", "--dry-run"),
+        ("compare", "-p", "random", "-p", "ucb1", "--limit", "2000"),
     ],
 )
 def test_json_is_versioned_and_alone_on_stdout(words: tuple[str, ...]) -> None:

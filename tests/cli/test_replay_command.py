@@ -83,7 +83,7 @@ def test_out_holds_everything_and_is_not_overwritten(tmp_path: Path) -> None:
     trajectory = pq.read_table(out / "trajectory.parquet")
     assert sorted(set(trajectory["repeat"].to_pylist())) == [0, 1]
     manifest = json.loads((out / "manifest.json").read_text())
-    assert manifest["options"]["window"] == "200"
+    assert [replay["options"]["window"] for replay in manifest["replays"]] == ["200"]
     assert manifest["versions"]["numpy"]
     again = evaluate(*words)
     assert again.code == 2

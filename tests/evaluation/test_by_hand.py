@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from evaluator.api import plan, replay
-from evaluator.evaluation.execute import reward_bound
 from evaluator.evaluation.result import ReplayResult
+from evaluator.evaluation.rewards import reward_bound
 from tests.logs import build_log
 
 # Six displays of two actions; conversions of displays 0 (delay 0), 1 (delay 2 and 4), 3 (delay 2), 5 (delay 1).

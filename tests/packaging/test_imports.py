@@ -23,7 +23,7 @@ ALLOWED = {
     "rounds": {"log", "delays"},
     "replayer": {"rounds", "policies", "kernels"},
     "estimates": set(),
-    "evaluation": {"log", "delays", "rounds", "policies", "replayer", "estimates"},
+    "evaluation": {"log", "delays", "rounds", "policies", "replayer", "estimates", "kernels"},
     "report": {"evaluation", "estimates"},
     "cli": None,
 }

@@ -189,7 +189,7 @@ def check_vectors_do_not_matter_without_contexts(policy: Policy) -> None:
 def check_an_empty_log_is_no_rounds(policy: Policy) -> None:
     samplers = {"logging": ("logged",)}.get(policy.name, ("rejection",) if policy.contextual else ("keep", "queue"))
     for layout in layouts(policy):
-        empty = random_rounds(layout, seed=1).first(0)
+        empty = random_rounds(layout, 0, seed=1)
         setting = setting_for(empty, window=WINDOW, delay_cdf=CDFS["steps"])
         for sampler in samplers:
             replay = run(policy, setting, empty, sampler=sampler)

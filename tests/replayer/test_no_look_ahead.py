@@ -24,8 +24,9 @@ def altered_after(rounds: LoggedRounds, x: int, shift: int) -> LoggedRounds:
     action[x + 1 :] = rng.integers(0, rounds.n_actions, len(action) - x - 1)
     vectors[x + 1 :] += 1000.0
     # A conversion's place in the log is its display's plus its delay.
-    late = rounds.display_of_conversion + delay > x
-    soonest = np.maximum(x + 1 - rounds.display_of_conversion, 0)
+    display = np.repeat(np.arange(len(rounds)), np.diff(rounds.first_conversion))
+    late = display + delay > x
+    soonest = np.maximum(x + 1 - display, 0)
     delay[late] = (soonest + rng.integers(0, 5, len(delay)))[late]
     return replace(rounds, action=action, vectors=vectors, delay=delay)
 

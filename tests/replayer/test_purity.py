@@ -102,8 +102,9 @@ def test_the_policys_stream_is_not_the_samplers() -> None:
     # choose the same sequence of actions, matched at other displays.
     planned = plan(ARMS, "random", sampler="keep", seed=3, horizon=200)
     kept = np.random.default_rng(0).random(len(ARMS)) < 0.8
+    whole = planned.rounds.in_memory()
     shown = [
-        planned.rounds.action[run(planned.policy, planned.setting, rounds, sampler="keep", seed=3).displays]
-        for rounds in (planned.rounds, planned.rounds.thinned(kept))
+        whole.action[run(planned.policy, planned.setting, rounds, sampler="keep", seed=3).displays]
+        for rounds in (whole, whole.thinned(kept))
     ]
     np.testing.assert_array_equal(*shown)

@@ -1,16 +1,19 @@
-"""A log as arrays: conversions by display, rewards, batches and prefixes."""
+"""A log as batches and arrays: conversions by display, vectors, prefixes."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluator.errors import ParameterError
+from evaluator.datasets.canonical import open_canonical, write_canonical
+from evaluator.errors import LogError, ParameterError
+from evaluator.log import Log
 from evaluator.log.contract import fixed_size_lists
-from evaluator.rounds.arrays import LoggedRounds, logged_rounds
+from evaluator.rounds.stream import LogRounds, vectors_of
 from tests.logs import build_log
 
 LOG = build_log(
@@ -24,60 +27,72 @@ LOG = build_log(
 )
 
 
-def rounds_of(contextual: bool = True) -> LoggedRounds:
-    return logged_rounds(LOG, np.array([0, 3, 6]), contextual=contextual, policy="p")
+def rounds_of(log: Log = LOG, *, vectors: str | None = "context", used: int = 5) -> LogRounds:
+    return LogRounds(log, used, vectors, np.array([0, 3, 6])[: log.conversions.num_rows])
 
 
 def test_conversions_are_found_by_their_display() -> None:
-    rounds = rounds_of()
+    rounds = rounds_of().in_memory()
     assert rounds.first_conversion.tolist() == [0, 0, 2, 2, 3, 3]
-    assert rounds.display_of_conversion.tolist() == [1, 1, 3]
-    assert rounds.rewards().tolist() == [0, 2.5, 0, 1, 0]
-    assert rounds.rewards(np.array([0.0, 1.0, 0.5])).tolist() == [0, 0.5, 0, 0.5, 0]
+    assert rounds.value.tolist() == [2.0, 0.5, 1.0]
     assert (len(rounds), rounds.n_actions) == (5, 2)
 
 
 def test_vectors_are_contexts_action_sets_or_features() -> None:
-    assert rounds_of().vectors.shape == (5, 1, 2)
-    assert rounds_of(contextual=False).vectors.shape == (1, 1, 0)
+    assert rounds_of().in_memory().vectors.shape == (5, 1, 2)
+    assert rounds_of(vectors=None).in_memory().vectors.shape == (1, 1, 0)
     sets = np.arange(20.0).reshape(5, 2, 2)
     log = build_log(time=range(5), action=[0, 1, 1, 0, 1], n_actions=2, action_set=sets)
-    none = np.zeros(0, np.int64)
-    np.testing.assert_array_equal(logged_rounds(log, none, contextual=True, policy="p").vectors, sets)
+    with_sets = rounds_of(log, vectors=vectors_of(log, policy="p"))
+    np.testing.assert_array_equal(with_sets.in_memory().vectors, sets)
+    assert (with_sets.rows, with_sets.dimension) == (2, 2)
     bare = build_log(time=range(5), action=[0, 1, 1, 0, 1], n_actions=2)
     features = fixed_size_lists(np.arange(4.0).reshape(2, 2))
     catalogue = replace(bare, actions=bare.actions.append_column("features", features))
-    assert logged_rounds(catalogue, none, contextual=True, policy="p").vectors.tolist() == [[[0, 1], [2, 3]]]
+    of_actions = rounds_of(catalogue, vectors=vectors_of(catalogue, policy="p"))
+    assert of_actions.in_memory().vectors.tolist() == [[[0, 1], [2, 3]]]
+    assert (of_actions.rows, of_actions.dimension) == (2, 2)
     with pytest.raises(ParameterError, match="p needs contexts"):
-        logged_rounds(bare, none, contextual=True, policy="p")
+        vectors_of(bare, policy="p")
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
-def test_batches_one_after_the_other_are_the_whole(size: int) -> None:
-    rounds = rounds_of()
-    whole = {name: [] for name in ("action", "vectors", "delay", "value")}
+@pytest.mark.parametrize("used", [1, 4, 5])
+@pytest.mark.parametrize("stored", [False, True])
+def test_batches_one_after_the_other_are_the_whole(size: int, used: int, stored: bool, tmp_path: Path) -> None:
+    log = LOG
+    if stored:
+        write_canonical(LOG, tmp_path)
+        log = open_canonical(tmp_path)
+    rounds = rounds_of(log, used=used)
+    whole = rounds_of(used=used).in_memory()
+    found: dict[str, list[np.ndarray]] = {name: [] for name in ("action", "vectors", "delay", "value")}
+    read = 0
     for first, batch in rounds.batches(size):
-        assert first == len(np.concatenate([*whole["action"], np.zeros(0)]))
+        assert first == read
         assert batch.vectors.dtype == np.float64
         assert batch.first_conversion[0] == 0
-        own = rounds.first_conversion[first : first + len(batch.action) + 1]
+        own = whole.first_conversion[first : first + len(batch.action) + 1]
         np.testing.assert_array_equal(np.diff(batch.first_conversion), np.diff(own))
-        for name, parts in whole.items():
+        for name, parts in found.items():
             parts.append(getattr(batch, name))
-    for name, parts in whole.items():
-        np.testing.assert_array_equal(np.concatenate(parts), getattr(rounds, name))
+        read += len(batch.action)
+    assert read == used
+    for name, parts in found.items():
+        np.testing.assert_array_equal(np.concatenate(parts), getattr(whole, name))
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 4, 5, 9])
-def test_a_prefix_keeps_its_own_conversions(n: int) -> None:
-    prefix = rounds_of().first(n)
-    assert len(prefix) == min(n, 5)
-    assert prefix.rewards().tolist() == [0, 2.5, 0, 1, 0][:n]
-    assert len(prefix.delay) == prefix.first_conversion[-1]
+def test_contexts_that_are_not_finite_are_refused_when_read() -> None:
+    context = np.ones((5, 2), np.float32)
+    context[3, 1] = np.nan
+    log = build_log(time=range(5), action=[0, 1, 1, 0, 1], n_actions=2, context=context)
+    with pytest.raises(LogError, match=r"displays.context: not finite \(row 3\)"):
+        rounds_of(log).in_memory()
+    assert len(rounds_of(log, vectors=None).in_memory()) == 5
 
 
 def test_thinning_marks_and_does_not_touch_the_original() -> None:
-    rounds = rounds_of()
+    rounds = rounds_of().in_memory()
     thinned = rounds.thinned(np.array([True, False, True, True, False]))
     assert thinned.action.tolist() == [0, -1, 1, 0, -1]
     assert rounds.action.tolist() == [0, 1, 1, 0, 1]

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evaluator.errors import LogError, ParameterError
 from evaluator.log import Log
 from evaluator.policies.base import NO_WINDOW
-from evaluator.rounds.clock import Clock, displays_between, on_clock, resolve_window, start_clock
+from evaluator.rounds.clock import Clock, on_clock, resolve_window, start_clock
+from evaluator.rounds.survey import displays_until, survey
 from tests.logs import build_log
 
 # Six displays, two of them tied.
 TIMES = [0, 10, 10, 20, 40, 50]
 
 
-def log_at(times: list[int], tick: str = "s") -> Log:
-    return build_log(time=times, action=[0, 1] * (len(times) // 2), n_actions=2, tick=tick)
+def log_at(times: list[int], tick: str = "s", conversions: list[tuple[int, int]] = ()) -> Log:  # type: ignore[assignment]
+    of, when = ([c[i] for c in conversions] for i in (0, 1))
+    return build_log(
+        time=times, action=[0, 1] * (len(times) // 2), conversion_display=of, conversion_time=when, n_actions=2,
+        tick=tick,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -35,14 +42,24 @@ def log_at(times: list[int], tick: str = "s") -> Log:
     ],
 )
 def test_delay_is_the_displays_that_followed(display: int, when: int, between: int) -> None:
-    assert displays_between(log_at(TIMES), np.array([display]), np.array([when])).tolist() == [between]
+    assert survey(log_at(TIMES, conversions=[(display, when)])).delay.tolist() == [between]
 
 
 def test_a_log_of_one_time_cannot_extrapolate() -> None:
-    log = log_at([5, 5])
-    assert displays_between(log, np.array([0]), np.array([5])).tolist() == [1]
+    assert survey(log_at([5, 5], conversions=[(0, 5)])).delay.tolist() == [1]
     with pytest.raises(LogError, match="all displays share one time"):
-        displays_between(log, np.array([0]), np.array([6]))
+        survey(log_at([5, 5], conversions=[(0, 6)]))
+
+
+@given(st.lists(st.integers(0, 30), min_size=2, max_size=40), st.lists(st.integers(-5, 40)), st.integers(1, 50))
+def test_displays_are_counted_whatever_the_batches(times: list[int], when: list[int], size: int) -> None:
+    log = log_at(sorted(times[: len(times) // 2 * 2]))
+    time, asked = log.column("time"), np.array(when, np.int64)
+    original = Log.batches
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Log, "batches", lambda self, columns: original(self, columns, size))
+        (found,) = displays_until(log, asked)
+    np.testing.assert_array_equal(found, (time[None, :] <= asked[:, None]).sum(axis=1))
 
 
 def test_a_share_scales_delays_to_the_nearest_round() -> None:
@@ -53,8 +70,8 @@ def test_a_share_scales_delays_to_the_nearest_round() -> None:
 
 def test_the_wall_clock_is_the_traffic_clock_at_the_acceptance_rate() -> None:
     log = log_at(TIMES)
-    wall = start_clock(log, "wall", traffic_share=1.0, acceptance=0.25)
-    traffic = start_clock(log, "traffic", traffic_share=0.25, acceptance=0.5)
+    wall = start_clock(survey(log), "wall", traffic_share=1.0, acceptance=0.25)
+    traffic = start_clock(survey(log), "traffic", traffic_share=0.25, acceptance=0.5)
     assert (wall.share, wall.rate) == (traffic.share, traffic.rate) == (0.25, 0.1)
     # A window in rounds is one of logged displays on the wall clock, of the policy's own rounds on the other.
     assert resolve_window("2000", wall).rounds == 500
@@ -63,24 +80,24 @@ def test_the_wall_clock_is_the_traffic_clock_at_the_acceptance_rate() -> None:
 
 def test_the_share_excludes_the_wall_clock() -> None:
     with pytest.raises(ParameterError, match="exclude each other"):
-        start_clock(log_at(TIMES), "wall", traffic_share=0.5, acceptance=0.25)
+        start_clock(survey(log_at(TIMES)), "wall", traffic_share=0.5, acceptance=0.25)
 
 
 @pytest.mark.parametrize("share", [0.0, -0.1, 1.1, float("nan")])
 def test_a_share_out_of_range_is_refused(share: float) -> None:
     with pytest.raises(ParameterError, match="--traffic-share"):
-        start_clock(log_at(TIMES), "traffic", traffic_share=share, acceptance=0.25)
+        start_clock(survey(log_at(TIMES)), "traffic", traffic_share=share, acceptance=0.25)
 
 
 @pytest.mark.parametrize(("share", "days"), [(1.0, 1.0), (0.1, 10.0)])
 def test_live_days(share: float, days: float) -> None:
     # One display in 10 s: 8,640 rounds a day at full share.
-    clock = start_clock(log_at(TIMES), "traffic", traffic_share=share, acceptance=0.5)
+    clock = start_clock(survey(log_at(TIMES)), "traffic", traffic_share=share, acceptance=0.5)
     assert clock.days(8640) == pytest.approx(days)
 
 
 def test_a_log_of_rounds_has_no_days() -> None:
-    assert start_clock(log_at(TIMES, "round"), "traffic", traffic_share=1.0, acceptance=0.5).days(100) is None
+    assert start_clock(survey(log_at(TIMES, "round")), "traffic", traffic_share=1.0, acceptance=0.5).days(100) is None
 
 
 @pytest.mark.parametrize(
@@ -88,13 +105,13 @@ def test_a_log_of_rounds_has_no_days() -> None:
     [("2000", 2000, 20_000), (2000, 2000, 20_000), ("7d", 60_480, 604_800), ("15min", 90, 900), ("1s", 1, 10)],
 )
 def test_a_window_is_rounds_or_a_duration(text: str | int, rounds: int, ticks: float) -> None:
-    window = resolve_window(text, start_clock(log_at(TIMES), "traffic", traffic_share=1.0, acceptance=0.5))
+    window = resolve_window(text, start_clock(survey(log_at(TIMES)), "traffic", traffic_share=1.0, acceptance=0.5))
     assert window.rounds == rounds
     assert window.ticks == pytest.approx(ticks)
 
 
 def test_a_window_is_described_both_ways() -> None:
-    clock = start_clock(log_at(TIMES), "traffic", traffic_share=1.0, acceptance=0.5)
+    clock = start_clock(survey(log_at(TIMES)), "traffic", traffic_share=1.0, acceptance=0.5)
     assert resolve_window("7d", clock).describe(clock) == "60,480 rounds = 7 d"
     assert resolve_window(None, clock).describe(clock) == "none"
     assert resolve_window(None, clock).rounds == NO_WINDOW
@@ -102,12 +119,12 @@ def test_a_window_is_described_both_ways() -> None:
 
 @pytest.mark.parametrize("text", ["0", "-5", "0d", "-7d", "abc", "", "7 parsecs", "1.5", "nan"])
 def test_what_is_no_window_is_refused(text: str) -> None:
-    clock = start_clock(log_at(TIMES), "traffic", traffic_share=1.0, acceptance=0.5)
+    clock = start_clock(survey(log_at(TIMES)), "traffic", traffic_share=1.0, acceptance=0.5)
     with pytest.raises(ParameterError):
         resolve_window(text, clock)
 
 
 def test_a_duration_on_a_log_of_rounds_is_refused() -> None:
-    clock = start_clock(log_at(TIMES, "round"), "traffic", traffic_share=1.0, acceptance=0.5)
+    clock = start_clock(survey(log_at(TIMES, "round")), "traffic", traffic_share=1.0, acceptance=0.5)
     with pytest.raises(ParameterError, match="counts rounds, not time"):
         resolve_window("7d", clock)

@@ -11,7 +11,9 @@ from evaluator.errors import DataError
 from evaluator.log import Log
 from evaluator.policies.base import NO_WINDOW
 from evaluator.rounds.clock import Window
-from evaluator.rounds.maturity import ImmatureRule, judge_maturity
+from evaluator.rounds.maturity import ImmatureRule, Maturity
+from evaluator.rounds.maturity import judge_maturity as judge_survey
+from evaluator.rounds.survey import survey
 from tests.logs import build_log
 
 NONE = Window(NO_WINDOW, None, "none")
@@ -30,9 +32,13 @@ def ten_displays(conversions: list[tuple[int, int]] = (), **meta: Any) -> Log:  
     )
 
 
+def judge_maturity(log: Log, window: Window, rule: ImmatureRule) -> Maturity:
+    return judge_survey(survey(log), window, rule)
+
+
 def test_a_log_followed_to_the_end_is_mature() -> None:
     found = judge_maturity(ten_displays(), NONE, "drop")
-    assert (found.used, found.immature, found.weight, found.known) == (10, 0, None, True)
+    assert (found.used, found.immature, found.correction, found.known) == (10, 0, None, True)
 
 
 @pytest.mark.parametrize(("attribution", "used"), [(0, 10), (10, 9), (11, 8), (89, 1), (90, 1)])
@@ -58,7 +64,7 @@ def test_correcting_weighs_by_the_chance_to_have_shown() -> None:
     log = ten_displays([(0, 0), (1, 20)], observed_until=90, attribution_window=20)
     found = judge_maturity(log, NONE, "correct")
     assert (found.used, found.immature, found.heaviest) == (10, 2, 2.0)
-    np.testing.assert_allclose(found.weight, [1] * 8 + [2, 2])
+    np.testing.assert_allclose(found.weights(log.column("time")), [1] * 8 + [2, 2])
 
 
 def test_displays_with_hardly_a_chance_to_show_are_left_out() -> None:

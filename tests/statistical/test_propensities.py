@@ -7,8 +7,9 @@ import pytest
 
 from evaluator.api import replay
 from evaluator.log import Log
-from evaluator.log.contract import to_numpy
-from evaluator.rounds.propensity import Propensities, resolve_propensities, thin
+from evaluator.rounds.propensity import Propensities, PropensityMode, resolve_propensities
+from evaluator.rounds.survey import survey
+from evaluator.rounds.thinning import thinning
 from tests.logs import bernoulli_log, build_log, linear_log
 
 
@@ -24,14 +25,21 @@ def softmax_log(n: int, seed: int) -> tuple[Log, np.ndarray]:
     return log, p
 
 
+def propensities(log: Log, mode: PropensityMode | None = None) -> tuple[Propensities, np.ndarray]:
+    """Return a log's propensities, and that of each display."""
+    found = resolve_propensities(survey(log), mode)
+    return found, found.of({name: log.column(name) for name in found.reads})
+
+
 @pytest.mark.parametrize("per_action", [False, True])
 def test_thinning_leaves_each_action_the_contexts_of_all(per_action: bool) -> None:
     log, _ = softmax_log(60_000, seed=21)
     action, context = log.column("action"), log.column("context")
-    p = resolve_propensities(log, None)
-    kept = thin(p, action, per_action=per_action, quantile=0.0, rng=np.random.default_rng(22)).kept
+    found, p = propensities(log)
+    thinned = thinning(log, found, per_action=per_action)
+    kept = thinned.kept({"action": action, "propensity": p}, np.random.default_rng(22).random(len(log)))
     cell = (context @ [1, 2]).astype(int)
-    c = [p.p[action == k].min() if per_action else p.p.min() for k in range(3)]
+    c = [p[action == k].min() if per_action else p.min() for k in range(3)]
     for k in range(3):
         for x in range(4):
             n = int((cell == x).sum())
@@ -58,26 +66,26 @@ def test_thinning_by_the_smallest_propensity_of_each_context_tilts_the_contexts(
 def test_frequencies_recover_a_logger_that_ignores_the_context() -> None:
     logger, n = np.array([0.5, 0.3, 0.2]), 50_000
     log = bernoulli_log(n, [0.1, 0.2, 0.3], mean_delay=1.0, seed=24, logger=logger)
-    found = resolve_propensities(log, "estimate")
+    found, estimated = propensities(log, "estimate")
     assert found.kind == "estimated"
     action = log.column("action")
     for k in range(3):
-        (p,) = np.unique(found.p[action == k])
+        (p,) = np.unique(estimated[action == k])
         assert abs(p - logger[k]) < 4 * (logger[k] * (1 - logger[k]) / n) ** 0.5
 
 
 def test_the_multinomial_model_recovers_a_logger_that_reads_the_context() -> None:
     n = 50_000
     log, _ = softmax_log(n, seed=25)
-    found = resolve_propensities(log, "estimate:context")
+    found, estimated = propensities(log, "estimate:context")
     assert found.kind == "estimated"
     assert "no unmeasured confounding" in found.assumption
     # Six free coefficients on 0/1 contexts: a cell's fitted probability is no less precise than its own frequency.
-    error = np.abs(found.p - log.column("propensity"))
+    error = np.abs(estimated - log.column("propensity"))
     assert error.max() < 4 * (0.25 / (n / 4)) ** 0.5
     # Frequencies alone do not see the context.
-    blind = resolve_propensities(log, "estimate")
-    assert np.abs(blind.p - log.column("propensity")).max() > 0.1
+    _, blind = propensities(log, "estimate")
+    assert np.abs(blind - log.column("propensity")).max() > 0.1
 
 
 def test_a_quantile_accepts_more_and_reports_what_it_clips() -> None:
@@ -90,10 +98,3 @@ def test_a_quantile_accepts_more_and_reports_what_it_clips() -> None:
     assert clipped.effective_sample_size < clipped.rounds
     assert any("below c" in w for w in clipped.warnings)
     assert not any("below c" in w for w in exact.warnings)
-    p = to_numpy(log.displays["propensity"])
-    thinned = thin(
-        Propensities("logged", p, ""), log.column("action"), per_action=False, quantile=0.2,
-        rng=np.random.default_rng(27),
-    )  # fmt: skip
-    assert thinned.c == pytest.approx(np.quantile(p, 0.2))
-    np.testing.assert_allclose(thinned.weight, np.maximum(thinned.c / p, 1.0))

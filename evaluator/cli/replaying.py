@@ -1,0 +1,96 @@
+"""Options of every command that replays policies."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from evaluator.cli.lending import lends
+
+REPLAY, ESTIMATE, OUTPUT = "Replay", "Estimates", "Output"
+
+
+def _replaying(
+    clock: Annotated[
+        str,
+        typer.Option(
+            "--clock",
+            rich_help_panel=REPLAY,
+            help="traffic: a round is one display of live traffic. wall: the log's pace, faster than live.",
+        ),
+    ] = "traffic",
+    traffic_share: Annotated[
+        float,
+        typer.Option("--traffic-share", rich_help_panel=REPLAY, help="Share of the traffic the policy will serve: 0.1"),
+    ] = 1.0,
+    sampler: Annotated[
+        str | None,
+        typer.Option(
+            "--sampler",
+            rich_help_panel=REPLAY,
+            help="rejection, keep or queue. Default: the most efficient one that is unbiased here.",
+        ),
+    ] = None,
+    propensity: Annotated[
+        str | None,
+        typer.Option(
+            "--propensity",
+            rich_help_panel=REPLAY,
+            help="column, uniform, estimate (frequencies) or estimate:context. Default: the log's own.",
+        ),
+    ] = None,
+    accept_quantile: Annotated[
+        float,
+        typer.Option(
+            "--accept-quantile",
+            rich_help_panel=REPLAY,
+            help="Accept by this quantile of the propensities instead of the smallest: more rounds, some bias: 0.05",
+        ),
+    ] = 0.0,
+    horizon: Annotated[
+        int | None,
+        typer.Option("--horizon", rich_help_panel=REPLAY, help="Stop after this many rounds: --horizon 3000"),
+    ] = None,
+    delays: Annotated[
+        str,
+        typer.Option(
+            "--delays",
+            rich_help_panel=REPLAY,
+            help="Delay CDF for policies that need one: log (fitted to it), or geometric:500, fixed:30 in rounds.",
+        ),
+    ] = "log",
+    seed: Annotated[
+        int, typer.Option("--seed", rich_help_panel=REPLAY, help="Seed of policy and sampler: --seed 7")
+    ] = 0,
+    repeats: Annotated[
+        int,
+        typer.Option("--repeats", rich_help_panel=REPLAY, help="Replays with independent streams: --repeats 20"),
+    ] = 1,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", rich_help_panel=REPLAY, help="Threads; no result depends on it: --jobs 2")
+    ] = 1,
+    reward: Annotated[
+        str,
+        typer.Option(
+            "--reward",
+            rich_help_panel=ESTIMATE,
+            help="eventual: all conversions of a display. observed: those revealed by the last round.",
+        ),
+    ] = "eventual",
+    immature: Annotated[
+        str,
+        typer.Option(
+            "--immature",
+            rich_help_panel=ESTIMATE,
+            help="Displays too young at the end of the log: drop, or correct by the delay CDF.",
+        ),
+    ] = "drop",
+    level: Annotated[
+        float, typer.Option("--level", rich_help_panel=ESTIMATE, help="Level of the intervals: --level 0.9")
+    ] = 0.95,
+) -> None:
+    """Lend its parameters to every command that `replays`."""
+
+
+replays = lends(_replaying, to="replaying", given_only=False)

@@ -1,0 +1,116 @@
+"""What displays earned, from the conversions of a log: never more memory than these take."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.estimates.sparse import SparseRewards
+from evaluator.evaluation.plan import Plan
+from evaluator.kernels.ranks import count_ranks
+from evaluator.log.contract import to_numpy
+
+
+def logged_rewards(plan: Plan, *, rounds: int) -> SparseRewards:
+    """Return the reward of each used display, as the result counts it.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    rounds
+        T, for rewards observed by the horizon: a conversion counts with the share of T rounds from which it would be
+        revealed by round T.
+    """
+    if plan.options.reward == "observed":
+        return _summed(plan, _shown_in_time(plan, rounds))
+    rewards = _summed(plan, _within_window(plan) if plan.rewards_end_with_window else None)
+    if plan.maturity.correction is None:
+        return rewards
+    shown_at = plan.survey.shown_at[np.searchsorted(plan.survey.display, rewards.at)]
+    return SparseRewards(rewards.n, rewards.at, rewards.value * plan.maturity.weights(shown_at))
+
+
+def observed_rewards(plan: Plan, displays: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Return each round's reward revealed by the last round: delay at most min(m, T - s). Shape (T,)."""
+    t, of, delay = len(displays), plan.survey.display, plan.rounds.delay
+    out = np.zeros(t)
+    if not t:
+        return out
+    order = np.argsort(displays, kind="stable")
+    place = np.minimum(np.searchsorted(displays[order], of), t - 1)
+    played = order[place]
+    shown = (displays[played] == of) & (delay <= np.minimum(plan.window.rounds, t - 1 - played))
+    np.add.at(out, played[shown], to_numpy(plan.log.conversions["value"])[shown])
+    return out
+
+
+def reward_bound(plan: Plan) -> float:
+    """Return the largest reward a display can have: the log's own bound, else the largest seen, times the weights."""
+    bound = plan.log.meta.reward_max
+    if bound is None:
+        bound = float(_summed(plan, None).value.max(initial=0.0))
+    return (bound or 1.0) * plan.maturity.heaviest
+
+
+class ArmSample:
+    """The displays of each action that estimate its value, counted while a log is read.
+
+    Parameters
+    ----------
+    plan
+        Its used displays count.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._used = plan.rounds.used
+        self._converted = np.unique(plan.survey.display)
+        self._arm = np.full(len(self._converted), -1, np.int32)
+        self._rank = np.zeros(len(self._converted), np.int64)
+        self._shown = np.zeros(plan.log.n_actions, np.int64)
+
+    def read(self, first: int, action: npt.NDArray[np.int32]) -> None:
+        """Count the next displays, thinned by action: -1 where left out."""
+        action = action[: max(self._used - first, 0)]
+        low, high = np.searchsorted(self._converted, [first, first + len(action)])
+        places = self._converted[low:high] - first
+        self._rank[low:high] = count_ranks(action, places, self._shown)
+        self._arm[low:high] = action[places]
+
+    def arms(self, rewards: SparseRewards) -> list[SparseRewards]:
+        """Return the rewards of each action's displays, K of them."""
+        at = np.searchsorted(self._converted, rewards.at)
+        arm, rank = self._arm[at], self._rank[at]
+        order = np.argsort(arm, kind="stable")
+        bounds = np.searchsorted(arm[order], np.arange(len(self._shown) + 1))
+        own = [order[low:high] for low, high in pairwise(bounds)]
+        return [
+            SparseRewards(int(n), rank[mine], rewards.value[mine]) for n, mine in zip(self._shown, own, strict=True)
+        ]
+
+
+def _summed(plan: Plan, share: npt.NDArray[np.float64] | None) -> SparseRewards:
+    """Return the summed value of each used display's conversions, each counted with its share, (c,)."""
+    value = to_numpy(plan.log.conversions["value"]).astype(np.float64, copy=False)
+    value = value if share is None else value * share
+    c = int(np.searchsorted(plan.survey.display, plan.rounds.used))
+    at, which = np.unique(plan.survey.display[:c], return_inverse=True)
+    summed = np.bincount(which, weights=value[:c], minlength=len(at)).astype(np.float64)
+    return SparseRewards(plan.rounds.used, at, summed)
+
+
+def _within_window(plan: Plan) -> npt.NDArray[np.float64]:
+    """Return which conversions are rewards, shape (c,).
+
+    Where displays are judged once followed for the policy's window, a later conversion is seen of some displays only.
+    """
+    return (plan.rounds.delay <= plan.window.rounds).astype(np.float64)
+
+
+def _shown_in_time(plan: Plan, t: int) -> npt.NDArray[np.float64]:
+    delay = plan.rounds.delay
+    if t == 0:
+        return np.zeros(len(delay))
+    return np.where(delay <= plan.window.rounds, np.maximum(t - delay, 0) / t, 0.0)
