@@ -61,11 +61,14 @@ def test_interrupted_convert(tmp_path: Path, sent: signal.Signals, before: str) 
     assert [p for p in tmp_path.iterdir() if p != out] == []
 
 
-def test_interrupted_replay_writes_nothing(tmp_path: Path) -> None:
-    words = ["replay", "-p", "otflinucb:bonus=exact", "-w", "100000", "--out", str(tmp_path / "run")]
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("words", [("replay", "-w", "100000"), ("compare", "-w", "99999,100000", "--jobs", "2")])
+def test_interrupted_replays_write_nothing(tmp_path: Path, words: tuple[str, ...], sent: signal.Signals) -> None:
+    words = (*words, "-p", "otflinucb:bonus=exact", "--out", str(tmp_path / "run"))
     running = subprocess.Popen([sys.executable, "-m", "evaluator", *words], stderr=subprocess.PIPE, text=True)
     time.sleep(1.0)
-    running.send_signal(signal.SIGTERM)
-    ended(running)
+    running.send_signal(sent)
+    _, err = ended(running)
     assert running.returncode != 0
+    assert "Traceback" not in err
     assert list(tmp_path.iterdir()) == []
