@@ -15,8 +15,10 @@ import numpy as np
 
 from evaluator.evaluation.options import ReplayOptions
 from evaluator.evaluation.plan import Plan, plan_replay
+from evaluator.evaluation.rewards import logged_rewards
 from evaluator.policies import resolve
 from evaluator.replayer import run
+from evaluator.rounds.arrays import LoggedRounds
 from tests.bench.peers import coba, mabwiser, obp, river, vowpalwabbit
 from tests.bench.peers.peer import Displays, Outcome, Replay, Way
 from tests.logs import linear_log
@@ -58,8 +60,8 @@ def measured(way: Way, displays: Displays, seconds: float) -> Measured:
     return Measured(n, n / float(np.median([taken for taken, _ in runs])), runs[-1][1])
 
 
-def ours(plan: Plan, displays: Displays) -> Outcome:
-    accepted = run(plan.policy, plan.setting, plan.rounds, sampler=plan.sampler).displays
+def ours(plan: Plan, rounds: LoggedRounds, displays: Displays) -> Outcome:
+    accepted = run(plan.policy, plan.setting, rounds, sampler=plan.sampler).displays
     return Outcome(len(accepted), float(displays.reward[accepted].mean()))
 
 
@@ -84,13 +86,15 @@ def main() -> None:
     asked = parser.parse_args()
     log = linear_log(asked.displays, n_actions=10, dimension=5, mean_delay=100, seed=0)
     plan = plan_replay(log, resolve("linucb"), ReplayOptions(window=WINDOW))
-    displays = Displays(np.asarray(plan.rounds.vectors, np.float64), plan.rounds.action, plan.rounds.rewards())
+    rounds = plan.rounds.in_memory()
+    rewards = logged_rewards(plan, rounds=0).taken(np.arange(len(rounds)))
+    displays = Displays(rounds.vectors, rounds.action, rewards)
     versions = ", ".join(title(package) for package in ("numpy", "numba", "lifelines"))
     print(f"{datetime.date.today()}, {processor()}, Python {platform.python_version()}, {versions}")
     print(f"{asked.displays:,} displays, K=10, d=5, mean delay 100, window {WINDOW}, logged uniformly\n")
 
-    ours(plan, displays)  # compiles
-    own = [timed(lambda: ours(plan, displays))]
+    ours(plan, rounds, displays)  # compiles
+    own = [timed(lambda: ours(plan, rounds, displays))]
     rows: list[tuple[str, str, Measured | str]] = []
     for peer in PEERS:
         for way in peer.ways:
@@ -99,7 +103,7 @@ def main() -> None:
             except ImportError as error:
                 result = f"skipped: {error}"
             rows.append((title(peer.package), way.words, result))
-            own.append(timed(lambda: ours(plan, displays)))
+            own.append(timed(lambda: ours(plan, rounds, displays)))
     speed = asked.displays / float(np.median([taken for taken, _ in own]))
     rows.insert(0, (title("delayed-replay"), f"linucb, window {WINDOW}", Measured(asked.displays, speed, own[0][1])))
 
