@@ -19,7 +19,7 @@ def start_cholesky(blocks: int, dimension: int, ridge: float) -> npt.NDArray[np.
 
 @inlinable
 def add_to_cholesky(
-    factor: npt.NDArray[np.float64], vector: npt.NDArray[np.float64], scratch: npt.NDArray[np.float64]
+    factor: npt.NDArray[np.float64], vector: npt.NDArray[np.floating], scratch: npt.NDArray[np.float64]
 ) -> None:
     """Turn the factor of V, shape (d, d), into that of V + vector vector' (Givens rotations). O(d²)."""
     d = vector.shape[0]

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import numba
 from numba.core import config
-from numba.extending import overload, register_jitable
+from numba.extending import intrinsic, overload, register_jitable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -95,26 +95,24 @@ def _compile(function: F, *, cache: bool) -> F:
 
 
 def inlinable(function: F) -> F:
-    """Leave a function plain Python, and let compiled code call it."""
-    out: F = register_jitable(function)
-    return out
+    """Leave a function plain Python, and let compiled code call it, which copies it into its caller.
 
-
-def inlined(function: F) -> F:
-    """As `inlinable`, and copied into its callers before types are known.
-
-    For functions that take tuples of arrays in a hot loop: a call counts references to every array of the tuple, which
-    was measured to take longer than what the replay's functions do.
+    Only so does the caller's knowledge reach it, above all that its arrays are borrowed (`evaluator.kernels.memory`).
     """
-    out: F = register_jitable(inline="always")(function)
+    out: F = register_jitable(forceinline=True)(function)
     return out
 
 
-def overloads(generic: Callable[..., Any], *, in_place: bool = False) -> Callable[[F], F]:
+def overloads(generic: Callable[..., Any]) -> Callable[[F], F]:
     """Let the decorated function pick, at compile time, what compiled code runs when it calls `generic`.
 
-    With `in_place` the picked function is copied into its caller (see `inlined`).
+    What it picks is copied into its caller (see `inlinable`).
     """
     # Not strict: Numba would compare the annotations of the two signatures too.
-    decorate: Callable[[F], F] = overload(generic, strict=False, inline="always" if in_place else "never")
+    decorate: Callable[[F], F] = overload(generic, strict=False, jit_options={"forceinline": True})
     return decorate
+
+
+def instruction(generator: Callable[..., Any]) -> Any:
+    """Let compiled code call what the decorated function generates in the compiler's own language."""
+    return intrinsic(generator)

@@ -1,8 +1,9 @@
 """Effective number of pulls N~: each pull counts with the probability that its conversion would have shown by now.
 
 N~_k at a decision is the sum over the pulls of arm k of tau_min(m, age), tau the delay CDF, m the window
-(Vernade et al. 2017, Section 4). Recomputing it costs the window; here a round costs O(steps of the CDF), or O(K) for
-geometric delays, because a pull's weight changes only when its age crosses a step.
+(Vernade et al. 2017, Section 4). Recomputing it costs the window; here a round costs O(K) for geometric delays, else at
+most O(steps of the CDF), because a pull's weight changes only when its age crosses a step. Successive pulls of one arm
+are a run, and the steps that a run reaches over are added at once: a policy that stays with its arms costs O(runs).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import inlined
+from evaluator.kernels.compiling import inlinable
 
 if TYPE_CHECKING:
     from evaluator.delays.cdf import DelayCDF
@@ -30,9 +31,16 @@ class Exposure(NamedTuple):
     rounds
         Number of pulls so far, shape (1,).
     history
-        Arm of the last pulls, a ring long enough for the oldest age that still changes a weight.
-    ages, jumps
-        Steps of the CDF up to the window: ages, shape (J,), and what the weight gains there. Empty when geometric.
+        The last pulls, a ring of 2^k long enough for the oldest age that still changes a weight, shape (2^k, 2): arm,
+        and number of pulls of that arm right before.
+    ages
+        Steps of the CDF up to the window, shape (J,). Empty when geometric.
+    weights
+        Weight before each step, and after the last, shape (J + 1,).
+    steps_within
+        Number of steps at each age or below, shape (ages[-1] + 1,).
+    reach
+        Oldest age at which a weight may still change, min(window, horizon), shape (1,).
     ratio
         Survival ratio of geometric delays, shape (1,); 0 when the CDF is a list of steps.
     missing, frozen
@@ -44,9 +52,11 @@ class Exposure(NamedTuple):
     effective: npt.NDArray[np.float64]
     pulls: npt.NDArray[np.float64]
     rounds: npt.NDArray[np.int64]
-    history: npt.NDArray[np.int64]
+    history: npt.NDArray[np.int32]
     ages: npt.NDArray[np.int64]
-    jumps: npt.NDArray[np.float64]
+    weights: npt.NDArray[np.float64]
+    steps_within: npt.NDArray[np.int32]
+    reach: npt.NDArray[np.int64]
     ratio: npt.NDArray[np.float64]
     missing: npt.NDArray[np.float64]
     frozen: npt.NDArray[np.float64]
@@ -72,17 +82,20 @@ def start_exposure(n_actions: int, window: int, horizon: int, cdf: DelayCDF) -> 
     arms = np.zeros(n_actions)
     if cdf.geometric_ratio is None:
         ages, jumps, _ = cdf.steps(reach)
-        ring, ratio, fresh, last = (int(ages[-1]) + 1 if len(ages) else 1), 0.0, 0.0, 0.0
+        held, ratio, fresh, last = (int(ages[-1]) + 1 if len(ages) else 1), 0.0, 0.0, 0.0
     else:
-        ages, jumps, ring, ratio = np.zeros(0, np.int64), np.zeros(0), reach + 2, cdf.geometric_ratio
+        ages, jumps, held, ratio = np.zeros(0, np.int64), np.zeros(0), reach + 2, cdf.geometric_ratio
         fresh, last = 1.0 - cdf(0), 1.0 - cdf(reach)
+    within = np.arange(int(ages[-1]) + 1 if len(ages) else 0)
     return Exposure(
         effective=arms,
         pulls=arms.copy(),
         rounds=np.zeros(1, np.int64),
-        history=np.zeros(ring, np.int64),
+        history=np.zeros((1 << (held - 1).bit_length(), 2), np.int32),
         ages=ages,
-        jumps=jumps,
+        weights=np.concatenate(([0.0], np.cumsum(jumps))),
+        steps_within=np.searchsorted(ages, within, side="right").astype(np.int32),
+        reach=np.array([reach]),
         ratio=np.array([ratio]),
         missing=arms.copy(),
         frozen=arms.copy(),
@@ -91,30 +104,50 @@ def start_exposure(n_actions: int, window: int, horizon: int, cdf: DelayCDF) -> 
     )
 
 
-@inlined
+@inlinable
 def add_pull(exposure: Exposure, action: int) -> None:
-    """Count a pull and move every weight to its age at the next decision. O(steps), or O(K) when geometric."""
+    """Count a pull and move every weight to its age at the next decision. O(K) when geometric, else O(runs)."""
     n = exposure.rounds[0]
-    size = exposure.history.shape[0]
-    exposure.history[n % size] = action
+    history = exposure.history
+    mask = history.shape[0] - 1
+    run = 0
+    if n > 0 and history[(n - 1) & mask, 0] == action:
+        run = history[(n - 1) & mask, 1] + 1
+    history[n & mask, 0] = action
+    history[n & mask, 1] = run
     exposure.pulls[action] += 1.0
     exposure.rounds[0] = n + 1
-    ratio = exposure.ratio[0]
-    if ratio > 0.0:
-        for k in range(exposure.missing.shape[0]):
-            exposure.missing[k] *= ratio
-        exposure.missing[action] += exposure.fresh[0]
-        # A ring of window + 2 rounds: the oldest pull in it has just grown one round older than the window.
-        if n + 1 >= size:
-            old = exposure.history[(n + 1) % size]
-            exposure.missing[old] -= exposure.last[0] * ratio
-            exposure.frozen[old] += 1.0
-        for k in range(exposure.missing.shape[0]):
-            missing = exposure.missing[k] + exposure.frozen[k] * exposure.last[0]
-            exposure.effective[k] = max(exposure.pulls[k] - missing, 0.0)
-        return
-    for j in range(exposure.ages.shape[0]):
-        pull = n - exposure.ages[j]
-        if pull < 0:
-            break
-        exposure.effective[exposure.history[pull % size]] += exposure.jumps[j]
+    if exposure.ratio[0] > 0.0:
+        _age_geometric(exposure, n, action)
+    else:
+        _age_by_steps(exposure, n)
+
+
+@inlinable
+def _age_by_steps(exposure: Exposure, n: int) -> None:
+    ages, history = exposure.ages, exposure.history
+    step = 0
+    while step < ages.shape[0] and ages[step] <= n:
+        at = (n - ages[step]) & (history.shape[0] - 1)
+        # Every step up to the age of the run's first pull is being crossed by some pull of the run.
+        oldest = min(ages[step] + history[at, 1], exposure.steps_within.shape[0] - 1)
+        following = exposure.steps_within[oldest]
+        exposure.effective[history[at, 0]] += exposure.weights[following] - exposure.weights[step]
+        step = following
+
+
+@inlinable
+def _age_geometric(exposure: Exposure, n: int, action: int) -> None:
+    ratio, last = exposure.ratio[0], exposure.last[0]
+    for k in range(exposure.missing.shape[0]):
+        exposure.missing[k] *= ratio
+    exposure.missing[action] += exposure.fresh[0]
+    # The pull that has just grown one round older than the window.
+    old = n - 1 - exposure.reach[0]
+    if old >= 0:
+        arm = exposure.history[old & (exposure.history.shape[0] - 1), 0]
+        exposure.missing[arm] -= last * ratio
+        exposure.frozen[arm] += 1.0
+    for k in range(exposure.missing.shape[0]):
+        missing = exposure.missing[k] + exposure.frozen[k] * last
+        exposure.effective[k] = max(exposure.pulls[k] - missing, 0.0)

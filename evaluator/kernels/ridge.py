@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import inlinable, inlined
+from evaluator.kernels.compiling import inlinable
 
 
 class Ridge(NamedTuple):
@@ -28,12 +28,15 @@ class Ridge(NamedTuple):
         V⁻¹B of each block, shape (blocks, d).
     scratch
         V⁻¹a of the last update, shape (d,).
+    size
+        A tuple of length d, read by `length`; empty when d is large.
     """
 
     inverse: npt.NDArray[np.float64]
     moment: npt.NDArray[np.float64]
     theta: npt.NDArray[np.float64]
     scratch: npt.NDArray[np.float64]
+    size: tuple[int, ...]
 
 
 def start_ridge(blocks: int, dimension: int, ridge: float) -> Ridge:
@@ -41,47 +44,71 @@ def start_ridge(blocks: int, dimension: int, ridge: float) -> Ridge:
     inverse = np.zeros((blocks, dimension, dimension))
     inverse[:] = np.eye(dimension) / ridge
     moment = np.zeros((blocks, dimension))
-    return Ridge(inverse, moment, moment.copy(), np.zeros(dimension))
+    return Ridge(inverse, moment, moment.copy(), np.zeros(dimension), known_length(dimension))
+
+
+# The loops over a vector's elements are so short that counting and leaving them costs more than their arithmetic. A
+# tuple's length is part of its type, so d is a constant when compiled, and the loops are unrolled. The price is that
+# each d is compiled anew; for long vectors it buys nothing.
+_UNROLLED = 8
+
+
+def known_length(dimension: int) -> tuple[int, ...]:
+    """Return a tuple of length d; empty where d is better not known when compiling."""
+    return (0,) * dimension if dimension <= _UNROLLED else ()
 
 
 @inlinable
-def row(vectors: npt.NDArray[np.float64], action: int) -> int:
+def length(size: tuple[int, ...], vectors: npt.NDArray[np.floating]) -> int:
+    """Return d of vectors of shape (..., d), as a constant where `known_length` has made it one."""
+    return len(size) if len(size) > 0 else vectors.shape[-1]
+
+
+@inlinable
+def row(vectors: npt.NDArray[np.floating], action: int) -> int:
     """Return the row of an action's vector: its own in shape (K, d), the only one in (1, d)."""
     return action if vectors.shape[0] > 1 else 0
 
 
-@inlined
+@inlinable
 def block(ridge: Ridge, action: int) -> int:
     """Return the block of an action: its own in the disjoint model, the only one in the shared model."""
     return action if ridge.theta.shape[0] > 1 else 0
 
 
+# Vectors come as they are stored, often float32. Each element is cast as it is read: float32 times float32 would be
+# rounded to float32.
+
+
 @inlinable
-def predict(theta: npt.NDArray[np.float64], b: int, vectors: npt.NDArray[np.float64], r: int) -> float:
+def predict(
+    theta: npt.NDArray[np.float64], size: tuple[int, ...], b: int, vectors: npt.NDArray[np.floating], r: int
+) -> float:
     """Return <theta[b], vectors[r]>, summed in index order; theta has shape (blocks, d)."""
     total = 0.0
-    for i in range(vectors.shape[1]):
-        total += theta[b, i] * vectors[r, i]
+    for i in range(length(size, vectors)):
+        total += theta[b, i] * np.float64(vectors[r, i])
     return total
 
 
 @inlinable
-def squared_norm(inverse: npt.NDArray[np.float64], b: int, vectors: npt.NDArray[np.float64], r: int) -> float:
-    """Return ||vectors[r]||² in inverse[b], shape (blocks, d, d); never negative, whatever the rounding. O(d²)."""
+def squared_norm(ridge: Ridge, b: int, vectors: npt.NDArray[np.floating], r: int) -> float:
+    """Return ||vectors[r]||² in V⁻¹ of block b; never negative, whatever the rounding. O(d²)."""
+    inverse = ridge.inverse
     total = 0.0
-    for i in range(vectors.shape[1]):
-        x = vectors[r, i]
+    for i in range(length(ridge.size, vectors)):
+        x = np.float64(vectors[r, i])
         off = 0.0
         for j in range(i):
-            off += inverse[b, i, j] * vectors[r, j]
+            off += inverse[b, i, j] * np.float64(vectors[r, j])
         total += x * (2.0 * off + inverse[b, i, i] * x)
     return max(total, 0.0)
 
 
-@inlined
-def add_display(ridge: Ridge, b: int, vectors: npt.NDArray[np.float64], r: int) -> None:
+@inlinable
+def add_display(ridge: Ridge, b: int, vectors: npt.NDArray[np.floating], r: int) -> None:
     """Add the display of vectors[r] to V (Sherman-Morrison); theta follows. O(d²)."""
-    d = vectors.shape[1]
+    d = length(ridge.size, vectors)
     u = ridge.scratch
     inverse = ridge.inverse
     denominator = 1.0
@@ -89,9 +116,9 @@ def add_display(ridge: Ridge, b: int, vectors: npt.NDArray[np.float64], r: int) 
     for i in range(d):
         total = 0.0
         for j in range(d):
-            total += inverse[b, i, j] * vectors[r, j]
+            total += inverse[b, i, j] * np.float64(vectors[r, j])
         u[i] = total
-        denominator += vectors[r, i] * total
+        denominator += np.float64(vectors[r, i]) * total
         gain += total * ridge.moment[b, i]
     for i in range(d):
         scaled = u[i] / denominator
@@ -104,10 +131,10 @@ def add_display(ridge: Ridge, b: int, vectors: npt.NDArray[np.float64], r: int) 
         inverse[b, i, i] -= scaled * u[i]
 
 
-@inlined
+@inlinable
 def add_reward(ridge: Ridge, b: int, vector: npt.NDArray[np.float64], value: float) -> None:
     """Add a conversion's value to B; theta follows. O(d²)."""
-    d = vector.shape[0]
+    d = length(ridge.size, vector)
     for i in range(d):
         ridge.moment[b, i] += value * vector[i]
     for i in range(d):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -34,14 +36,45 @@ def argmax(scores: npt.NDArray[np.float64], random_ties: bool, rng: np.random.Ge
     return best
 
 
+LOWEST_FIRST = -1
+_BITS_32 = 0xFFFFFFFF
+
+
 @inlinable
-def shuffle(priority: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
-    """Shuffle in place (Fisher-Yates): the priorities that break a round's ties, held until a display is accepted."""
-    for k in range(priority.shape[0] - 1, 0, -1):
-        j = int(rng.random() * (k + 1))
-        priority[k], priority[j] = priority[j], priority[k]
+def tie_key(rng: np.random.Generator) -> int:
+    """Return a round's tie-breaking key, from which `goes_first` derives a random order of the actions."""
+    return int(rng.random() * 4294967296.0)
 
 
-def lowest_first(n_actions: int) -> npt.NDArray[np.int64]:
-    """Return priorities, shape (K,), under which the lowest index wins a tie."""
-    return np.arange(n_actions - 1, -1, -1, dtype=np.int64)
+@inlinable
+def goes_first(a: int, b: int, key: int) -> bool:
+    """Return whether action a wins a tie with action b: by the round's random order, or the lower index.
+
+    The order follows from the key alone, so a round's choice is held with its randomness while one draw, not a shuffle
+    of K actions, is spent on it, and nothing is computed unless two scores tie.
+
+    Parameters
+    ----------
+    a, b
+        The actions.
+    key
+        `tie_key` of the round, or `LOWEST_FIRST`.
+    """
+    if key < 0:
+        return a < b
+    # 64 bits, whatever the log's actions have: products below are that long.
+    first, second = _rank(np.int64(a), key), _rank(np.int64(b), key)
+    return bool(first > second or (first == second and a < b))
+
+
+@inlinable
+def _rank(action: Any, key: int) -> Any:
+    return _mixed(_mixed(action + 1) ^ key)
+
+
+@inlinable
+def _mixed(x: Any) -> Any:
+    """Return a bijective hash of 32 bits; factors below 2^31 keep products within a signed 64-bit integer."""
+    x = ((x ^ (x >> 16)) * 0x21F0AAAD) & _BITS_32
+    x = ((x ^ (x >> 15)) * 0x735A2D97) & _BITS_32
+    return x ^ (x >> 15)

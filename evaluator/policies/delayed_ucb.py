@@ -14,12 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import ParameterError
-from evaluator.kernels.compiling import inlined
 from evaluator.kernels.exposure import Exposure, add_pull, start_exposure
-from evaluator.kernels.kl_index import poisson_index
-from evaluator.kernels.ties import argmax
+from evaluator.kernels.kl_index import poisson_index, poisson_slope
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
+from evaluator.policies.indices import Indices, largest_index, start_indices, touch
 
 # A pulled arm whose effective pulls are still 0 has an infinite index, yet comes after the arms never pulled.
 _NOTHING_DUE = 1e300
@@ -30,11 +29,10 @@ class DelayedState(NamedTuple):
 
     exposure: Exposure
     conversions: npt.NDArray[np.float64]
-    indices: npt.NDArray[np.float64]
+    indices: Indices
     choice: npt.NDArray[np.int64]
     epsilon: float
     kl: bool
-    random_ties: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,37 +72,39 @@ def _start(name: str, setting: Setting, epsilon: float, *, kl: bool, ties: str) 
     if setting.delay_cdf is None:
         raise ParameterError(f"{name} needs a delay CDF.", hint="give --delays log or --delays geometric:500.")
     exposure = start_exposure(setting.n_actions, setting.window, setting.horizon, setting.delay_cdf)
-    arms = np.zeros(setting.n_actions)
-    return DelayedState(exposure, arms, arms.copy(), np.zeros(1, np.int64), epsilon, kl, ties == "random")
+    indices = start_indices(setting.n_actions, ties=ties)
+    return DelayedState(exposure, np.zeros(setting.n_actions), indices, np.zeros(1, np.int64), epsilon, kl)
 
 
-@inlined
-def _index(state: DelayedState, k: int, beta: float) -> float:
+def _index(state: DelayedState, k: int, log_t: float) -> tuple[float, float]:
     n = state.exposure.pulls[k]
     if n == 0.0:
-        return np.inf
+        return np.inf, 0.0
     effective = state.exposure.effective[k]
     if effective <= 0.0:
-        return 1.0 if state.kl else _NOTHING_DUE
+        return (1.0 if state.kl else _NOTHING_DUE), 0.0
+    growth = 1.0 + state.epsilon
+    beta = growth * log_t
     mean = state.conversions[k] / effective
     if state.kl:
-        return poisson_index(mean, beta / effective)
-    return mean + math.sqrt(n / effective) * math.sqrt(beta / (2.0 * effective))
+        q = poisson_index(mean, beta / effective)
+        return q, poisson_slope(mean, q) * growth / effective
+    width = math.sqrt(n / effective) * math.sqrt(beta / (2.0 * effective))
+    return mean + width, 0.5 * width / log_t
 
 
 def _prepare(state: DelayedState, rng: np.random.Generator) -> None:
-    beta = (1.0 + state.epsilon) * math.log(state.exposure.rounds[0] + 1.0)
-    for k in range(state.indices.shape[0]):
-        state.indices[k] = _index(state, k, beta)
-    state.choice[0] = argmax(state.indices, state.random_ties, rng)
+    state.choice[0] = largest_index(state, state.indices, math.log(state.exposure.rounds[0] + 1.0), rng)
 
 
-def _displayed(state: DelayedState, vectors: npt.NDArray[np.float64], action: int) -> None:
+def _displayed(state: DelayedState, vectors: npt.NDArray[np.floating], action: int) -> None:
     add_pull(state.exposure, action)
+    touch(state.indices, action)
 
 
 def _converted(state: DelayedState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
     state.conversions[action] += value
+    touch(state.indices, action)
 
 
-implement(DelayedState, prepare=_prepare, displayed=_displayed, converted=_converted)
+implement(DelayedState, prepare=_prepare, index=_index, displayed=_displayed, converted=_converted)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from evaluator.kernels.compiling import inlinable, overloads
 
-Vectors = npt.NDArray[np.float64]
+Vectors = npt.NDArray[np.floating]
 
 
 class Functions(NamedTuple):
@@ -28,6 +28,8 @@ class Functions(NamedTuple):
     prepare: Callable[..., Any]
     choose: Callable[..., Any]
     wins: Callable[..., Any]
+    held_choice: Callable[..., Any]
+    index: Callable[..., Any]
     displayed: Callable[..., Any]
     converted: Callable[..., Any]
 
@@ -43,8 +45,13 @@ def implement(
     prepare: Callable[..., Any] | None = None,
     choose: Callable[..., Any] | None = None,
     wins: Callable[..., Any] | None = None,
+    index: Callable[..., Any] | None = None,
+    pure: bool = True,
 ) -> None:
     """Register a state's functions.
+
+    Vectors come as the log stores them, float64 or float32: compiled functions cast each element they multiply,
+    ``np.float64(vectors[r, i])``, as `evaluator.kernels.ridge` does; a conversion's vector is always float64.
 
     Parameters
     ----------
@@ -61,11 +68,17 @@ def implement(
         ``state.choice[0]``, which `prepare` has set: the policy is not contextual.
     wins
         ``wins(state, vectors, action, n_actions) -> bool``, equal to ``choose(...) == action`` but free to stop early.
+    index
+        ``index(state, k, log_t) -> (value, slope)``, for policies that prepare by `evaluator.policies.indices`.
+    pure
+        Whether `choose` depends on state and vectors alone, so that displays of the same vectors need but one answer.
     """
     _implementations[state] = Functions(
         prepare=prepare or _nothing_to_prepare,
         choose=choose or _prepared_choice,
         wins=wins or (_chosen_wins if choose else _prepared_wins),
+        held_choice=_choice_for_all if pure else _no_choice_for_all,
+        index=index or _no_index,
         displayed=displayed,
         converted=converted,
     )
@@ -84,6 +97,17 @@ def choose(state: Any, vectors: Vectors) -> int:
 def wins(state: Any, vectors: Vectors, action: int, n_actions: int) -> bool:
     """Return whether the policy would show this action."""
     return bool(_functions(type(state)).wins(state, vectors, action, n_actions))
+
+
+def held_choice(state: Any, vectors: Vectors, n_actions: int) -> int:
+    """Return the round's action for all displays with these vectors; -1 when each display must be asked about."""
+    return int(_functions(type(state)).held_choice(state, vectors, n_actions))
+
+
+def index(state: Any, k: int, log_t: float) -> tuple[float, float]:
+    """Return arm k's index at the decision of round t, and its derivative in log t."""
+    value, slope = _functions(type(state)).index(state, k, log_t)
+    return float(value), float(slope)
 
 
 def displayed(state: Any, vectors: Vectors, action: int) -> None:
@@ -106,6 +130,18 @@ def _nothing_to_prepare(state: Any, rng: np.random.Generator) -> None:
 
 def _prepared_choice(state: Any, vectors: Vectors) -> Any:
     return state.choice[0]
+
+
+def _choice_for_all(state: Any, vectors: Vectors, n_actions: int) -> Any:
+    return _possible(choose(state, vectors), n_actions)
+
+
+def _no_choice_for_all(state: Any, vectors: Vectors, n_actions: int) -> Any:
+    return -1
+
+
+def _no_index(state: Any, k: int, log_t: float) -> Any:
+    raise NotImplementedError("the policy has no index")
 
 
 def _prepared_wins(state: Any, vectors: Vectors, action: int, n_actions: int) -> Any:
@@ -135,9 +171,19 @@ def _compile_choose(state: Any, vectors: Any) -> Any:
     return _functions(state.instance_class).choose
 
 
-@overloads(wins, in_place=True)
+@overloads(wins)
 def _compile_wins(state: Any, vectors: Any, action: Any, n_actions: Any) -> Any:
     return _functions(state.instance_class).wins
+
+
+@overloads(held_choice)
+def _compile_held_choice(state: Any, vectors: Any, n_actions: Any) -> Any:
+    return _functions(state.instance_class).held_choice
+
+
+@overloads(index)
+def _compile_index(state: Any, k: Any, log_t: Any) -> Any:
+    return _functions(state.instance_class).index
 
 
 @overloads(displayed)

@@ -58,8 +58,8 @@ def start_missing_feedback(setting: Setting, *, exact: bool, squared: bool) -> M
 
 
 @inlinable
-def _norm(ridge: Ridge, b: int, vectors: npt.NDArray[np.float64], r: int, squared: bool) -> float:
-    norm = squared_norm(ridge.inverse, b, vectors, r)
+def _norm(ridge: Ridge, b: int, vectors: npt.NDArray[np.floating], r: int, squared: bool) -> float:
+    norm = squared_norm(ridge, b, vectors, r)
     return norm if squared else math.sqrt(norm)
 
 
@@ -75,7 +75,7 @@ def missing_total(missing: MissingFeedback, ridge: Ridge) -> float:
 
 
 @inlinable
-def remember_display(missing: MissingFeedback, ridge: Ridge, vectors: npt.NDArray[np.float64], action: int) -> None:
+def remember_display(missing: MissingFeedback, ridge: Ridge, vectors: npt.NDArray[np.floating], action: int) -> None:
     """Put a display into the ring; call it before the display enters V."""
     r = row(vectors, action)
     b = block(ridge, action)

@@ -49,15 +49,15 @@ def _prepare(state: LinUCBState, rng: np.random.Generator) -> None:
     begin_round(state.optimist, state.alpha, rng)
 
 
-def _choose(state: LinUCBState, vectors: npt.NDArray[np.float64]) -> int:
+def _choose(state: LinUCBState, vectors: npt.NDArray[np.floating]) -> int:
     return best(state.optimist, vectors)
 
 
-def _wins(state: LinUCBState, vectors: npt.NDArray[np.float64], action: int, n_actions: int) -> bool:
+def _wins(state: LinUCBState, vectors: npt.NDArray[np.floating], action: int, n_actions: int) -> bool:
     return is_best(state.optimist, vectors, action)
 
 
-def _displayed(state: LinUCBState, vectors: npt.NDArray[np.float64], action: int) -> None:
+def _displayed(state: LinUCBState, vectors: npt.NDArray[np.floating], action: int) -> None:
     ridge = state.optimist.ridge
     add_display(ridge, block(ridge, action), vectors, row(vectors, action))
 
@@ -96,15 +96,15 @@ def _prepare_ts(state: LinTSState, rng: np.random.Generator) -> None:
     draw_theta(state.sampler, state.scale, rng)
 
 
-def _choose_ts(state: LinTSState, vectors: npt.NDArray[np.float64]) -> int:
+def _choose_ts(state: LinTSState, vectors: npt.NDArray[np.floating]) -> int:
     return best_sampled(state.sampler, vectors)
 
 
-def _wins_ts(state: LinTSState, vectors: npt.NDArray[np.float64], action: int, n_actions: int) -> bool:
+def _wins_ts(state: LinTSState, vectors: npt.NDArray[np.floating], action: int, n_actions: int) -> bool:
     return is_best_sampled(state.sampler, vectors, action)
 
 
-def _displayed_ts(state: LinTSState, vectors: npt.NDArray[np.float64], action: int) -> None:
+def _displayed_ts(state: LinTSState, vectors: npt.NDArray[np.floating], action: int) -> None:
     add_sampled_display(state.sampler, vectors, action)
 
 

@@ -46,7 +46,7 @@ def _prepare(state: ThompsonState, rng: np.random.Generator) -> None:
     state.choice[0] = argmax(state.draws, True, rng)
 
 
-def _displayed(state: ThompsonState, vectors: npt.NDArray[np.float64], action: int) -> None:
+def _displayed(state: ThompsonState, vectors: npt.NDArray[np.floating], action: int) -> None:
     state.pulls[action] += 1.0
 
 

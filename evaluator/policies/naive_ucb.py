@@ -9,11 +9,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import inlined
-from evaluator.kernels.kl_index import bernoulli_index
-from evaluator.kernels.ties import argmax
+from evaluator.kernels.kl_index import bernoulli_index, bernoulli_slope
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
+from evaluator.policies.indices import Indices, largest_index, start_indices, touch
 
 
 class NaiveState(NamedTuple):
@@ -21,12 +20,11 @@ class NaiveState(NamedTuple):
 
     pulls: npt.NDArray[np.float64]
     conversions: npt.NDArray[np.float64]
-    indices: npt.NDArray[np.float64]
+    indices: Indices
     choice: npt.NDArray[np.int64]
     rounds: npt.NDArray[np.int64]
     exploration: float
     kl: bool
-    random_ties: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,35 +58,39 @@ class KLUCB(Policy):
 def _start(setting: Setting, exploration: float, *, kl: bool, ties: str) -> NaiveState:
     arms = np.zeros(setting.n_actions)
     choice, rounds = np.zeros(1, np.int64), np.zeros(1, np.int64)
-    return NaiveState(arms, arms.copy(), arms.copy(), choice, rounds, exploration, kl, ties == "random")
+    indices = start_indices(setting.n_actions, ties=ties)
+    return NaiveState(arms, arms.copy(), indices, choice, rounds, exploration, kl)
 
 
-@inlined
-def _index(state: NaiveState, k: int, log_t: float) -> float:
+def _index(state: NaiveState, k: int, log_t: float) -> tuple[float, float]:
     n = state.pulls[k]
     if n == 0.0:
-        return np.inf
+        return np.inf, 0.0
     mean = min(state.conversions[k] / n, 1.0)
     if state.kl:
-        budget = log_t + state.exploration * math.log(max(log_t, 1.0))
-        return bernoulli_index(mean, budget / n)
-    return mean + math.sqrt(state.exploration * log_t / n)
+        budget, growth = log_t, 1.0
+        if state.exploration > 0.0:
+            budget += state.exploration * math.log(max(log_t, 1.0))
+            growth += state.exploration / max(log_t, 1.0)
+        q = bernoulli_index(mean, budget / n)
+        return q, bernoulli_slope(mean, q) * growth / n
+    width = math.sqrt(state.exploration * log_t / n)
+    return mean + width, 0.5 * width / log_t
 
 
 def _prepare(state: NaiveState, rng: np.random.Generator) -> None:
-    log_t = math.log(state.rounds[0] + 1.0)
-    for k in range(state.indices.shape[0]):
-        state.indices[k] = _index(state, k, log_t)
-    state.choice[0] = argmax(state.indices, state.random_ties, rng)
+    state.choice[0] = largest_index(state, state.indices, math.log(state.rounds[0] + 1.0), rng)
 
 
-def _displayed(state: NaiveState, vectors: npt.NDArray[np.float64], action: int) -> None:
+def _displayed(state: NaiveState, vectors: npt.NDArray[np.floating], action: int) -> None:
     state.pulls[action] += 1.0
     state.rounds[0] += 1
+    touch(state.indices, action)
 
 
 def _converted(state: NaiveState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
     state.conversions[action] += value
+    touch(state.indices, action)
 
 
-implement(NaiveState, prepare=_prepare, displayed=_displayed, converted=_converted)
+implement(NaiveState, prepare=_prepare, index=_index, displayed=_displayed, converted=_converted)

@@ -83,15 +83,15 @@ def _prepare(state: OTFLinTSState, rng: np.random.Generator) -> None:
     draw_theta(state.sampler, math.sqrt(variance), rng)
 
 
-def _choose(state: OTFLinTSState, vectors: npt.NDArray[np.float64]) -> int:
+def _choose(state: OTFLinTSState, vectors: npt.NDArray[np.floating]) -> int:
     return best_sampled(state.sampler, vectors)
 
 
-def _wins(state: OTFLinTSState, vectors: npt.NDArray[np.float64], action: int, n_actions: int) -> bool:
+def _wins(state: OTFLinTSState, vectors: npt.NDArray[np.floating], action: int, n_actions: int) -> bool:
     return is_best_sampled(state.sampler, vectors, action)
 
 
-def _displayed(state: OTFLinTSState, vectors: npt.NDArray[np.float64], action: int) -> None:
+def _displayed(state: OTFLinTSState, vectors: npt.NDArray[np.floating], action: int) -> None:
     remember_display(state.missing, state.sampler.ridge, vectors, action)
     add_sampled_display(state.sampler, vectors, action)
 

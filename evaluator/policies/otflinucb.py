@@ -84,15 +84,15 @@ def _prepare(state: OTFLinUCBState, rng: np.random.Generator) -> None:
     begin_round(state.optimist, state.alpha * width, rng)
 
 
-def _choose(state: OTFLinUCBState, vectors: npt.NDArray[np.float64]) -> int:
+def _choose(state: OTFLinUCBState, vectors: npt.NDArray[np.floating]) -> int:
     return best(state.optimist, vectors)
 
 
-def _wins(state: OTFLinUCBState, vectors: npt.NDArray[np.float64], action: int, n_actions: int) -> bool:
+def _wins(state: OTFLinUCBState, vectors: npt.NDArray[np.floating], action: int, n_actions: int) -> bool:
     return is_best(state.optimist, vectors, action)
 
 
-def _displayed(state: OTFLinUCBState, vectors: npt.NDArray[np.float64], action: int) -> None:
+def _displayed(state: OTFLinUCBState, vectors: npt.NDArray[np.floating], action: int) -> None:
     ridge = state.optimist.ridge
     remember_display(state.missing, ridge, vectors, action)
     add_display(ridge, block(ridge, action), vectors, row(vectors, action))

@@ -8,17 +8,33 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.kernels.cholesky import add_to_cholesky, sample_normal, start_cholesky
-from evaluator.kernels.compiling import inlined
+from evaluator.kernels.compiling import inlinable
+from evaluator.kernels.memory import DISPLAYS_AHEAD, prefetch
 from evaluator.kernels.ridge import Ridge, add_display, block, predict, row, start_ridge
 from evaluator.policies.base import Setting
 
 
 class Sampler(NamedTuple):
-    """Regression, the Cholesky factors of its V, shape (blocks, d, d), and the round's draw, shape (blocks, d)."""
+    """Posterior and the round's draw.
+
+    Parameters
+    ----------
+    ridge
+        The regression.
+    factor
+        Cholesky factors of its V, shape (blocks, d, d).
+    draw
+        The round's theta~, shape (blocks, d).
+    rival
+        The last winner, shape (1,): scored first by the lazy match; it changes how fast, never what is answered.
+    n_actions
+        K.
+    """
 
     ridge: Ridge
     factor: npt.NDArray[np.float64]
     draw: npt.NDArray[np.float64]
+    rival: npt.NDArray[np.int64]
     n_actions: int
 
 
@@ -29,25 +45,26 @@ def start_sampler(setting: Setting, ridge: float) -> Sampler:
         start_ridge(blocks, d, ridge),
         start_cholesky(blocks, d, ridge),
         np.zeros((blocks, d)),
+        np.zeros(1, np.int64),
         setting.n_actions,
     )
 
 
-@inlined
+@inlinable
 def draw_theta(sampler: Sampler, scale: float, rng: np.random.Generator) -> None:
     """Draw the round's theta~ from N(theta^, scale² V⁻¹), block by block."""
     for b in range(sampler.draw.shape[0]):
         sample_normal(sampler.ridge.theta[b], sampler.factor[b], scale, rng, sampler.draw[b])
 
 
-@inlined
-def sampled_score(sampler: Sampler, vectors: npt.NDArray[np.float64], action: int) -> float:
+@inlinable
+def sampled_score(sampler: Sampler, vectors: npt.NDArray[np.floating], action: int) -> float:
     """Return <a, theta~>. O(d)."""
-    return predict(sampler.draw, block(sampler.ridge, action), vectors, row(vectors, action))
+    return predict(sampler.draw, sampler.ridge.size, block(sampler.ridge, action), vectors, row(vectors, action))
 
 
-@inlined
-def best_sampled(sampler: Sampler, vectors: npt.NDArray[np.float64]) -> int:
+@inlinable
+def best_sampled(sampler: Sampler, vectors: npt.NDArray[np.floating]) -> int:
     """Return the action with the largest <a, theta~>; among equals (equal vectors) the lowest index."""
     winner = 0
     top = sampled_score(sampler, vectors, 0)
@@ -59,19 +76,26 @@ def best_sampled(sampler: Sampler, vectors: npt.NDArray[np.float64]) -> int:
     return winner
 
 
-@inlined
-def is_best_sampled(sampler: Sampler, vectors: npt.NDArray[np.float64], action: int) -> bool:
+@inlinable
+def is_best_sampled(sampler: Sampler, vectors: npt.NDArray[np.floating], action: int) -> bool:
     """Return whether `best_sampled` would choose the action, stopping at the first one that beats it."""
     own = sampled_score(sampler, vectors, action)
+    first = sampler.rival[0]
+    prefetch(vectors, DISPLAYS_AHEAD, row(vectors, first))
+    s = sampled_score(sampler, vectors, first)
+    if s > own or (s == own and first < action):
+        return False
     for k in range(sampler.n_actions):
         s = sampled_score(sampler, vectors, k)
         if s > own or (s == own and k < action):
+            sampler.rival[0] = k
             return False
+    sampler.rival[0] = action
     return True
 
 
-@inlined
-def add_sampled_display(sampler: Sampler, vectors: npt.NDArray[np.float64], action: int) -> None:
+@inlinable
+def add_sampled_display(sampler: Sampler, vectors: npt.NDArray[np.floating], action: int) -> None:
     """Add a display to V and to its Cholesky factor. O(d²)."""
     r = row(vectors, action)
     b = block(sampler.ridge, action)

@@ -64,7 +64,7 @@ def _prepare(state: StaticState, rng: np.random.Generator) -> None:
         state.choice[0] = int(rng.random() * state.redrawn[0])
 
 
-def _displayed(state: StaticState, vectors: npt.NDArray[np.float64], action: int) -> None:
+def _displayed(state: StaticState, vectors: npt.NDArray[np.floating], action: int) -> None:
     pass
 
 

@@ -1,6 +1,7 @@
 """Policies written as plain Python classes: slower than compiled ones, same results.
 
-A class needs three methods; contexts reach it as arrays of shape (K, d), or (1, d) when all actions share the context::
+A class needs three methods; contexts reach it as float64 arrays of shape (K, d), or (1, d) when all actions share the
+context::
 
     class MyPolicy:
         contextual = False                      # True: choose is asked at every display
@@ -93,12 +94,12 @@ def _prepare(state: UserState, rng: np.random.Generator) -> None:
     state.choice[0] = None
 
 
-def _choose(state: UserState, vectors: npt.NDArray[np.float64]) -> int:
+def _choose(state: UserState, vectors: npt.NDArray[np.floating]) -> int:
     # A choice that does not depend on the context is held until accepted: redrawing it at every display is biased
     # under a logger that is not uniform.
     if state.choice[0] is not None and not state.contextual:
         return state.choice[0]
-    action = _call(state, "choose", vectors, state.rng[0])
+    action = _call(state, "choose", _as_float64(vectors), state.rng[0])
     if not isinstance(action, int | np.integer) or isinstance(action, bool) or not 0 <= action < state.n_actions:
         raise PolicyError(
             f"{type(state.policy).__name__}.choose returned {action!r}.",
@@ -108,13 +109,18 @@ def _choose(state: UserState, vectors: npt.NDArray[np.float64]) -> int:
     return int(action)
 
 
-def _displayed(state: UserState, vectors: npt.NDArray[np.float64], action: int) -> None:
-    _call(state, "displayed", vectors, int(action))
+def _displayed(state: UserState, vectors: npt.NDArray[np.floating], action: int) -> None:
+    _call(state, "displayed", _as_float64(vectors), int(action))
 
 
 def _converted(state: UserState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
     # A copy: the replay reuses the vector's memory, and a policy may keep what it is told.
     _call(state, "converted", vector.copy(), int(action), int(delay), float(value))
+
+
+def _as_float64(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    # Vectors come as they are stored, and a user's products of float32 would be rounded to float32.
+    return np.asarray(vectors, np.float64)
 
 
 def _call(state: UserState, method: str, *arguments: Any) -> Any:
@@ -127,4 +133,5 @@ def _call(state: UserState, method: str, *arguments: Any) -> Any:
         ) from error
 
 
-implement(UserState, prepare=_prepare, choose=_choose, displayed=_displayed, converted=_converted)
+# A user's choice may draw from the stream, even for vectors it has been asked about.
+implement(UserState, prepare=_prepare, choose=_choose, displayed=_displayed, converted=_converted, pure=False)

@@ -109,7 +109,7 @@ def _close_window(state: WaitLinUCBState) -> None:
 def _prepare(state: WaitLinUCBState, rng: np.random.Generator) -> None:
     _close_window(state)
     if state.started[0] == 0:
-        state.forced[0] = int(rng.random() * state.optimist.priority.shape[0])
+        state.forced[0] = int(rng.random() * state.optimist.n_actions)
         return
     state.forced[0] = -1
     rounds = state.rounds[0]
@@ -120,19 +120,19 @@ def _prepare(state: WaitLinUCBState, rng: np.random.Generator) -> None:
     begin_round(state.optimist, state.alpha * width, rng)
 
 
-def _choose(state: WaitLinUCBState, vectors: npt.NDArray[np.float64]) -> int:
+def _choose(state: WaitLinUCBState, vectors: npt.NDArray[np.floating]) -> int:
     if state.forced[0] >= 0:
         return state.forced[0]
     return best(state.optimist, vectors)
 
 
-def _wins(state: WaitLinUCBState, vectors: npt.NDArray[np.float64], action: int, n_actions: int) -> bool:
+def _wins(state: WaitLinUCBState, vectors: npt.NDArray[np.floating], action: int, n_actions: int) -> bool:
     if state.forced[0] >= 0:
         return state.forced[0] == action
     return is_best(state.optimist, vectors, action)
 
 
-def _displayed(state: WaitLinUCBState, vectors: npt.NDArray[np.float64], action: int) -> None:
+def _displayed(state: WaitLinUCBState, vectors: npt.NDArray[np.floating], action: int) -> None:
     slot = state.rounds[0] % state.actions.shape[0]
     r = row(vectors, action)
     for i in range(vectors.shape[1]):

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import compiled, compiled_uncached, inlined
+from evaluator.kernels.compiling import compiled, compiled_uncached, inlinable
+from evaluator.kernels.memory import borrowed, prefetch_logged
 from evaluator.kernels.ridge import row
-from evaluator.policies.dispatch import choose, converted, displayed, prepare, wins
+from evaluator.policies.dispatch import choose, converted, displayed, held_choice, prepare, wins
 from evaluator.replayer.pending import Pending, push, take
 from evaluator.rounds.arrays import Batch
 
@@ -33,12 +34,12 @@ def no_progress() -> Progress:
     return Progress(*(np.zeros(1, np.int64) for _ in Progress._fields))
 
 
-@inlined
+@inlinable
 def _play_round(
     state: Any, batch: Batch, i: int, action: int, window: int, pending: Pending, progress: Progress
 ) -> None:
     """Show display `i`, then reveal every conversion due by the end of the round."""
-    vectors = batch.vectors[i] if batch.vectors.shape[0] > 1 else batch.vectors[0]
+    vectors = _vectors(batch, i)
     displayed(state, vectors, action)
     progress.rounds[0] += 1
     now = progress.rounds[0]
@@ -71,22 +72,45 @@ def _match(
 
     The accepted displays' numbers within the batch go to `accepted` from its start on.
     """
-    written = 0
-    for i in range(batch.action.shape[0]):
-        if progress.rounds[0] >= horizon:
-            return i
-        action = batch.action[i]
-        if action < 0:
-            continue
+    state, rng, batch, pending, progress = borrowed((state, rng, batch, pending, progress))
+    written = i = 0
+    while i < batch.action.shape[0] and progress.rounds[0] < horizon:
         if progress.prepared[0] == 0:
             prepare(state, rng)
             progress.prepared[0] = 1
-        vectors = batch.vectors[i] if batch.vectors.shape[0] > 1 else batch.vectors[0]
-        if wins(state, vectors, action, n_actions):
-            _play_round(state, batch, i, action, window, pending, progress)
+        i = _next_match(state, batch, i, n_actions)
+        if i < batch.action.shape[0]:
+            _play_round(state, batch, i, batch.action[i], window, pending, progress)
             accepted[written] = i
             written += 1
-    return batch.action.shape[0]
+            i += 1
+    return i
+
+
+@inlinable
+def _next_match(state: Any, batch: Batch, i: int, n_actions: int) -> int:
+    """Return the number of the first display from `i` on that shows the round's choice; the batch's length if none."""
+    n = batch.action.shape[0]
+    if batch.vectors.shape[0] == 1:
+        # One display's vectors serve all: the round's choice is one action.
+        chosen = held_choice(state, batch.vectors[0], n_actions)
+        if chosen >= 0:
+            while i < n and batch.action[i] != chosen:
+                i += 1
+            return i
+    while i < n:
+        action = batch.action[i]
+        if action >= 0:
+            prefetch_logged(batch.vectors, batch.action, i)
+            if wins(state, _vectors(batch, i), action, n_actions):
+                break
+        i += 1
+    return i
+
+
+@inlinable
+def _vectors(batch: Batch, i: int) -> npt.NDArray[np.floating]:
+    return batch.vectors[i] if batch.vectors.shape[0] > 1 else batch.vectors[0]
 
 
 def _serve(
@@ -106,6 +130,7 @@ def _serve(
 
     `queues` holds the displays' numbers, action by action; those of action k are heads[k] to ends[k] (excluded).
     """
+    state, rng, batch, pending, progress = borrowed((state, rng, batch, pending, progress))
     while progress.rounds[0] < horizon:
         prepare(state, rng)
         action = choose(state, batch.vectors[0])
@@ -132,6 +157,7 @@ def _follow(
     accepted: npt.NDArray[np.int64],
 ) -> int:
     """Let the logging policy replay itself: every display is a round; return how many displays were read."""
+    state, rng, batch, pending, progress = borrowed((state, rng, batch, pending, progress))
     for i in range(batch.action.shape[0]):
         if progress.rounds[0] >= horizon:
             return i

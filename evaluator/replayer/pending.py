@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import compiled, inlined
+from evaluator.kernels.compiling import compiled, inlinable
 
 
 class Pending(NamedTuple):
@@ -93,9 +93,9 @@ def _move_all(pending: Pending, larger: Pending) -> None:
             slot = pending.following[slot]
 
 
-@inlined
+@inlinable
 def push(
-    pending: Pending, due: int, delay: int, action: int, value: float, vectors: npt.NDArray[np.float64], r: int
+    pending: Pending, due: int, delay: int, action: int, value: float, vectors: npt.NDArray[np.floating], r: int
 ) -> None:
     """Add a conversion of a display that showed vectors[r]. O(d)."""
     slot = pending.free[pending.size[0]]
@@ -115,7 +115,7 @@ def push(
     pending.last[at] = slot
 
 
-@inlined
+@inlinable
 def take(pending: Pending, now: int) -> int:
     """Remove the next conversion due in round `now`; return its slot, readable until the next push, or -1. O(1).
 

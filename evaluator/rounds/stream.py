@@ -12,7 +12,7 @@ import numpy.typing as npt
 from evaluator.errors import LogError, ParameterError
 from evaluator.log import Log
 from evaluator.log.contract import BATCH, Columns, to_numpy
-from evaluator.rounds.arrays import Batch, LoggedRounds
+from evaluator.rounds.arrays import Batch
 
 NO_VECTORS = np.zeros((1, 1, 0))
 
@@ -27,14 +27,15 @@ class Piece(NamedTuple):
     displays
         Columns that were read, always with ``action``.
     vectors
-        Shape (n, K, d), (n, 1, d) or (1, K, d); (1, 1, 0) where none were read.
+        Shape (n, K, d), (n, 1, d) or (1, K, d), as the log stores them, float32 or float64; (1, 1, 0) where none were
+        read.
     first_conversion
         Conversions of display i are first_conversion[i] to first_conversion[i + 1] (excluded) among the log's own.
     """
 
     first: int
     displays: Columns
-    vectors: npt.NDArray[np.float64]
+    vectors: npt.NDArray[np.floating]
     first_conversion: npt.NDArray[np.int64]
 
     @property
@@ -93,7 +94,7 @@ class LogRounds:
         low, high = int(piece.first_conversion[0]), int(piece.first_conversion[n])
         value = to_numpy(self.log.conversions["value"])
         if self.vectors is None:
-            vectors = NO_VECTORS
+            vectors: npt.NDArray[np.floating] = NO_VECTORS
         else:
             vectors = piece.vectors if len(piece.vectors) == 1 else piece.vectors[:n]
         return Batch(
@@ -110,20 +111,6 @@ class LogRounds:
             if piece.first >= self.used:
                 return
             yield piece.first, self.batch(piece, piece.action)
-
-    def in_memory(self) -> LoggedRounds:
-        """Return all used displays as arrays."""
-        parts = [batch for _, batch in self.batches()]
-        one_for_all = len(parts[0].vectors) == 1 and self.vectors != "context"
-        counts = np.concatenate([np.diff(batch.first_conversion) for batch in parts])
-        return LoggedRounds(
-            action=np.concatenate([batch.action for batch in parts]),
-            vectors=parts[0].vectors if one_for_all else np.concatenate([batch.vectors for batch in parts]),
-            first_conversion=np.concatenate([[0], np.cumsum(counts)]),
-            delay=np.concatenate([batch.delay for batch in parts]),
-            value=np.concatenate([batch.value for batch in parts]),
-            n_actions=self.n_actions,
-        )
 
 
 def vectors_of(log: Log, *, policy: str) -> str:
@@ -178,10 +165,10 @@ def pieces(log: Log, columns: list[str], vectors: str | None, size: int = BATCH)
         low = high
 
 
-def _finite(first: int, name: str, vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+def _finite(first: int, name: str, vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
     bad = ~np.isfinite(vectors).reshape(len(vectors), -1).all(axis=1)
     if bad.any():
         raise LogError(f"displays.{name}: not finite (row {first + int(bad.argmax())}). Hint: fill or drop the rows.")
     if name == "context":
         vectors = vectors[:, None, :]
-    return np.ascontiguousarray(vectors, dtype=np.float64)
+    return np.ascontiguousarray(vectors)

@@ -7,7 +7,16 @@ import numpy.typing as npt
 import pytest
 
 from evaluator.kernels.compiling import compiled_uncached
-from evaluator.kernels.ridge import Ridge, add_display, add_reward, predict, squared_norm, start_ridge
+from evaluator.kernels.ridge import (
+    Ridge,
+    add_display,
+    add_reward,
+    known_length,
+    length,
+    predict,
+    squared_norm,
+    start_ridge,
+)
 
 Floats = npt.NDArray[np.float64]
 
@@ -50,26 +59,59 @@ def test_equals_a_dense_solve(n: int, ridge: float) -> None:
 def test_before_data_the_width_is_the_norm_over_the_root_of_ridge(ridge: float) -> None:
     x = np.array([[3.0, 4.0]])
     state = start_ridge(1, 2, ridge)
-    assert np.sqrt(squared_norm(state.inverse, 0, x, 0)) == pytest.approx(5.0 / np.sqrt(ridge), rel=1e-15)
-    assert predict(state.theta, 0, x, 0) == 0.0
+    assert np.sqrt(squared_norm(state, 0, x, 0)) == pytest.approx(5.0 / np.sqrt(ridge), rel=1e-15)
+    assert predict(state.theta, state.size, 0, x, 0) == 0.0
 
 
-def test_norm_and_mean_of_any_row_and_block() -> None:
+@pytest.mark.parametrize("size", [(), known_length(4)], ids=["length not known", "length known"])
+def test_norm_and_mean_of_any_row_and_block(size: tuple[int, ...]) -> None:
     rng = np.random.default_rng(3)
     vectors, theta = rng.standard_normal((5, 4)), rng.standard_normal((3, 4))
     roots = rng.standard_normal((3, 4, 4))
     inverse = roots @ roots.transpose(0, 2, 1)
     inverse = (inverse + inverse.transpose(0, 2, 1)) / 2
+    ridge = Ridge(inverse, theta, theta, np.zeros(4), size)
     for b in range(3):
         for r in range(5):
             x = vectors[r]
-            assert predict(theta, b, vectors, r) == pytest.approx(theta[b] @ x, rel=1e-13)
-            assert squared_norm(inverse, b, vectors, r) == pytest.approx(x @ inverse[b] @ x, rel=1e-12)
+            assert predict(theta, size, b, vectors, r) == pytest.approx(theta[b] @ x, rel=1e-13)
+            assert squared_norm(ridge, b, vectors, r) == pytest.approx(x @ inverse[b] @ x, rel=1e-12)
 
 
 def test_a_norm_is_never_negative() -> None:
     # V⁻¹ after rounding: its smallest eigenvalue is -1e-20.
-    assert squared_norm(np.array([[[-1e-20]]]), 0, np.ones((1, 1)), 0) == 0.0
+    ridge = start_ridge(1, 1, 1.0)
+    ridge.inverse[0, 0, 0] = -1e-20
+    assert squared_norm(ridge, 0, np.ones((1, 1)), 0) == 0.0
+
+
+def test_the_length_is_known_when_compiling_up_to_a_bound() -> None:
+    assert [len(known_length(d)) for d in (0, 1, 8)] == [0, 1, 8]
+    assert known_length(9) == known_length(1000) == ()
+    assert length((), np.zeros((5, 9))) == 9
+    assert length(known_length(3), np.zeros((5, 3))) == 3
+
+
+@pytest.mark.parametrize("d", [3, 12])
+def test_float32_vectors_count_as_if_cast_first(d: int) -> None:
+    vectors, value = history(200, d, seed=6)
+    short = vectors.astype(np.float32)
+    ours, theirs = start_ridge(1, d, 1.0), start_ridge(1, d, 1.0)
+    zeros = np.zeros(200, np.int64)
+    for learn_one in (learn, learn.py_func):
+        learn_displays(learn_one, ours, zeros, short, value)
+        learn_displays(learn_one, theirs, zeros, short.astype(np.float64), value)
+        np.testing.assert_array_equal(ours.inverse, theirs.inverse)
+        np.testing.assert_array_equal(ours.theta, theirs.theta)
+        for r in range(5):
+            assert squared_norm(ours, 0, short, r) == squared_norm(ours, 0, short.astype(np.float64), r)
+
+
+def learn_displays(learn_one, ridge, block, vectors, value) -> None:
+    """Learn displays as they are stored, and conversions as the calendar keeps them, in float64."""
+    learn_one(ridge, block, vectors, np.zeros_like(value))
+    for vector, v in zip(vectors.astype(np.float64), value, strict=True):
+        add_reward(ridge, 0, vector, v)
 
 
 def test_disjoint_is_shared_with_embedded_vectors() -> None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from evaluator.kernels.compiling import compiled_uncached
-from evaluator.kernels.ties import argmax, lowest_first, shuffle
+from evaluator.kernels.ties import LOWEST_FIRST, argmax, goes_first, tie_key
 
 N = 24_000
 
@@ -18,6 +18,14 @@ N = 24_000
 def many_argmax(scores: npt.NDArray[np.float64], rng: np.random.Generator, out: npt.NDArray[np.int64]) -> None:
     for i in range(len(out)):
         out[i] = argmax(scores, True, rng)
+
+
+@compiled_uncached
+def many_goes_first(
+    a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], keys: npt.NDArray[np.int64], out: npt.NDArray[np.bool_]
+) -> None:
+    for i in range(len(out)):
+        out[i] = goes_first(a[i], b[i], keys[i])
 
 
 def within_4_standard_errors(counts: npt.ArrayLike, n: int) -> bool:
@@ -55,17 +63,36 @@ def test_lowest_ties_draw_nothing() -> None:
     assert rng.bit_generator.state == spent.bit_generator.state
 
 
-def test_shuffles_are_uniform() -> None:
-    rng = np.random.default_rng(1)
-    counts = dict.fromkeys(permutations(range(4)), 0)
+@pytest.mark.parametrize("tied", [[0, 1], [3, 7], [0, 1, 2], [2, 5, 674], [0, 1, 2, 3], [1, 10, 100, 1000]])
+def test_random_orders_are_uniform(tied: list[int]) -> None:
+    rng = np.random.default_rng(len(tied))
+    counts = dict.fromkeys(permutations(tied), 0)
     for _ in range(N):
-        # Anew each time: a walk would be uniform over long times whatever its steps.
-        priority = np.arange(4)
-        shuffle(priority, rng)
-        counts[tuple(priority.tolist())] += 1
+        key = tie_key(rng)
+        # Sorting by wins is an order only if `goes_first` is one: never both, never neither, no cycles.
+        wins = {a: sum(goes_first(a, b, key) for b in tied if b != a) for a in tied}
+        assert sorted(wins.values()) == list(range(len(tied)))
+        counts[tuple(sorted(tied, key=lambda a: -wins[a]))] += 1
     assert within_4_standard_errors(list(counts.values()), N)
 
 
-def test_lowest_first_prefers_the_lowest() -> None:
-    priority = lowest_first(4)
-    assert sorted(range(4), key=lambda k: -priority[k]) == [0, 1, 2, 3]
+def test_orders_of_successive_rounds_are_independent() -> None:
+    rng = np.random.default_rng(1)
+    keys = [tie_key(rng) for _ in range(N + 1)]
+    first = np.array([goes_first(0, 1, key) for key in keys])
+    pairs = 2 * first[:-1] + first[1:]
+    assert within_4_standard_errors(np.bincount(pairs, minlength=4), N)
+
+
+def test_compiled_and_interpreted_orders_agree() -> None:
+    rng = np.random.default_rng(2)
+    a, b, keys = rng.integers(0, 700, 500), rng.integers(0, 700, 500), rng.integers(-1, 2**32, 500)
+    out = np.empty(500, np.bool_)
+    many_goes_first(a, b, keys, out)
+    plain = [goes_first(*map(int, one)) for one in zip(a, b, keys, strict=True)]
+    np.testing.assert_array_equal(out, plain)
+
+
+def test_without_a_key_the_lowest_goes_first() -> None:
+    assert goes_first(2, 3, LOWEST_FIRST)
+    assert not goes_first(3, 2, LOWEST_FIRST)

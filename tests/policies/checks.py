@@ -20,7 +20,7 @@ from evaluator.replayer import loop
 from evaluator.replayer.engine import Replay, run
 from evaluator.replayer.pending import nothing_pending
 from evaluator.replayer.samplers import SamplerName
-from evaluator.rounds.arrays import LoggedRounds
+from tests.logged_rounds import LoggedRounds
 from tests.policies.rounds import Layout, random_rounds, setting_for
 from tests.policies.variants import CDFS
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.policies.base import NO_WINDOW, Setting
-from evaluator.rounds.arrays import LoggedRounds
+from tests.logged_rounds import LoggedRounds
 
 Layout = Literal["none", "sets", "contexts", "catalogue"]
 

@@ -10,6 +10,7 @@ from evaluator.evaluation.plan import plan_replay
 from evaluator.policies import resolve
 from evaluator.replayer import run
 from tests.bench.c_loop import c_linucb
+from tests.logged_rounds import in_memory
 from tests.logs import linear_log
 
 
@@ -20,7 +21,7 @@ def test_compiled_replay_equals_plain_c(n_actions: int, dimension: int, window: 
         pytest.skip("no C compiler")
     log = linear_log(60_000, n_actions=n_actions, dimension=dimension, mean_delay=50, seed=n_actions)
     plan = plan_replay(log, resolve("linucb:ties=lowest"), ReplayOptions(window=window))
-    rounds = plan.rounds.in_memory()
+    rounds = in_memory(plan.rounds)
     ours = run(plan.policy, plan.setting, rounds, sampler=plan.sampler).displays
     assert len(ours) > 60_000 / n_actions / 2
     np.testing.assert_array_equal(ours, reference(rounds, window))

@@ -6,12 +6,14 @@ interpreted here; test_contract shows that they compute the same when compiled.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from typing import Any
 
 import numpy as np
 import pytest
 
+from evaluator.policies import dispatch
 from evaluator.policies.base import Setting
 from evaluator.policies.dispatch import choose, converted, displayed, prepare
 from evaluator.policies.registry import resolve
@@ -57,7 +59,9 @@ def walk(spec: str, layout: Layout, compare: Any, **told: Any) -> None:
 
 
 def same_indices(state: Any, twin: Twin, vectors: Floats) -> None:
-    ours = state.draws if hasattr(state, "draws") else state.indices
+    log_t = math.log(len(twin.actions) + 1)
+    arms = range(twin.setting.n_actions)
+    ours = state.draws if hasattr(state, "draws") else [dispatch.index(state, k, log_t)[0] for k in arms]
     np.testing.assert_allclose(ours, twin.scores(vectors), **TOLERANCE)
     if isinstance(twin, DelayedTwin):
         np.testing.assert_allclose(state.exposure.effective, twin.effective(), **TOLERANCE)

@@ -13,7 +13,7 @@ from evaluator.policies.registry import POLICIES, resolve
 from evaluator.policies.user import UserPolicy
 from evaluator.replayer.engine import run
 from evaluator.replayer.samplers import SamplerName
-from evaluator.rounds.arrays import LoggedRounds
+from tests.logged_rounds import LoggedRounds
 from tests.policies.rounds import Layout, random_rounds, setting_for
 from tests.policies.variants import CDFS, DELAYED, INDEX, LAYOUTS, LINEAR, WAITING, WINDOWED, WINDOWS
 from tests.twins import TWINS

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evaluator.policies.base import NO_WINDOW, Setting
 from evaluator.policies.user import UserPolicy
 from evaluator.replayer import Replay, run
-from evaluator.rounds.arrays import LoggedRounds
+from tests.logged_rounds import LoggedRounds
 
 
 class Recorder:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.replayer import Replay
-from evaluator.rounds.arrays import LoggedRounds
+from tests.logged_rounds import LoggedRounds
 from tests.replayer.recorder import logged_rounds, record
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evaluator.api import replay as api_replay
 from evaluator.log import Log
 from evaluator.log.contract import to_numpy
-from evaluator.rounds.arrays import LoggedRounds
+from tests.logged_rounds import LoggedRounds
 from tests.logs import bernoulli_log, build_log, linear_log
 from tests.replayer.recorder import logged_rounds, record
 

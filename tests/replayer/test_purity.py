@@ -15,6 +15,7 @@ from evaluator.log import Log
 from evaluator.policies import resolve
 from evaluator.replayer import run
 from evaluator.replayer.engine import sampler_stream
+from tests.logged_rounds import in_memory
 from tests.logs import bernoulli_log, linear_log
 from tests.replayer.recorder import Recorder
 
@@ -102,7 +103,7 @@ def test_the_policys_stream_is_not_the_samplers() -> None:
     # choose the same sequence of actions, matched at other displays.
     planned = plan(ARMS, "random", sampler="keep", seed=3, horizon=200)
     kept = np.random.default_rng(0).random(len(ARMS)) < 0.8
-    whole = planned.rounds.in_memory()
+    whole = in_memory(planned.rounds)
     shown = [
         whole.action[run(planned.policy, planned.setting, rounds, sampler="keep", seed=3).displays]
         for rounds in (whole, whole.thinned(kept))

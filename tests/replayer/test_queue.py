@@ -12,7 +12,7 @@ from evaluator.policies.base import Setting
 from evaluator.policies.static import FixedAction, RandomPolicy
 from evaluator.policies.user import UserPolicy
 from evaluator.replayer import Replay, run
-from evaluator.rounds.arrays import LoggedRounds
+from tests.logged_rounds import LoggedRounds
 
 
 def arms(action: list[int], n_actions: int) -> LoggedRounds:

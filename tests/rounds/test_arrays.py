@@ -14,6 +14,7 @@ from evaluator.errors import LogError, ParameterError
 from evaluator.log import Log
 from evaluator.log.contract import fixed_size_lists
 from evaluator.rounds.stream import LogRounds, vectors_of
+from tests.logged_rounds import in_memory
 from tests.logs import build_log
 
 LOG = build_log(
@@ -32,25 +33,25 @@ def rounds_of(log: Log = LOG, *, vectors: str | None = "context", used: int = 5)
 
 
 def test_conversions_are_found_by_their_display() -> None:
-    rounds = rounds_of().in_memory()
+    rounds = in_memory(rounds_of())
     assert rounds.first_conversion.tolist() == [0, 0, 2, 2, 3, 3]
     assert rounds.value.tolist() == [2.0, 0.5, 1.0]
     assert (len(rounds), rounds.n_actions) == (5, 2)
 
 
 def test_vectors_are_contexts_action_sets_or_features() -> None:
-    assert rounds_of().in_memory().vectors.shape == (5, 1, 2)
-    assert rounds_of(vectors=None).in_memory().vectors.shape == (1, 1, 0)
+    assert in_memory(rounds_of()).vectors.shape == (5, 1, 2)
+    assert in_memory(rounds_of(vectors=None)).vectors.shape == (1, 1, 0)
     sets = np.arange(20.0).reshape(5, 2, 2)
     log = build_log(time=range(5), action=[0, 1, 1, 0, 1], n_actions=2, action_set=sets)
     with_sets = rounds_of(log, vectors=vectors_of(log, policy="p"))
-    np.testing.assert_array_equal(with_sets.in_memory().vectors, sets)
+    np.testing.assert_array_equal(in_memory(with_sets).vectors, sets)
     assert (with_sets.rows, with_sets.dimension) == (2, 2)
     bare = build_log(time=range(5), action=[0, 1, 1, 0, 1], n_actions=2)
     features = fixed_size_lists(np.arange(4.0).reshape(2, 2))
     catalogue = replace(bare, actions=bare.actions.append_column("features", features))
     of_actions = rounds_of(catalogue, vectors=vectors_of(catalogue, policy="p"))
-    assert of_actions.in_memory().vectors.tolist() == [[[0, 1], [2, 3]]]
+    assert in_memory(of_actions).vectors.tolist() == [[[0, 1], [2, 3]]]
     assert (of_actions.rows, of_actions.dimension) == (2, 2)
     with pytest.raises(ParameterError, match="p needs contexts"):
         vectors_of(bare, policy="p")
@@ -65,12 +66,12 @@ def test_batches_one_after_the_other_are_the_whole(size: int, used: int, stored:
         write_canonical(LOG, tmp_path)
         log = open_canonical(tmp_path)
     rounds = rounds_of(log, used=used)
-    whole = rounds_of(used=used).in_memory()
+    whole = in_memory(rounds_of(used=used))
     found: dict[str, list[np.ndarray]] = {name: [] for name in ("action", "vectors", "delay", "value")}
     read = 0
     for first, batch in rounds.batches(size):
         assert first == read
-        assert batch.vectors.dtype == np.float64
+        assert batch.vectors.dtype == np.float32  # as the log stores them
         assert batch.first_conversion[0] == 0
         own = whole.first_conversion[first : first + len(batch.action) + 1]
         np.testing.assert_array_equal(np.diff(batch.first_conversion), np.diff(own))
@@ -87,12 +88,12 @@ def test_contexts_that_are_not_finite_are_refused_when_read() -> None:
     context[3, 1] = np.nan
     log = build_log(time=range(5), action=[0, 1, 1, 0, 1], n_actions=2, context=context)
     with pytest.raises(LogError, match=r"displays.context: not finite \(row 3\)"):
-        rounds_of(log).in_memory()
-    assert len(rounds_of(log, vectors=None).in_memory()) == 5
+        in_memory(rounds_of(log))
+    assert len(in_memory(rounds_of(log, vectors=None))) == 5
 
 
 def test_thinning_marks_and_does_not_touch_the_original() -> None:
-    rounds = rounds_of().in_memory()
+    rounds = in_memory(rounds_of())
     thinned = rounds.thinned(np.array([True, False, True, True, False]))
     assert thinned.action.tolist() == [0, -1, 1, 0, -1]
     assert rounds.action.tolist() == [0, 1, 1, 0, 1]

@@ -13,8 +13,8 @@ from evaluator.policies import resolve
 from evaluator.policies.base import Setting
 from evaluator.policies.user import UserPolicy
 from evaluator.replayer import run
-from evaluator.rounds.arrays import LoggedRounds
 from tests.live import Bernoulli, Linear, live_regrets
+from tests.logged_rounds import LoggedRounds
 from tests.logs import bernoulli_log, linear_log
 from tests.statistical.runs import Floats, off, regrets, replays
 

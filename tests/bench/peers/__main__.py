@@ -18,9 +18,9 @@ from evaluator.evaluation.plan import Plan, plan_replay
 from evaluator.evaluation.rewards import logged_rewards
 from evaluator.policies import resolve
 from evaluator.replayer import run
-from evaluator.rounds.arrays import LoggedRounds
 from tests.bench.peers import coba, mabwiser, obp, river, vowpalwabbit
 from tests.bench.peers.peer import Displays, Outcome, Replay, Way
+from tests.logged_rounds import LoggedRounds, in_memory
 from tests.logs import linear_log
 
 PEERS = (vowpalwabbit.PEER, coba.PEER, river.PEER, mabwiser.PEER, obp.PEER)
@@ -86,7 +86,7 @@ def main() -> None:
     asked = parser.parse_args()
     log = linear_log(asked.displays, n_actions=10, dimension=5, mean_delay=100, seed=0)
     plan = plan_replay(log, resolve("linucb"), ReplayOptions(window=WINDOW))
-    rounds = plan.rounds.in_memory()
+    rounds = in_memory(plan.rounds)
     rewards = logged_rewards(plan, rounds=0).taken(np.arange(len(rounds)))
     displays = Displays(rounds.vectors, rounds.action, rewards)
     versions = ", ".join(title(package) for package in ("numpy", "numba", "lifelines"))

@@ -1,0 +1,112 @@
+"""Two things about memory that the replay loop needs and Numba does not offer; both are nothing when interpreted."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+
+from evaluator.kernels.compiling import instruction, overloads
+
+T = TypeVar("T")
+
+# Far enough for a row to arrive from memory before it is read, near enough for it to be still there.
+DISPLAYS_AHEAD = 8
+
+
+def borrowed(value: T) -> T:
+    """Return arrays, or a NamedTuple of them, nested or not, whose references compiled code does not count.
+
+    Every array taken out of a tuple, and every tuple handed to a function, costs an atomic increment and decrement an
+    array: measured, more than all that the replay does for an accepted display. A borrowed array owns nothing, so
+    Numba removes those. It must not outlive its lender: call this at the top of a compiled loop on the loop's own
+    arguments, which its caller keeps alive.
+    """
+    return value
+
+
+@instruction
+def _borrow(typing_context: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _without_owner(context, builder, signature.args[0], arguments[0])
+
+    return value(value), generate
+
+
+def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    if isinstance(kind, types.BaseTuple):
+        for at, part in enumerate(kind):
+            inner = _without_owner(context, builder, part, builder.extract_value(value, at))
+            value = builder.insert_value(value, inner, at)
+    elif isinstance(kind, types.Array | types.NumPyRandomGeneratorType):
+        array = cgutils.create_struct_proxy(kind)(context, builder, value=value)
+        for owner in ("meminfo", "parent"):
+            setattr(array, owner, cgutils.get_null_value(getattr(array, owner).type))
+        value = array._getvalue()
+    return value
+
+
+@overloads(borrowed)
+def _compile_borrowed(value: Any) -> Any:
+    return lambda value: _borrow(value)
+
+
+def prefetch(vectors: npt.NDArray[Any], ahead: int, r: int) -> None:
+    """Ask for row r of the vectors, shape (rows, d), that lie `ahead` displays further on in the same batch.
+
+    A replay knows which rows it will read, so it need not wait for memory. Beyond the batch this is harmless: an
+    address that is not there is ignored.
+    """
+
+
+def prefetch_logged(vectors: npt.NDArray[Any], action: npt.NDArray[np.int32], i: int) -> None:
+    """Ask for the logged action's row of the display that follows display i by `DISPLAYS_AHEAD`.
+
+    Parameters
+    ----------
+    vectors
+        Of all displays, shape (n, K, d) or (n, 1, d).
+    action
+        Logged actions, shape (n,); -1 where a display is left out.
+    i
+        The display being looked at.
+    """
+
+
+@instruction
+def _prefetch(typing_context: Any, vectors: Any, ahead: Any, r: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
+        rows, dimension = cgutils.unpack_tuple(builder, array.shape)
+        row = builder.add(builder.mul(arguments[1], rows), arguments[2])
+        first = builder.mul(row, dimension)
+        last = builder.sub(builder.add(first, dimension), dimension.type(1))
+        byte, flag = ir.PointerType(ir.IntType(8)), ir.IntType(32)
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+        )
+        for element in (first, last):  # a row of up to 64 bytes may lie across two cache lines
+            pointer = builder.bitcast(builder.gep(array.data, [element]), byte)
+            # To read, to be kept in every cache, data.
+            builder.call(function, [pointer, flag(0), flag(3), flag(1)])
+        return context.get_dummy_value()
+
+    return types.void(vectors, types.intp, types.intp), generate
+
+
+@overloads(prefetch)
+def _compile_prefetch(vectors: Any, ahead: Any, r: Any) -> Any:
+    return lambda vectors, ahead, r: _prefetch(vectors, ahead, r)
+
+
+@overloads(prefetch_logged)
+def _compile_prefetch_logged(vectors: Any, action: Any, i: Any) -> Any:
+    def ask(vectors: Any, action: Any, i: Any) -> None:
+        soon = min(i + DISPLAYS_AHEAD, action.shape[0] - 1)
+        _prefetch(vectors[soon], 0, max(action[soon], 0) if vectors.shape[1] > 1 else 0)
+
+    return ask

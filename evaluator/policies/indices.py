@@ -1,0 +1,98 @@
+"""What the index policies share: the arm with the largest index, found without computing those that cannot win.
+
+A policy gives ``index(state, k, log_t) -> (value, slope)`` to `evaluator.policies.dispatch.implement`: arm k's index at
+the decision of round t, and its derivative in log t. Indices are concave in log t, so value and slope of an earlier
+round bound the index from above for as long as the arm is neither shown nor converts; most rounds compute one index.
+
+What is relied on: while an arm is left alone its index, for a given t, never rises. `touch` it whenever that may fail,
+at least when it is shown or converts. Widths that grow in other ways than log t, or weights that are estimated anew,
+take every arm: `touch_all`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.kernels.compiling import inlinable
+from evaluator.policies.dispatch import index
+
+# Far above the rounding of an index and of its bound, far below what tells arms apart. Arms within it are computed.
+_ROUNDING = 1e-11
+
+
+class Indices(NamedTuple):
+    """The last computed index of each arm.
+
+    Parameters
+    ----------
+    value, slope, log_t
+        Index and derivative when last computed, and the log t of that round, shape (K,); value is infinite when the
+        arm has changed since.
+    leader
+        The last winner, shape (1,): computed first; it changes how fast, never what is answered.
+    random_ties
+        Whether equals are drawn from, or the lowest index wins.
+    """
+
+    value: npt.NDArray[np.float64]
+    slope: npt.NDArray[np.float64]
+    log_t: npt.NDArray[np.float64]
+    leader: npt.NDArray[np.int64]
+    random_ties: bool
+
+
+def start_indices(n_actions: int, *, ties: str) -> Indices:
+    """Return indices of which none is computed yet."""
+    zeros = np.zeros(n_actions)
+    return Indices(np.full(n_actions, np.inf), zeros, zeros.copy(), np.zeros(1, np.int64), ties == "random")
+
+
+@inlinable
+def touch(indices: Indices, action: int) -> None:
+    """Have an arm's index computed anew."""
+    indices.value[action] = np.inf
+
+
+@inlinable
+def touch_all(indices: Indices) -> None:
+    """Have every index computed anew."""
+    indices.value[:] = np.inf
+
+
+@inlinable
+def largest_index(state: Any, indices: Indices, log_t: float, rng: np.random.Generator) -> int:
+    """Return the arm with the largest index; among equals a uniformly random one, or the lowest. O(K).
+
+    Exact: an arm is left out only when its bound lies below the largest index.
+    """
+    leader = indices.leader[0]
+    largest = _computed(state, indices, leader, log_t)
+    winner, equals = -1, 0
+    for k in range(indices.value.shape[0]):
+        if k != leader:
+            bound = indices.value[k] + indices.slope[k] * (log_t - indices.log_t[k])
+            if bound + _ROUNDING * (1.0 + abs(bound)) < largest:
+                continue
+            _computed(state, indices, k, log_t)
+        value = indices.value[k]
+        if value > largest or (value == largest and winner < 0):
+            largest, winner, equals = value, k, 1
+        elif value == largest and indices.random_ties:
+            # Reservoir sampling among equals: one draw for each further equal, none without ties.
+            equals += 1
+            if rng.random() * equals < 1.0:
+                winner = k
+    indices.leader[0] = winner
+    return winner
+
+
+@inlinable
+def _computed(state: Any, indices: Indices, k: int, log_t: float) -> float:
+    value, slope = index(state, k, log_t)
+    indices.value[k] = value
+    indices.slope[k] = slope
+    indices.log_t[k] = log_t
+    return value

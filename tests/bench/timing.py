@@ -1,0 +1,31 @@
+"""Processor times of jobs that are to be compared."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from evaluator.policies.base import Setting
+from evaluator.replayer import SamplerName, run
+from tests.logged_rounds import LoggedRounds
+
+RUNS = 7
+Job = Callable[[], object]
+
+
+def seconds(jobs: dict[str, Job], *, runs: int = RUNS) -> dict[str, float]:
+    """Median processor time of each job, run in turns, after a first turn that compiles."""
+    taken: dict[str, list[float]] = {name: [] for name in jobs}
+    for _ in range(runs + 1):
+        for name, job in jobs.items():
+            start = time.process_time()
+            job()
+            taken[name].append(time.process_time() - start)
+    return {name: float(np.median(times[1:])) for name, times in taken.items()}
+
+
+def replay(policy: Any, setting: Setting, rounds: LoggedRounds, *, sampler: SamplerName) -> Job:
+    return lambda: run(policy, setting, rounds, sampler=sampler)

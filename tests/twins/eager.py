@@ -1,0 +1,54 @@
+"""LinUCB without the shortcuts of a replay, to hold them against: the same scores, more of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from evaluator.policies import naive_linear
+from evaluator.policies.base import Setting
+from evaluator.policies.dispatch import implement
+from evaluator.policies.naive_linear import LinUCB
+from evaluator.policies.optimism import Optimist
+
+
+class EagerState(NamedTuple):
+    optimist: Optimist
+    alpha: float
+
+
+class AskedState(NamedTuple):
+    optimist: Optimist
+    alpha: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class EagerLinUCB(LinUCB):
+    """LinUCB that scores every action at every display."""
+
+    name = "eager-linucb"
+
+    def start(self, setting: Setting) -> EagerState:
+        return EagerState(*super().start(setting))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedLinUCB(LinUCB):
+    """LinUCB with the lazy match, asked at every display even where all displays share their vectors."""
+
+    name = "asked-linucb"
+
+    def start(self, setting: Setting) -> AskedState:
+        return AskedState(*super().start(setting))
+
+
+_SHARED = {
+    "prepare": naive_linear._prepare,
+    "choose": naive_linear._choose,
+    "displayed": naive_linear._displayed,
+    "converted": naive_linear._converted,
+    # Not that it draws: so that no choice is held for displays of the same vectors.
+    "pure": False,
+}
+implement(EagerState, **_SHARED)
+implement(AskedState, **_SHARED, wins=naive_linear._wins)
