@@ -4,8 +4,10 @@ Each function exists twice. Called from Python (user policies, debugging) its bo
 from a compiled loop Numba's `overload` does, at compile time, so that nothing is looked up per display.
 
 A round of a replay is: `prepare` once (whatever does not depend on the display: indices, posterior draws, tie-breaking
-priorities), `wins` for each logged display until one is accepted, `displayed`, and `converted` for each conversion
-that is revealed at the end of the round. Randomness happens in `prepare` alone, so a round's choice is held, with its
+priorities), `wins` for each logged display until one is accepted, `displayed`, `converted` for each conversion
+that is revealed at the end of the round, and `collected` once with the sum of these. Feedback that is aggregated and
+anonymous is the sum alone: such a policy has `collected` in the place of `converted`, and nothing else reaches it.
+Randomness happens in `prepare` alone, so a round's choice is held, with its
 randomness, until a display matches it.
 """
 
@@ -32,6 +34,7 @@ class Functions(NamedTuple):
     index: Callable[..., Any]
     displayed: Callable[..., Any]
     converted: Callable[..., Any]
+    collected: Callable[..., Any]
 
 
 _implementations: dict[type, Functions] = {}
@@ -41,7 +44,8 @@ def implement(
     state: type,
     *,
     displayed: Callable[..., Any],
-    converted: Callable[..., Any],
+    converted: Callable[..., Any] | None = None,
+    collected: Callable[..., Any] | None = None,
     prepare: Callable[..., Any] | None = None,
     choose: Callable[..., Any] | None = None,
     wins: Callable[..., Any] | None = None,
@@ -61,6 +65,8 @@ def implement(
         ``displayed(state, vectors, action)``: the display was accepted.
     converted
         ``converted(state, vector, action, delay, value)``: a conversion of the display shown `delay` rounds ago.
+    collected
+        ``collected(state, total)``: the round's conversions summed to this; given by policies that learn nothing else.
     prepare
         ``prepare(state, rng)``: a round begins. Nothing to do when absent.
     choose
@@ -80,7 +86,8 @@ def implement(
         held_choice=_choice_for_all if pure else _no_choice_for_all,
         index=index or _no_index,
         displayed=displayed,
-        converted=converted,
+        converted=converted or _not_told,
+        collected=collected or _not_summed,
     )
 
 
@@ -120,11 +127,24 @@ def converted(state: Any, vector: Vectors, action: int, delay: int, value: float
     _functions(type(state)).converted(state, vector, action, delay, value)
 
 
+def collected(state: Any, total: float) -> None:
+    """Tell the policy what all conversions revealed in this round sum to."""
+    _functions(type(state)).collected(state, total)
+
+
 def _functions(state: type) -> Functions:
     return _implementations[state]
 
 
 def _nothing_to_prepare(state: Any, rng: np.random.Generator) -> None:
+    pass
+
+
+def _not_told(state: Any, vector: Vectors, action: int, delay: int, value: float) -> None:
+    pass
+
+
+def _not_summed(state: Any, total: float) -> None:
     pass
 
 
@@ -194,3 +214,8 @@ def _compile_displayed(state: Any, vectors: Any, action: Any) -> Any:
 @overloads(converted)
 def _compile_converted(state: Any, vector: Any, action: Any, delay: Any, value: Any) -> Any:
     return _functions(state.instance_class).converted
+
+
+@overloads(collected)
+def _compile_collected(state: Any, total: Any) -> Any:
+    return _functions(state.instance_class).collected

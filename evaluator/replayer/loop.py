@@ -10,7 +10,7 @@ import numpy.typing as npt
 from evaluator.kernels.compiling import compiled, compiled_uncached, inlinable
 from evaluator.kernels.memory import borrowed, prefetch_logged
 from evaluator.kernels.ridge import row
-from evaluator.policies.dispatch import choose, converted, displayed, held_choice, prepare, wins
+from evaluator.policies.dispatch import choose, collected, converted, displayed, held_choice, prepare, wins
 from evaluator.replayer.pending import Pending, push, take
 from evaluator.rounds.arrays import Batch
 
@@ -49,11 +49,14 @@ def _play_round(
             progress.expired[0] += 1
         else:
             push(pending, now + batch.delay[c], batch.delay[c], action, batch.value[c], vectors, row(vectors, action))
+    total = 0.0
     slot = take(pending, now)
     while slot >= 0:
         progress.delivered[0] += 1
+        total += pending.value[slot]
         converted(state, pending.vector[slot], pending.action[slot], pending.delay[slot], pending.value[slot])
         slot = take(pending, now)
+    collected(state, total)
     progress.prepared[0] = 0
 
 
