@@ -169,9 +169,7 @@ def _take_in(
             repeated=again,
             spool=new_spool(),
         )
-        for chunk in chunks:
-            intake.see(chunk)
-            advance(chunk.height)
+        intake.see(chunks, advance)
         return intake
 
     intake = one_pass(np.zeros(0, np.int64))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +14,9 @@ import pyarrow as pa
 from evaluator.datasets.actions import choose_actions
 from evaluator.datasets.contexts import CODE, Array, ContextVectors
 from evaluator.datasets.intake import ACTION, PROPENSITY, TIME, Intake
+from evaluator.datasets.threads import ahead
 from evaluator.datasets.writing import DisplayWriter, displays_table
 from evaluator.log.contract import BATCH
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -150,12 +147,3 @@ def on_disk(batches: Iterator[dict[str, Array]], folder: Path) -> None:
         for batch in ahead(chain([first], batches)):
             writer.add(displays_table(batch, first=number))
             number += len(batch["time"])
-
-
-def ahead(items: Iterator[T]) -> Iterator[T]:
-    """Yield the items, the next of which is made in a thread meanwhile."""
-    with ThreadPoolExecutor(1) as worker:
-        coming = worker.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = worker.submit(next, items, None)
-            yield item

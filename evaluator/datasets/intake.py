@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,6 +19,7 @@ from evaluator.datasets.labels import Labels
 from evaluator.datasets.second_table import SecondTable
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import Spool
+from evaluator.datasets.threads import behind
 
 TIME, ACTION, PROPENSITY = "time", "action", "propensity"
 
@@ -62,8 +64,17 @@ class Intake:
     shown: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     converted: list[pl.DataFrame] = field(default_factory=list)
 
-    def see(self, frame: pl.DataFrame) -> None:
-        """Take in a chunk."""
+    def see(self, chunks: Iterable[pl.DataFrame], advance: Callable[[int], None]) -> None:
+        """Take in all chunks; `advance` is told the rows of each."""
+        with behind(self._set_aside) as set_aside:
+            for chunk in chunks:
+                sound = self._checked(chunk)
+                if sound is not None and sound.height:
+                    set_aside(sound)
+                advance(chunk.height)
+
+    def _checked(self, frame: pl.DataFrame) -> pl.DataFrame | None:
+        """Return the sound rows of a chunk; None where the run will be refused anyway, when all breaches are known."""
         rows = self.breaches.check(frame)
         check_cells(rows, frame, self.kinds)
         low, high = np.searchsorted(self.repeated, [self.rows, self.rows + frame.height])
@@ -74,7 +85,7 @@ class Intake:
         found = self._own_conversions(frame, rows) if self.second is None else None
         sound = rows.close()
         if self.breaches.rows and not self.breaches.listed:
-            return  # the run will be refused, when all breaches are known
+            return None
         number = self.sound + np.cumsum(sound) - 1
         if found is not None:
             self.converted.append(found.with_columns(pl.Series("display", number[found["display"].to_numpy()])))
@@ -82,10 +93,8 @@ class Intake:
             place = {"display": number, "shown": frame[self.spec.display.time], "sound": sound}
             ids = frame[str(self.spec.display.id)].cast(pl.String)
             self.converted.append(self.second.wanted(pl.DataFrame({"id": ids, **place})))
-        if not sound.all():
-            frame = frame.filter(pl.Series(sound))
-        if frame.height:
-            self._set_aside(frame)
+        self.sound += int(sound.sum())
+        return frame if sound.all() else frame.filter(pl.Series(sound))
 
     def _own_conversions(self, frame: pl.DataFrame, rows: Checked) -> pl.DataFrame:
         place = pl.int_range(frame.height, dtype=pl.Int64, eager=True)
@@ -95,7 +104,6 @@ class Intake:
     def _set_aside(self, frame: pl.DataFrame) -> None:
         display = self.spec.display
         self.order.see(frame)
-        self.sound += frame.height
         times = frame[display.time]
         latest = int(times.to_numpy().max())
         self.last_time = latest if self.last_time is None else max(latest, self.last_time)

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from evaluator.datasets.breaches import FILE, LINE
@@ -15,7 +16,7 @@ from evaluator.datasets.spec import Source
 from evaluator.errors import SourceError, nearest
 
 # Small enough that a chunk's columns and copies are tens of MB, large enough that work done once a chunk costs nothing.
-CHUNK_ROWS = 250_000
+CHUNK_ROWS = 100_000
 UNPARSED = "__unparsed_"
 
 
@@ -62,9 +63,9 @@ class Chunks:
             line = 2 if file.is_text and self.source.header else 1
             batches = iter((scan if left is None else scan.head(left)).collect_batches(chunk_size=CHUNK_ROWS))
             while (frame := self._next(batches, file)) is not None:
-                where = pl.int_range(line, line + frame.height, dtype=pl.Int64, eager=True)
+                where = {FILE: np.full(frame.height, index, np.int32), LINE: np.arange(line, line + frame.height)}
                 line += frame.height
-                yield frame.with_columns(pl.lit(index, pl.Int32).alias(FILE), where.alias(LINE))
+                yield frame.hstack(pl.DataFrame(where))
                 left = None if left is None else left - frame.height
             if left == 0:
                 return

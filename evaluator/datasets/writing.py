@@ -22,6 +22,8 @@ from evaluator.log import Log, LogMeta
 from evaluator.log.contract import fixed_size_lists
 
 ROWS_PER_GROUP = 65_536
+# Columns that hardly move from row to row: as differences they take half of the file's time and space.
+RISING = ("display_id", "time")
 
 
 class DisplayWriter:
@@ -36,7 +38,11 @@ class DisplayWriter:
     """
 
     def __init__(self, folder: Path, schema: pa.Schema) -> None:
-        self._writer = pq.ParquetWriter(folder / "displays.parquet", schema, compression="zstd")
+        delta = dict.fromkeys(RISING, "DELTA_BINARY_PACKED")
+        others = [path for path in map(_leaf, schema) if path not in RISING]
+        self._writer = pq.ParquetWriter(
+            folder / "displays.parquet", schema, compression="zstd", use_dictionary=others, column_encoding=delta
+        )
         self._waiting: list[pa.Table] = []
         self._rows = 0
 
@@ -60,6 +66,14 @@ class DisplayWriter:
         full = self._rows - self._rows % ROWS_PER_GROUP
         self._writer.write_table(table.slice(0, full), row_group_size=ROWS_PER_GROUP)
         self._waiting, self._rows = [table.slice(full)], self._rows - full
+
+
+def _leaf(field: pa.Field) -> str:
+    """Return the path of a column's values inside the file."""
+    path, kind = field.name, field.type
+    while pa.types.is_fixed_size_list(kind):
+        path, kind = f"{path}.list.element", kind.value_type
+    return path
 
 
 @contextmanager
