@@ -83,7 +83,7 @@ def read_files(
         As in `evaluator.datasets.load`.
     into
         Existing folder that gets the canonical form of the log. Its displays then never are in memory; conversions,
-        rows left out, one-hot labels and 8 bytes for each `display.id` are. None: all in memory.
+        rows left out, one-hot labels and 16 bytes for each `display.id` are. None: all in memory.
     contexts
         Whether context vectors become part of the log; they are checked in any case.
     advance
@@ -219,7 +219,10 @@ def _finish(
     numbers = Numbers(rewards["display"].to_numpy())
     uniform = spec.display.propensity_kind == "uniform"
     batches = display_batches(kept, vectors if contexts else None, numbers, uniform=uniform)
-    displays = in_memory(batches, kept.displays) if into is None else on_disk(batches, into)
+    if into is None:
+        displays = in_memory(batches, kept.displays)
+    else:
+        on_disk(batches, into)
     conversions = _conversion_table(rewards, numbers.found())
     counts |= {"displays": kept.displays, "conversions": conversions.num_rows}
     k = len(kept.labels)
@@ -231,7 +234,7 @@ def _finish(
         spec,
         counts=counts,
         fingerprint=fingerprint([*plan.files, *plan.others]),
-        last_seen=max([int(t) for t in (intake.last_time, sound["time"].max()) if t is not None], default=0),
+        last_seen=int(sound["time"].to_numpy().max(initial=intake.last_time)),
         filtered=actions is not None,
     )
     if into is None:

@@ -119,8 +119,9 @@ class Checked:
         self, column: str, bad: pl.Series | None, problem: str, repair: str, *, values: pl.Series | None = None
     ) -> None:
         """Record the rows where `bad` is true; None where no row can be."""
-        none = bad is None or not bad.any()
-        rows = pl.Series([], dtype=pl.UInt32) if none else bad.fill_null(False).arg_true()
+        rows = pl.Series([], dtype=pl.UInt32)
+        if bad is not None and bad.any():
+            rows = bad.fill_null(False).arg_true()
         self._bad[rows.to_numpy()] = True
         cells = self._frame[column] if values is None else values
         self._breaches.record((column, problem, repair), self._frame, rows, cells)

@@ -46,9 +46,9 @@ class ContextCodes:
         return codes
 
     def _slots(self, column: str, cells: pl.Series) -> Array:
-        labels, index = coded(cells)
+        labels, code = coded(cells)
         labels = pa.concat_arrays([labels, pa.array([""], labels.type)])  # a missing category is the token "column="
-        return token_slots(column, labels, self.features.dimensions).astype(self._slot_type)[index]
+        return token_slots(column, labels, self.features.dimensions).astype(self._slot_type)[code]
 
 
 class ContextVectors:

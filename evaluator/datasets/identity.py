@@ -1,4 +1,4 @@
-"""Displays listed twice, found exactly with a number a display in memory."""
+"""Displays listed twice, found exactly with two numbers a display in memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 
 
 class SeenIds:
-    """The ids met so far, as hashes: 8 bytes a display.
+    """The ids met so far, as hashes: 8 bytes a display, and as much again for `suspects`.
 
     Equal ids have equal hashes, so that without equal hashes there are no equal ids; `repeated` settles the others by
     reading their ids again.

@@ -60,7 +60,7 @@ class Intake:
     ids: SeenIds = field(default_factory=SeenIds)
     rows: int = 0
     sound: int = 0
-    last_time: int | None = None
+    last_time: int = np.iinfo(np.int64).min
     shown: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     converted: list[pl.DataFrame] = field(default_factory=list)
 
@@ -105,8 +105,7 @@ class Intake:
         display = self.spec.display
         self.order.see(frame)
         times = frame[display.time]
-        latest = int(times.to_numpy().max())
-        self.last_time = latest if self.last_time is None else max(latest, self.last_time)
+        self.last_time = int(times.to_numpy().max(initial=self.last_time))
         action = self.labels.codes(frame[display.action])
         shown = np.bincount(action, minlength=len(self.labels.names))
         shown[: len(self.shown)] += self.shown

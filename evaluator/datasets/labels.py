@@ -11,10 +11,10 @@ import pyarrow as pa
 
 
 class Coded(NamedTuple):
-    """Distinct labels of a chunk, in order of appearance, and for each row the index of its own, -1 where missing."""
+    """Distinct labels of a chunk, in order of appearance, and for each row the place of its own, -1 where missing."""
 
     labels: pa.LargeStringArray
-    index: npt.NDArray[np.int32]
+    code: npt.NDArray[np.int32]
 
 
 def coded(column: pl.Series) -> Coded:
@@ -36,7 +36,7 @@ class Labels:
 
     def codes(self, column: pl.Series) -> npt.NDArray[np.int32]:
         """Return the code of each row, -1 where its label is missing."""
-        labels, index = coded(column)
+        labels, code = coded(column)
         number = self._number
         codes = [number.setdefault(label, len(number)) for label in labels.to_pylist()]
-        return np.array([*codes, -1], dtype=np.int32)[index]  # index -1 takes the last
+        return np.array([*codes, -1], dtype=np.int32)[code]  # code -1 takes the last

@@ -24,9 +24,9 @@ UNPARSED = "__unparsed_"
 class Chunks:
     """The columns `kinds` of all files, as frames of `CHUNK_ROWS` rows; iterating again reads the files again.
 
-    Beside the columns a frame has `FILE` (index), `LINE` (1-based, header included) and, for a column with cells that do
-    not fit its kind, `UNPARSED` + column: their text, null elsewhere. Everything is read as text where files are text,
-    so that such a cell is at hand with its line when it is met, in one pass and in the memory of a chunk.
+    Beside the columns a frame has `FILE` (index), `LINE` (1-based, header included) and, for a column with cells that
+    do not fit its kind, `UNPARSED` + column: their text, null elsewhere. Text files are read as text, so that such a
+    cell is at hand with its line when it is met, in one pass and in the memory of a chunk.
 
     Parameters
     ----------
@@ -54,7 +54,8 @@ class Chunks:
     def collect(self) -> pl.DataFrame:
         """Return all rows as one frame."""
         empty = pl.DataFrame(schema={FILE: pl.Int32, LINE: pl.Int64, **{c: TYPES[k] for c, k in self.kinds.items()}})
-        return pl.concat([empty, *self], how="diagonal")
+        whole: pl.DataFrame = pl.concat([empty, *self], how="diagonal")
+        return whole
 
     def _frames(self) -> Iterator[pl.DataFrame]:
         scans = [_scan(file, self.source, self.kinds) for file in self.files]  # a missing column is told before reading
@@ -85,9 +86,9 @@ class Chunks:
         columns = []
         for name, kind in self.kinds.items():
             given = file.partitions.get(name)
-            found = raw[name] if given is None else pl.repeat(given, raw.height, dtype=pl.String, eager=True).alias(name)
+            found = raw[name] if given is None else pl.repeat(given, raw.height, dtype=pl.String, eager=True)
             cells = parse(found, kind, missing_values(self.source, name))
-            columns.append(cells.values)
+            columns.append(cells.values.alias(name))
             if cells.unparsed is not None:
                 columns.append(cells.unparsed.alias(UNPARSED + name))
         return pl.DataFrame(columns)

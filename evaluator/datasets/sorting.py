@@ -120,4 +120,5 @@ class _Range:
         heavy = picked[(often > 1) | (picked == sample[0])]
         edges = np.unique(np.concatenate([picked, heavy[heavy < _LAST] + 1]))
         # The least time is on one side of every edge, the greatest on the other: both parts are smaller than the whole.
-        return edges[(edges > sample[0]) & (edges <= sample[-1])]
+        inside: npt.NDArray[np.int64] = edges[(edges > sample[0]) & (edges <= sample[-1])]
+        return inside

@@ -70,7 +70,7 @@ class DisplayWriter:
 
 def _leaf(field: pa.Field) -> str:
     """Return the path of a column's values inside the file."""
-    path, kind = field.name, field.type
+    path, kind = str(field.name), field.type
     while pa.types.is_fixed_size_list(kind):
         path, kind = f"{path}.list.element", kind.value_type
     return path
@@ -90,8 +90,10 @@ def writing(target: Path) -> Iterator[None]:
     except EvaluatorError:
         raise
     except (OSError, pa.ArrowException) as error:
-        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error).split("\n")[0]
-        raise OutputError(f"{target}: cannot be written ({reason}).", hint="make room, or choose another place.") from None
+        number = getattr(error, "errno", None)
+        reason = os.strerror(number) if number else str(error).split("\n")[0]
+        hint = "make room, or choose another place."
+        raise OutputError(f"{target}: cannot be written ({reason}).", hint=hint) from None
 
 
 def displays_table(columns: Mapping[str, npt.NDArray[Any]], *, first: int = 0) -> pa.Table:
