@@ -73,6 +73,10 @@ class OutputExistsError(UsageError, FileExistsError):
     """The output is there already and would be overwritten."""
 
 
+class OutputError(EvaluatorError, OSError):
+    """The output cannot be written: the disk is full, or the folder may not be written."""
+
+
 class PolicyError(EvaluatorError, RuntimeError):
     """A policy raised or chose an impossible action."""
 

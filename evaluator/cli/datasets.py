@@ -101,13 +101,14 @@ def convert_command(
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
-    """Write a log once as Parquet, which every command reads at disk speed.
+    """Write a log once as Parquet, which every command reads at disk speed. Files may be larger than memory.
 
     Rows left out by --on-error quarantine are written to quarantine.parquet in that folder.
     """
     from evaluator.datasets import convert
 
-    done = convert(dataset, out, overwrite=overwrite, **reading)
+    with o.progress("rows", None) as advance:
+        done = convert(dataset, out, overwrite=overwrite, advance=advance, **reading)
     log, left_out = done.log, done.quarantine
     if as_json:
         facts = {"name": log.meta.name, "displays": len(log), "conversions": log.conversions.num_rows,

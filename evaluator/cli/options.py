@@ -48,13 +48,13 @@ def print_json(value: Any) -> None:
 
 
 @contextmanager
-def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on stderr while it is a terminal; what is given is called with each advance."""
+def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Show a bar on stderr while it is a terminal; what is given is called with each advance. None: no end is known."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=max(total, 1))
+        task = bar.add_task(what, total=None if total is None else max(total, 1))
         yield lambda done: bar.advance(task, done)

@@ -4,55 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
-from evaluator.datasets.codes import codes
 from evaluator.errors import UnknownNameError, UsageError, nearest
-
-
-@dataclass(frozen=True)
-class ActionIndex:
-    """The kept actions.
-
-    Parameters
-    ----------
-    labels
-        Label of each action, (K,).
-    index
-        Action index of each row, (n,) int32; -1 on rows whose action is dropped.
-    """
-
-    labels: list[str]
-    index: npt.NDArray[np.int32]
-
-
-def index_actions(column: pl.Series, wanted: str | Sequence[str] | None) -> ActionIndex:
-    """Return the kept actions of a column of labels.
-
-    Parameters
-    ----------
-    column
-        Label of each row.
-    wanted
-        None keeps all (numeric labels in numeric order, others alphabetically); ``top:n`` keeps the n most shown, most
-        shown first; a list, or a text with commas, keeps those labels in that order.
-
-    Raises
-    ------
-    UsageError
-        ``top:n`` without a whole n of at least 2.
-    UnknownNameError
-        A wanted label is not in the column.
-    """
-    labels, code = codes(column)
-    order = choose_actions(labels, np.bincount(code[code >= 0], minlength=len(labels)), wanted)
-    table = np.full(len(labels) + 1, -1, dtype=np.int32)  # the last entry answers code -1
-    table[order] = np.arange(len(order), dtype=np.int32)
-    return ActionIndex([labels[i] for i in order], table[code])
 
 
 def choose_actions(
@@ -67,7 +23,15 @@ def choose_actions(
     shown
         Displays of each; those never shown are not kept.
     wanted
-        As in `index_actions`.
+        None keeps all (numeric labels in numeric order, others alphabetically); ``top:n`` keeps the n most shown, most
+        shown first; a list, or a text with commas, keeps those labels in that order.
+
+    Raises
+    ------
+    UsageError
+        ``top:n`` without a whole n of at least 2.
+    UnknownNameError
+        A wanted label was never shown.
     """
     order = sorted(np.flatnonzero(shown).tolist(), key=lambda i: _label_order(labels[i]))
     if isinstance(wanted, str) and wanted.startswith("top"):

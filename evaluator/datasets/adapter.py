@@ -1,8 +1,13 @@
-"""From the files of a spec to a `Log`."""
+"""From the files of a spec to a `Log`, in memory or on disk, in one pass over the files.
+
+source -> chunks -> (sorted by time) -> checked and reduced -> set aside -> numbered, encoded -> log
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,17 +16,26 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from evaluator.datasets.actions import ActionIndex, index_actions
-from evaluator.datasets.breaches import FILE, LINE, Breaches, check_on_error
-from evaluator.datasets.conversions import Rules, conversion_kinds, converted_rows, deduplicated
-from evaluator.datasets.features import Features, build_context, choose_features
-from evaluator.datasets.files import SourceFile, find_files, fingerprint
+from evaluator.datasets.assembly import Numbers, choose, display_batches, in_memory, on_disk, vectors_of
+from evaluator.datasets.breaches import Breaches, check_on_error
+from evaluator.datasets.canonical import open_canonical
+from evaluator.datasets.cells import Kind
+from evaluator.datasets.checks import Order
+from evaluator.datasets.contexts import ContextCodes
+from evaluator.datasets.conversions import Rules, conversion_kinds, deduplicated
+from evaluator.datasets.features import Features, choose_features
+from evaluator.datasets.files import SourceFile, find_files, fingerprint, unchanged
+from evaluator.datasets.identity import repeated
+from evaluator.datasets.intake import Intake
 from evaluator.datasets.metadata import log_meta
-from evaluator.datasets.scan import Kind, read_columns
+from evaluator.datasets.scan import Chunks
+from evaluator.datasets.second_table import SecondTable
+from evaluator.datasets.sorting import SortedChunks
 from evaluator.datasets.spec import Deduplicate, FileSpec
+from evaluator.datasets.spool import Spool, spools
+from evaluator.datasets.writing import write_rest
 from evaluator.errors import LogError, UsageError
 from evaluator.log import Log
-from evaluator.log.contract import fixed_size_lists
 
 # Two roles may share a column: the stricter kind is read, the other derived from it.
 _STRICTNESS: tuple[Kind, ...] = ("category", "text", "float", "int", "datetime")
@@ -55,74 +69,180 @@ def read_files(
     limit: int | None = None,
     sort: bool | None = None,
     on_error: str = "stop",
+    into: Path | None = None,
+    contexts: bool = True,
+    advance: Callable[[int], None] = lambda rows: None,
 ) -> Reading:
-    """Return the log in the files of a spec; parameters as in `evaluator.datasets.load`, `folder` holds the spec."""
+    """Return the log in the files of a spec.
+
+    Parameters
+    ----------
+    spec, folder
+        Dataset spec, and the folder that holds it.
+    path, actions, features, deduplicate, attributed_only, limit, sort, on_error
+        As in `evaluator.datasets.load`.
+    into
+        Existing folder that gets the canonical form of the log. Its displays then never are in memory; conversions,
+        rows left out, one-hot labels and 16 bytes for each `display.id` are. None: all in memory.
+    contexts
+        Whether context vectors become part of the log; they are checked in any case.
+    advance
+        Called with the number of rows read since the last call.
+    """
     check_on_error(on_error)
     rules = _rules(spec, deduplicate, attributed_only)
-    sort = spec.source.sort if sort is None else sort
     if limit is not None and limit < 1:
         raise UsageError(f"limit={limit}.", hint="give the number of displays to read, at least 1.")
-    wanted = choose_features(spec, features)
-    own = spec.conversion.source is None
-    files = find_files(spec.source, folder, override=path)
-    breaches = Breaches(files)
-    kinds = _display_kinds(spec, wanted)
-    if own:
-        kinds = _merged(kinds, conversion_kinds(spec, attributed_only=rules.attributed_only))
-    # Sorting needs every row before the first n are known.
-    frame = read_columns(files, spec.source, kinds, limit=None if sort else limit, breaches=breaches)
-    if sort:
-        frame, breaches = _sorted(frame, spec.display.time, limit, breaches)
-    _check_displays(frame, spec, wanted, breaches)
-    times = frame[spec.display.time]
-    position = pl.int_range(frame.height, dtype=pl.Int64, eager=True)
-    counts: dict[str, float] = {"rows_read": frame.height}
-    all_files, conversion_breaches = files, breaches
-    if own:
-        shown = pl.DataFrame({"display": position, "shown": times})
-        converted = converted_rows(frame, shown, spec.conversion, breaches)
-    else:
-        converted, conversion_breaches, second, skipped = _second_table(spec, folder, frame, rules, limit)
-        all_files = [*files, *second]
-        counts |= skipped
-    if on_error == "stop":
-        breaches.refuse()
-        if not own:
-            conversion_breaches.refuse()
-    left_out = breaches.rows()
-    sound = ~breaches.mask(frame.height).to_numpy()
-    counts["quarantined"] = len(left_out) + (0 if own else len(conversion_breaches.rows()))
-    before = converted.height
-    converted = converted.filter(pl.Series(sound[converted["display"].to_numpy()]))
-    counts["conversion_rows_of_quarantined"] = before - converted.height
-    rewards, counted = deduplicated(converted, rules)
-    counts |= counted
-
-    frame = frame.filter(pl.Series(sound))
-    number = np.cumsum(sound) - 1  # row read -> sound row
-    kept = index_actions(frame[spec.display.action], actions)
-    shown_kept = kept.index >= 0
-    counts["displays_dropped_by_actions"] = int((~shown_kept).sum())
-    counts["kept_share"] = float(shown_kept.mean()) if len(shown_kept) else 0.0
-    _check_order(frame, spec, files)
-    display_id = np.where(shown_kept, np.cumsum(shown_kept) - 1, -1)
-    last_seen = int(max(_latest(frame[spec.display.time]), _latest(converted["time"])))
-
-    frame = frame.filter(pl.Series(shown_kept))
-    conversions = _conversion_table(rewards, display_id[number[rewards["display"].to_numpy()]])
-    counts |= {"displays": frame.height, "conversions": conversions.num_rows}
-    log = Log(
-        displays=_display_table(frame, spec, kept, wanted),
-        conversions=conversions,
-        actions=pa.table(
-            {"action": pa.array(range(len(kept.labels)), pa.int32()), "label": pa.array(kept.labels, pa.string())}
-        ),
-        meta=log_meta(
-            spec, counts=counts, fingerprint=fingerprint(all_files), last_seen=last_seen, filtered=actions is not None
-        ),
+    plan = _Plan(
+        spec=spec,
+        rules=rules,
+        features=choose_features(spec, features),
+        files=find_files(spec.source, folder, override=path),
+        others=[] if spec.conversion.source is None else find_files(spec.conversion.source.table(), folder),
+        limit=limit,
+        sort=spec.source.sort if sort is None else sort,
+        listed=on_error == "quarantine",
     )
-    tables = [breaches.table()] if own else [breaches.table(), conversion_breaches.table()]
-    return Reading(log.validated(), pl.concat(tables).to_arrow())
+    with unchanged([*plan.files, *plan.others]), _waiting_room(into) as new_spool:
+        second = _second_table(plan)
+        intake = _take_in(plan, second, new_spool, advance)
+        return _finish(plan, intake, second, actions, into=into, contexts=contexts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Plan:
+    """What is read, and how."""
+
+    spec: FileSpec
+    rules: Rules
+    features: Features
+    files: list[SourceFile]
+    others: list[SourceFile]
+    limit: int | None
+    sort: bool
+    listed: bool
+
+
+@contextmanager
+def _waiting_room(into: Path | None) -> Iterator[Callable[[], Spool]]:
+    """Give what makes spools, in a folder inside `into` that vanishes when all is read, or in memory."""
+    if into is None:
+        yield spools(None)
+        return
+    folder = into / "spool"
+    folder.mkdir()
+    try:
+        yield spools(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _second_table(plan: _Plan) -> SecondTable | None:
+    source = plan.spec.conversion.source
+    if source is None:
+        return None
+    kinds = _merged(conversion_kinds(plan.spec, attributed_only=plan.rules.attributed_only), {source.display: "text"})
+    return SecondTable(plan.spec, plan.others, kinds, listed=plan.listed)
+
+
+def _take_in(
+    plan: _Plan, second: SecondTable | None, new_spool: Callable[[], Spool], advance: Callable[[int], None]
+) -> Intake:
+    """Pass over the displays; a second time, knowing which ids are repeated, if any are."""
+    spec = plan.spec
+    kinds = _display_kinds(spec, plan.features)
+    if second is None:
+        kinds = _merged(kinds, conversion_kinds(spec, attributed_only=plan.rules.attributed_only))
+    # Sorting needs every row before the first n are known.
+    chunks: Iterable[pl.DataFrame] = Chunks(plan.files, spec.source, kinds, None if plan.sort else plan.limit)
+    if plan.sort:
+        chunks = SortedChunks(chunks, spec.display.time, plan.limit, new_spool)
+
+    def one_pass(again: npt.NDArray[np.int64]) -> Intake:
+        intake = Intake(
+            spec=spec,
+            kinds=kinds,
+            breaches=Breaches(plan.files, listed=plan.listed),
+            order=Order(plan.files, spec.display.time),
+            codes=ContextCodes(plan.features),
+            second=second,
+            repeated=again,
+            spool=new_spool(),
+        )
+        intake.see(chunks, advance)
+        return intake
+
+    intake = one_pass(np.zeros(0, np.int64))
+    suspects = intake.ids.suspects()
+    if spec.display.id is None or len(suspects) == 0:
+        return intake
+    again = repeated((chunk[spec.display.id] for chunk in chunks), suspects)
+    if len(again) == 0:
+        return intake
+    intake.spool.discard()
+    return one_pass(again)
+
+
+def _finish(
+    plan: _Plan,
+    intake: Intake,
+    second: SecondTable | None,
+    actions: str | Sequence[str] | None,
+    *,
+    into: Path | None,
+    contexts: bool,
+) -> Reading:
+    spec, breaches = plan.spec, [intake.breaches]
+    if intake.rows == 0:
+        raise LogError(f"{plan.files[0].path}: the log is empty, no rows below the header.", hint="check the export.")
+    if not plan.listed:
+        intake.breaches.refuse()
+    counts: dict[str, float] = {"rows_read": intake.rows}
+    converted = pl.concat(intake.converted)
+    if second is not None:
+        converted, beyond = second.converted(converted, limited=plan.limit is not None)
+        breaches.append(second.breaches)
+        if plan.limit is not None:
+            counts["conversion_rows_beyond_limit"] = beyond
+        if not plan.listed:
+            second.breaches.refuse()
+    counts["quarantined"] = sum(b.rows for b in breaches)
+    sound = converted if second is None else converted.filter("sound")
+    counts["conversion_rows_of_quarantined"] = converted.height - sound.height
+    rewards, counted = deduplicated(sound, plan.rules)
+    kept = choose(intake, actions)
+    counts |= counted
+    counts["displays_dropped_by_actions"] = intake.sound - kept.displays
+    counts["kept_share"] = kept.displays / intake.sound if intake.sound else 0.0
+    intake.order.refuse()
+    vectors = vectors_of(kept)
+    numbers = Numbers(rewards["display"].to_numpy())
+    uniform = spec.display.propensity_kind == "uniform"
+    batches = display_batches(kept, vectors if contexts else None, numbers, uniform=uniform)
+    if into is None:
+        displays = in_memory(batches, kept.displays)
+    else:
+        on_disk(batches, into)
+    conversions = _conversion_table(rewards, numbers.found())
+    counts |= {"displays": kept.displays, "conversions": conversions.num_rows}
+    k = len(kept.labels)
+    tables = {
+        "conversions": conversions,
+        "actions": pa.table({"action": pa.array(range(k), pa.int32()), "label": pa.array(kept.labels, pa.string())}),
+    }
+    meta = log_meta(
+        spec,
+        counts=counts,
+        fingerprint=fingerprint([*plan.files, *plan.others]),
+        last_seen=int(sound["time"].to_numpy().max(initial=intake.last_time)),
+        filtered=actions is not None,
+    )
+    if into is None:
+        log = Log(displays=displays, meta=meta, **tables).validated()
+    else:
+        write_rest(into, meta=meta, **tables)
+        log = open_canonical(into)
+    return Reading(log, pl.concat([b.table() for b in breaches]).to_arrow())
 
 
 def _rules(spec: FileSpec, deduplicate: Deduplicate | None, attributed_only: bool | None) -> Rules:
@@ -161,105 +281,6 @@ def _merged(one: Mapping[str, Kind], other: Mapping[str, Kind]) -> dict[str, Kin
     return out
 
 
-def _sorted(frame: pl.DataFrame, time: str, limit: int | None, breaches: Breaches) -> tuple[pl.DataFrame, Breaches]:
-    """Sort by time, ties in file order; rows in breach keep their rows in the report."""
-    last = np.iinfo(np.int64).max
-    order = np.argsort(frame[time].fill_null(last).to_numpy(), kind="stable")[:limit]
-    return frame.select(pl.all().gather(pl.Series(order))), breaches.moved(order)
-
-
-def _check_displays(frame: pl.DataFrame, spec: FileSpec, features: Features, breaches: Breaches) -> None:
-    if frame.height == 0:
-        raise LogError(
-            f"{breaches.files[0].path}: the log is empty, no rows below the header.", hint="check the export."
-        )
-    display = spec.display
-    sound = ~breaches.mask(frame.height)
-    numbers = [c for c, kind in features.kinds.items() if kind == "number"]
-    for column in dict.fromkeys([display.time, display.action, *numbers]):
-        breaches.add(frame, column, sound & frame[column].is_null(), "missing", "fill the cell, or quarantine the row")
-    for column in numbers:
-        values = frame[column].cast(pl.Float64)
-        breaches.add(frame, column, sound & ~values.is_finite().fill_null(True), "not finite", "fill the cell")
-    if display.propensity is not None:
-        p = frame[display.propensity].cast(pl.Float64)
-        for bad, problem in (
-            (p.is_null() | p.is_nan(), "propensity missing or nan"),
-            (p == 0, "propensity 0 although the action was shown"),
-            (p < 0, "negative propensity"),
-            ((p > 1) & p.is_not_nan(), "propensity above 1"),
-        ):
-            breaches.add(frame, display.propensity, sound & bad, problem,
-                         "give the probability with which the logger showed the action")  # fmt: skip
-    if display.id is not None:
-        ids = frame[display.id]
-        breaches.add(frame, display.id, sound & ids.is_null(), "missing", "give every display an id")
-        breaches.add(frame, display.id, sound & ids.is_not_null() & ~ids.is_first_distinct(), "duplicate display",
-                     "keep one row per display")  # fmt: skip
-
-
-def _check_order(frame: pl.DataFrame, spec: FileSpec, files: list[SourceFile]) -> None:
-    late = (frame[spec.display.time].diff() < 0).fill_null(False).arg_true()
-    if len(late) == 0:
-        return
-    row = int(late[0])
-    file = files[frame[FILE][row]]
-    raise LogError(
-        f"{file.path} {'line' if file.is_text else 'row'} {frame[LINE][row]}: time {frame[spec.display.time][row]} is "
-        f"earlier than {frame[spec.display.time][row - 1]} before it ({len(late)} such rows).",
-        hint="sort the source, set sort = true in [source], or pass sort=True.",
-    )
-
-
-def _second_table(
-    spec: FileSpec, folder: Path, displays: pl.DataFrame, rules: Rules, limit: int | None
-) -> tuple[pl.DataFrame, Breaches, list[SourceFile], dict[str, float]]:
-    where = spec.conversion.source
-    if where is None or spec.display.id is None:
-        raise AssertionError("the spec was checked")
-    source = where.table()
-    files = find_files(source, folder)
-    breaches = Breaches(files)
-    kinds = _merged(conversion_kinds(spec, attributed_only=rules.attributed_only), {where.display: "text"})
-    table = read_columns(files, source, kinds, limit=None, breaches=breaches)
-    ids = displays.select(
-        pl.col(spec.display.id).cast(pl.String).alias("id"),
-        pl.int_range(pl.len(), dtype=pl.Int64).alias("display"),
-        pl.col(spec.display.time).alias("shown"),
-    ).unique("id", keep="first", maintain_order=True)
-    shown = table.select(pl.col(where.display).cast(pl.String).alias("id")).join(
-        ids, on="id", how="left", maintain_order="left"
-    )
-    lost = shown["display"].is_null()
-    skipped: dict[str, float] = {}
-    if limit is None:
-        breaches.add(table, where.display, lost, "conversion without display", "check conversion.source.display")
-    else:
-        skipped["conversion_rows_beyond_limit"] = int(lost.sum())
-    rows = converted_rows(table, shown.drop("id"), spec.conversion, breaches)
-    return rows.filter(pl.col("display").is_not_null()), breaches, files, skipped
-
-
-def _display_table(frame: pl.DataFrame, spec: FileSpec, kept: ActionIndex, features: Features) -> pa.Table:
-    n = frame.height
-    if spec.display.propensity is not None:
-        propensity = pa.array(frame[spec.display.propensity].cast(pl.Float64).to_numpy(), pa.float64())
-    elif spec.display.propensity_kind == "uniform":
-        propensity = pa.array(np.full(n, 1 / max(len(kept.labels), 1)), pa.float64())
-    else:
-        propensity = pa.nulls(n, pa.float64())
-    columns = {
-        "display_id": pa.array(np.arange(n), pa.int64()),
-        "time": pa.array(frame[spec.display.time].to_numpy(), pa.int64()),
-        "action": pa.array(kept.index[kept.index >= 0], pa.int32()),
-        "propensity": propensity,
-    }
-    context = build_context(frame, features)
-    if context is not None:
-        columns["context"] = fixed_size_lists(context)
-    return pa.table(columns)
-
-
 def _conversion_table(rewards: pl.DataFrame, display_id: npt.NDArray[np.int64]) -> pa.Table:
     table = (
         rewards.select(pl.Series("display_id", display_id, dtype=pl.Int64), "time", "value")
@@ -273,7 +294,3 @@ def _conversion_table(rewards: pl.DataFrame, display_id: npt.NDArray[np.int64]) 
             "value": pa.array(table["value"].to_numpy(), pa.float64()),
         }
     )
-
-
-def _latest(times: pl.Series) -> int:
-    return int(times.to_numpy().max()) if len(times) else 0

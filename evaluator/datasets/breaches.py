@@ -12,49 +12,35 @@ from evaluator.datasets.files import SourceFile
 from evaluator.errors import DataError, LogError, PropensityError, UsageError
 
 SHOWN = 3
-ROW, LINE, FILE = "__row", "__line", "__file"
+LINE, FILE = "__line", "__file"
+QUARANTINE = {"file": pl.String, "line": pl.Int64, "column": pl.String, "value": pl.String, "problem": pl.String}
 
 
-@dataclass
 class Breaches:
-    """The breaches found in one table of a source.
+    """The breaches found in one table of a source, chunk by chunk.
 
     Parameters
     ----------
     files
         Files of the table, for line numbers.
+    listed
+        Whether every breach will be asked for; else only the first of each kind are kept.
+
+    Attributes
+    ----------
+    rows
+        Number of rows in breach, each counted once.
     """
 
-    files: list[SourceFile]
-    found: list[tuple[pl.DataFrame, str, str]] = field(default_factory=list)
+    def __init__(self, files: list[SourceFile], *, listed: bool) -> None:
+        self.files = files
+        self.rows = 0
+        self.listed = listed
+        self._found: dict[tuple[str, str, str], _Found] = {}
 
-    def add(
-        self,
-        frame: pl.DataFrame,
-        column: str,
-        bad: pl.Series,
-        problem: str,
-        repair: str,
-        *,
-        values: pl.Series | None = None,
-    ) -> None:
-        """Record the rows of `frame` where `bad` is true."""
-        rows = bad.fill_null(False).arg_true()
-        if len(rows) == 0:
-            return
-        cells = (frame[column] if values is None else values).gather(rows).cast(pl.String)
-        where = frame.select(pl.col(FILE, LINE).gather(rows))
-        table = pl.DataFrame(
-            {
-                "file": [str(self.files[i].path) for i in where[FILE].to_list()],
-                "line": where[LINE].cast(pl.Int64),
-                "column": [column] * len(rows),
-                "value": cells,
-                "problem": [problem] * len(rows),
-                ROW: rows.cast(pl.Int64),
-            }
-        )
-        self.found.append((table, problem, repair))
+    def check(self, frame: pl.DataFrame) -> Checked:
+        """Return a chunk to be checked."""
+        return Checked(self, frame)
 
     def refuse(self) -> None:
         """Raise one error that names every kind of breach, its first rows and the repair.
@@ -64,49 +50,86 @@ class Breaches:
         LogError
             There is a breach; PropensityError if all of them concern propensities.
         """
-        if not self.found:
+        broken = {kind: found for kind, found in self._found.items() if found.count}
+        if not broken:
             return
-        kind: type[DataError] = PropensityError if all("propensity" in p for _, p, _ in self.found) else LogError
+        error: type[DataError] = PropensityError if all("propensity" in p for _, p, _ in broken) else LogError
         said = []
-        for table, problem, repair in self.found:
-            head = table.head(SHOWN).rows(named=True)
+        for (column, problem, repair), found in broken.items():
+            head = pl.concat(found.tables).head(SHOWN).rows(named=True)
             places = ", ".join(f"{r['file']} {self._word()} {r['line']}: {r['value']!r}" for r in head)
-            more = f" and {table.height - SHOWN} more" if table.height > SHOWN else ""
-            said.append(f"Column {table['column'][0]!r}: {problem} ({places}{more}); {repair}.")
-        raise kind(" ".join(said), hint="on_error='quarantine' leaves such rows out and counts them.")
+            more = f" and {found.count - SHOWN} more" if found.count > SHOWN else ""
+            said.append(f"Column {column!r}: {problem} ({places}{more}); {repair}.")
+        raise error(
+            " ".join(said),
+            hint="on_error='quarantine' (--on-error quarantine) leaves such rows out and counts them.",
+        )
 
-    def moved(self, order: npt.NDArray[np.int64]) -> Breaches:
-        """Return the breaches after the rows were put into `order`: row order[i] became row i, others were dropped."""
-        place = pl.DataFrame({ROW: order, "to": np.arange(len(order))}, schema={ROW: pl.Int64, "to": pl.Int64})
-        moved = [
-            (t.join(place, on=ROW, how="inner", maintain_order="left").drop(ROW).rename({"to": ROW}), problem, repair)
-            for t, problem, repair in self.found
-        ]
-        return Breaches(self.files, [m for m in moved if m[0].height])
+    def record(self, kind: tuple[str, str, str], frame: pl.DataFrame, rows: pl.Series, cells: pl.Series) -> None:
+        """Record rows of a chunk under (column, problem, repair).
 
-    def rows(self) -> pl.Series:
-        """Return the row numbers in breach, each once."""
-        if not self.found:
-            return pl.Series(ROW, [], pl.Int64)
-        return pl.concat([t[ROW] for t, _, _ in self.found]).unique().sort()
-
-    def mask(self, n: int) -> pl.Series:
-        """Return whether each of the table's `n` rows is in breach."""
-        bad = np.zeros(n, dtype=np.bool_)
-        bad[self.rows().to_numpy()] = True
-        return pl.Series(bad)
+        A kind is known before its first row, so that the order of kinds is that of the checks, not of the rows.
+        """
+        found = self._found.setdefault(kind, _Found())
+        found.count += len(rows)
+        if not self.listed:
+            rows = rows.head(max(SHOWN - sum(t.height for t in found.tables), 0))
+        if len(rows) == 0:
+            return
+        column, problem, _ = kind
+        where = frame.select(pl.col(FILE, LINE).gather(rows))
+        table = {
+            "file": [str(self.files[i].path) for i in where[FILE].to_list()],
+            "line": where[LINE],
+            "column": [column] * len(rows),
+            "value": cells.gather(rows).cast(pl.String),
+            "problem": [problem] * len(rows),
+        }
+        found.tables.append(pl.DataFrame(table, schema=QUARANTINE))
 
     def table(self) -> pl.DataFrame:
         """Return one line per breach: file, line, column, value, problem."""
-        if not self.found:
-            return pl.DataFrame(schema=QUARANTINE)
-        return pl.concat([t.drop(ROW) for t, _, _ in self.found]).sort("file", "line", maintain_order=True)
+        tables = [table for found in self._found.values() for table in found.tables]
+        return pl.concat([pl.DataFrame(schema=QUARANTINE), *tables]).sort("file", "line", maintain_order=True)
 
     def _word(self) -> str:
         return "line" if self.files[0].is_text else "row"
 
 
-QUARANTINE = {"file": pl.String, "line": pl.Int64, "column": pl.String, "value": pl.String, "problem": pl.String}
+@dataclass
+class _Found:
+    count: int = 0
+    tables: list[pl.DataFrame] = field(default_factory=list)
+
+
+class Checked:
+    """The rows of one chunk while rules are applied to them."""
+
+    def __init__(self, breaches: Breaches, frame: pl.DataFrame) -> None:
+        self._breaches = breaches
+        self._frame = frame
+        self._bad = np.zeros(frame.height, dtype=np.bool_)
+
+    @property
+    def sound(self) -> pl.Series:
+        """Whether each row has broken no rule so far."""
+        return pl.Series(~self._bad)
+
+    def add(
+        self, column: str, bad: pl.Series | None, problem: str, repair: str, *, values: pl.Series | None = None
+    ) -> None:
+        """Record the rows where `bad` is true; None where no row can be."""
+        rows = pl.Series([], dtype=pl.UInt32)
+        if bad is not None and bad.any():
+            rows = bad.fill_null(False).arg_true()
+        self._bad[rows.to_numpy()] = True
+        cells = self._frame[column] if values is None else values
+        self._breaches.record((column, problem, repair), self._frame, rows, cells)
+
+    def close(self) -> npt.NDArray[np.bool_]:
+        """Return whether each row broke no rule, all rules having been applied."""
+        self._breaches.rows += int(self._bad.sum())
+        return ~self._bad
 
 
 def check_on_error(on_error: str) -> None:

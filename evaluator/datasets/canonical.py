@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,12 +11,10 @@ import pyarrow.parquet as pq
 
 from evaluator.datasets.subset import first_displays, only_actions
 from evaluator.errors import SourceError, UsageError
-from evaluator.log import Log, LogMeta, Selection, StoredLog
+from evaluator.log import LogMeta, Selection, StoredLog
 
 SCHEMA_VERSION = 1
 META = "meta.json"
-TABLES = ("displays", "conversions", "actions")
-ROWS_PER_GROUP = 65_536
 
 
 def is_canonical(folder: Path) -> bool:
@@ -82,17 +79,6 @@ def _read_meta(folder: Path) -> LogMeta:
         return LogMeta(**meta)
     except (KeyError, TypeError) as error:
         raise _damaged(folder / META, error) from None
-
-
-def write_canonical(log: Log, folder: Path) -> None:
-    """Write the log into the existing, empty `folder`, in row groups."""
-    for name in TABLES:
-        table: pa.Table = getattr(log, name)
-        with pq.ParquetWriter(folder / f"{name}.parquet", table.schema, compression="zstd") as writer:
-            for start in range(0, max(table.num_rows, 1), ROWS_PER_GROUP):
-                writer.write_table(table.slice(start, ROWS_PER_GROUP))
-    meta = {"schema_version": SCHEMA_VERSION, **asdict(log.meta)}
-    (folder / META).write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
 
 
 def _damaged(path: Path, error: Exception) -> SourceError:

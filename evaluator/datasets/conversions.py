@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evaluator.datasets.breaches import ROW, Breaches
-from evaluator.datasets.scan import Kind
+from evaluator.datasets.breaches import Checked
+from evaluator.datasets.cells import Kind
 from evaluator.datasets.spec import Conversion, Deduplicate, FileSpec
 
 KEY = "__key"
@@ -34,72 +34,64 @@ def conversion_kinds(spec: FileSpec, *, attributed_only: bool) -> dict[str, Kind
     return kinds
 
 
-def converted_rows(
-    table: pl.DataFrame, shown: pl.DataFrame, conversion: Conversion, breaches: Breaches
-) -> pl.DataFrame:
-    """Return the rows that hold a conversion and keep the row rules; the others are reported to `breaches`.
+def converted_rows(table: pl.DataFrame, shown: pl.DataFrame, conversion: Conversion, rows: Checked) -> pl.DataFrame:
+    """Return the rows that hold a conversion and keep the row rules; the others are reported to `rows`.
 
     Parameters
     ----------
     table
-        Columns of the conversions, with the columns of `read_columns`.
+        A chunk with the columns of the conversions.
     shown
-        Row for row with `table`: ``display`` (row number of the display, null if none) and ``shown`` (its time).
+        Row for row with `table`: ``display`` (number of the display, null if none) and ``shown`` (its time).
     conversion
         ``[conversion]`` of the spec.
-    breaches
-        Where broken rows are reported.
+    rows
+        The chunk while it is checked.
 
     Returns
     -------
     polars.DataFrame
-        ``display`` int64, ``shown`` and ``time`` int64 (ticks), ``value`` float64, ``click`` and ``attributed`` bool,
-        `KEY` struct where the spec has a key, and `ROW`, the row number in `table`.
+        The columns of `shown`, ``time`` int64 (ticks), ``value`` float64, ``click`` and ``attributed`` bool, and `KEY`
+        struct where the spec has a key.
     """
     c = conversion
     clock = c.time or c.delay
     if c.indicator is not None:
         flag = table[c.indicator]
-        known = ~breaches.mask(table.height)
-        breaches.add(table, c.indicator, known & ~flag.is_in([0, 1]).fill_null(False), "not 0 or 1",
-                     "write 1 on rows that converted and 0 elsewhere")  # fmt: skip
+        rows.add(c.indicator, rows.sound & ~flag.is_in([0, 1]).fill_null(False), "not 0 or 1",
+                 "write 1 on rows that converted and 0 elsewhere")  # fmt: skip
         happened = (flag == 1).fill_null(False)
     else:
         happened = table[str(clock)].is_not_null()
     time = shown["shown"] if c.immediate else table[str(clock)]
     if c.delay is not None:
         time = time + shown["shown"]
-    sound = happened & ~breaches.mask(table.height)
+    sound = happened & rows.sound
     if clock is not None:
-        breaches.add(table, clock, sound & time.is_null() & shown["shown"].is_not_null(),
-                     "a conversion without a time", "fill it, or quarantine the row")  # fmt: skip
-        breaches.add(table, clock, sound & (time < shown["shown"]), "conversion earlier than its display",
-                     "check the time columns and their unit")  # fmt: skip
+        rows.add(clock, sound & time.is_null() & shown["shown"].is_not_null(), "a conversion without a time",
+                 "fill it, or quarantine the row")  # fmt: skip
+        rows.add(clock, sound & (time < shown["shown"]), "conversion earlier than its display",
+                 "check the time columns and their unit")  # fmt: skip
     for column in c.key:
-        breaches.add(
-            table, column, sound & table[column].is_null(), "a conversion without a key", "check conversion.key"
-        )
+        rows.add(column, sound & table[column].is_null(), "a conversion without a key", "check conversion.key")
     if isinstance(c.value, str):
         value = table[c.value].cast(pl.Float64)
-        breaches.add(table, c.value, sound & ~value.is_finite().fill_null(False), "value not finite", "fill the cell")
+        rows.add(c.value, sound & ~value.is_finite().fill_null(False), "value not finite", "fill the cell")
     else:
         value = pl.repeat(c.value, table.height, dtype=pl.Float64, eager=True)
+    kept = happened & rows.sound
+    table = table.filter(kept)
 
     def is_one(column: str | None) -> pl.Series:
         used = column is not None and column in table.columns
         ones = pl.repeat(True, table.height, dtype=pl.Boolean, eager=True)
         return (table[str(column)] == 1).fill_null(False) if used else ones
 
-    out = shown.with_columns(
-        time.alias("time"),
-        value.alias("value"),
-        is_one(c.click).alias("click"),
-        is_one(c.attributed).alias("attributed"),
-        pl.int_range(pl.len(), dtype=pl.Int64).alias(ROW),
-    )
+    out = shown.with_columns(time.alias("time"), value.alias("value")).filter(kept)
+    out = out.with_columns(is_one(c.click).alias("click"), is_one(c.attributed).alias("attributed"))
     if c.key:
         out = out.with_columns(table.select(pl.struct(pl.col(k).cast(pl.String) for k in c.key).alias(KEY)))
-    return out.filter(happened & ~breaches.mask(table.height))
+    return out
 
 
 def deduplicated(rows: pl.DataFrame, rules: Rules) -> tuple[pl.DataFrame, dict[str, float]]:
@@ -128,7 +120,7 @@ def deduplicated(rows: pl.DataFrame, rules: Rules) -> tuple[pl.DataFrame, dict[s
         if rules.deduplicate == "share":
             kept = clicked.with_columns(pl.col("value") / pl.len().over(KEY))
         else:
-            journeys = clicked.sort("shown", "display").group_by(KEY, maintain_order=True)
+            journeys = clicked.sort("shown", "display", maintain_order=True).group_by(KEY, maintain_order=True)
             kept = (journeys.last() if rules.deduplicate == "last_click" else journeys.first()).select(kept.columns)
     counts["conversion_rows_deduplicated"] = before - kept.height
     return kept, counts

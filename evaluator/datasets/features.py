@@ -1,21 +1,14 @@
-"""Context vectors from columns: hashed or one-hot categories, numbers, intercept."""
+"""What context vectors are made of: the spec's columns and encoding, or those of the call."""
 
 from __future__ import annotations
 
 import re
-import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-import polars as pl
-
-from evaluator.datasets.codes import codes
 from evaluator.datasets.spec import ColumnKind, Context, Encoding, FileSpec
 from evaluator.errors import UsageError
 
-ONE_HOT_MAX = 256
 _FEATURES = re.compile(r"(?P<columns>[^:]*?):?(?:(?P<encoding>hash|one-hot|number)(?:[:=](?P<width>\d+))?)?")
 _ENCODING_ALONE = re.compile(r"(hash|one-hot|number)(?:[:=]\d+)?")
 
@@ -40,6 +33,10 @@ class Features:
     encoding: Encoding
     dimensions: int
     intercept: bool
+
+    def columns(self, kind: ColumnKind) -> list[str]:
+        """Return the columns of a kind."""
+        return [column for column, found in self.kinds.items() if found == kind]
 
 
 def choose_features(spec: FileSpec, features: str | None) -> Features:
@@ -83,67 +80,3 @@ def choose_features(spec: FileSpec, features: str | None) -> Features:
     if alone:
         kinds = {n: given.kinds()[n] if encoding != "number" else "number" for n in names}
     return Features(kinds, encoding, width, given.intercept)
-
-
-def token_slot(token: str, dimensions: int) -> tuple[int, float]:
-    """Return the position and sign of a token ``column=value``.
-
-    Position from the low 31 bits of its CRC-32 (UTF-8), sign from the top bit.
-
-    >>> token_slot("cat1=9", 16)
-    (0, 1.0)
-    """
-    code = zlib.crc32(token.encode())
-    return (code & 0x7FFFFFFF) % dimensions, -1.0 if code >> 31 else 1.0
-
-
-def build_context(frame: pl.DataFrame, features: Features) -> npt.NDArray[np.float32] | None:
-    """Return the context vectors, shape (n, p) float32, or None without context columns.
-
-    Every vector is divided by sqrt(number of columns + intercept), so that its norm is at most about 1 for categories.
-    A missing category is a category of its own. Cost: Python per distinct value, NumPy per row.
-
-    Raises
-    ------
-    UsageError
-        One-hot needs more than 256 dimensions.
-    """
-    if not features.kinds:
-        return None
-    categories = [c for c, kind in features.kinds.items() if kind == "category"]
-    numbers = [c for c, kind in features.kinds.items() if kind == "number"]
-    coded = {c: codes(frame[c]) for c in categories}
-    one_hot = features.encoding == "one-hot"
-    if one_hot:
-        missing = {c: bool((code < 0).any()) for c, (_, code) in coded.items()}
-        width = sum(len(labels) + missing[c] for c, (labels, _) in coded.items())
-        if width > ONE_HOT_MAX:
-            raise UsageError(
-                f"One-hot encoding of {', '.join(categories)} needs {width} dimensions, above {ONE_HOT_MAX}.",
-                hint="hash them: features='hash=16', or context.encoding = 'hash' in the spec.",
-            )
-    else:
-        width = features.dimensions if categories else 0
-    n = frame.height
-    context = np.zeros((n, width + len(numbers) + features.intercept), dtype=np.float32)
-    rows, offset = np.arange(n), 0
-    for column, (labels, code) in coded.items():
-        if one_hot:
-            slots, signs = np.arange(offset, offset + len(labels) + 1), np.ones(len(labels) + 1, dtype=np.float32)
-            offset += len(labels) + missing[column]
-        else:
-            slots, signs = _slots(column, labels, features.dimensions)
-        context[rows, slots[code]] += signs[code]  # code -1 takes the last slot: missing
-    for i, column in enumerate(numbers):
-        context[:, width + i] = frame[column].cast(pl.Float64).to_numpy()
-    if features.intercept:
-        context[:, -1] = 1
-    context /= np.float32(np.sqrt(len(features.kinds) + features.intercept))
-    return context
-
-
-def _slots(
-    column: str, labels: Iterable[str], dimensions: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    found = [token_slot(f"{column}={label}", dimensions) for label in [*labels, ""]]
-    return np.array([s for s, _ in found], dtype=np.int64), np.array([s for _, s in found], dtype=np.float32)

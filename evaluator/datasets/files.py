@@ -8,12 +8,14 @@ import hashlib
 import io
 import re
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from evaluator.datasets.spec import Source
-from evaluator.errors import SourceError
+from evaluator.errors import DataError, SourceError
 
 Format = Literal["csv", "tsv", "parquet", "ipc"]
 SUFFIXES: dict[str, Format] = {
@@ -80,6 +82,35 @@ def find_files(source: Source, folder: Path, *, override: str | Path | None = No
         files.append(SourceFile(path, kind, {part[0]: part[1] for part in parts}))
         _check_gzip(path)
     return files
+
+
+@contextmanager
+def unchanged(files: list[SourceFile]) -> Iterator[None]:
+    """Raise SourceError if one of the files is not what it was when the block was entered.
+
+    Bad data and failures to read are reported as such only if the files stayed as they were.
+    """
+    before = [_state(file.path) for file in files]
+
+    def refuse_changed() -> None:
+        for file, state in zip(files, before, strict=True):
+            if _state(file.path) != state:
+                raise SourceError(f"{file.path}: it changed while it was read.", hint="wait until it is written.")
+
+    try:
+        yield
+    except (DataError, OSError):
+        refuse_changed()
+        raise
+    refuse_changed()
+
+
+def _state(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def fingerprint(files: list[SourceFile]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evaluator.datasets.adapter import Reading, read_files
@@ -12,7 +12,9 @@ from evaluator.datasets.locate import bundled_folder
 from evaluator.datasets.spec import Deduplicate, FileSpec, ScenarioSpec, Spec
 from evaluator.datasets.spec_file import read_spec
 from evaluator.datasets.synthetic import generate
+from evaluator.datasets.writing import write_canonical
 from evaluator.errors import UnknownNameError, UsageError, nearest
+from evaluator.log import Log
 
 
 def names() -> list[str]:
@@ -59,8 +61,19 @@ def read(
     seed: int | None = None,
     sort: bool | None = None,
     on_error: str = "stop",
+    into: Path | None = None,
+    contexts: bool = True,
+    advance: Callable[[int], None] = lambda rows: None,
 ) -> Reading:
-    """Return the log of a dataset and the rows left out of it; see `evaluator.datasets.load`."""
+    """Return the log of a dataset and the rows left out of it.
+
+    Parameters
+    ----------
+    dataset, path, actions, features, deduplicate, attributed_only, limit, seed, sort, on_error
+        As in `evaluator.datasets.load`.
+    into, contexts, advance
+        As in `evaluator.datasets.adapter.read_files`.
+    """
     where = spec_path(dataset)
     reading_rules = {
         "features": features, "deduplicate": deduplicate, "attributed_only": attributed_only, "sort": sort
@@ -74,13 +87,17 @@ def read(
         return read_files(
             spec, where.parent, path=path, actions=actions, features=features, deduplicate=deduplicate,
             attributed_only=attributed_only, limit=limit, sort=sort, on_error=on_error,
+            into=into, contexts=contexts, advance=advance,
         )  # fmt: skip
     if isinstance(spec, ScenarioSpec):
         _refuse({**reading_rules, "path": path, "actions": actions}, f"the synthetic dataset {spec.name}")
-        log = generate(spec.scenario, displays=limit, seed=seed, name=spec.name)
+        log: Log = generate(spec.scenario, displays=limit, seed=seed, name=spec.name)
     else:
         _refuse({**reading_rules, "path": path, "seed": seed}, "a converted dataset: apply it when converting")
         log = open_canonical(where, limit=limit, actions=actions)
+    if into is not None:
+        write_canonical(log, into)
+        log = open_canonical(into)
     import polars as pl
 
     return Reading(log, pl.DataFrame(schema=QUARANTINE).to_arrow())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.files import find_files
 from evaluator.datasets.resolve import dataset_spec, read, spec_path
 from evaluator.datasets.spec import FileSpec, Spec
+from evaluator.datasets.writing import writing
 from evaluator.errors import SourceError
 from evaluator.log import Log
 from evaluator.log.contract import to_numpy
@@ -53,12 +55,23 @@ def show(dataset: str | Path, **options: Any) -> dict[str, Any]:
 def validate(dataset: str | Path, **options: Any) -> dict[str, Any]:
     """Return ``{"ok": True, "name": ..., "counts": ...}``, or raise the error that says what is wrong.
 
+    Files of any size need little memory, and about 15 bytes a display in the folder of temporary files.
+
     Parameters
     ----------
     dataset, options
         As in `evaluator.datasets.load`. With ``on_error="quarantine"``, ``ok`` is false if rows were left out.
+
+    Raises
+    ------
+    OutputError
+        The folder of temporary files is full.
     """
-    reading = read(dataset, **options)
+    if isinstance(dataset_spec(dataset), FileSpec):
+        with TemporaryDirectory(prefix="evaluate-") as folder, writing(Path(folder)):
+            reading = read(dataset, into=Path(folder), contexts=False, **options)
+    else:
+        reading = read(dataset, **options)
     counts = dict(reading.log.meta.counts)
     return {"ok": reading.quarantine.num_rows == 0, "name": reading.log.meta.name, "counts": counts}
 

@@ -10,19 +10,42 @@ from pathlib import Path
 
 import pytest
 
-# Writes until it is told to stop, so that the signal always meets a half-written folder.
-ENDLESS = """
-import sys, time
-from pathlib import Path
-import evaluator.datasets.converting as converting
+from tests.datasets.sources import dataset
 
-def endless(log, folder):
-    (folder / "displays.parquet").write_bytes(b"half")
-    print("writing", flush=True)
+# Stops at a half-written folder until the signal comes: at the writing of a generated log, while a file is read, and
+# while its displays are written.
+HALF = """
+import sys, time
+from evaluator.datasets import intake, resolve, scan, writing
+
+def wait(*arguments):
+    print("waiting", flush=True)
     time.sleep(60)
 
-converting.write_canonical = endless
-sys.argv = ["evaluate", "datasets", "convert", "synthetic", sys.argv[1], "--limit", "100", "--overwrite"]
+def half_written(log, folder):
+    (folder / "displays.parquet").write_bytes(b"half")
+    wait()
+
+def after_some(method):
+    calls = []
+    def counted(*arguments):
+        done = method(*arguments)
+        calls.append(1)
+        if len(calls) == 3:
+            wait()
+        return done
+    return counted
+
+dataset, out, stage = sys.argv[1:]
+scan.CHUNK_ROWS = 1_000
+if stage == "generated":
+    resolve.write_canonical = half_written
+elif stage == "reading":
+    intake.Intake._checked = after_some(intake.Intake._checked)
+else:
+    writing.ROWS_PER_GROUP = 500
+    writing.DisplayWriter.add = after_some(writing.DisplayWriter.add)
+sys.argv = ["evaluate", "datasets", "convert", dataset, out, "--limit", "20000", "--overwrite"]
 from evaluator.cli.app import main
 main()
 """
@@ -39,26 +62,32 @@ def contents(folder: Path) -> dict[str, bytes] | None:
     return {p.name: p.read_bytes() for p in folder.iterdir()} if folder.exists() else None
 
 
+@pytest.mark.parametrize("stage", ["generated", "reading", "writing"])
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("before", ["nothing", "an old output"])
-def test_interrupted_convert(tmp_path: Path, sent: signal.Signals, before: str) -> None:
-    out = tmp_path / "out"
+def test_interrupted_convert(tmp_path: Path, sent: signal.Signals, before: str, stage: str) -> None:
+    out = tmp_path / "made" / "out"
+    rows = ["t,ad,sold", *[f"{i},{'ab'[i % 2]}," for i in range(30_000)]]
+    dataset_name = "synthetic" if stage == "generated" else str(dataset(tmp_path, rows))
     if before == "an old output":
         words = [sys.executable, "-m", "evaluator", "datasets", "convert", "synthetic", out, "--limit", "50"]
         subprocess.run(words, check=True, capture_output=True)
     old = contents(out)
     writer = subprocess.Popen(
-        [sys.executable, "-c", ENDLESS, str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", HALF, dataset_name, str(out), stage],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert writer.stdout is not None
-    assert writer.stdout.readline().strip() == "writing"
-    assert [p for p in tmp_path.iterdir() if ".partial-" in p.name]
+    assert writer.stdout.readline().strip() == "waiting"
+    assert [p for p in out.parent.iterdir() if ".partial-" in p.name]
     writer.send_signal(sent)
     _, err = ended(writer)
     assert writer.returncode != 0
     assert "Traceback" not in err
     assert contents(out) == old
-    assert [p for p in tmp_path.iterdir() if p != out] == []
+    assert [p for p in out.parent.iterdir() if p != out] == []
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])

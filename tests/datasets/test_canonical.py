@@ -5,7 +5,8 @@ import pytest
 
 from evaluator.atomic import whole_folder
 from evaluator.datasets import convert, load, show, validate
-from evaluator.datasets.canonical import is_canonical, write_canonical
+from evaluator.datasets.canonical import is_canonical
+from evaluator.datasets.writing import write_canonical
 from evaluator.errors import OutputExistsError, SourceError, UsageError
 from tests.datasets.sources import ROWS, dataset
 

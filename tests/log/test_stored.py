@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from evaluator.datasets import load
-from evaluator.datasets.canonical import open_canonical, write_canonical
+from evaluator.datasets.canonical import open_canonical
+from evaluator.datasets.writing import write_canonical
 from evaluator.errors import LogError
 from evaluator.log import Log
 from tests.logs import build_log

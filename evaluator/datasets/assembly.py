@@ -1,0 +1,149 @@
+"""From what a pass over the displays left to the tables of a log, in memory or in a canonical folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator.datasets.actions import choose_actions
+from evaluator.datasets.contexts import CODE, Array, ContextVectors
+from evaluator.datasets.intake import ACTION, PROPENSITY, TIME, Intake
+from evaluator.datasets.threads import ahead
+from evaluator.datasets.writing import DisplayWriter, displays_table
+from evaluator.log.contract import BATCH
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The displays that stay when some actions are chosen.
+
+    Parameters
+    ----------
+    intake
+        All sound displays.
+    labels
+        Label of each action that is kept, (K,).
+    new_action
+        Its index for each code of `intake`, -1 where it is dropped.
+    displays
+        Number of displays that stay.
+    """
+
+    intake: Intake
+    labels: list[str]
+    new_action: npt.NDArray[np.int32]
+    displays: int
+
+    def batches(self) -> Iterator[tuple[npt.NDArray[np.bool_], dict[str, Array]]]:
+        """Yield all sound displays in order, some at a time: which of them stay, and the columns of those that do."""
+        for frame in self.intake.spool.frames():
+            for part in frame.iter_slices(BATCH):
+                columns = {name: part[name].to_numpy() for name in part.columns}
+                columns[ACTION] = self.new_action[columns[ACTION]]
+                stay = columns[ACTION] >= 0
+                if not stay.all():
+                    columns = {name: array[stay] for name, array in columns.items()}
+                yield stay, columns
+
+
+def choose(intake: Intake, wanted: str | Sequence[str] | None) -> Kept:
+    """Return the displays of the wanted actions; errors as of `choose_actions`."""
+    names = intake.labels.names
+    order = choose_actions(names, intake.shown, wanted)
+    new_action = np.full(len(names), -1, dtype=np.int32)
+    new_action[order] = np.arange(len(order), dtype=np.int32)
+    return Kept(intake, [names[i] for i in order], new_action, int(intake.shown[order].sum()))
+
+
+def vectors_of(kept: Kept) -> ContextVectors | None:
+    """Return what makes the context vectors, None for a log without context; errors as of `ContextVectors`."""
+    codes = kept.intake.codes
+    return ContextVectors(codes, (columns for _, columns in kept.batches())) if codes.features.kinds else None
+
+
+class Numbers:
+    """The numbers that some displays get among those that stay.
+
+    Parameters
+    ----------
+    asked
+        Their places among the sound displays, (n,).
+    """
+
+    def __init__(self, asked: npt.NDArray[np.int64]) -> None:
+        self._order = np.argsort(asked, kind="stable")
+        self._asked = asked[self._order]
+        self._found = np.full(len(asked), -1, dtype=np.int64)
+        self._seen = self._given = 0
+
+    def see(self, stay: npt.NDArray[np.bool_]) -> None:
+        """Learn which of the next displays stay."""
+        low, high = np.searchsorted(self._asked, [self._seen, self._seen + len(stay)])
+        place = self._asked[low:high] - self._seen
+        self._found[low:high] = np.where(stay[place], (self._given + np.cumsum(stay) - 1)[place], -1)
+        self._seen += len(stay)
+        self._given += int(stay.sum())
+
+    def found(self) -> npt.NDArray[np.int64]:
+        """Return the number of each, -1 where it was dropped."""
+        found = np.empty_like(self._found)
+        found[self._order] = self._found
+        return found
+
+
+def display_batches(
+    kept: Kept, vectors: ContextVectors | None, numbers: Numbers, *, uniform: bool
+) -> Iterator[dict[str, Array]]:
+    """Yield the displays that stay, some at a time, as the contract has them.
+
+    Parameters
+    ----------
+    kept
+        The displays.
+    vectors
+        Makes their contexts, if any.
+    numbers
+        Learns their numbers.
+    uniform
+        Whether propensities are 1/K.
+    """
+    for stay, columns in kept.batches():
+        numbers.see(stay)
+        batch = {"time": columns[TIME], "action": columns[ACTION]}
+        if PROPENSITY in columns:
+            batch["propensity"] = columns[PROPENSITY]
+        elif uniform:
+            batch["propensity"] = np.full(len(columns[TIME]), 1 / max(len(kept.labels), 1))
+        if vectors is not None:
+            batch["context"] = vectors.build({n: array for n, array in columns.items() if n.startswith(CODE)})
+        yield batch
+
+
+def in_memory(batches: Iterator[dict[str, Array]], n: int) -> pa.Table:
+    """Return `n` displays as one table."""
+    whole: dict[str, Array] = {"time": np.zeros(n, np.int64), "action": np.zeros(n, np.int32)}
+    first = 0
+    for batch in batches:
+        for name, array in batch.items():
+            if name not in whole:
+                whole[name] = np.empty((n, *array.shape[1:]), array.dtype)
+            whole[name][first : first + len(array)] = array
+        first += len(batch["time"])
+    return displays_table(whole)
+
+
+def on_disk(batches: Iterator[dict[str, Array]], folder: Path) -> None:
+    """Write displays into `folder`; the next ones are made while some are written."""
+    none: dict[str, Array] = {"time": np.zeros(0, np.int64), "action": np.zeros(0, np.int32)}
+    first = next(batches, none)
+    with DisplayWriter(folder, displays_table(first).schema) as writer:
+        number = 0
+        for batch in ahead(chain([first], batches)):
+            writer.add(displays_table(batch, first=number))
+            number += len(batch["time"])

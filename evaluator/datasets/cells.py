@@ -1,0 +1,101 @@
+"""Cells of a source as the values their roles ask for; those that do not fit keep their text."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import polars as pl
+
+Kind = Literal["int", "float", "text", "category", "datetime"]
+TYPES: dict[Kind, pl.DataType] = {
+    "int": pl.Int64(), "float": pl.Float64(), "text": pl.String(), "category": pl.String(), "datetime": pl.Int64(),
+}  # fmt: skip
+PROBLEMS: dict[Kind, tuple[str, str]] = {
+    "int": ("not a whole number", "repair the cell, list it in source.none, or quarantine the row"),
+    "float": ("not a number", "repair the cell, list it in source.none, or quarantine the row"),
+    "datetime": ("not an ISO date and time", "write 2024-01-31T12:00:00+00:00, or set time.unit"),
+}
+
+
+class Cells(NamedTuple):
+    """A column of values, null where a cell is missing or does not fit, and the text of those that do not fit."""
+
+    values: pl.Series
+    unparsed: pl.Series | None
+
+
+def parse(column: pl.Series, kind: Kind, missing: list[str]) -> Cells:
+    """Return a column as values of its kind.
+
+    Parameters
+    ----------
+    column
+        As the file holds it: text, or a type of its own.
+    kind
+        Numbers and times are parsed, the rest is text.
+    missing
+        Values that mean "none". Numbers are compared as numbers: -1 is also -1.0.
+
+    Returns
+    -------
+    Cells
+        ``unparsed`` is None where every cell fits.
+    """
+    if kind in ("text", "category"):
+        return Cells(_without(_text(column, kind), missing), None)
+    if kind == "datetime" and column.dtype.is_temporal():
+        # Datetime columns need no parsing; they travel as ticks of us.
+        zone = getattr(column.dtype, "time_zone", None)
+        return Cells(column.cast(pl.Datetime("us", zone)).cast(pl.Int64), None)
+    if kind != "datetime" and column.dtype != pl.String:
+        values = column.cast(TYPES[kind], strict=False)
+        lost = values.null_count() > column.null_count()
+        return Cells(_without_numbers(values, missing), _left_over(column.cast(pl.String), values) if lost else None)
+    text = _without(_text(column, kind), missing)
+    values = _instants(text) if kind == "datetime" else text.cast(TYPES[kind], strict=False)
+    if values.null_count() == text.null_count():
+        return Cells(_without_numbers(values, missing), None)
+    stripped = text.str.strip_chars()
+    if kind != "datetime":
+        values = stripped.cast(TYPES[kind], strict=False)
+        text = text.set(stripped == "", None)  # a quoted nothing is nothing
+    return Cells(_without_numbers(values, missing), _left_over(text, values))
+
+
+def _text(column: pl.Series, kind: Kind) -> pl.Series:
+    if column.dtype == pl.Boolean and kind == "text":
+        column = column.cast(pl.Int8)
+    return column if column.dtype == pl.String else column.cast(pl.String)
+
+
+def _left_over(text: pl.Series, values: pl.Series) -> pl.Series | None:
+    failed = text.is_not_null() & values.is_null()
+    return text.set(~failed, None) if failed.any() else None
+
+
+def _without(text: pl.Series, missing: list[str]) -> pl.Series:
+    for word in missing:
+        text = text.set(text == word, None)
+    return text
+
+
+def _without_numbers(values: pl.Series, missing: list[str]) -> pl.Series:
+    for word in missing:
+        try:
+            number = int(word) if values.dtype.is_integer() else float(word)
+        except ValueError:
+            continue  # a word among numbers was found as text
+        values = values.set(values == number, None)
+    return values
+
+
+def _instants(text: pl.Series) -> pl.Series:
+    name = text.name
+    plain = pl.col(name).str.strip_chars().str.replace("T", " ", literal=True).str.replace("Z$", "+00:00")
+    plain = pl.when(plain.str.len_chars() == 10).then(plain + pl.lit(" 00:00:00")).otherwise(plain)
+
+    def moment(form: str) -> pl.Expr:
+        return plain.str.to_datetime(form, time_unit="us", strict=False).cast(pl.Int64)
+
+    moments = pl.coalesce(moment("%Y-%m-%d %H:%M:%S%.f%:z"), moment("%Y-%m-%d %H:%M:%S%.f")).alias(name)
+    return text.to_frame().select(moments)[name]

@@ -1,0 +1,124 @@
+"""Context vectors from columns: hashed or one-hot categories, numbers, intercept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from evaluator.datasets.features import Features
+from evaluator.datasets.hashing import token_slots
+from evaluator.datasets.labels import Labels, coded
+from evaluator.errors import UsageError
+
+ONE_HOT_MAX = 256
+CODE = "__code_"
+
+Array = npt.NDArray[Any]
+
+
+class ContextCodes:
+    """Context columns as small codes, chunk by chunk; vectors are made of them once all labels are known.
+
+    Memory: hashing keeps no label, one-hot keeps all that it meets.
+    """
+
+    def __init__(self, features: Features) -> None:
+        self.features = features
+        one_hot = features.encoding == "one-hot"
+        self.labels = {column: Labels() for column in features.columns("category") if one_hot}
+        self._slot_type = np.min_scalar_type(2 * features.dimensions - 1)
+
+    def of(self, frame: pl.DataFrame) -> dict[str, Array]:
+        """Return the codes of a chunk, by column."""
+        codes: dict[str, Array] = {}
+        for column, kind in self.features.kinds.items():
+            if kind == "number":
+                codes[CODE + column] = frame[column].cast(pl.Float32).to_numpy()
+            elif column in self.labels:
+                codes[CODE + column] = self.labels[column].codes(frame[column])
+            else:
+                codes[CODE + column] = self._slots(column, frame[column])
+        return codes
+
+    def _slots(self, column: str, cells: pl.Series) -> Array:
+        labels, code = coded(cells)
+        labels = pa.concat_arrays([labels, pa.array([""], labels.type)])  # a missing category is the token "column="
+        return token_slots(column, labels, self.features.dimensions).astype(self._slot_type)[code]
+
+
+class ContextVectors:
+    """Context vectors from the codes of `ContextCodes`.
+
+    Every vector is divided by sqrt(number of columns + intercept), so that its norm is at most about 1 for categories.
+    A missing category is a category of its own.
+
+    Parameters
+    ----------
+    codes
+        What gave the codes of all chunks.
+    kept
+        The codes of all displays that are kept, batch by batch; looked at for one-hot encoding only, whose positions
+        are those of the labels that occur there.
+
+    Raises
+    ------
+    UsageError
+        One-hot needs more than 256 dimensions.
+    """
+
+    def __init__(self, codes: ContextCodes, kept: Iterable[Mapping[str, Array]]) -> None:
+        self._features = features = codes.features
+        self._positions: dict[str, npt.NDArray[np.int64]] = {}
+        self._width = 0
+        if codes.labels:
+            self._one_hot(codes.labels, kept)
+        elif features.columns("category"):
+            self._width = features.dimensions
+
+    def _one_hot(self, labels: Mapping[str, Labels], kept: Iterable[Mapping[str, Array]]) -> None:
+        names = {column: found.names for column, found in labels.items()}
+        # The last place answers code -1: missing.
+        seen = {column: np.zeros(len(found) + 1, dtype=np.bool_) for column, found in names.items()}
+        for batch in kept:
+            for column in seen:
+                seen[column][batch[CODE + column]] = True
+        for column, found in names.items():
+            order = [i for i in sorted(range(len(found)), key=found.__getitem__) if seen[column][i]]
+            order += [len(found)] if seen[column][-1] else []
+            self._positions[column] = np.full(len(found) + 1, -1, dtype=np.int64)
+            self._positions[column][order] = np.arange(self._width, self._width + len(order))
+            self._width += len(order)
+        if self._width > ONE_HOT_MAX:
+            raise UsageError(
+                f"One-hot encoding of {', '.join(names)} needs {self._width} dimensions, above {ONE_HOT_MAX}.",
+                hint="hash them: features='hash=16', or context.encoding = 'hash' in the spec.",
+            )
+
+    @property
+    def dimensions(self) -> int:
+        """Length p of a vector."""
+        return self._width + len(self._features.columns("number")) + self._features.intercept
+
+    def build(self, codes: Mapping[str, Array]) -> npt.NDArray[np.float32]:
+        """Return the vectors of some displays, shape (n, p) float32."""
+        features = self._features
+        n = len(next(iter(codes.values())))
+        context = np.zeros((n, self.dimensions), dtype=np.float32)
+        rows = np.arange(n)
+        for column in features.columns("category"):
+            code = codes[CODE + column]
+            if column in self._positions:
+                context[rows, self._positions[column][code]] = 1
+            else:
+                context[rows, code >> 1] += 1 - 2 * (code & 1).astype(np.float32)
+        for i, column in enumerate(features.columns("number")):
+            context[:, self._width + i] = codes[CODE + column]
+        if features.intercept:
+            context[:, -1] = 1
+        context /= np.float32(np.sqrt(len(features.kinds) + features.intercept))
+        return context

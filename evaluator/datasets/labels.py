@@ -1,0 +1,42 @@
+"""Columns of labels as small integers, so that Python touches each distinct label of a chunk once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+
+class Coded(NamedTuple):
+    """Distinct labels of a chunk, in order of appearance, and for each row the place of its own, -1 where missing."""
+
+    labels: pa.LargeStringArray
+    code: npt.NDArray[np.int32]
+
+
+def coded(column: pl.Series) -> Coded:
+    """Return a column of labels as codes that hold for this chunk."""
+    found = column.cast(pl.String).to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
+    return Coded(found.dictionary, found.indices.fill_null(-1).to_numpy(zero_copy_only=False))
+
+
+class Labels:
+    """The distinct labels of a column over all chunks, numbered in order of appearance. Memory: one text a label."""
+
+    def __init__(self) -> None:
+        self._number: dict[str, int] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """The labels; the place of each is its code."""
+        return list(self._number)
+
+    def codes(self, column: pl.Series) -> npt.NDArray[np.int32]:
+        """Return the code of each row, -1 where its label is missing."""
+        labels, code = coded(column)
+        number = self._number
+        codes = [number.setdefault(label, len(number)) for label in labels.to_pylist()]
+        return np.array([*codes, -1], dtype=np.int32)[code]  # code -1 takes the last

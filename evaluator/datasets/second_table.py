@@ -1,0 +1,63 @@
+"""Conversions in a table of their own, joined to the displays by id."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from evaluator.datasets.breaches import Breaches
+from evaluator.datasets.cells import Kind
+from evaluator.datasets.checks import check_cells
+from evaluator.datasets.conversions import converted_rows
+from evaluator.datasets.files import SourceFile
+from evaluator.datasets.scan import Chunks
+from evaluator.datasets.spec import FileSpec
+
+
+class SecondTable:
+    """The rows of ``[conversion.source]``, in memory: the displays are joined as they pass by.
+
+    Parameters
+    ----------
+    spec
+        Dataset spec with a second table.
+    files
+        Its files.
+    kinds
+        Its columns and their kinds.
+    listed
+        See `Breaches`.
+    """
+
+    def __init__(self, spec: FileSpec, files: list[SourceFile], kinds: dict[str, Kind], *, listed: bool) -> None:
+        source = spec.conversion.source
+        assert source is not None
+        self._spec, self._column, self._kinds = spec, source.display, kinds
+        self.breaches = Breaches(files, listed=listed)
+        self._table = Chunks(files, source.table(), kinds).collect()
+        self._ids = self._table[source.display].cast(pl.String)
+        self._wanted = self._ids.drop_nulls().unique().implode()
+
+    def wanted(self, displays: pl.DataFrame) -> pl.DataFrame:
+        """Return the displays whose ``id`` occurs here."""
+        return displays.filter(displays["id"].is_in(self._wanted))
+
+    def converted(self, displays: pl.DataFrame, *, limited: bool) -> tuple[pl.DataFrame, int]:
+        """Return the rows that hold a conversion of a display, and how many have none because of a limit.
+
+        Parameters
+        ----------
+        displays
+            All that are `wanted`: ``id``, ``display`` (number), ``shown`` (time), ``sound``.
+        limited
+            Whether only the first displays were read, so that some conversions belong to none of them.
+        """
+        rows = self.breaches.check(self._table)
+        check_cells(rows, self._table, self._kinds)
+        first = displays.unique("id", keep="first", maintain_order=True)
+        shown = self._ids.alias("id").to_frame().join(first, on="id", how="left", maintain_order="left").drop("id")
+        lost = shown["display"].is_null()
+        if not limited:
+            rows.add(self._column, lost, "conversion without display", "check conversion.source.display")
+        found = converted_rows(self._table, shown, self._spec.conversion, rows)
+        rows.close()
+        return found.filter(pl.col("display").is_not_null()), int(lost.sum())

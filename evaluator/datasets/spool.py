@@ -1,0 +1,93 @@
+"""Frames set aside until all of the source is known: in memory, or in a file."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import polars as pl
+import pyarrow as pa
+
+
+class Spool(Protocol):
+    """Frames that come back in the order they were added, as often as wanted."""
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Add a frame."""
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """Yield all frames; none may be added afterwards."""
+
+    def discard(self) -> None:
+        """Free what the frames take."""
+
+
+class MemorySpool:
+    """A spool in memory."""
+
+    def __init__(self) -> None:
+        self._frames: list[pl.DataFrame] = []
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Add a frame."""
+        self._frames.append(frame)
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """Yield all frames."""
+        yield from self._frames
+
+    def discard(self) -> None:
+        """Free the memory."""
+        self._frames.clear()
+
+
+class FileSpool:
+    """A spool in Arrow streams, a new one wherever the columns change."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._parts: list[Path] = []
+        self._writer: pa.RecordBatchStreamWriter | None = None
+        self._schema: pa.Schema | None = None
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Write a frame."""
+        table = frame.to_arrow()
+        if self._writer is None or table.schema != self._schema:
+            self.close()
+            self._parts.append(self._path.with_suffix(f".{len(self._parts)}.arrows"))
+            options = pa.ipc.IpcWriteOptions(compression="lz4")
+            self._writer = pa.ipc.new_stream(str(self._parts[-1]), table.schema, options=options)
+            self._schema = table.schema
+        self._writer.write_table(table)
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """Yield all frames."""
+        self.close()
+        for part in self._parts:
+            with pa.OSFile(str(part)) as file, pa.ipc.open_stream(file) as stream:
+                for batch in stream:
+                    yield pl.DataFrame(pl.from_arrow(batch))
+
+    def discard(self) -> None:
+        """Remove the files."""
+        self.close()
+        for part in self._parts:
+            part.unlink()
+        self._parts.clear()
+
+    def close(self) -> None:
+        """Finish the stream being written."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+def spools(folder: Path | None) -> Callable[[], Spool]:
+    """Return what makes new spools: files in `folder`, or in memory."""
+    if folder is None:
+        return MemorySpool
+    numbers = itertools.count()
+    return lambda: FileSpool(folder / str(next(numbers)))

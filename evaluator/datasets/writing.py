@@ -1,0 +1,137 @@
+"""Write the canonical folder: ``displays.parquet``, ``conversions.parquet``, ``actions.parquet``, ``meta.json``."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evaluator.datasets.canonical import META, SCHEMA_VERSION
+from evaluator.errors import EvaluatorError, OutputError
+from evaluator.log import Log, LogMeta
+from evaluator.log.contract import fixed_size_lists
+
+ROWS_PER_GROUP = 65_536
+# Columns that hardly move from row to row: as differences they take half of the file's time and space.
+RISING = ("display_id", "time")
+
+
+class DisplayWriter:
+    """``displays.parquet`` in row groups of `ROWS_PER_GROUP` displays, whatever the batches it is given.
+
+    Parameters
+    ----------
+    folder
+        Existing folder.
+    schema
+        Of the displays.
+    """
+
+    def __init__(self, folder: Path, schema: pa.Schema) -> None:
+        delta = dict.fromkeys(RISING, "DELTA_BINARY_PACKED")
+        others = [path for path in map(_leaf, schema) if path not in RISING]
+        self._writer = pq.ParquetWriter(
+            folder / "displays.parquet", schema, compression="zstd", use_dictionary=others, column_encoding=delta
+        )
+        self._waiting: list[pa.Table] = []
+        self._rows = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if error is None and self._rows:
+            self._writer.write_table(pa.concat_tables(self._waiting))
+        self._writer.close()
+
+    def add(self, displays: pa.Table) -> None:
+        """Write some displays."""
+        self._waiting.append(displays)
+        self._rows += displays.num_rows
+        if self._rows < ROWS_PER_GROUP:
+            return
+        table = pa.concat_tables(self._waiting)
+        full = self._rows - self._rows % ROWS_PER_GROUP
+        self._writer.write_table(table.slice(0, full), row_group_size=ROWS_PER_GROUP)
+        self._waiting, self._rows = [table.slice(full)], self._rows - full
+
+
+def _leaf(field: pa.Field) -> str:
+    """Return the path of a column's values inside the file."""
+    path, kind = str(field.name), field.type
+    while pa.types.is_fixed_size_list(kind):
+        path, kind = f"{path}.list.element", kind.value_type
+    return path
+
+
+@contextmanager
+def writing(target: Path) -> Iterator[None]:
+    """Turn failures of the file system into one error that names the output.
+
+    Raises
+    ------
+    OutputError
+        The disk is full, the folder may not be written...
+    """
+    try:
+        yield
+    except EvaluatorError:
+        raise
+    except (OSError, pa.ArrowException) as error:
+        number = getattr(error, "errno", None)
+        reason = os.strerror(number) if number else str(error).split("\n")[0]
+        hint = "make room, or choose another place."
+        raise OutputError(f"{target}: cannot be written ({reason}).", hint=hint) from None
+
+
+def displays_table(columns: Mapping[str, npt.NDArray[Any]], *, first: int = 0) -> pa.Table:
+    """Return displays as the contract has them.
+
+    Parameters
+    ----------
+    columns
+        ``time``, ``action`` and the optional ones, shapes (n,), (n, p) or (n, K, d).
+    first
+        Number of the first display.
+    """
+    n = len(columns["time"])
+    table = {
+        "display_id": pa.array(np.arange(first, first + n), pa.int64()),
+        "time": pa.array(columns["time"], pa.int64()),
+        "action": pa.array(columns["action"], pa.int32()),
+        "propensity": pa.nulls(n, pa.float64()),
+    }
+    for name, array in columns.items():
+        if name not in table or name == "propensity":
+            table[name] = fixed_size_lists(array)
+    return pa.table(table)
+
+
+def write_rest(folder: Path, *, conversions: pa.Table, actions: pa.Table, meta: LogMeta) -> None:
+    """Write all but the displays."""
+    pq.write_table(conversions, folder / "conversions.parquet", compression="zstd", row_group_size=ROWS_PER_GROUP)
+    pq.write_table(actions, folder / "actions.parquet", compression="zstd")
+    document = {"schema_version": SCHEMA_VERSION, **asdict(meta)}
+    (folder / META).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+def write_canonical(log: Log, folder: Path) -> None:
+    """Write the log into the existing, empty `folder`, batch by batch."""
+    absent = {"display_id"} | ({"propensity"} if log.meta.propensity == "absent" else set())
+    columns = [name for name in log.schema.names if name not in absent]
+    with DisplayWriter(folder, log.schema) as displays:
+        for first, batch in log.batches(columns):
+            displays.add(displays_table(batch, first=first))
+    write_rest(folder, conversions=log.conversions, actions=log.actions, meta=log.meta)
