@@ -203,7 +203,7 @@ def lognormal_mixture(weights: Sequence[float], medians: Sequence[float], sigmas
     def tau(ages: Ints) -> Floats:
         with np.errstate(divide="ignore"):
             z = (np.log(ages)[..., None] - np.log(m)) / s
-        return np.minimum(ndtr(z) @ w, 1.0)
+        return np.asarray(np.minimum(ndtr(z) @ w, 1.0))
 
     parts = ", ".join(f"{a:.3g} x ({b:.4g}, {c:.3g})" for a, b, c in zip(w, m, s, strict=True))
     return DelayLaw(tau, f"lognormal mixture of weight x (median, sigma): {parts}, rounds rounded up (given)")
@@ -287,7 +287,12 @@ def parse_law(text: str) -> DelayLaw:
         numbers = [float(word) for word in words]
         if name == "uniform" and len(numbers) == 2:
             return uniform(*(int(n) if n.is_integer() else n for n in numbers))  # type: ignore[arg-type]
-        one = {"exponential": exponential, "poisson": poisson, "half-normal": half_normal, "pareto": pareto}
+        one: dict[str, Callable[[float], DelayLaw]] = {
+            "exponential": exponential,
+            "poisson": poisson,
+            "half-normal": half_normal,
+            "pareto": pareto,
+        }
         if name in one and len(numbers) == 1:
             return one[name](numbers[0])
     except ParameterError:
