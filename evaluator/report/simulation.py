@@ -13,6 +13,7 @@ from evaluator.simulator.result import Simulation
 
 _CELLS = 20
 _BARS = "▁▂▃▄▅▆▇█"
+_PLAIN_BARS = "_.-:=+*#"
 
 
 def print_simulation(console: Console, found: Simulation) -> None:
@@ -33,13 +34,15 @@ def print_simulation(console: Console, found: Simulation) -> None:
         table.add_column("to the first", justify="right")
     table.add_column("", no_wrap=True)
     top = max(float(curve.regret.max()) for curve in found.curves)
+    plain = console.options.ascii_only
+    bars, sign = (_PLAIN_BARS, "+-") if plain else (_BARS, "±")
     for curve in found.curves:
         table.add_row(
             Text(curve.policy),
-            *(_cell(curve.regret[i], curve.regret_se[i]) for i in found.stated),
-            _cell(curve.observed[-1], curve.observed_se[-1]),
-            *([_cell(curve.difference, curve.difference_se, signed=True)] if len(found.curves) > 1 else []),
-            sparkline(curve.regret.tolist(), top),
+            *(_cell(curve.regret[i], curve.regret_se[i], sign) for i in found.stated),
+            _cell(curve.observed[-1], curve.observed_se[-1], sign),
+            *([_cell(curve.difference, curve.difference_se, sign, signed=True)] if len(found.curves) > 1 else []),
+            sparkline(curve.regret.tolist(), top, bars),
         )
     if found.lower_bound is not None and found.observed_lower_bound is not None:
         table.add_row(
@@ -47,15 +50,15 @@ def print_simulation(console: Console, found: Simulation) -> None:
             *(f"{found.lower_bound[i]:.1f}" for i in found.stated),
             f"{found.observed_lower_bound[-1]:.1f}",
             *([""] if len(found.curves) > 1 else []),
-            sparkline(found.lower_bound.tolist(), top),
+            sparkline(found.lower_bound.tolist(), top, bars),
         )
     console.print(table)
-    console.print(sentences("How", _how(found)))
+    console.print(sentences("How", _how(found, sign)))
 
 
-def _how(found: Simulation) -> list[str]:
+def _how(found: Simulation, sign: str) -> list[str]:
     said = [
-        "regret: conversions that come sooner or later, lost to the best action; ± one standard error over the runs",
+        f"regret: conversions that come sooner or later, lost to the best action; {sign} one standard error",
         f"observed: those lost by round {found.horizon:,} within the window (Vernade et al. 2017, eq. 1 and 3)",
     ]
     if len(found.curves) > 1:
@@ -74,7 +77,7 @@ def _how(found: Simulation) -> list[str]:
     return said
 
 
-def sparkline(values: list[float], top: float) -> str:
+def sparkline(values: list[float], top: float, bars: str = _BARS) -> str:
     """Return the values as a row of bars, thinned to at most 20, the highest for `top`.
 
     >>> sparkline([0.0, 1.0, 2.0], 4.0)
@@ -82,10 +85,10 @@ def sparkline(values: list[float], top: float) -> str:
     """
     n = min(len(values), _CELLS)
     shown = [values[math.ceil((i + 1) * len(values) / n) - 1] for i in range(n)]
-    levels = [0 if top <= 0 else round(max(value, 0.0) / top * (len(_BARS) - 1)) for value in shown]
-    return "".join(_BARS[min(level, len(_BARS) - 1)] for level in levels)
+    levels = [0 if top <= 0 else round(max(value, 0.0) / top * (len(bars) - 1)) for value in shown]
+    return "".join(bars[min(level, len(bars) - 1)] for level in levels)
 
 
-def _cell(value: float, error: float, *, signed: bool = False) -> str:
-    spread = "" if math.isnan(error) else f" ± {error:.2g}"
+def _cell(value: float, error: float, sign: str, *, signed: bool = False) -> str:
+    spread = "" if math.isnan(error) else f" {sign} {error:.2g}"
     return f"{value:{'+' if signed else ''}.1f}{spread}"

@@ -28,8 +28,8 @@ class World(NamedTuple):
     means
         Conversion rates of a Bernoulli problem, shape (K,); of a linear one, taken anew each round.
     tau
-        tau_a for a = 0, ..., reach, one row a delay law, shape (laws, reach + 1); reach is the longest delay that can
-        still be revealed, from the window and the horizon.
+        tau_a for a = 0, ..., reach, one row a delay law, shape (laws, reach + 1); reach is the longest delay that is
+        ever revealed, within the window and the horizon.
     row
         Row of each action in `tau`, shape (K,).
     ever, within
@@ -72,13 +72,10 @@ def _play(state: Any, own: np.random.Generator, luck: np.random.Generator, world
     """Play one run."""
     means, tau, row, ever = world.means, world.tau, world.row, world.ever
     k_all = means.shape[0]
-    # Beyond this age no more of a pull's conversions are revealed: its observed regret is settled.
-    settled_age = 0
-    for r in range(tau.shape[0]):
-        settled_age = max(settled_age, int(np.searchsorted(tau[r], tau[r, -1])))
     # A ring of the last rounds, round s at s mod size. Each holds at most one conversion, which is out by the time its
     # place is taken. `first`, `last`, `following`: the conversions that a round reveals, in the order of display.
     size = tau.shape[1]
+    reach = size - 1
     first = np.full(size, -1, np.int64)
     last = np.full(size, -1, np.int64)
     following = np.full(size, -1, np.int64)
@@ -119,7 +116,7 @@ def _play(state: Any, own: np.random.Generator, luck: np.random.Generator, world
                 counts[_EXPIRED] += 1
             else:
                 delay = int(np.searchsorted(tau[row[action]], wait, side="right"))
-                if t + delay > world.horizon:
+                if delay > reach or t + delay > world.horizon:
                     counts[_PENDING] += 1
                 else:
                     due = (t + delay) % size
@@ -143,14 +140,15 @@ def _play(state: Any, own: np.random.Generator, luck: np.random.Generator, world
         gaps[:, at] = 0.0
         gaps[row[best], at] += rates[best]
         gaps[row[action], at] -= rates[action]
-        if t > settled_age:
+        # At this age all of a pull's conversions that are ever revealed have been.
+        if t > reach:
             for r in range(tau.shape[0]):
-                settled += gaps[r, (t - settled_age) % size] * tau[r, settled_age]
+                settled += gaps[r, (t - reach) % size] * tau[r, reach]
         if world.checkpoints[noted] == t:
             played.regret[noted] = regret
             played.observed[noted] = settled
             for r in range(tau.shape[0]):
-                played.observed[noted] += _revealed(gaps[r], tau[r], at, min(settled_age, t))
+                played.observed[noted] += _revealed(gaps[r], tau[r], at, min(reach, t))
             noted += 1
     return played
 

@@ -135,7 +135,8 @@ def _check(problem: Problem, policies: Sequence[Any]) -> None:
         if policy.contextual and isinstance(problem, BernoulliProblem):
             raise ParameterError(
                 f"{policy.name} needs contexts, and scenario {problem.name!r} has none.",
-                hint="take a linear scenario, or a policy without contexts such as delayed-klucb.",
+                hint="take a linear scenario, or a policy without contexts such as delayed-klucb; "
+                "a class of your own says contextual = False.",
             )
 
 
@@ -169,10 +170,12 @@ def _world(problem: Problem, setting: Setting) -> loop.World:
     row = np.arange(k) if len(laws) > 1 else np.zeros(k, np.int64)
     ever = np.array([law.reach for law in laws])
     within = ever if setting.window == NO_WINDOW else np.array([float(law(setting.window)) for law in laws])
+    tau = np.stack([law.table(min(setting.window, setting.horizon - 1)) for law in laws])
+    reach = max(int(np.searchsorted(steps, steps[-1])) for steps in tau)
     n = min(CHECKPOINTS, setting.horizon)
     return loop.World(
         means=np.array(problem.means if isinstance(problem, BernoulliProblem) else np.zeros(k), np.float64),
-        tau=np.stack([law.table(min(setting.window, setting.horizon - 1)) for law in laws]),
+        tau=np.ascontiguousarray(tau[:, : reach + 1]),
         row=row,
         ever=ever[row],
         within=within[row],

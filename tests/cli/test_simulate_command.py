@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -65,6 +68,16 @@ def test_table_has_a_line_a_policy_and_one_for_the_lower_bound() -> None:
         assert len(line.split()[-1]) == 20
         assert set(line.split()[-1]) <= set("▁▂▃▄▅▆▇█")
     assert "86.5% of the conversions within the window" in run.out
+
+
+def test_a_terminal_without_unicode_gets_the_same_in_ascii() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "evaluator", *LOW, "-p", "random", *SHORT],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, check=True,
+    )  # fmt: skip
+    line = done.stdout.decode("ascii").splitlines()[2]
+    assert "+-" in line
+    assert set(line.split()[-1]) <= set("_.-:=+*#")
 
 
 def test_one_policy_has_no_difference_and_one_run_no_error() -> None:
