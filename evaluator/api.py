@@ -142,7 +142,7 @@ def simulate(scenario: str | Problem, policies: Any, **options: Any) -> Simulati
     (True, 400)
     """
     from evaluator.scenarios import load_problem
-    from evaluator.simulator.simulate import simulate as play
+    from evaluator.simulator.runs import simulate as play
 
     problem = load_problem(scenario) if isinstance(scenario, str) else scenario
     several = policies if isinstance(policies, list | tuple) else [policies]

@@ -15,7 +15,7 @@ from evaluator.policies.user import UserPolicy
 from evaluator.replayer import engine
 from evaluator.simulator import BernoulliProblem, LinearProblem, Problem, simulate
 from evaluator.simulator.options import SimulateOptions
-from evaluator.simulator.simulate import CHECKPOINTS, policy_stream, world_stream
+from evaluator.simulator.runs import CHECKPOINTS, policy_stream, world_stream
 from tests.simulator.problems import LINEAR_WORLDS, WORLDS, bernoulli, linear
 
 

@@ -73,9 +73,7 @@ def simulate(
     window = options.window_rounds(problem.window)
     _check(problem, policies)
     cdf = _told(problem, options, min(horizon, window or NO_WINDOW))
-    shared = Setting(
-        n_actions=problem.n_actions, window=window or NO_WINDOW, horizon=horizon, delay_cdf=cdf
-    )  # fmt: skip
+    shared = Setting(n_actions=problem.n_actions, window=window or NO_WINDOW, horizon=horizon, delay_cdf=cdf)
     settings = [_setting(problem, policy, shared) for policy in policies]
     for policy, setting in zip(policies, settings, strict=True):
         policy.start(setting)  # what it refuses, it refuses before the first run
