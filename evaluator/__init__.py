@@ -15,14 +15,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evaluator.api import compare, load, replay
+    from evaluator.api import compare, load, replay, simulate
     from evaluator.evaluation.comparison import Comparison
     from evaluator.evaluation.result import ReplayResult
     from evaluator.log import Log, LogMeta
     from evaluator.policies import Policy
+    from evaluator.simulator.result import Simulation
 
 __version__ = "0.1.0"
-__all__ = ["Comparison", "Log", "LogMeta", "Policy", "ReplayResult", "__version__", "compare", "load", "replay"]
+__all__ = [
+    "Comparison",
+    "Log",
+    "LogMeta",
+    "Policy",
+    "ReplayResult",
+    "Simulation",
+    "__version__",
+    "compare",
+    "load",
+    "replay",
+    "simulate",
+]
 
 # Names resolve on first use, so that `evaluate --help` starts without polars and numba.
 _HOMES = {
@@ -34,6 +47,8 @@ _HOMES = {
     "LogMeta": "evaluator.log",
     "Policy": "evaluator.policies",
     "ReplayResult": "evaluator.evaluation.result",
+    "Simulation": "evaluator.simulator.result",
+    "simulate": "evaluator.api",
 }
 
 

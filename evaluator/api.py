@@ -14,6 +14,9 @@ from evaluator.log import Log
 from evaluator.policies.base import Policy
 from evaluator.policies.registry import as_policy, resolve
 from evaluator.policies.user import UserPolicy
+from evaluator.simulator.options import SimulateOptions
+from evaluator.simulator.problem import Problem
+from evaluator.simulator.result import Simulation
 
 
 def load(dataset: str = "synthetic", **options: Any) -> Log:
@@ -106,6 +109,44 @@ def compare(
     log = load(log) if isinstance(log, str) else log
     descriptions = [as_description(policy) for policy in policies]
     return execute_comparison(plan_comparison(log, descriptions, windows, ReplayOptions(**options)))
+
+
+def simulate(scenario: str | Problem, policies: Any, **options: Any) -> Simulation:
+    """Let policies play live in a scenario whose truth is known.
+
+    Parameters
+    ----------
+    scenario
+        Name of a bundled scenario, path of a ``spec.toml`` with a ``[scenario]``, or a
+        `evaluator.simulator.BernoulliProblem` or `LinearProblem`.
+    policies
+        One as `replay` takes it, or a list of them.
+    options
+        Fields of `evaluator.simulator.options.SimulateOptions`: runs, horizon, window, delays, seed, jobs.
+
+    Returns
+    -------
+    Simulation
+        Mean regret with standard errors at the checkpoints, eventual and observed, beside the lower bounds.
+
+    Raises
+    ------
+    DataError, UsageError, PolicyError
+        See the options and `evaluator.scenarios.load_problem`.
+
+    Examples
+    --------
+    >>> found = simulate("vernade2017-high", ["delayed-klucb", "random"], runs=10, horizon=2000)
+    >>> informed, blind = (curve.regret[-1] for curve in found.curves)
+    >>> bool(informed < blind), found.table.num_rows
+    (True, 400)
+    """
+    from evaluator.scenarios import load_problem
+    from evaluator.simulator.runs import simulate as play
+
+    problem = load_problem(scenario) if isinstance(scenario, str) else scenario
+    several = policies if isinstance(policies, list | tuple) else [policies]
+    return play(problem, [as_description(policy) for policy in several], SimulateOptions(**options))
 
 
 def plan(log: Log | str, policy: Any, **options: Any) -> Plan:

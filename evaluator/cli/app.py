@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import typer
 
-from evaluator.cli import compare, datasets, options, policies, replay
+from evaluator.cli import compare, datasets, options, policies, replay, simulate
 from evaluator.errors import EvaluatorError
 
 app = typer.Typer(
@@ -41,6 +41,7 @@ def _root(
 
 app.command("replay", epilog=replay.EXAMPLES)(replay.replay_command)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare_command)
+app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate_command)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(policies.app, name="policies")
 

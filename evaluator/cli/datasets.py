@@ -29,8 +29,8 @@ def list_command(as_json: o.AsJson = False, debug: o.Debug = False) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("name", "title", "kind", "licence"):
-        table.add_column(column, no_wrap=column == "name")
+    for column, widest in (("name", None), ("title", None), ("kind", 14), ("licence", 17)):
+        table.add_column(column, no_wrap=column == "name", max_width=widest)
     for row in rows:
         table.add_row(*(row[c] for c in ("name", "title", "kind", "licence")))
     o.stdout().print(table)

@@ -18,8 +18,16 @@ from evaluator.log import Log
 
 
 def names() -> list[str]:
-    """Return the names of the bundled datasets."""
-    return sorted(p.parent.name for p in bundled_folder().glob("*/spec.toml"))
+    """Return the names of the bundled datasets, scenarios among them."""
+    return sorted(_bundled())
+
+
+def _bundled() -> dict[str, Path]:
+    """Return the spec of each bundled dataset: a folder each, but for the scenarios, which share one."""
+    folders = {path.parent.name: path for path in bundled_folder().glob("*/spec.toml")}
+    scenarios = {path.stem: path for path in (bundled_folder() / "synthetic").glob("*.toml")}
+    scenarios.pop("spec", None)
+    return folders | scenarios
 
 
 def spec_path(dataset: str | Path) -> Path:
@@ -31,15 +39,16 @@ def spec_path(dataset: str | Path) -> Path:
         No bundled dataset, spec file or converted folder has this name.
     """
     path = Path(dataset)
-    if str(dataset) in names():
-        return bundled_folder() / str(dataset) / "spec.toml"
+    bundled = _bundled()
+    if str(dataset) in bundled:
+        return bundled[str(dataset)]
     if path.suffix == ".toml" or (path.is_dir() and is_canonical(path)):
         return path
     if path.is_dir() and (path / "spec.toml").is_file():
         return path / "spec.toml"
     raise UnknownNameError(
         f"No dataset {str(dataset)!r}.",
-        hint=f"{nearest(str(dataset), names())} A path to a spec.toml or to a converted folder works too.",
+        hint=f"{nearest(str(dataset), bundled)} A path to a spec.toml or to a converted folder works too.",
     )
 
 
@@ -91,7 +100,7 @@ def read(
         )  # fmt: skip
     if isinstance(spec, ScenarioSpec):
         _refuse({**reading_rules, "path": path, "actions": actions}, f"the synthetic dataset {spec.name}")
-        log: Log = generate(spec.scenario, displays=limit, seed=seed, name=spec.name)
+        log: Log = generate(spec.scenario, displays=limit, seed=seed, name=spec.name, folder=where.parent)
     else:
         _refuse({**reading_rules, "path": path, "seed": seed}, "a converted dataset: apply it when converting")
         log = open_canonical(where, limit=limit, actions=actions)

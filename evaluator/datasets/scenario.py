@@ -7,6 +7,33 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Probability = Annotated[float, Field(ge=0, le=1, strict=False)]
+Positive = Annotated[float, Field(gt=0, strict=False)]
+Family = Literal[
+    "geometric",
+    "fixed",
+    "exponential",
+    "uniform",
+    "poisson",
+    "half-normal",
+    "pareto",
+    "lognormal-mixture",
+    "packet-loss",
+    "empirical",
+]
+
+# Which keys each family takes, those it cannot do without first.
+_TAKES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "geometric": ((), ("mean", "support")),
+    "fixed": ((), ("mean",)),
+    "exponential": (("mean",), ()),
+    "uniform": (("high",), ("low",)),
+    "poisson": (("mean",), ()),
+    "half-normal": (("mean",), ()),
+    "pareto": (("alpha",), ("factor", "shift")),
+    "lognormal-mixture": (("weights", "medians", "sigmas"), ()),
+    "packet-loss": (("lost",), ("retry",)),
+    "empirical": (("file",), ("delay", "cdf", "density", "scale")),
+}
 
 
 class _Part(BaseModel):
@@ -14,29 +41,72 @@ class _Part(BaseModel):
 
 
 class Delay(_Part):
-    """Delay distribution in rounds.
+    """Delay distribution in rounds; laws of continuous variables are rounded up (`evaluator.delays.laws`).
 
     ``geometric`` with support 1 has P(D = k) = p (1 - p)^(k - 1), p = 1/mean (Vernade et al. 2020); with support 0
     the survival ratio is mean / (1 + mean) (Vernade et al. 2017). ``fixed`` is always `mean`.
     """
 
-    family: Literal["geometric", "fixed"] = "geometric"
-    mean: Annotated[float, Field(ge=0, strict=False)] = 100.0
-    support: Literal[0, 1] = 1
+    family: Family = "geometric"
+    mean: Annotated[float | None, Field(ge=0, strict=False, description="100 for geometric and fixed")] = None
+    support: Annotated[Literal[0, 1] | None, Field(description="smallest geometric delay, 1 by default")] = None
+    low: Annotated[int | None, Field(ge=0, description="smallest uniform delay, 0 by default")] = None
+    high: Annotated[int | None, Field(ge=0)] = None
+    alpha: Annotated[Positive | None, Field(description="tail index: P(D > a) = factor (a + shift)^-alpha")] = None
+    factor: Annotated[float | None, Field(gt=0, le=1, strict=False)] = None
+    shift: Annotated[float | None, Field(ge=0, strict=False)] = None
+    weights: Annotated[list[Positive] | None, Field(min_length=1)] = None
+    medians: Annotated[list[Positive] | None, Field(min_length=1, description="in rounds")] = None
+    sigmas: Annotated[list[Positive] | None, Field(min_length=1, description="of the logarithms")] = None
+    lost: Annotated[float | None, Field(gt=0, lt=1, strict=False, description="share that does not come at once")] = (
+        None
+    )
+    retry: Annotated[int | None, Field(ge=1, description="delay of the lost share, which never comes without it")] = (
+        None
+    )
+    file: Annotated[str | None, Field(min_length=1, description="csv or parquet, relative to the spec")] = None
+    delay: Annotated[str | None, Field(min_length=1, description="its column of delays, 'delay' by default")] = None
+    cdf: Annotated[str | None, Field(min_length=1, description="its column of P(D <= delay), 'cdf' by default")] = None
+    density: Annotated[
+        str | None, Field(min_length=1, description="its column of weights of the delays, instead of cdf")
+    ] = None
+    scale: Annotated[Positive | None, Field(description="rounds in a unit of the file's delays, 1 by default")] = None
 
     @model_validator(mode="after")
-    def _mean_fits(self) -> Delay:
-        if self.family == "geometric" and self.support == 1 and self.mean < 1:
-            raise ValueError("a geometric delay on {1, 2, ...} has mean >= 1; use support = 0")
-        if self.family == "fixed" and self.mean != int(self.mean):
-            raise ValueError("a fixed delay is a whole number of rounds")
+    def _keys_fit_the_family(self) -> Delay:
+        needed, optional = _TAKES[self.family]
+        for name in type(self).model_fields:
+            given = getattr(self, name) is not None
+            if name != "family" and given and name not in needed + optional:
+                raise ValueError(f"{self.family} delays take {', '.join(needed + optional)}, not {name}")
+            if name in needed and not given:
+                raise ValueError(f"{self.family} delays need {name}")
+        self._check_numbers()
         return self
+
+    def _check_numbers(self) -> None:
+        if self.family == "geometric" and self.support != 0 and self.mean is not None and self.mean < 1:
+            raise ValueError("a geometric delay on {1, 2, ...} has mean >= 1; use support = 0")
+        if self.family == "fixed" and self.mean is not None and self.mean != int(self.mean):
+            raise ValueError("a fixed delay is a whole number of rounds")
+        if self.family in ("exponential", "poisson", "half-normal") and self.mean == 0:
+            raise ValueError(f"{self.family} delays have a mean above 0")
+        if self.high is not None and (self.low or 0) > self.high:
+            raise ValueError(f"uniform delays from {self.low} to {self.high}: low must not exceed high")
+        if self.weights is not None and not len(self.weights) == len(self.medians or []) == len(self.sigmas or []):
+            raise ValueError("weights, medians and sigmas must be of one length")
+        if self.weights is not None and abs(sum(self.weights) - 1) > 1e-6:
+            raise ValueError("weights must sum to 1")
+        if self.cdf is not None and self.density is not None:
+            raise ValueError("name the column of the cdf or of the density, not both")
 
 
 class _Scenario(_Part):
     displays: Annotated[int, Field(ge=1)] = 100_000
     seed: Annotated[int, Field(ge=0)] = 0
     delay: Delay = Delay()
+    horizon: Annotated[int | None, Field(ge=1, description="rounds of a simulation that names none")] = None
+    window: Annotated[int | None, Field(ge=1, description="cut-off in rounds of a simulation that names none")] = None
 
     def _check_logger(self, logger: str | list[float], n_actions: int) -> None:
         if isinstance(logger, str):
@@ -69,15 +139,21 @@ class LinearScenario(_Scenario):
 
 
 class BernoulliScenario(_Scenario):
-    """Bandit without context: action k converts with probability ``means[k]``."""
+    """Bandit without context: action k converts with probability ``means[k]``, after a delay of its own if need be."""
 
     kind: Literal["bernoulli"]
     means: Annotated[list[Probability], Field(min_length=2)]
     logger: Literal["uniform"] | list[Probability] = "uniform"
+    delays: Annotated[list[Delay] | None, Field(description="one an action, instead of delay")] = None
 
     @model_validator(mode="after")
-    def _logger_fits(self) -> BernoulliScenario:
+    def _parts_fit(self) -> BernoulliScenario:
         self._check_logger(self.logger, len(self.means))
+        if self.delays is not None:
+            if "delay" in self.model_fields_set:
+                raise ValueError("give delay, common to all actions, or delays, one an action: not both")
+            if len(self.delays) != len(self.means):
+                raise ValueError(f"{len(self.delays)} delays for {len(self.means)} actions")
         return self
 
 

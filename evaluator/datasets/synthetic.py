@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.datasets.scenario import Delay, LinearScenario, Scenario
+from evaluator.datasets.delay_laws import delay_files, scenario_laws
+from evaluator.datasets.scenario import LinearScenario, Scenario
+from evaluator.delays.laws import NEVER, DelayLaw
 from evaluator.errors import ParameterError
 from evaluator.log import Log, LogMeta
 from evaluator.log.contract import fixed_size_lists
@@ -21,9 +24,14 @@ Floats = npt.NDArray[np.float64]
 
 
 def generate(
-    scenario: Scenario, *, displays: int | None = None, seed: int | None = None, name: str = "synthetic"
+    scenario: Scenario,
+    *,
+    displays: int | None = None,
+    seed: int | None = None,
+    name: str = "synthetic",
+    folder: Path = Path(),
 ) -> Log:
-    """Return a complete synthetic log: every conversion is in it, also those past the last display.
+    """Return a complete synthetic log: every conversion that ever comes is in it, also those past the last display.
 
     Parameters
     ----------
@@ -33,17 +41,21 @@ def generate(
         Replace those of the scenario.
     name
         Name of the log.
+    folder
+        Where the files that the scenario names are.
 
     Returns
     -------
     Log
-        Tick ``round``, display i at time i; with ``expected_reward`` (K,) and, for a linear scenario,
-        ``action_set`` (K, d) float64 for each display.
+        Tick ``round``, display i at time i; with ``expected_reward`` (K,), counting the conversions that come, and,
+        for a linear scenario, ``action_set`` (K, d) float64 for each display.
 
     Raises
     ------
     ParameterError
         `displays` is below 1 or `seed` is negative.
+    SourceError, DataError
+        See `evaluator.datasets.delay_laws.scenario_laws`.
 
     Examples
     --------
@@ -66,16 +78,20 @@ def generate(
         columns["action_set"] = fixed_size_lists(sets)
     else:
         expected = np.tile(np.asarray(scenario.means, dtype=np.float64), (n, 1))
-    columns["expected_reward"] = fixed_size_lists(expected)
+    laws = scenario_laws(scenario, folder)
+    columns["expected_reward"] = fixed_size_lists(expected * [law.reach for law in laws])
 
     propensities = _propensities(scenario, expected)
     action = _draw(propensities, logger.random(n))
     shown = np.arange(n)
     converted = np.flatnonzero(rewards.random(n) < expected[shown, action])
-    delay = _delays(scenario.delay, waits.random(n))[converted]
+    delay = _delays(laws, action[converted], waits.random(n)[converted])
+    converted, delay = converted[delay != NEVER], delay[delay != NEVER]
 
     k = expected.shape[1]
-    digest = hashlib.sha256(f"{scenario.model_dump_json()} displays={n} seed={seed}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{scenario.model_dump_json(exclude_none=True)} displays={n} seed={seed}".encode())
+    for file in delay_files(scenario, folder):
+        digest.update(file.read_bytes())
     return Log(
         displays=pa.table(
             {
@@ -104,7 +120,7 @@ def generate(
             tick=ROUND,
             propensity="uniform" if scenario.logger == "uniform" else "logged",
             reward_max=1.0,
-            fingerprint=digest,
+            fingerprint=digest.hexdigest(),
             counts={"displays": n, "conversions": len(converted)},
             notes=("Synthetic log: its truth is known.",),
         ),
@@ -134,13 +150,11 @@ def _draw(propensities: Floats, uniform: Floats) -> npt.NDArray[np.int64]:
     return np.asarray((uniform[:, None] >= edges).sum(axis=1), dtype=np.int64)
 
 
-def _delays(delay: Delay, uniform: Floats) -> npt.NDArray[np.int64]:
-    """Return delays in rounds by inversion of the CDF."""
-    if delay.family == "fixed":
-        return np.full(len(uniform), int(delay.mean), dtype=np.int64)
-    survival = 1 - 1 / delay.mean if delay.support == 1 else delay.mean / (1 + delay.mean)
-    if survival == 0:
-        return np.full(len(uniform), delay.support, dtype=np.int64)
-    # log1p(-u) is finite: u < 1.
-    waited = np.floor(np.log1p(-uniform) / np.log(survival))
-    return np.asarray(waited + delay.support, dtype=np.int64)
+def _delays(laws: list[DelayLaw], action: npt.NDArray[np.int64], uniform: Floats) -> npt.NDArray[np.int64]:
+    """Return delays in rounds, of the action's own law if there are several."""
+    if len(laws) == 1:
+        return laws[0].draw(uniform)
+    delay = np.empty(len(uniform), np.int64)
+    for k, law in enumerate(laws):
+        delay[action == k] = law.draw(uniform[action == k])
+    return delay

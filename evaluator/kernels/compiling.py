@@ -31,7 +31,7 @@ def cache_folder() -> Path:
     """Return the folder of this version's compiled code, created if need be."""
     sources = hashlib.sha256(numba.__version__.encode())
     package = Path(__file__).resolve().parents[1]
-    for folder in ("kernels", "policies", "replayer"):
+    for folder in ("kernels", "policies", "replayer", "simulator"):
         for file in sorted((package / folder).rglob("*.py")):
             sources.update(file.name.encode() + file.read_bytes())
     parent = _writable_parent()

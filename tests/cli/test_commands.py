@@ -15,6 +15,7 @@ from tests.cli.runs import evaluate
 COMMANDS = {
     "replay": [],
     "compare": [],
+    "simulate": [],
     "datasets list": [],
     "datasets show": [],
     "datasets validate": [],
@@ -93,6 +94,7 @@ def test_defaults_agree_with_the_python_function(path: str) -> None:
         ("replay", "-p", "random", "--limit", "2000"),
         ("replay", "-p", "random", "--limit", "2000", "--dry-run"),
         ("compare", "-p", "random", "-p", "ucb1", "--limit", "2000"),
+        ("simulate", "-s", "vernade2017-low", "-p", "random", "--runs", "2", "--horizon", "100"),
     ],
 )
 def test_json_is_versioned_and_alone_on_stdout(words: tuple[str, ...]) -> None:

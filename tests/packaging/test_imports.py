@@ -18,19 +18,20 @@ ALLOWED = {
     "kernels": set(),
     "delays": set(),
     "log": set(),
-    "datasets": {"log"},
+    "datasets": {"log", "delays"},
     "policies": {"kernels", "delays"},
     "rounds": {"log", "delays"},
     "replayer": {"rounds", "policies", "kernels"},
+    "simulator": {"policies", "kernels", "delays"},
     "estimates": set(),
     "evaluation": {"log", "delays", "rounds", "policies", "replayer", "estimates", "kernels"},
-    "report": {"evaluation", "estimates"},
+    "report": {"evaluation", "estimates", "simulator"},
     "cli": None,
 }
 # Third parties that only these folders touch.
 FENCES = {
     "polars": {"datasets"},
-    "pyarrow": {"datasets", "log", "evaluation", "report"},
+    "pyarrow": {"datasets", "log", "evaluation", "simulator", "report"},
     "typer": {"cli"},
     "rich": {"cli", "report"},
     "numba": {"kernels"},

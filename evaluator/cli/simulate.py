@@ -1,0 +1,77 @@
+"""``evaluate simulate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evaluator.cli import options as o
+
+EXAMPLES = (
+    "Example: evaluate simulate --scenario vernade2017-low -p delayed-klucb -p ucb1 --runs 100. "
+    "`evaluate datasets list` shows the scenarios: those of kind synthetic."
+)
+
+
+def simulate_command(
+    scenario: Annotated[
+        str,
+        typer.Option("--scenario", "-s", help="Bundled name, or a spec.toml with [scenario]: --scenario my/spec.toml"),
+    ],
+    policy: Annotated[
+        list[str], typer.Option("--policy", "-p", help="Once for each policy: -p delayed-klucb -p ucb1:exploration=1")
+    ],
+    runs: Annotated[int, typer.Option("--runs", "-n", help="Independent runs of each policy: --runs 400")] = 100,
+    horizon: Annotated[
+        int | None, typer.Option("--horizon", help="Rounds of a run: --horizon 3000. Default: the scenario's.")
+    ] = None,
+    window: Annotated[
+        str | None,
+        typer.Option("--window", "-w", help="Cut-off in rounds, or none: --window 500. Default: the scenario's."),
+    ] = None,
+    delays: Annotated[
+        str,
+        typer.Option(
+            "--delays",
+            help="Delay CDF that policies are told: known (the scenario's), or geometric:500, fixed:30, pareto:0.7...",
+        ),
+    ] = "known",
+    seed: Annotated[int, typer.Option("--seed", help="Seed of worlds and policies: --seed 7")] = 0,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Threads; no result depends on it: --jobs 2")] = 1,
+    as_json: o.AsJson = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="New folder for curves, result and manifest: --out run1")
+    ] = None,
+    debug: o.Debug = False,
+) -> None:
+    """Let policies play live in a scenario whose truth is known.
+
+    Prints each policy's regret at a tenth, a quarter, half and all of the horizon, with standard errors over the runs.
+    """
+    from evaluator.api import as_description
+    from evaluator.scenarios import load_problem
+    from evaluator.simulator import simulate
+    from evaluator.simulator.options import SimulateOptions
+
+    if out is not None:
+        from evaluator.atomic import refuse_existing
+
+        refuse_existing(out)
+    asked = SimulateOptions(runs=runs, horizon=horizon, window=window, delays=delays, seed=seed, jobs=jobs)
+    policies = [as_description(spec) for spec in policy]
+    problem = load_problem(scenario)
+    with o.progress("runs", runs * len(policies)) as advance:
+        found = simulate(problem, policies, asked, advance=advance)
+    if as_json:
+        o.print_json(found.to_dict())
+    else:
+        from evaluator.report.simulation import print_simulation
+
+        print_simulation(o.stdout(), found)
+    if out is not None:
+        from evaluator.report.files import write_simulation
+
+        write_simulation(out, found, options=asked)
+        o.note(f"Wrote {out}/curves.parquet, result.json and manifest.json.")

@@ -1,0 +1,317 @@
+"""Delay laws of known form on whole rounds, and the one way delays are drawn from them: by inversion of the CDF.
+
+Laws of continuous variables are rounded up: a conversion is revealed at the end of the round in which it comes, so that
+P(D <= a) is the continuous CDF at a.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import erf, ndtr, pdtr
+
+from evaluator.delays.cdf import DelayCDF
+from evaluator.errors import DataError, ParameterError
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+NEVER = -1
+# Later than any round of any log, yet a time that int64 holds when added to another.
+LONGEST = 2**53
+# Draws beyond this many rounds are found by bisection instead of in a table.
+_TABLE = 2**16
+
+
+@dataclass(frozen=True, eq=False)
+class DelayLaw:
+    """A delay distribution in closed form.
+
+    Parameters
+    ----------
+    tau
+        tau_a = P(D <= a) for an array of ages a >= 0, int64 in rounds; nondecreasing.
+    source
+        What law it is: a sentence for reports.
+    reach
+        P(D < infinity): the share of conversions that come at all.
+    closed
+        The same law as a `DelayCDF`, where that has a closed form; None otherwise.
+
+    Examples
+    --------
+    >>> pareto(0.5)(np.array([0, 1, 4, 100]))
+    array([0. , 0. , 0.5, 0.9])
+    """
+
+    tau: Callable[[Ints], Floats]
+    source: str
+    reach: float = 1.0
+    closed: DelayCDF | None = None
+
+    def __call__(self, ages: ArrayLike) -> Floats:
+        """Return tau_a, float64 of the shape of `ages`, whole rounds; 0 below age 0."""
+        a = np.asarray(ages, np.int64)
+        return np.where(a < 0, 0.0, self.tau(np.maximum(a, 0)))
+
+    def table(self, longest: int) -> Floats:
+        """Return tau_a for a = 0, ..., `longest`, shape (longest + 1,)."""
+        return self(np.arange(longest + 1))
+
+    def draw(self, uniform: Floats) -> Ints:
+        """Return delays in rounds by inversion: the smallest a with tau_a > u.
+
+        `evaluator.simulator` inverts the same table with the same `numpy.searchsorted`, and stops at its end.
+
+        Parameters
+        ----------
+        uniform
+            Shape (n,), in [0, 1).
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (n,) int64; `NEVER` for conversions that do not come, and `LONGEST` for those that take longer than
+            that many rounds, which no log follows.
+        """
+        tau = self.table(_TABLE)
+        delay = np.searchsorted(tau, uniform, side="right").astype(np.int64)
+        late = np.flatnonzero(delay > _TABLE)
+        delay[late] = self._beyond_table(uniform[late])
+        delay[uniform >= self.reach] = NEVER
+        return delay
+
+    def _beyond_table(self, uniform: Floats) -> Ints:
+        low, high = np.full(uniform.shape, _TABLE), np.full(uniform.shape, LONGEST)
+        while (high - low > 1).any():
+            middle = low + (high - low) // 2
+            enough = self(middle) > uniform
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return high
+
+    def delay_cdf(self, longest: int) -> DelayCDF:
+        """Return what a policy is told of the law: its steps up to `longest` rounds, or its closed form.
+
+        A law without any step that early keeps its first step, so that the policy sees nothing come, which is true.
+        """
+        if self.closed is not None:
+            return self.closed
+        rising = np.flatnonzero(np.diff(self.table(longest), prepend=0.0) > 0)
+        if not rising.size:
+            rising = self._first_step(longest)
+        return DelayCDF(delays=rising, cdf=self(rising), source=self.source)
+
+    def _first_step(self, low: int) -> Ints:
+        high = LONGEST
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if float(self(middle)) > 0 else (middle, high)
+        return np.array([high])
+
+
+def geometric(mean: float, *, start: int = 0) -> DelayLaw:
+    """Return the geometric law; see `DelayCDF.geometric`."""
+    return _closed(DelayCDF.geometric(mean, start=start))
+
+
+def fixed(delay: int) -> DelayLaw:
+    """Return the law of a delay that is always the same number of rounds."""
+    return _closed(DelayCDF.fixed(delay))
+
+
+def exponential(mean: float) -> DelayLaw:
+    """Return the exponential law rounded up, tau_a = 1 - exp(-a / mean): geometric on {1, 2, ...}.
+
+    >>> bool(abs(exponential(50)(50) - (1 - np.exp(-1))) < 1e-15)
+    True
+    """
+    ratio = math.exp(-1.0 / _positive("exponential", "mean", mean))
+    cdf = DelayCDF(
+        delays=np.empty(0, np.int64),
+        cdf=np.empty(0),
+        source=f"exponential delays with mean {mean:g} rounds, rounded up (given)",
+        geometric_ratio=ratio,
+        start=1,
+    )
+    return _closed(cdf)
+
+
+def uniform(low: int, high: int) -> DelayLaw:
+    """Return the uniform law on {low, ..., high}.
+
+    >>> uniform(1, 4)([0, 1, 3, 9])
+    array([0.  , 0.25, 0.75, 1.  ])
+    """
+    if not (0 <= low <= high and float(low).is_integer() and float(high).is_integer()):
+        raise ParameterError(f"A uniform delay is from {low} to {high}.", hint="give whole rounds, 0 <= low <= high.")
+    n = high - low + 1
+    return DelayLaw(
+        lambda a: np.clip((a - low + 1) / n, 0.0, 1.0),
+        f"uniform delays from {low} to {high} rounds (given)",
+    )
+
+
+def poisson(mean: float) -> DelayLaw:
+    """Return the Poisson law."""
+    _positive("poisson", "mean", mean)
+    return DelayLaw(lambda a: pdtr(a, mean), f"Poisson delays with mean {mean:g} rounds (given)")
+
+
+def half_normal(mean: float) -> DelayLaw:
+    """Return the law of ceil(|Z|), Z normal with mean 0 and E|Z| = `mean`: tau_a = erf(a / (mean sqrt(pi)))."""
+    width = _positive("half-normal", "mean", mean) * math.sqrt(math.pi)
+    return DelayLaw(lambda a: erf(a / width), f"half-normal delays with mean {mean:g} rounds, rounded up (given)")
+
+
+def pareto(alpha: float, *, factor: float = 1.0, shift: float = 0.0) -> DelayLaw:
+    """Return the Pareto law of type I with x_min = 1, rounded up (Manegueu et al. 2020).
+
+    tau_a = 1 - factor (a v 1 + shift)^-alpha, by default tau_0 = 0 and tau_a = 1 - a^-alpha. Factor 0.7 and shift 1
+    give the first arm of that paper's Section 8.3.
+    """
+    _positive("pareto", "alpha", alpha)
+    if not (0 < factor <= 1 and 0 <= shift < math.inf):
+        raise ParameterError(
+            f"A Pareto delay has factor {factor:g} and shift {shift:g}.", hint="factor in (0, 1], shift at least 0."
+        )
+    more = "" if factor == 1 and shift == 0 else f", factor {factor:g}, shift {shift:g}"
+    return DelayLaw(
+        lambda a: 1.0 - factor * (np.maximum(a, 1) + shift) ** -alpha,
+        f"Pareto delays with tail index {alpha:g}{more}, rounded up (given)",
+    )
+
+
+def lognormal_mixture(weights: Sequence[float], medians: Sequence[float], sigmas: Sequence[float]) -> DelayLaw:
+    """Return the law of ceil(X), X lognormal with these medians (rounds) and log-scale deviations, mixed by weight.
+
+    >>> float(lognormal_mixture([1], [100], [2])(100))
+    0.5
+    """
+    w, m, s = (np.asarray(part, np.float64) for part in (weights, medians, sigmas))
+    sizes = {w.size, m.size, s.size}
+    if len(sizes) > 1 or not w.size or not (w > 0).all() or abs(w.sum() - 1) > 1e-6 or min(m.min(), s.min()) <= 0:
+        raise ParameterError(
+            f"A lognormal mixture has weights {list(weights)}, medians {list(medians)}, sigmas {list(sigmas)}.",
+            hint="give as many of each, all above 0, the weights with sum 1.",
+        )
+    w = w / w.sum()
+
+    def tau(ages: Ints) -> Floats:
+        with np.errstate(divide="ignore"):
+            z = (np.log(ages)[..., None] - np.log(m)) / s
+        return np.asarray(np.minimum(ndtr(z) @ w, 1.0))
+
+    parts = ", ".join(f"{a:.3g} x ({b:.4g}, {c:.3g})" for a, b, c in zip(w, m, s, strict=True))
+    return DelayLaw(tau, f"lognormal mixture of weight x (median, sigma): {parts}, rounds rounded up (given)")
+
+
+def packet_loss(lost: float, *, retry: int | None = None) -> DelayLaw:
+    """Return the law of conversions that come at once, but for a share that is lost: late by `retry`, or never.
+
+    >>> packet_loss(0.25)([0, 10**9]), packet_loss(0.25, retry=3)([2, 3])
+    (array([0.75, 0.75]), array([0.75, 1.  ]))
+    """
+    if not 0 < lost < 1 or (retry is not None and (retry < 1 or not float(retry).is_integer())):
+        raise ParameterError(
+            f"Packet loss has share {lost:g} and retry {retry}.", hint="a share in (0, 1), a retry of whole rounds."
+        )
+    fate = "never comes" if retry is None else f"comes {retry} rounds late"
+    return DelayLaw(
+        lambda a: np.where(a >= (math.inf if retry is None else retry), 1.0, 1.0 - lost),
+        f"immediate, but for a share {lost:g} that {fate} (given)",
+        reach=1.0 if retry is not None else 1.0 - lost,
+    )
+
+
+def empirical(delays: ArrayLike, cdf: ArrayLike, *, source: str) -> DelayLaw:
+    """Return the law of delays whose CDF is known at points, rounded up; flat between them.
+
+    Parameters
+    ----------
+    delays
+        Shape (n,), nondecreasing, in rounds, not necessarily whole.
+    cdf
+        Shape (n,), P(delay <= point). Ending below 1, the rest never converts.
+    source
+        Sentence for reports.
+
+    Raises
+    ------
+    DataError
+        Not a CDF.
+    """
+    points, tau = np.asarray(delays, np.float64), np.asarray(cdf, np.float64)
+    if points.ndim != 1 or points.shape != tau.shape or not points.size:
+        raise DataError(
+            f"A delay CDF has {points.size} delays and {tau.size} values.", hint="pass as many of each, at least 1."
+        )
+    wrong = ~((points >= np.append(0.0, points[:-1])) & (tau >= np.append(0.0, tau[:-1])) & (tau <= 1 + 1e-9))
+    wrong |= points > LONGEST
+    if wrong.any():
+        first = int(wrong.argmax())
+        raise DataError(
+            f"Row {first + 1} of a delay CDF is (delay {points[first]:g}, cdf {tau[first]:g}).",
+            hint="delays and cdf never fall; delays are at least 0, cdf lies in [0, 1].",
+        )
+    rounds = np.ceil(points).astype(np.int64)
+    last = np.append(np.diff(rounds) > 0, True) & (tau > 0)
+    if not last.any():
+        raise DataError("A delay CDF is 0 throughout.", hint="no conversion would ever come: check its columns.")
+    top = np.minimum(tau[last], 1.0)
+    steps = DelayCDF(delays=rounds[last], cdf=np.where(top > 1 - 1e-9, 1.0, top), source=source)
+    return _closed(steps)
+
+
+def parse_law(text: str) -> DelayLaw:
+    """Return the law that a word of the command line names, numbers in the order of its function's parameters.
+
+    ``geometric:500``, ``geometric:500:1``, ``fixed:30``, ``exponential:50``, ``uniform:0:100``, ``poisson:50``,
+    ``half-normal:50``, ``pareto:0.7``.
+
+    >>> parse_law("pareto:0.5").source
+    'Pareto delays with tail index 0.5, rounded up (given)'
+
+    Raises
+    ------
+    ParameterError
+        The text is none of these, or its numbers are out of range.
+    """
+    name, *words = text.strip().split(":")
+    try:
+        if name in ("geometric", "fixed"):
+            return _closed(DelayCDF.parse(text))
+        numbers = [float(word) for word in words]
+        if name == "uniform" and len(numbers) == 2:
+            return uniform(*(int(n) if n.is_integer() else n for n in numbers))  # type: ignore[arg-type]
+        one: dict[str, Callable[[float], DelayLaw]] = {
+            "exponential": exponential,
+            "poisson": poisson,
+            "half-normal": half_normal,
+            "pareto": pareto,
+        }
+        if name in one and len(numbers) == 1:
+            return one[name](numbers[0])
+    except ParameterError:
+        raise
+    except ValueError:
+        pass
+    raise ParameterError(
+        f"Expected a delay distribution, got {text!r}.",
+        hint="write geometric:MEAN, geometric:MEAN:START, fixed:DELAY, exponential:MEAN, uniform:LOW:HIGH, "
+        "poisson:MEAN, half-normal:MEAN or pareto:ALPHA, in rounds.",
+    )
+
+
+def _closed(cdf: DelayCDF) -> DelayLaw:
+    reach = 1.0 if cdf.geometric_ratio is not None else float(cdf.cdf[-1])
+    return DelayLaw(lambda a: np.asarray(cdf(a)), cdf.source, reach=reach, closed=cdf)
+
+
+def _positive(law: str, name: str, value: float) -> float:
+    if not 0 < value < math.inf:
+        raise ParameterError(f"A {law} delay has {name} {value:g}.", hint=f"give a {name} above 0.")
+    return value

@@ -1,0 +1,94 @@
+"""A simulation on the terminal: one line a policy, then what the numbers are."""
+
+from __future__ import annotations
+
+import math
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from evaluator.report.terminal import sentences
+from evaluator.simulator.result import Simulation
+
+_CELLS = 20
+_BARS = "▁▂▃▄▅▆▇█"
+_PLAIN_BARS = "_.-:=+*#"
+
+
+def print_simulation(console: Console, found: Simulation) -> None:
+    """Print a simulation."""
+    window = "no window" if found.window is None else f"window {found.window:,}"
+    console.print(
+        Text.assemble(
+            (found.scenario, "bold"),
+            f": {found.runs:,} runs of {found.horizon:,} rounds, {found.n_actions} actions, {window}",
+        )
+    )
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("regret after", overflow="fold")
+    for i in found.stated:
+        table.add_column(f"{found.rounds[i]:,}", justify="right")
+    table.add_column("observed", justify="right")
+    if len(found.curves) > 1:
+        table.add_column("to the first", justify="right")
+    table.add_column("", no_wrap=True)
+    top = max(float(curve.regret.max()) for curve in found.curves)
+    plain = console.options.ascii_only
+    bars, sign = (_PLAIN_BARS, "+-") if plain else (_BARS, "±")
+    for curve in found.curves:
+        table.add_row(
+            Text(curve.policy),
+            *(_cell(curve.regret[i], curve.regret_se[i], sign) for i in found.stated),
+            _cell(curve.observed[-1], curve.observed_se[-1], sign),
+            *([_cell(curve.difference, curve.difference_se, sign, signed=True)] if len(found.curves) > 1 else []),
+            sparkline(curve.regret.tolist(), top, bars),
+        )
+    if found.lower_bound is not None and found.observed_lower_bound is not None:
+        table.add_row(
+            "lower bound",
+            *(f"{found.lower_bound[i]:.1f}" for i in found.stated),
+            f"{found.observed_lower_bound[-1]:.1f}",
+            *([""] if len(found.curves) > 1 else []),
+            sparkline(found.lower_bound.tolist(), top, bars),
+        )
+    console.print(table)
+    console.print(sentences("How", _how(found, sign)))
+
+
+def _how(found: Simulation, sign: str) -> list[str]:
+    said = [
+        f"regret: conversions that come sooner or later, lost to the best action; {sign} one standard error",
+        f"observed: those lost by round {found.horizon:,} within the window (Vernade et al. 2017, eq. 1 and 3)",
+    ]
+    if len(found.curves) > 1:
+        said.append(
+            "to the first: regret after all rounds less the first policy's, paired: run r of all policies has the same "
+            "contexts and luck"
+        )
+    if found.lower_bound is not None:
+        said.append("lower bound: of any uniformly efficient policy for large T (the same, Theorems 3 and 4)")
+    one = len(found.laws) == 1
+    for k, (law, tau) in enumerate(zip(found.laws, found.tau_window, strict=True)):
+        within = "" if found.window is None else f"; {tau:.1%} of the conversions within the window"
+        said.append(f"{'' if one else f'action {k}: '}{law}{within}")
+    if found.told:
+        said.append(f"policies are told: {found.told}")
+    return said
+
+
+def sparkline(values: list[float], top: float, bars: str = _BARS) -> str:
+    """Return the values as a row of bars, thinned to at most 20, the highest for `top`.
+
+    >>> sparkline([0.0, 1.0, 2.0], 4.0)
+    '▁▃▅'
+    """
+    n = min(len(values), _CELLS)
+    shown = [values[math.ceil((i + 1) * len(values) / n) - 1] for i in range(n)]
+    levels = [0 if top <= 0 else round(max(value, 0.0) / top * (len(bars) - 1)) for value in shown]
+    return "".join(bars[min(level, len(bars) - 1)] for level in levels)
+
+
+def _cell(value: float, error: float, sign: str, *, signed: bool = False) -> str:
+    spread = "" if math.isnan(error) else f" {sign} {error:.2g}"
+    return f"{value:{'+' if signed else ''}.1f}{spread}"

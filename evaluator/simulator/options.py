@@ -1,0 +1,62 @@
+"""What can be asked of a simulation; the command line's options are these fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evaluator.errors import ParameterError
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulateOptions:
+    """Options of a simulation.
+
+    Parameters
+    ----------
+    runs
+        Independent runs of each policy.
+    horizon
+        Rounds of a run; None for what the scenario recommends.
+    window
+        Cut-off in rounds (``1000``), ``"none"`` for none, None for what the scenario recommends.
+    delays
+        Delay CDF that policies are told: ``known`` (the scenario's own), or a law such as ``geometric:500``
+        (`evaluator.delays.laws.parse_law`).
+    seed
+        Of the worlds' and the policies' streams.
+    jobs
+        Threads.
+
+    Raises
+    ------
+    ParameterError
+        Naming the option, the value and what it takes.
+    """
+
+    runs: int = 100
+    horizon: int | None = None
+    window: str | int | None = None
+    delays: str = "known"
+    seed: int = 0
+    jobs: int = 1
+
+    def __post_init__(self) -> None:
+        """Check every option's range."""
+        for name, least in (("runs", 1), ("horizon", 1), ("seed", 0), ("jobs", 1)):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+                raise ParameterError(
+                    f"--{name} {value!r} is out of range.", hint=f"take a whole number from {least} on."
+                )
+        word = str(self.window).strip()
+        if self.window is not None and word != "none" and not (word.isdecimal() and int(word) >= 1):
+            raise ParameterError(
+                f"--window {self.window!r} is no number of rounds.", hint="take 1 round or more, or none."
+            )
+
+    def window_rounds(self, recommended: int | None) -> int | None:
+        """Return the window in rounds, None when nothing is cut off."""
+        if self.window is None:
+            return recommended
+        word = str(self.window).strip()
+        return None if word == "none" else int(word)

@@ -1,0 +1,107 @@
+"""Bandit problems with known truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.delays.laws import DelayLaw
+from evaluator.errors import ParameterError
+
+DEFAULT_HORIZON = 10_000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BernoulliProblem:
+    """Arms without context: arm k converts with probability ``means[k]``, after a delay of law ``laws[k]``.
+
+    Parameters
+    ----------
+    name
+        Of the scenario.
+    means
+        Conversion rates, K of them; conversions that never come count in them.
+    laws
+        One delay law for all arms, or one an arm.
+    horizon, window
+        What a simulation takes that names none; window None cuts nothing off.
+
+    Raises
+    ------
+    ParameterError
+        Fewer than two arms, a rate outside [0, 1], or as many laws as neither one nor the arms.
+    """
+
+    name: str
+    means: tuple[float, ...]
+    laws: tuple[DelayLaw, ...]
+    horizon: int = DEFAULT_HORIZON
+    window: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the arms."""
+        k = len(self.means)
+        if k < 2 or not all(0 <= mean <= 1 for mean in self.means) or len(self.laws) not in (1, k):
+            raise ParameterError(
+                f"{self.name}: means {self.means} and {len(self.laws)} delay laws.",
+                hint="give two or more rates in [0, 1], and one delay law or one an arm.",
+            )
+
+    @property
+    def n_actions(self) -> int:
+        """Number of arms K."""
+        return len(self.means)
+
+    @property
+    def dimension(self) -> int:
+        """Length of the contexts: none."""
+        return 0
+
+    @property
+    def eventual(self) -> npt.NDArray[np.float64]:
+        """Expected number of conversions of a pull that ever come, shape (K,)."""
+        return np.array(self.means) * [law.reach for law in self.laws]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinearProblem:
+    """Fresh action vectors every round, uniform on [0, 1]^d and scaled to unit length; theta = 1/sqrt(d).
+
+    An action a converts with probability <a, theta>. Vernade et al. 2020, Section 8.
+
+    Parameters
+    ----------
+    name
+        Of the scenario.
+    n_actions, dimension
+        K and d.
+    laws
+        The delay law of all actions, one entry.
+    horizon, window
+        What a simulation takes that names none; window None cuts nothing off.
+
+    Raises
+    ------
+    ParameterError
+        Fewer than two actions, no dimension, or several laws.
+    """
+
+    name: str
+    n_actions: int
+    dimension: int
+    laws: tuple[DelayLaw, ...]
+    horizon: int = DEFAULT_HORIZON
+    window: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the sizes."""
+        if self.n_actions < 2 or self.dimension < 1 or len(self.laws) != 1:
+            raise ParameterError(
+                f"{self.name}: {self.n_actions} actions, {self.dimension} dimensions, {len(self.laws)} delay laws.",
+                hint="give two or more actions, one or more dimensions, one delay law.",
+            )
+
+
+Problem = BernoulliProblem | LinearProblem
