@@ -10,8 +10,9 @@ zero
     conversions arrive before zeros it is too large meanwhile.
 censored
     no conversion by age m is a censored display. V holds the converted displays alone. Right where every display
-    converts with a value (the paper's case of continuous rewards, of which an exact zero can only be a censored one);
-    with one value for all conversions every arm looks alike.
+    converts with a value (the paper's case of continuous rewards, of which an exact zero can only be a censored one).
+    Where all conversions have one value it fits that value, not a rate, and favours what resembles the displays that
+    converted: in the scenario of the 2020 figures, theta along the mean vector, that happens to be the best action.
 
 A display enters V once, at its first conversion; each of its conversions enters B. The width of that paper is lost in
 its text; f_t of the 2020 paper takes its place (theorem), or the squared norms behind the 2020 figures.
