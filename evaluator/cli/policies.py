@@ -20,6 +20,7 @@ def list_command(as_json: o.AsJson = False, debug: o.Debug = False) -> None:
     if as_json:
         o.print_json({"schema": "evaluate.policies/1", "policies": rows})
         return
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -30,7 +31,7 @@ def list_command(as_json: o.AsJson = False, debug: o.Debug = False) -> None:
             row["name"],
             "yes" if row["contextual"] else "no",
             ", ".join(row["needs"]),
-            row["summary"],
+            escape(row["summary"]),
             row["paper"],
         )
     o.stdout().print(table)

@@ -1,7 +1,8 @@
-"""DelayedUCB and DelayedKLUCB in the censored model with a known delay CDF (Vernade et al. 2017).
+"""DelayedUCB and DelayedKLUCB (Vernade et al. 2017).
 
 S_k conversions seen of arm k, N_k pulls, N~_k effective pulls (`evaluator.kernels.exposure`), theta^_k = S_k / N~_k,
-beta = (1 + epsilon) log t. The decision of round t weighs a pull of age a by tau_min(m, a).
+beta = (1 + epsilon) log t. The decision of round t weighs a pull of age a by tau_min(m, a) in the censored model, by
+tau_a in the uncensored one. A CDF that is estimated online: `evaluator.policies.delayed_online`.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from evaluator.errors import ParameterError
 from evaluator.kernels.exposure import Exposure, add_pull, start_exposure
 from evaluator.kernels.kl_index import poisson_index, poisson_slope
 from evaluator.policies.base import Policy, Setting, parameter
+from evaluator.policies.delayed_online import OnlineCounts, OnlineGeometric, start_online
 from evaluator.policies.dispatch import implement
 from evaluator.policies.indices import Indices, largest_index, start_indices, touch
+from evaluator.units import NO_WINDOW
 
 # A pulled arm whose effective pulls are still 0 has an infinite index, yet comes after the arms never pulled.
 _NOTHING_DUE = 1e300
@@ -36,42 +39,70 @@ class DelayedState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DelayedUCB(Policy):
+class _Delayed(Policy):
+    needs = ("delay CDF",)
+    note = (
+        "Under a window the uncensored model counts conversions that the window has cut off as failures; the paper "
+        "uses it without one."
+    )
+    epsilon: float = parameter(0.0, "beta = (1 + epsilon) log t", at_least=0)
+    model: Literal["censored", "uncensored"] = parameter(
+        "censored", "weigh a pull of age a by tau_min(m, a), or by tau_a as if nothing were cut off"
+    )
+    cdf: Literal["known", "online"] = parameter(
+        "known", "tau as given, or estimated from the delays seen: geometric if uncensored, by their counts if censored"
+    )
+    gamma: float = parameter(
+        0.75, "online, uncensored: the n-th delay moves the mean delay by n^-gamma of the way", at_least=0.5, at_most=1
+    )
+    ties: Literal["random", "lowest"] = parameter("random", "rule among equal indices")
+
+    def __post_init__(self) -> None:
+        """Check the parameters; an estimated CDF need not be given."""
+        super().__post_init__()
+        if self.cdf == "online":
+            object.__setattr__(self, "needs", ())
+
+    def _start(self, setting: Setting, *, kl: bool) -> DelayedState | OnlineCounts | OnlineGeometric:
+        uncensored, random_ties = self.model == "uncensored", self.ties == "random"
+        if self.cdf == "online":
+            gamma = self.gamma if uncensored else None
+            return start_online(setting, epsilon=self.epsilon, gamma=gamma, kl=kl, random_ties=random_ties)
+        window = NO_WINDOW if uncensored else setting.window
+        return _start(self.name, setting, window, self.epsilon, kl=kl, ties=self.ties)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DelayedUCB(_Delayed):
     """UCB on the delay-corrected rate: theta^ + sqrt(N / N~) sqrt(beta / (2 N~)).
 
     The paper does not give epsilon for its figures; 0 fits them.
     """
 
     name = "delayed-ucb"
-    paper = "Vernade et al. 2017, Section 4.1"
-    needs = ("delay CDF",)
-    epsilon: float = parameter(0.0, "beta = (1 + epsilon) log t", at_least=0)
-    ties: Literal["random", "lowest"] = parameter("random", "rule among equal indices")
+    paper = "Vernade et al. 2017, Section 5.2, Appendix D (online)"
 
-    def start(self, setting: Setting) -> DelayedState:
+    def start(self, setting: Setting) -> DelayedState | OnlineCounts | OnlineGeometric:
         """Return the state before the first round."""
-        return _start(self.name, setting, self.epsilon, kl=False, ties=self.ties)
+        return self._start(setting, kl=False)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DelayedKLUCB(Policy):
+class DelayedKLUCB(_Delayed):
     """KL index on the delay-corrected rate: max{q in [theta^, 1]: N~ d_Pois(theta^, q) <= beta}; 1 when theta^ >= 1."""
 
     name = "delayed-klucb"
-    paper = "Vernade et al. 2017, Section 4.2"
-    needs = ("delay CDF",)
-    epsilon: float = parameter(0.0, "beta = (1 + epsilon) log t", at_least=0)
-    ties: Literal["random", "lowest"] = parameter("random", "rule among equal indices")
+    paper = "Vernade et al. 2017, Section 5.3, Appendix D (online)"
 
-    def start(self, setting: Setting) -> DelayedState:
+    def start(self, setting: Setting) -> DelayedState | OnlineCounts | OnlineGeometric:
         """Return the state before the first round."""
-        return _start(self.name, setting, self.epsilon, kl=True, ties=self.ties)
+        return self._start(setting, kl=True)
 
 
-def _start(name: str, setting: Setting, epsilon: float, *, kl: bool, ties: str) -> DelayedState:
+def _start(name: str, setting: Setting, window: int, epsilon: float, *, kl: bool, ties: str) -> DelayedState:
     if setting.delay_cdf is None:
         raise ParameterError(f"{name} needs a delay CDF.", hint="give --delays log or --delays geometric:500.")
-    exposure = start_exposure(setting.n_actions, setting.window, setting.horizon, setting.delay_cdf)
+    exposure = start_exposure(setting.n_actions, window, setting.horizon, setting.delay_cdf)
     indices = start_indices(setting.n_actions, ties=ties)
     return DelayedState(exposure, np.zeros(setting.n_actions), indices, np.zeros(1, np.int64), epsilon, kl)
 

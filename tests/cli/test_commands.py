@@ -107,6 +107,8 @@ def test_json_is_versioned_and_alone_on_stdout(words: tuple[str, ...]) -> None:
 def test_plain_output_of_listings() -> None:
     assert "criteo_attribution" in evaluate("datasets", "list").out
     assert "otflinucb" in evaluate("policies", "list").out
+    # Brackets are the formula's, not markup.
+    assert "[theta^, 1]" in " ".join(evaluate("policies", "list").out.split())
     assert "alpha" in evaluate("policies", "show", "otflinucb").out
     assert "no parameters" in evaluate("policies", "show", "random").out
     assert "displays" in evaluate("datasets", "show", "synthetic", "--limit", "2000").out

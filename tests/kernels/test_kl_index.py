@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.special import lambertw
 
 from evaluator.kernels.kl_index import bernoulli_index, poisson_index
 from tests.twins.divergences import bernoulli_divergence, index_by_bisection, poisson_divergence
@@ -91,6 +93,16 @@ def test_bisection_in_doubles_agrees(mean: float, budget: float) -> None:
     assert poisson_index(mean, budget) == pytest.approx(poisson_twin, rel=0, abs=1e-10)
     bernoulli_twin = index_by_bisection(bernoulli_divergence, mean, budget)
     assert bernoulli_index(mean, budget) == pytest.approx(bernoulli_twin, rel=0, abs=1e-10)
+
+
+@grid
+@of_policies
+def test_closed_form_agrees(mean: float, budget: float) -> None:
+    # d_Pois(p, q) = b is x - log x = 1 + b/p in x = q/p, whose root above 1 is -W(-exp(-1 - b/p)) on the lower branch.
+    if mean == 0.0 or budget > 700.0 * mean:
+        pytest.skip("exp(-1 - b/p) underflows")
+    closed = min(1.0, -mean * float(lambertw(-math.exp(-1.0 - budget / mean), -1).real))
+    assert poisson_index(mean, budget) == pytest.approx(closed, rel=0, abs=1e-10)
 
 
 @edges

@@ -6,7 +6,7 @@ import pytest
 
 from evaluator.policies import names, resolve
 from tests.policies.checks import CHECKS, Check
-from tests.policies.variants import DELAYED, INDEX, LINEAR, WAITING, WINDOWED
+from tests.policies.variants import ALL
 
 
 @pytest.mark.parametrize("name", names())
@@ -15,12 +15,12 @@ def test_contract(check: Check, name: str) -> None:
     check(resolve(name))
 
 
-@pytest.mark.parametrize("spec", [*INDEX, *DELAYED, *LINEAR, *WINDOWED, *WAITING])
+@pytest.mark.parametrize("spec", ALL)
 @pytest.mark.parametrize("check", ["representation_round_trips", "wins_is_choose", "interpreted_is_compiled"])
 def test_contract_of_variants(check: str, spec: str) -> None:
     CHECKS[check](resolve(spec))
 
 
 def test_the_variants_leave_no_policy_out() -> None:
-    variants = {resolve(spec).name for spec in [*INDEX, *DELAYED, *LINEAR, *WINDOWED, *WAITING]}
+    variants = {resolve(spec).name for spec in ALL}
     assert variants == set(names()) - {"logging"}

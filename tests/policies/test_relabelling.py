@@ -14,8 +14,24 @@ from tests.policies.variants import CDFS
 
 # No arm keeps its name.
 RENAMED = np.array([2, 0, 3, 1])
-INDEX = ("ucb1:ties=lowest", "klucb:ties=lowest", "delayed-ucb:ties=lowest", "delayed-klucb:ties=lowest")
+# Improved UCB shows its arms in the order of their names until it has eliminated the worse ones.
+INDEX = (
+    "ucb1:ties=lowest",
+    "klucb:ties=lowest",
+    "delayed-ucb:ties=lowest",
+    "delayed-klucb:ties=lowest",
+    "delayed-ucb:model=uncensored,ties=lowest",
+    "delayed-ucb:cdf=online,ties=lowest",
+    "delayed-klucb:cdf=online,model=uncensored,ties=lowest",
+    "discarding-ucb:ties=lowest",
+    "discarding-klucb:ties=lowest",
+    "qpm-d:ties=lowest",
+    "qpm-d:base=klucb,ties=lowest",
+    "patient-bandits:width_scale=0.2,ties=lowest",
+    "adapt-patient-bandits:width_scale=0.2,ties=lowest",
+)
 OPTIMISTS = (
+    "nonambiguous-linucb:ties=lowest",
     "linucb:ties=lowest",
     "waitlinucb:ties=lowest",
     "otflinucb:ties=lowest",

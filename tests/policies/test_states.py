@@ -14,16 +14,34 @@ import numpy as np
 import pytest
 
 from evaluator.policies import dispatch
-from evaluator.policies.base import Setting
+from evaluator.policies.base import NO_WINDOW, Setting
 from evaluator.policies.dispatch import choose, converted, displayed, prepare
 from evaluator.policies.registry import resolve
 from tests.policies.rounds import Layout, random_rounds, setting_for
-from tests.policies.variants import CDFS, DELAYED, INDEX, LAYOUTS, LINEAR, WAITING, WINDOWED
+from tests.policies.variants import (
+    ARRIVED,
+    CDFS,
+    DELAYED,
+    DELAYED_DRAWS,
+    DISCARDING,
+    INDEX,
+    LAYOUTS,
+    LINEAR,
+    ONLINE,
+    PATIENT,
+    QUEUED,
+    WAITING,
+    WINDOWED,
+)
 from tests.twins import TWINS
-from tests.twins.delayed import DelayedTwin
+from tests.twins.delayed import DelayedTwin, DiscardingTwin
+from tests.twins.elimination import ImprovedUCBTwin
 from tests.twins.history import Floats, Twin, lowest_best
 from tests.twins.linear import LinearTwin, LinTSTwin
 from tests.twins.otf import OTFLinUCBTwin
+from tests.twins.patient import AdaptPatientTwin, PatientTwin
+from tests.twins.queues import QPMDTwin
+from tests.twins.thompson import DelayedThompsonTwin
 
 ROUNDS = 100
 # Numbers up to about 100 after 100 updates of relative error 2^-53 each, and bisection to 1e-15: 1e-12 at the most.
@@ -68,6 +86,50 @@ def same_indices(state: Any, twin: Twin, vectors: Floats) -> None:
         np.testing.assert_array_equal(state.exposure.pulls, twin.pulls())
 
 
+def same_stored_indices(state: Any, twin: Twin, vectors: Floats) -> None:
+    np.testing.assert_allclose(state.indices, twin.scores(vectors), **TOLERANCE)
+    assert state.choice[0] == lowest_best(state.indices)
+
+
+def same_estimates(state: Any, twin: DelayedTwin, vectors: Floats) -> None:
+    same_stored_indices(state, twin, vectors)
+    np.testing.assert_allclose(state.effective, twin.effective(), **TOLERANCE)
+    np.testing.assert_array_equal(state.pulls, twin.pulls())
+
+
+def same_closed_pulls(state: Any, twin: DiscardingTwin, vectors: Floats) -> None:
+    if twin.in_turn():
+        assert state.choice[0] == np.argmax(twin.scores(vectors))
+    else:
+        same_stored_indices(state, twin, vectors)
+
+
+def same_draws(state: Any, twin: DelayedThompsonTwin, vectors: Floats) -> None:
+    np.testing.assert_allclose(state.draws, twin.scores(vectors), **TOLERANCE)
+    np.testing.assert_allclose(state.exposure.effective, twin.trials(), **TOLERANCE)
+
+
+def same_base(state: Any, twin: QPMDTwin, vectors: Floats) -> None:
+    assert state.choice[0] == twin.asked
+    np.testing.assert_array_equal(state.pulls, twin.base_counts())
+    np.testing.assert_allclose(state.rewards, twin.base_rewards(), **TOLERANCE)
+    np.testing.assert_allclose(state.indices, twin.base_indices, **TOLERANCE)
+
+
+def same_survivors(state: Any, twin: ImprovedUCBTwin, vectors: Floats) -> None:
+    assert set(np.flatnonzero(state.active)) == twin.active
+    assert state.choice[0] == twin.pick
+
+
+def same_means_within_limits(state: Any, twin: PatientTwin, vectors: Floats) -> None:
+    same_stored_indices(state, twin, vectors)
+    if isinstance(twin, AdaptPatientTwin):
+        np.testing.assert_allclose(state.alpha[0], twin.alpha(), **TOLERANCE)
+        for i, k in np.argwhere(state.old > 0):
+            mean = twin.mean_within(int(k), int(state.limits[i]))
+            np.testing.assert_allclose(state.within[i, k] / state.old[i, k], mean, **TOLERANCE)
+
+
 def same_regression(state: Any, twin: LinearTwin, vectors: Floats) -> None:
     part = state.optimist if hasattr(state, "optimist") else state.sampler
     np.testing.assert_allclose(part.ridge.theta.ravel(), twin.theta, **TOLERANCE)
@@ -99,7 +161,7 @@ def test_index_policies(spec: str) -> None:
 @pytest.mark.parametrize("cdf", CDFS)
 @pytest.mark.parametrize("spec", DELAYED)
 def test_delayed_policies(spec: str, cdf: str, window: int) -> None:
-    if window < 9 and cdf == "late steps":
+    if window < 9 and cdf == "late steps" and "uncensored" not in spec:
         walk(spec, "none", nothing_is_due, window=window, delay_cdf=CDFS[cdf])
     else:
         walk(spec, "none", same_indices, window=window, delay_cdf=CDFS[cdf])
@@ -110,6 +172,43 @@ def nothing_is_due(state: Any, twin: DelayedTwin, vectors: Floats) -> None:
     same_indices(state, twin, vectors)
     assert not state.exposure.effective.any()
     assert state.choice[0] == int(np.argmin(twin.pulls() > 0))
+
+
+@pytest.mark.parametrize("window", [0, 1, 2, 15, ROUNDS - 1, ROUNDS, 1000])
+@pytest.mark.parametrize("spec", ONLINE)
+def test_delayed_policies_that_estimate_the_cdf(spec: str, window: int) -> None:
+    walk(spec, "none", same_estimates, window=window)
+
+
+@pytest.mark.parametrize("window", [0, 1, 2, 15, ROUNDS - 4, ROUNDS - 1, ROUNDS, NO_WINDOW])
+@pytest.mark.parametrize("cdf", ["geometric from 0", "steps"])
+@pytest.mark.parametrize("spec", DISCARDING)
+def test_discarding_policies(spec: str, cdf: str, window: int) -> None:
+    walk(spec, "none", same_closed_pulls, window=window, delay_cdf=CDFS[cdf])
+
+
+@pytest.mark.parametrize("window", [0, 15, 1000])
+@pytest.mark.parametrize("cdf", CDFS)
+@pytest.mark.parametrize("spec", DELAYED_DRAWS)
+def test_delayed_draws(spec: str, cdf: str, window: int) -> None:
+    walk(spec, "none", same_draws, window=window, delay_cdf=CDFS[cdf])
+
+
+# The queues of a short window hold less than what arms that are forced bring.
+@pytest.mark.parametrize("window", [25, ROUNDS - 1, ROUNDS, NO_WINDOW])
+@pytest.mark.parametrize("spec", QUEUED)
+def test_queued_policies(spec: str, window: int) -> None:
+    walk(spec, "none", same_base, window=window)
+
+
+def test_elimination() -> None:
+    walk("improved-ucb", "none", same_survivors, window=25)
+
+
+@pytest.mark.parametrize("window", [0, 1, 5, 25, NO_WINDOW])
+@pytest.mark.parametrize("spec", PATIENT)
+def test_patient_policies(spec: str, window: int) -> None:
+    walk(spec, "none", same_means_within_limits, window=window)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -129,6 +228,13 @@ def test_windowed_policies(spec: str, layout: Layout, window: int) -> None:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("spec", WAITING)
 def test_waiting_policies(spec: str, layout: Layout, window: int) -> None:
+    walk(spec, layout, same_regression, window=window)
+
+
+@pytest.mark.parametrize("window", [0, 1, 15, 1000])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("spec", ARRIVED)
+def test_arrived_policies(spec: str, layout: Layout, window: int) -> None:
     walk(spec, layout, same_regression, window=window)
 
 

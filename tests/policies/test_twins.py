@@ -9,13 +9,29 @@ import numpy.typing as npt
 import pytest
 
 from evaluator.delays.cdf import DelayCDF
+from evaluator.policies.base import NO_WINDOW
 from evaluator.policies.registry import POLICIES, resolve
 from evaluator.policies.user import UserPolicy
 from evaluator.replayer.engine import run
 from evaluator.replayer.samplers import SamplerName
 from tests.logged_rounds import LoggedRounds
 from tests.policies.rounds import Layout, random_rounds, setting_for
-from tests.policies.variants import CDFS, DELAYED, INDEX, LAYOUTS, LINEAR, WAITING, WINDOWED, WINDOWS
+from tests.policies.variants import (
+    ARRIVED,
+    CDFS,
+    DELAYED,
+    DELAYED_DRAWS,
+    DISCARDING,
+    INDEX,
+    LAYOUTS,
+    LINEAR,
+    ONLINE,
+    PATIENT,
+    QUEUED,
+    WAITING,
+    WINDOWED,
+    WINDOWS,
+)
 from tests.twins import TWINS
 
 
@@ -69,6 +85,47 @@ def test_delayed_policies(spec: str, cdf: DelayCDF, window: int) -> None:
     agree(spec, random_rounds("none", seed=2), sampler="keep", window=window, delay_cdf=cdf)
 
 
+# With a window of 0 all delays seen are 0, and arms tie as often as their counts do.
+@pytest.mark.parametrize("window", [w for w in WINDOWS if w > 0])
+@pytest.mark.parametrize("spec", ONLINE)
+def test_delayed_policies_that_estimate_the_cdf(spec: str, window: int) -> None:
+    agree(spec, random_rounds("none", seed=7), sampler="keep", window=window)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("cdf", CDFS)
+@pytest.mark.parametrize("spec", DISCARDING)
+def test_discarding_policies(spec: str, cdf: str, window: int) -> None:
+    if CDFS[cdf](window) == 0.0:
+        pytest.skip("no pull is ever due: test_states does that")
+    agree(spec, random_rounds("none", seed=8), sampler="keep", window=window, delay_cdf=CDFS[cdf])
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("cdf", CDFS)
+@pytest.mark.parametrize("spec", DELAYED_DRAWS)
+def test_delayed_draws(spec: str, cdf: str, window: int) -> None:
+    agree(spec, random_rounds("none", seed=9), sampler="keep", window=window, delay_cdf=CDFS[cdf])
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("sampler", ["keep", "queue"])
+@pytest.mark.parametrize("spec", QUEUED)
+def test_queued_policies(spec: str, sampler: SamplerName, window: int) -> None:
+    agree(spec, random_rounds("none", 300, seed=10), sampler=sampler, window=window)
+
+
+@pytest.mark.parametrize("n", [200, 2000])
+def test_elimination(n: int) -> None:
+    agree("improved-ucb", random_rounds("none", n, mean_delay=2.0, seed=11), sampler="queue", window=25)
+
+
+@pytest.mark.parametrize("window", [15, NO_WINDOW])
+@pytest.mark.parametrize("spec", PATIENT)
+def test_patient_policies(spec: str, window: int) -> None:
+    agree(spec, random_rounds("none", seed=12), sampler="keep", window=window)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("spec", LINEAR)
 def test_linear_policies(spec: str, layout: Layout) -> None:
@@ -87,6 +144,13 @@ def test_windowed_policies(spec: str, layout: Layout, window: int) -> None:
 @pytest.mark.parametrize("spec", WAITING)
 def test_waiting_policies(spec: str, layout: Layout, window: int) -> None:
     agree(spec, random_rounds(layout, seed=6), sampler="rejection", window=window)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("spec", ARRIVED)
+def test_arrived_policies(spec: str, layout: Layout, window: int) -> None:
+    agree(spec, random_rounds(layout, seed=13), sampler="rejection", window=window)
 
 
 def test_waiting_for_ever_plays_at_random() -> None:

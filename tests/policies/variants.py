@@ -23,6 +23,31 @@ DELAYED = (
     "delayed-ucb:epsilon=0.5,ties=lowest",
     "delayed-klucb:ties=lowest",
     "delayed-klucb:epsilon=0.5,ties=lowest",
+    "delayed-ucb:model=uncensored,ties=lowest",
+    "delayed-klucb:model=uncensored,ties=lowest",
+)
+ONLINE = (
+    "delayed-ucb:cdf=online,ties=lowest",
+    "delayed-klucb:cdf=online,epsilon=0.5,ties=lowest",
+    "delayed-ucb:cdf=online,model=uncensored,gamma=0.5,ties=lowest",
+    "delayed-klucb:cdf=online,model=uncensored,ties=lowest",
+)
+DISCARDING = (
+    "discarding-ucb:epsilon=0.5,ties=lowest",
+    "discarding-klucb:ties=lowest",
+    "discarding-ucb:cdf=online,ties=lowest",
+    "discarding-klucb:cdf=online,epsilon=0.5,ties=lowest",
+)
+DELAYED_DRAWS = ("delayed-thompson", "delayed-thompson:successes=0.5,failures=2")
+QUEUED = ("qpm-d:ties=lowest", "qpm-d:base=klucb,ties=lowest")
+# Widths for T rounds would hide the means for all of a short test.
+PATIENT = (
+    "patient-bandits:ties=lowest",
+    "patient-bandits:alpha=0.3,width_scale=0.1,ties=lowest",
+    "patient-bandits:width_scale=0.1,bias_scale=0,ties=lowest",
+    "adapt-patient-bandits:ties=lowest",
+    # d is about a fifth of D, where it is 0 with the defaults.
+    "adapt-patient-bandits:c=1,mu_min=1,alpha_min=0.45,width_scale=0.1,ties=lowest",
 )
 LINEAR = ("linucb:alpha=0.5,ties=lowest", "linucb:alpha=0,ridge=0.2,ties=lowest", "lints", "lints:scale=0.2,ridge=3")
 WINDOWED = (
@@ -36,6 +61,24 @@ WINDOWED = (
     "otflints:width=theorem,ridge=0.5,bonus=exact",
 )
 WAITING = ("waitlinucb:alpha=0.3,ties=lowest", "waitlinucb:alpha=0.1,ridge=2,width=theorem,ties=lowest")
+ARRIVED = (
+    "nonambiguous-linucb:alpha=0.3,ties=lowest",
+    "nonambiguous-linucb:alpha=0.1,ridge=2,width=theorem,unconverted=censored,ties=lowest",
+)
+ALL = (
+    *INDEX,
+    *DELAYED,
+    *ONLINE,
+    *DISCARDING,
+    *DELAYED_DRAWS,
+    *QUEUED,
+    "improved-ucb",
+    *PATIENT,
+    *LINEAR,
+    *WINDOWED,
+    *WAITING,
+    *ARRIVED,
+)
 
 LAYOUTS: tuple[Layout, ...] = ("sets", "contexts", "catalogue")
 # Nothing is ever missing; finite; as long as the log; longer; none.

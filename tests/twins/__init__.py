@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from tests.twins.delayed import DelayedKLUCBTwin, DelayedUCBTwin
+from tests.twins.delayed import DelayedKLUCBTwin, DelayedUCBTwin, DiscardingKLUCBTwin, DiscardingUCBTwin
+from tests.twins.elimination import ImprovedUCBTwin
 from tests.twins.history import Twin
 from tests.twins.linear import LinTSTwin, LinUCBTwin
 from tests.twins.naive import KLUCBTwin, ThompsonTwin, UCB1Twin
 from tests.twins.otf import OTFLinTSTwin, OTFLinUCBTwin
+from tests.twins.patient import AdaptPatientTwin, PatientTwin
+from tests.twins.queues import QPMDTwin
 from tests.twins.static import FixedTwin, RandomTwin
-from tests.twins.wait import WaitLinUCBTwin
+from tests.twins.thompson import DelayedThompsonTwin
+from tests.twins.wait import NonambiguousLinUCBTwin, WaitLinUCBTwin
 
 TWINS: dict[str, type[Twin]] = {
     "random": RandomTwin,
@@ -18,9 +22,17 @@ TWINS: dict[str, type[Twin]] = {
     "thompson": ThompsonTwin,
     "delayed-ucb": DelayedUCBTwin,
     "delayed-klucb": DelayedKLUCBTwin,
+    "discarding-ucb": DiscardingUCBTwin,
+    "discarding-klucb": DiscardingKLUCBTwin,
+    "delayed-thompson": DelayedThompsonTwin,
+    "qpm-d": QPMDTwin,
+    "improved-ucb": ImprovedUCBTwin,
+    "patient-bandits": PatientTwin,
+    "adapt-patient-bandits": AdaptPatientTwin,
     "linucb": LinUCBTwin,
     "lints": LinTSTwin,
     "waitlinucb": WaitLinUCBTwin,
+    "nonambiguous-linucb": NonambiguousLinUCBTwin,
     "otflinucb": OTFLinUCBTwin,
     "otflints": OTFLinTSTwin,
 }

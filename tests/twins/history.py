@@ -26,6 +26,7 @@ class Twin(ABC):
         self.parameters = parameters
         self.actions: list[int] = []
         self.conversions: list[tuple[int, float]] = []
+        self.delays: list[int] = []
         self.begun = False
 
     @abstractmethod
@@ -51,6 +52,7 @@ class Twin(ABC):
         assert self.actions[shown] == action, "the delay must lead back to the display that converted"
         assert delay <= self.setting.window
         self.conversions.append((shown, value))
+        self.delays.append(delay)
 
     @property
     def ages(self) -> npt.NDArray[np.int64]:

@@ -35,9 +35,12 @@ class KLUCBTwin(Twin):
 
 
 class ThompsonTwin(Twin):
+    def trials(self) -> Floats:
+        return self.pulls()
+
     def begin(self, rng: np.random.Generator) -> None:
         a, b = self.parameters["successes"], self.parameters["failures"]
-        arms = zip(self.successes(), self.pulls(), strict=True)
+        arms = zip(self.successes(), self.trials(), strict=True)
         self.draws = np.array([rng.beta(a + s, b + max(n - s, 0.0)) for s, n in arms])
 
     def scores(self, vectors: Floats) -> Floats:

@@ -1,0 +1,214 @@
+"""DelayedUCB and DelayedKLUCB with a delay CDF that is estimated while they play (Vernade et al. 2017, Appendix D).
+
+All arms share the delays, so every conversion seen teaches the CDF, whatever arm it came from.
+
+*Uncensored*: delays taken as geometric. The n-th delay D moves the mean, mu <- (1 - a) mu + a D, a = n^-gamma, and the
+mass still missing of each arm follows by equation 6, O_k <- lambda (O_k + 1{A = k}), lambda = mu / (1 + mu) of that
+round; N~_k = N_k - O_k. Delays seen early are short ones; gamma below 1 forgets them. O(K) a round.
+
+*Censored*: delta_a = number of delays seen that are at most a, n_d = number seen; N~_k is the sum over the pulls of
+delta_min(m, age) / n_d. It estimates N~_k / tau_m, hence the indices tau_m theta_k. O(distinct delays) a round.
+
+The paper leaves open what holds before the first conversion: here nothing has come due (N~ = 0), so that pulled arms
+tie and the tie rule explores.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.kernels.compiling import inlinable
+from evaluator.kernels.ties import argmax
+from evaluator.policies.base import Setting
+from evaluator.policies.delayed_index import delayed_index
+from evaluator.policies.dispatch import implement
+
+
+class OnlineGeometric(NamedTuple):
+    """State in the uncensored model.
+
+    Parameters
+    ----------
+    pulls, effective, missing, conversions, indices
+        N, N~, O, S and the indices, shape (K,).
+    choice, rounds
+        Held choice, rounds so far, shape (1,).
+    mean_delay, observed
+        mu and the number of delays seen, shape (1,).
+    """
+
+    pulls: npt.NDArray[np.float64]
+    effective: npt.NDArray[np.float64]
+    missing: npt.NDArray[np.float64]
+    conversions: npt.NDArray[np.float64]
+    indices: npt.NDArray[np.float64]
+    choice: npt.NDArray[np.int64]
+    rounds: npt.NDArray[np.int64]
+    mean_delay: npt.NDArray[np.float64]
+    observed: npt.NDArray[np.int64]
+    epsilon: float
+    gamma: float
+    kl: bool
+    random_ties: bool
+
+
+class OnlineCounts(NamedTuple):
+    """State in the censored model.
+
+    Parameters
+    ----------
+    pulls, effective, conversions, indices
+        N, N~, S and the indices, shape (K,).
+    weighted
+        n_d N~, shape (K,).
+    choice, rounds
+        Held choice, rounds so far, shape (1,).
+    history
+        Arm of the last m + 1 pulls, a ring.
+    counts
+        Delays seen of each length, shape (m + 1,).
+    distinct, n_distinct
+        The lengths seen at least once, in the order of their coming, shape (m + 1,), and how many, shape (1,).
+    observed
+        Delays seen, shape (1,).
+    """
+
+    pulls: npt.NDArray[np.float64]
+    effective: npt.NDArray[np.float64]
+    weighted: npt.NDArray[np.float64]
+    conversions: npt.NDArray[np.float64]
+    indices: npt.NDArray[np.float64]
+    choice: npt.NDArray[np.int64]
+    rounds: npt.NDArray[np.int64]
+    history: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.float64]
+    distinct: npt.NDArray[np.int64]
+    n_distinct: npt.NDArray[np.int64]
+    observed: npt.NDArray[np.int64]
+    epsilon: float
+    kl: bool
+    random_ties: bool
+
+
+def start_online(
+    setting: Setting, *, epsilon: float, gamma: float | None, kl: bool, random_ties: bool
+) -> OnlineCounts | OnlineGeometric:
+    """Return the state before the first round: uncensored when `gamma` is given."""
+    pulls, effective, third, conversions, indices = np.zeros((5, setting.n_actions))
+    choice, rounds, observed = np.zeros((3, 1), np.int64)
+    if gamma is not None:
+        return OnlineGeometric(
+            pulls=pulls,
+            effective=effective,
+            missing=third,
+            conversions=conversions,
+            indices=indices,
+            choice=choice,
+            rounds=rounds,
+            mean_delay=np.zeros(1),
+            observed=observed,
+            epsilon=epsilon,
+            gamma=gamma,
+            kl=kl,
+            random_ties=random_ties,
+        )
+    held = min(setting.window, setting.horizon) + 1
+    return OnlineCounts(
+        pulls=pulls,
+        effective=effective,
+        weighted=third,
+        conversions=conversions,
+        indices=indices,
+        choice=choice,
+        rounds=rounds,
+        history=np.zeros(held, np.int64),
+        counts=np.zeros(held),
+        distinct=np.zeros(held, np.int64),
+        n_distinct=np.zeros(1, np.int64),
+        observed=observed,
+        epsilon=epsilon,
+        kl=kl,
+        random_ties=random_ties,
+    )
+
+
+@inlinable
+def _choose_largest(state: OnlineCounts | OnlineGeometric, rng: np.random.Generator) -> None:
+    beta = (1.0 + state.epsilon) * math.log(state.rounds[0] + 1.0)
+    for k in range(state.indices.shape[0]):
+        n, effective = state.pulls[k], state.effective[k]
+        if n == 0.0:
+            state.indices[k] = np.inf
+        else:
+            stretch = n / effective if effective > 0.0 else 1.0
+            state.indices[k] = delayed_index(state.conversions[k], effective, stretch, beta, state.kl)
+    state.choice[0] = argmax(state.indices, state.random_ties, rng)
+
+
+def _prepare_geometric(state: OnlineGeometric, rng: np.random.Generator) -> None:
+    mean = state.mean_delay[0]
+    ratio = mean / (1.0 + mean) if state.observed[0] > 0 else 1.0
+    for k in range(state.missing.shape[0]):
+        state.missing[k] *= ratio
+        state.effective[k] = max(state.pulls[k] - state.missing[k], 0.0)
+    _choose_largest(state, rng)
+
+
+def _displayed_geometric(state: OnlineGeometric, vectors: npt.NDArray[np.float64], action: int) -> None:
+    state.pulls[action] += 1.0
+    state.missing[action] += 1.0
+    state.rounds[0] += 1
+
+
+def _converted_geometric(
+    state: OnlineGeometric, vector: npt.NDArray[np.float64], action: int, delay: int, value: float
+) -> None:
+    state.conversions[action] += value
+    state.observed[0] += 1
+    step = float(state.observed[0]) ** -state.gamma
+    state.mean_delay[0] = (1.0 - step) * state.mean_delay[0] + step * delay
+
+
+implement(OnlineGeometric, prepare=_prepare_geometric, displayed=_displayed_geometric, converted=_converted_geometric)
+
+
+def _prepare_counts(state: OnlineCounts, rng: np.random.Generator) -> None:
+    for k in range(state.weighted.shape[0]):
+        state.effective[k] = state.weighted[k] / max(state.observed[0], 1)
+    _choose_largest(state, rng)
+
+
+def _displayed_counts(state: OnlineCounts, vectors: npt.NDArray[np.float64], action: int) -> None:
+    n, held = state.rounds[0], state.history.shape[0]
+    state.history[n % held] = action
+    state.pulls[action] += 1.0
+    state.rounds[0] = n + 1
+    for j in range(state.n_distinct[0]):
+        delay = state.distinct[j]
+        if delay <= n:
+            # The pull that has just reached this age.
+            state.weighted[state.history[(n - delay) % held]] += state.counts[delay]
+
+
+def _converted_counts(
+    state: OnlineCounts, vector: npt.NDArray[np.float64], action: int, delay: int, value: float
+) -> None:
+    state.conversions[action] += value
+    state.observed[0] += 1
+    if state.counts[delay] == 0.0:
+        state.distinct[state.n_distinct[0]] = delay
+        state.n_distinct[0] += 1
+    state.counts[delay] += 1.0
+    # One more for every pull of at least this age: for all, less the younger ones.
+    for k in range(state.weighted.shape[0]):
+        state.weighted[k] += state.pulls[k]
+    n, held = state.rounds[0], state.history.shape[0]
+    for age in range(delay):
+        state.weighted[state.history[(n - 1 - age) % held]] -= 1.0
+
+
+implement(OnlineCounts, prepare=_prepare_counts, displayed=_displayed_counts, converted=_converted_counts)

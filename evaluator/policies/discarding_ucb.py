@@ -1,0 +1,162 @@
+"""DiscardingUCB and DiscardingKLUCB: indices on the pulls whose window has closed (Vernade et al. 2017, Section 6).
+
+N(t-m) pulls of age m or more, S(t-m) the conversions of those pulls, all of which have been revealed;
+theta^m = S(t-m) / (tau_m N(t-m)). UCB: theta^m + sqrt(beta / (2 tau_m N(t-m))) as printed; the width of DelayedUCB
+tends to sqrt(beta / (2 tau_m² N)) instead, so the printed one is narrower by sqrt(tau_m) in the limit. KL:
+max{q in [theta^m, 1]: tau_m N(t-m) d_Pois(theta^m, q) <= beta}. Round robin until every arm has a pull of age m:
+m + K rounds.
+
+The paper prints S_k(t-m) for what its text calls the rewards of the first t - m pulls: those, as known at round t, are
+taken, since conversions known at round t - m would count open windows as failures.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.errors import ParameterError
+from evaluator.kernels.ties import argmax
+from evaluator.policies.base import Policy, Setting, parameter
+from evaluator.policies.delayed_index import delayed_index
+from evaluator.policies.dispatch import implement
+
+
+class DiscardingState(NamedTuple):
+    """Closed pulls and the ring of open ones.
+
+    Parameters
+    ----------
+    actions, values
+        Arms and summed conversion values of the last m + 1 pulls; empty when no window closes before the horizon.
+    pulls, conversions, indices
+        N(t-m), S(t-m) and the indices, shape (K,).
+    choice, rounds
+        Held choice, rounds so far, shape (1,).
+    tau
+        tau_m.
+    """
+
+    actions: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64]
+    pulls: npt.NDArray[np.float64]
+    conversions: npt.NDArray[np.float64]
+    indices: npt.NDArray[np.float64]
+    choice: npt.NDArray[np.int64]
+    rounds: npt.NDArray[np.int64]
+    tau: float
+    epsilon: float
+    kl: bool
+    random_ties: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Discarding(Policy):
+    needs = ("window", "delay CDF")
+    note = (
+        "Plays in turn for the first m + K rounds: without a window, or with one as long as the horizon, it never "
+        "does anything else."
+    )
+    epsilon: float = parameter(0.0, "beta = (1 + epsilon) log t", at_least=0)
+    cdf: Literal["known", "online"] = parameter(
+        "known",
+        "tau_m as given, or that of the delays seen, which is 1: indices then estimate tau_m theta and need no CDF",
+    )
+    ties: Literal["random", "lowest"] = parameter("random", "rule among equal indices")
+
+    def __post_init__(self) -> None:
+        """Check the parameters; an estimated CDF need not be given."""
+        super().__post_init__()
+        if self.cdf == "online":
+            object.__setattr__(self, "needs", ("window",))
+
+    def _start(self, setting: Setting, *, kl: bool) -> DiscardingState:
+        tau = 1.0
+        if self.cdf == "known":
+            if setting.delay_cdf is None:
+                raise ParameterError(
+                    f"{self.name} needs a delay CDF.", hint="give --delays log, --delays geometric:500, or cdf=online."
+                )
+            tau = float(setting.delay_cdf(min(setting.window, setting.horizon)))
+        pulls, conversions, indices = np.zeros((3, setting.n_actions))
+        choice, rounds = np.zeros((2, 1), np.int64)
+        held = setting.window + 1 if setting.window < setting.horizon else 0
+        return DiscardingState(
+            actions=np.zeros(held, np.int64),
+            values=np.zeros(held),
+            pulls=pulls,
+            conversions=conversions,
+            indices=indices,
+            choice=choice,
+            rounds=rounds,
+            tau=tau,
+            epsilon=self.epsilon,
+            kl=kl,
+            random_ties=self.ties == "random",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscardingUCB(_Discarding):
+    """UCB on the pulls whose window has closed, the younger ones left out: theta^m + sqrt(beta / (2 tau_m N(t-m)))."""
+
+    name = "discarding-ucb"
+    paper = "Vernade et al. 2017, Section 6"
+
+    def start(self, setting: Setting) -> DiscardingState:
+        """Return the state before the first round."""
+        return self._start(setting, kl=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscardingKLUCB(_Discarding):
+    """KL index on the pulls whose window has closed: max{q in [theta^m, 1]: tau_m N(t-m) d_Pois(theta^m, q) <= beta}.
+
+    1 when theta^m >= 1.
+    """
+
+    name = "discarding-klucb"
+    paper = "Vernade et al. 2017, Section 6"
+
+    def start(self, setting: Setting) -> DiscardingState:
+        """Return the state before the first round."""
+        return self._start(setting, kl=True)
+
+
+def _prepare(state: DiscardingState, rng: np.random.Generator) -> None:
+    n, held, n_actions = state.rounds[0], state.actions.shape[0], state.indices.shape[0]
+    if held > 0 and n >= held:
+        # The pull whose age has just reached the window m = held - 1.
+        slot = (n - held) % held
+        state.pulls[state.actions[slot]] += 1.0
+        state.conversions[state.actions[slot]] += state.values[slot]
+    if held == 0 or n < held - 1 + n_actions:
+        state.choice[0] = n % n_actions
+        return
+    beta = (1.0 + state.epsilon) * math.log(n + 1.0)
+    for k in range(n_actions):
+        if state.pulls[k] == 0.0:
+            state.indices[k] = np.inf
+        else:
+            state.indices[k] = delayed_index(state.conversions[k], state.tau * state.pulls[k], 1.0, beta, state.kl)
+    state.choice[0] = argmax(state.indices, state.random_ties, rng)
+
+
+def _displayed(state: DiscardingState, vectors: npt.NDArray[np.float64], action: int) -> None:
+    if state.actions.shape[0] > 0:
+        slot = state.rounds[0] % state.actions.shape[0]
+        state.actions[slot] = action
+        state.values[slot] = 0.0
+    state.rounds[0] += 1
+
+
+def _converted(state: DiscardingState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
+    if state.actions.shape[0] > 0:
+        state.values[(state.rounds[0] - 1 - delay) % state.actions.shape[0]] += value
+
+
+implement(DiscardingState, prepare=_prepare, displayed=_displayed, converted=_converted)

@@ -1,0 +1,139 @@
+"""LinUCB on the displays whose reward has arrived: the non-ambiguous case (Vernade et al. 2018, Section 3.1).
+
+That learner is told for every display whether its reward has arrived, zeros too, and whether it never will; a display
+enters V and B when its reward arrives, and a censored one is discarded. A log tells conversions only, so what arrives
+of the others is a reading of it, the parameter `unconverted`:
+
+zero
+    no conversion by age m is a reward of zero that arrives then. V holds the converted displays and those whose window
+    has closed. A conversion beyond the window is not told from a zero, so theta^ tends to tau_m theta, and since
+    conversions arrive before zeros it is too large meanwhile.
+censored
+    no conversion by age m is a censored display. V holds the converted displays alone. Right where every display
+    converts with a value (the paper's case of continuous rewards, of which an exact zero can only be a censored one).
+    Where all conversions have one value it fits that value, not a rate, and favours what resembles the displays that
+    converted: in the scenario of the 2020 figures, theta along the mean vector, that happens to be the best action.
+
+A display enters V once, at its first conversion; each of its conversions enters B. The width of that paper is lost in
+its text; f_t of the 2020 paper takes its place (theorem), or the squared norms behind the 2020 figures.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.kernels.ridge import add_display, add_reward, block, row
+from evaluator.policies.base import Policy, Setting, parameter
+from evaluator.policies.dispatch import implement
+from evaluator.policies.missing_feedback import confidence, theorem_width
+from evaluator.policies.optimism import Optimist, begin_round, best, is_best, start_optimist
+
+
+class NonambiguousState(NamedTuple):
+    """Regression and scores, and the displays whose window is open.
+
+    Parameters
+    ----------
+    vectors, actions, arrived
+        Ring of the last m + 1 displays: vectors, shape (m + 1, d), actions, and 1 for those that are in V.
+    rounds
+        Displays so far, shape (1,).
+    """
+
+    optimist: Optimist
+    vectors: npt.NDArray[np.float64]
+    actions: npt.NDArray[np.int64]
+    arrived: npt.NDArray[np.int64]
+    rounds: npt.NDArray[np.int64]
+    dimension: int
+    alpha: float
+    delta: float
+    ridge: float
+    zeros: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class NonambiguousLinUCB(Policy):
+    """Linear UCB on the displays whose reward has arrived, conversions at once and zeros when their window closes."""
+
+    name = "nonambiguous-linucb"
+    contextual = True
+    paper = "Vernade et al. 2018, Section 3.1"
+    needs = ("window",)
+    note = "Without a window no zero ever arrives: it learns from the converted displays alone."
+    alpha: float = parameter(1.0, "factor of the bonus", at_least=0)
+    delta: float = parameter(0.1, "confidence level of the width", above=0, below=1)
+    ridge: float = parameter(1.0, "ridge regularisation", above=0)
+    width: Literal["figures", "theorem"] = parameter("figures", "squared norms as in the 2020 figures, or f_t ||a||")
+    unconverted: Literal["zero", "censored"] = parameter(
+        "zero", "what a display without a conversion is once its window has closed"
+    )
+    ties: Literal["random", "lowest"] = parameter("random", "rule among equal scores")
+
+    def start(self, setting: Setting) -> NonambiguousState:
+        """Return the state before the first round."""
+        held = min(setting.window, setting.horizon) + 1
+        return NonambiguousState(
+            optimist=start_optimist(setting, ridge=self.ridge, squared=self.width == "figures", ties=self.ties),
+            vectors=np.zeros((held, setting.dimension)),
+            actions=np.zeros(held, np.int64),
+            arrived=np.zeros(held, np.int64),
+            rounds=np.zeros(1, np.int64),
+            dimension=setting.dimension * setting.blocks,
+            alpha=self.alpha,
+            delta=self.delta,
+            ridge=self.ridge,
+            zeros=self.unconverted == "zero",
+        )
+
+
+def _prepare(state: NonambiguousState, rng: np.random.Generator) -> None:
+    rounds, held, ridge = state.rounds[0], state.arrived.shape[0], state.optimist.ridge
+    # The display whose age has just reached the window m = held - 1.
+    slot = rounds % held
+    if state.zeros and rounds >= held and state.arrived[slot] == 0:
+        add_display(ridge, block(ridge, state.actions[slot]), state.vectors, slot)
+        state.arrived[slot] = 1
+    if state.optimist.squared:
+        width = math.sqrt(confidence(rounds, state.dimension, state.ridge, state.delta) + state.ridge)
+    else:
+        width = theorem_width(rounds, state.dimension, state.ridge, state.delta)
+    begin_round(state.optimist, state.alpha * width, rng)
+
+
+def _choose(state: NonambiguousState, vectors: npt.NDArray[np.float64]) -> int:
+    return best(state.optimist, vectors)
+
+
+def _wins(state: NonambiguousState, vectors: npt.NDArray[np.float64], action: int, n_actions: int) -> bool:
+    return is_best(state.optimist, vectors, action)
+
+
+def _displayed(state: NonambiguousState, vectors: npt.NDArray[np.float64], action: int) -> None:
+    slot = state.rounds[0] % state.arrived.shape[0]
+    r = row(vectors, action)
+    for i in range(vectors.shape[1]):
+        state.vectors[slot, i] = vectors[r, i]
+    state.actions[slot] = action
+    state.arrived[slot] = 0
+    state.rounds[0] += 1
+
+
+def _converted(
+    state: NonambiguousState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float
+) -> None:
+    slot = (state.rounds[0] - 1 - delay) % state.arrived.shape[0]
+    ridge = state.optimist.ridge
+    b = block(ridge, action)
+    if state.arrived[slot] == 0:
+        add_display(ridge, b, state.vectors, slot)
+        state.arrived[slot] = 1
+    add_reward(ridge, b, vector, value)
+
+
+implement(NonambiguousState, prepare=_prepare, choose=_choose, wins=_wins, displayed=_displayed, converted=_converted)

@@ -1,0 +1,250 @@
+"""ODAAF, ODAAF-B, ODAAF-V: elimination from the sum that arrives in each round (Pike-Burke et al. 2018, Algorithm 1).
+
+Feedback is aggregated and anonymous: at the end of a round the policy is told the sum of the conversions revealed in
+it, not whose they are. It therefore has `collected(state, total)`, once a round, in the place of `converted`.
+
+Phases i = 1, 2, ... with tolerance e_i = 2^-i. Each active arm is shown, one after the other, until it has n_i displays
+in all; the mean Xbar of an arm is over the sums collected in the rounds of its own displays; then the arms with
+Xbar + e_i < max Xbar are eliminated. ODAAF-B and ODAAF-V go on with a bridge: n_i - n_(i-1) rounds of one active arm,
+whose displays and sums count for nothing. With l = log(T e_i²), E, V and d the mean, variance and bound of the delays:
+
+    ODAAF    n_i = ceil((sqrt(2l) + sqrt(2l + 8/3 e_i l + 6 e_i i E))² / e_i²)
+    ODAAF-B  n_i = ceil(max(i d~_i, (sqrt(2l) + sqrt(2l + 8/3 e_i l + 4 e_i E))² / e_i²)), d~_i = min(d, ODAAF n_i / i)
+    ODAAF-V  n_i = ceil((sqrt(2l) + sqrt(2l + 8/3 e_i l + 4 e_i (E + 2V)))² / e_i²)
+
+The constants are restored from damaged formulas: 95 % sure for the first, 90 % for the others. E, V and d are those of
+the delays that can arrive at all: of the given CDF up to the window and the horizon. Which arm bridges is left open by
+the paper; it changes the regret. Phases end at floor(log2(T / e) / 2), as in Auer and Ortner 2010: beyond it l falls
+below 1. It is not reached within T rounds unless a single arm is left, which is shown to the end.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.errors import ParameterError
+from evaluator.kernels.compiling import inlinable
+from evaluator.policies.base import Policy, Setting, parameter
+from evaluator.units import NO_WINDOW
+
+_BRIDGE = -1
+
+
+class ODAAFState(NamedTuple):
+    """Arms, phase and bridge.
+
+    Parameters
+    ----------
+    plays, sums, active
+        Displays and collected sums outside bridges, and whether still active, of each arm, shape (K,).
+    lengths
+        n_i of each phase, shape (phases,).
+    phase
+        Phases completed, shape (1,).
+    left
+        Rounds left of the bridge, shape (1,).
+    bridge
+        Its arm, shape (1,).
+    choice, shown
+        Held choice; arm of this round's display, -1 on the bridge, shape (1,).
+    bridged
+        Whether phases are followed by bridges.
+    rule
+        Index of the bridge's rule among best, first, random.
+    """
+
+    plays: npt.NDArray[np.int64]
+    sums: npt.NDArray[np.float64]
+    active: npt.NDArray[np.bool_]
+    lengths: npt.NDArray[np.int64]
+    phase: npt.NDArray[np.int64]
+    left: npt.NDArray[np.int64]
+    bridge: npt.NDArray[np.int64]
+    choice: npt.NDArray[np.int64]
+    shown: npt.NDArray[np.int64]
+    bridged: bool
+    rule: int
+
+
+class Delays(NamedTuple):
+    """Mean, variance and bound of the delays that can arrive, in rounds."""
+
+    mean: float
+    variance: float
+    bound: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ODAAF(Policy):
+    """Elimination in phases from each round's sum alone; knows the mean delay."""
+
+    name = "odaaf"
+    paper = "Pike-Burke et al. 2018, Section 4.1"
+    needs = ("delay CDF", "horizon")
+
+    def start(self, setting: Setting) -> ODAAFState:
+        """Return the state before the first round."""
+        horizon, delays = _told(self.name, setting)
+        return _start(setting, [odaaf_length(i, horizon, delays) for i in _phases(horizon)], bridge=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ODAAFB(Policy):
+    """Elimination in phases with bridges, from each round's sum alone; knows mean and bound of the delays."""
+
+    name = "odaaf-b"
+    paper = "Pike-Burke et al. 2018, Section 4.2"
+    needs = ("delay CDF", "horizon")
+    bridge: Literal["best", "first", "random"] = parameter("best", "arm of a bridge: best so far, first, or random")
+
+    def start(self, setting: Setting) -> ODAAFState:
+        """Return the state before the first round."""
+        horizon, delays = _told(self.name, setting)
+        lengths = [bounded_length(i, horizon, delays) for i in _phases(horizon)]
+        return _start(setting, lengths, bridge=self.bridge)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ODAAFV(Policy):
+    """Elimination in phases with bridges, from each round's sum alone; knows mean and variance of the delays."""
+
+    name = "odaaf-v"
+    paper = "Pike-Burke et al. 2018, Section 4.3"
+    needs = ("delay CDF", "horizon")
+    bridge: Literal["best", "first", "random"] = parameter("best", "arm of a bridge: best so far, first, or random")
+
+    def start(self, setting: Setting) -> ODAAFState:
+        """Return the state before the first round."""
+        horizon, delays = _told(self.name, setting)
+        corrupted = delays.mean + 2.0 * delays.variance
+        lengths = [math.ceil(_plays(i, horizon, 4.0 * corrupted)) for i in _phases(horizon)]
+        return _start(setting, lengths, bridge=self.bridge)
+
+
+def _told(name: str, setting: Setting) -> tuple[int, Delays]:
+    if setting.horizon == NO_WINDOW:
+        raise ParameterError(f"{name} needs a horizon.", hint="give --horizon.")
+    if setting.delay_cdf is None:
+        raise ParameterError(f"{name} needs a delay CDF.", hint="give --delays log or --delays geometric:500.")
+    delays, weights, tau = setting.delay_cdf.steps(min(setting.window, setting.horizon))
+    if tau == 0.0:
+        return setting.horizon, Delays(0.0, 0.0, 0.0)
+    mean = float(delays @ weights) / tau
+    return setting.horizon, Delays(mean, float((delays - mean) ** 2 @ weights) / tau, float(delays[-1]))
+
+
+def _phases(horizon: int) -> range:
+    last = math.floor(0.5 * math.log2(max(horizon, 1) / math.e))
+    return range(1, last + 1)
+
+
+def _plays(i: int, horizon: int, corruption: float) -> float:
+    """Return (sqrt(2l) + sqrt(2l + 8/3 e_i l + e_i corruption))² / e_i²."""
+    e = 2.0**-i
+    twice = 2.0 * math.log(horizon * e * e)
+    return float((math.sqrt(twice) + math.sqrt(twice * (1.0 + 4.0 / 3.0 * e) + e * corruption)) ** 2 / (e * e))
+
+
+def odaaf_length(i: int, horizon: int, delays: Delays) -> int:
+    """Return n_i of ODAAF."""
+    return math.ceil(_plays(i, horizon, 6.0 * i * delays.mean))
+
+
+def bounded_length(i: int, horizon: int, delays: Delays) -> int:
+    """Return n_i of ODAAF-B."""
+    flushed = min(i * delays.bound, odaaf_length(i, horizon, delays))
+    return math.ceil(max(flushed, _plays(i, horizon, 4.0 * delays.mean)))
+
+
+def _start(setting: Setting, lengths: list[int], *, bridge: str | None) -> ODAAFState:
+    phase, left, held, choice, shown = np.zeros((5, 1), np.int64)
+    return ODAAFState(
+        plays=np.zeros(setting.n_actions, np.int64),
+        sums=np.zeros(setting.n_actions),
+        active=np.ones(setting.n_actions, np.bool_),
+        lengths=np.array(lengths, np.int64),
+        phase=phase,
+        left=left,
+        bridge=held,
+        choice=choice,
+        shown=shown,
+        bridged=bridge is not None,
+        rule=0 if bridge is None else ("best", "first", "random").index(bridge),
+    )
+
+
+@inlinable
+def _mean(state: ODAAFState, k: int) -> float:
+    return state.sums[k] / max(state.plays[k], 1)
+
+
+@inlinable
+def _best(state: ODAAFState) -> int:
+    """Return the active arm with the largest mean; the lowest index among equals."""
+    best = -1
+    for k in range(state.plays.shape[0]):
+        if state.active[k] and (best < 0 or _mean(state, k) > _mean(state, best)):
+            best = k
+    return best
+
+
+@inlinable
+def _bridging(state: ODAAFState, rng: np.random.Generator) -> int:
+    """Return the arm of the bridge that begins."""
+    if state.rule == 0:
+        return _best(state)
+    place = int(rng.random() * np.sum(state.active)) if state.rule == 2 else 0
+    for k in range(state.plays.shape[0]):
+        if state.active[k]:
+            if place == 0:
+                return k
+            place -= 1
+    return 0
+
+
+@inlinable
+def _end_phase(state: ODAAFState, rng: np.random.Generator) -> None:
+    """Eliminate arms and begin the bridge."""
+    i = state.phase[0]
+    tolerance = 2.0 ** -(i + 1.0)
+    largest = _mean(state, _best(state))
+    for k in range(state.plays.shape[0]):
+        if _mean(state, k) + tolerance < largest:
+            state.active[k] = False
+    state.phase[0] = i + 1
+    if state.bridged:
+        state.left[0] = state.lengths[i] - (state.lengths[i - 1] if i > 0 else 0)
+        state.bridge[0] = _bridging(state, rng)
+
+
+def prepare(state: ODAAFState, rng: np.random.Generator) -> None:
+    """Choose this round's arm; at the end of a phase, eliminate."""
+    while state.left[0] == 0 and state.phase[0] < state.lengths.shape[0] and np.sum(state.active) > 1:
+        length = state.lengths[state.phase[0]]
+        for k in range(state.plays.shape[0]):
+            if state.active[k] and state.plays[k] < length:
+                state.choice[0] = k
+                return
+        _end_phase(state, rng)
+    state.choice[0] = state.bridge[0] if state.left[0] > 0 else _best(state)
+
+
+def displayed(state: ODAAFState, vectors: npt.NDArray[np.float64], action: int) -> None:
+    """Count the display for its arm, or for the bridge."""
+    if state.left[0] > 0:
+        state.left[0] -= 1
+        state.shown[0] = _BRIDGE
+    else:
+        state.plays[action] += 1
+        state.shown[0] = action
+
+
+def collected(state: ODAAFState, total: float) -> None:
+    """Credit the sum of the conversions revealed in this round to the arm shown in it."""
+    if state.shown[0] != _BRIDGE:
+        state.sums[state.shown[0]] += total

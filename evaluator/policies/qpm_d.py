@@ -1,0 +1,194 @@
+"""QPM-D: a bandit that knows no delays, fed from queues (Joulani, György, Szepesvári 2013, Algorithm 1).
+
+The base policy asks for an arm. While that arm's queue holds an observation, the oldest is fed to the base, which asks
+anew; when the queue is empty the arm is shown. Base indices use the base's own counts: n_k observations fed, n of all
+arms. UCB1: mean + sqrt(2 log(n + 1) / n_k), KL-UCB: max{q: n_k d(mean, q) <= log(n + 1)}; n + 1 is the base's round, so
+that without delays it plays as `ucb1` or `klucb`.
+
+The algorithm needs every reward, zeros too, and the log tells conversions only. A conversion is observed when it comes,
+with its value; a display without one is observed to be a zero when its window closes, at age m, after the conversions
+of that round. Later conversions of a display already observed are added to its observation, fed or not. Without a
+window no zero is ever observed: then every arm's mean is that of its conversions (Vernade et al. 2017, Section 3).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.kernels.compiling import inlinable
+from evaluator.kernels.kl_index import bernoulli_index
+from evaluator.kernels.ties import argmax
+from evaluator.policies.base import Policy, Setting, parameter
+from evaluator.policies.dispatch import implement
+
+_NONE = -1
+
+
+class QPMDState(NamedTuple):
+    """Base, queues, and the ring of open displays.
+
+    Parameters
+    ----------
+    pulls, rewards, indices
+        Observations fed to the base, their sum, and its indices when it last asked, shape (K,).
+    choice, asked
+        The arm the base asks for; 1 once it has asked, shape (1,).
+    heads, tails
+        First and last observation in each arm's queue, -1 when empty, shape (K,).
+    value, owner, following
+        Observations: value, the round of their display, and the next in the queue (or in the list of free places).
+    free
+        First free place, shape (1,).
+    actions, places
+        Arm and observation of the last m + 1 displays, -1 while unobserved, rings.
+    rounds
+        Displays so far, shape (1,).
+    """
+
+    pulls: npt.NDArray[np.float64]
+    rewards: npt.NDArray[np.float64]
+    indices: npt.NDArray[np.float64]
+    choice: npt.NDArray[np.int64]
+    asked: npt.NDArray[np.int64]
+    heads: npt.NDArray[np.int64]
+    tails: npt.NDArray[np.int64]
+    value: npt.NDArray[np.float64]
+    owner: npt.NDArray[np.int64]
+    following: npt.NDArray[np.int64]
+    free: npt.NDArray[np.int64]
+    actions: npt.NDArray[np.int64]
+    places: npt.NDArray[np.int64]
+    rounds: npt.NDArray[np.int64]
+    kl: bool
+    random_ties: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class QPMD(Policy):
+    """A delay-free base policy fed from one queue of observations an arm."""
+
+    name = "qpm-d"
+    paper = "Joulani, György, Szepesvári 2013, Algorithm 1"
+    needs = ("window",)
+    note = (
+        "A display without a conversion is a zero once its window has closed; without a window no zero is ever "
+        "observed, and every arm's mean is that of its conversions alone."
+    )
+    base: Literal["ucb1", "klucb"] = parameter("ucb1", "the policy that is fed, with its defaults")
+    ties: Literal["random", "lowest"] = parameter("random", "rule among equal indices of the base")
+
+    def start(self, setting: Setting) -> QPMDState:
+        """Return the state before the first round."""
+        n_actions = setting.n_actions
+        open_displays = min(setting.window, setting.horizon) + 1
+        # An arm is not shown while its queue holds something, so a queue never holds more than the displays that were
+        # open when it filled.
+        observations = min(n_actions * open_displays, setting.horizon)
+        following = np.arange(1, observations + 1)
+        following[-1:] = _NONE
+        pulls, rewards, indices = np.zeros((3, n_actions))
+        return QPMDState(
+            pulls=pulls,
+            rewards=rewards,
+            indices=indices,
+            choice=np.zeros(1, np.int64),
+            asked=np.zeros(1, np.int64),
+            heads=np.full(n_actions, _NONE),
+            tails=np.full(n_actions, _NONE),
+            value=np.zeros(observations),
+            owner=np.full(observations, _NONE),
+            following=following,
+            free=np.zeros(1, np.int64),
+            actions=np.zeros(open_displays, np.int64),
+            places=np.full(open_displays, _NONE),
+            rounds=np.zeros(1, np.int64),
+            kl=self.base == "klucb",
+            random_ties=self.ties == "random",
+        )
+
+
+@inlinable
+def _observe(state: QPMDState, shown: int, value: float) -> None:
+    """Put the observation of the display of round `shown` at the end of its arm's queue."""
+    slot = shown % state.actions.shape[0]
+    arm, place = state.actions[slot], state.free[0]
+    if place < 0:
+        raise ValueError("an arm was shown that the policy did not choose")
+    state.free[0] = state.following[place]
+    state.value[place] = value
+    state.owner[place] = shown
+    state.following[place] = _NONE
+    if state.tails[arm] < 0:
+        state.heads[arm] = place
+    else:
+        state.following[state.tails[arm]] = place
+    state.tails[arm] = place
+    state.places[slot] = place
+
+
+@inlinable
+def _feed(state: QPMDState, arm: int) -> None:
+    """Give the oldest observation in the arm's queue to the base."""
+    place = state.heads[arm]
+    state.heads[arm] = state.following[place]
+    if state.heads[arm] < 0:
+        state.tails[arm] = _NONE
+    state.pulls[arm] += 1.0
+    state.rewards[arm] += state.value[place]
+    state.owner[place] = _NONE
+    state.following[place] = state.free[0]
+    state.free[0] = place
+
+
+@inlinable
+def _ask(state: QPMDState, rng: np.random.Generator) -> None:
+    total = 0.0
+    for k in range(state.pulls.shape[0]):
+        total += state.pulls[k]
+    log_n = math.log(total + 1.0)
+    for k in range(state.pulls.shape[0]):
+        n = state.pulls[k]
+        if n == 0.0:
+            state.indices[k] = np.inf
+            continue
+        mean = min(state.rewards[k] / n, 1.0)
+        state.indices[k] = bernoulli_index(mean, log_n / n) if state.kl else mean + math.sqrt(2.0 * log_n / n)
+    state.choice[0] = argmax(state.indices, state.random_ties, rng)
+
+
+def _prepare(state: QPMDState, rng: np.random.Generator) -> None:
+    closing = state.rounds[0] - state.places.shape[0]
+    if closing >= 0 and state.places[closing % state.places.shape[0]] < 0:
+        _observe(state, closing, 0.0)
+    if state.asked[0] == 0:
+        state.asked[0] = 1
+        _ask(state, rng)
+    while state.heads[state.choice[0]] >= 0:
+        _feed(state, state.choice[0])
+        _ask(state, rng)
+
+
+def _displayed(state: QPMDState, vectors: npt.NDArray[np.float64], action: int) -> None:
+    slot = state.rounds[0] % state.actions.shape[0]
+    state.actions[slot] = action
+    state.places[slot] = _NONE
+    state.rounds[0] += 1
+
+
+def _converted(state: QPMDState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
+    shown = state.rounds[0] - 1 - delay
+    place = state.places[shown % state.actions.shape[0]]
+    if place < 0:
+        _observe(state, shown, value)
+    elif state.owner[place] == shown:
+        state.value[place] += value
+    else:
+        state.rewards[action] += value
+
+
+implement(QPMDState, prepare=_prepare, displayed=_displayed, converted=_converted)

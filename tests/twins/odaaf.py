@@ -1,0 +1,63 @@
+"""Algorithm 1 of Pike-Burke et al. 2018, as a coroutine: it yields an arm and is sent the round's sum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+
+import numpy as np
+
+
+def phase_length(variant: str, i: int, horizon: int, *, mean: float, variance: float, bound: float) -> int:
+    """Return n_i."""
+    e = 2**-i
+    log = math.log(horizon * e**2)
+
+    def plays(corruption: float) -> float:
+        return (math.sqrt(2 * log) + math.sqrt(2 * log + 8 / 3 * e * log + corruption)) ** 2 / e**2
+
+    general = plays(6 * e * i * mean)
+    if variant == "odaaf":
+        return math.ceil(general)
+    if variant == "odaaf-b":
+        return math.ceil(max(i * min(bound, general / i), plays(4 * e * mean)))
+    return math.ceil(plays(4 * e * (mean + 2 * variance)))
+
+
+Collected = dict[int, list[float]]
+
+
+def means(collected: Collected) -> dict[int, float]:
+    return {k: math.fsum(x) / max(len(x), 1) for k, x in collected.items()}
+
+
+def best(collected: Collected) -> int:
+    x = means(collected)
+    return max(x, key=x.__getitem__)
+
+
+def bridging(rule: str, collected: Collected, rng: np.random.Generator) -> int:
+    if rule == "best":
+        return best(collected)
+    arms = sorted(collected)
+    return arms[int(rng.random() * len(arms))] if rule == "random" else arms[0]
+
+
+def algorithm_1(
+    n_actions: int, lengths: list[int], *, bridge: str | None, rng: np.random.Generator
+) -> Generator[int, float, None]:
+    collected: Collected = {k: [] for k in range(n_actions)}
+    for i, n in enumerate(lengths, start=1):
+        if len(collected) == 1:
+            break
+        for k, sums in collected.items():
+            while len(sums) < n:
+                sums.append((yield k))
+        top = max(means(collected).values())
+        collected = {k: collected[k] for k, mean in means(collected).items() if mean + 2**-i >= top}
+        if bridge is not None:
+            arm = bridging(bridge, collected, rng)
+            for _ in range(n - (lengths[i - 2] if i > 1 else 0)):
+                yield arm
+    while True:
+        yield best(collected)
