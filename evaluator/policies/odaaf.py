@@ -30,6 +30,7 @@ import numpy.typing as npt
 from evaluator.errors import ParameterError
 from evaluator.kernels.compiling import inlinable
 from evaluator.policies.base import Policy, Setting, parameter
+from evaluator.policies.dispatch import implement
 from evaluator.units import NO_WINDOW
 
 _BRIDGE = -1
@@ -222,8 +223,7 @@ def _end_phase(state: ODAAFState, rng: np.random.Generator) -> None:
         state.bridge[0] = _bridging(state, rng)
 
 
-def prepare(state: ODAAFState, rng: np.random.Generator) -> None:
-    """Choose this round's arm; at the end of a phase, eliminate."""
+def _prepare(state: ODAAFState, rng: np.random.Generator) -> None:
     while state.left[0] == 0 and state.phase[0] < state.lengths.shape[0] and np.sum(state.active) > 1:
         length = state.lengths[state.phase[0]]
         for k in range(state.plays.shape[0]):
@@ -234,8 +234,7 @@ def prepare(state: ODAAFState, rng: np.random.Generator) -> None:
     state.choice[0] = state.bridge[0] if state.left[0] > 0 else _best(state)
 
 
-def displayed(state: ODAAFState, vectors: npt.NDArray[np.float64], action: int) -> None:
-    """Count the display for its arm, or for the bridge."""
+def _displayed(state: ODAAFState, vectors: npt.NDArray[np.floating], action: int) -> None:
     if state.left[0] > 0:
         state.left[0] -= 1
         state.shown[0] = _BRIDGE
@@ -244,7 +243,9 @@ def displayed(state: ODAAFState, vectors: npt.NDArray[np.float64], action: int) 
         state.shown[0] = action
 
 
-def collected(state: ODAAFState, total: float) -> None:
-    """Credit the sum of the conversions revealed in this round to the arm shown in it."""
+def _collected(state: ODAAFState, total: float) -> None:
     if state.shown[0] != _BRIDGE:
         state.sums[state.shown[0]] += total
+
+
+implement(ODAAFState, prepare=_prepare, displayed=_displayed, collected=_collected)

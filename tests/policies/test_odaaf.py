@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 
@@ -13,6 +11,7 @@ from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import ParameterError
 from evaluator.policies import odaaf
 from evaluator.policies.base import NO_WINDOW, Policy, Setting
+from evaluator.policies.dispatch import collected, converted, displayed, prepare
 from tests.twins.odaaf import algorithm_1, phase_length
 
 HORIZON = 20_000
@@ -84,11 +83,11 @@ def test_plays_as_algorithm_1(policy: Policy, cdf: str, window: int) -> None:
     twin, sums = twin_of(policy, told, seed=4), Sums([0.1, 0.9, 0.6], DELAYS[cdf], window, seed=5)
     arm = next(twin)
     for t in range(HORIZON):
-        odaaf.prepare(state, rng)
+        prepare(state, rng)
         assert state.choice[0] == arm, f"round {t}"
-        odaaf.displayed(state, BARE, arm)
+        displayed(state, BARE, arm)
         total = sums.play(t, arm)
-        odaaf.collected(state, total)
+        collected(state, total)
         arm = twin.send(total)
     # The worst arm is found in phase 2 at the latest, with room to spare.
     assert not state.active[0]
@@ -107,29 +106,17 @@ def test_lengths_of_the_papers_experiment(policy: Policy) -> None:
     np.testing.assert_allclose(lengths, expected, atol=1)
 
 
-def test_compiled_is_interpreted() -> None:
-    prepare, displayed, collected = (numba.njit(f) for f in (odaaf.prepare, odaaf.displayed, odaaf.collected))
-
-    @numba.njit
-    def play(state: Any, rng: Any, world: Any, means: Any, arms: Any) -> None:
-        bare = np.zeros((1, 0))
-        for t in range(arms.shape[0]):
-            prepare(state, rng)
-            arms[t] = state.choice[0]
-            displayed(state, bare, arms[t])
-            collected(state, 1.0 if world.random() < means[arms[t]] else 0.0)
-
-    told, means = setting("geometric"), np.array([0.1, 0.9, 0.6])
-    for policy in POLICIES:
-        arms = np.zeros((2, 3000), np.int64)
-        for step, row in zip((play, play.py_func), arms, strict=True):
-            step(policy.start(told), np.random.default_rng(1), np.random.default_rng(2), means, row)
-        np.testing.assert_array_equal(*arms)
-
-
 def test_nothing_but_the_sum_reaches_it() -> None:
-    assert list(inspect.signature(odaaf.collected).parameters) == ["state", "total"]
-    assert not hasattr(odaaf, "converted")
+    told = setting("geometric")
+    state, rng = odaaf.ODAAF().start(told), np.random.default_rng(1)
+    prepare(state, rng)
+    displayed(state, BARE, int(state.choice[0]))
+    before = [np.copy(part) for part in state]
+    converted(state, np.zeros(0), 1, 3, 1.0)
+    for was, part in zip(before, state, strict=True):
+        np.testing.assert_array_equal(was, part)
+    collected(state, 1.0)
+    assert state.sums.sum() == 1.0
 
 
 def test_whose_conversions_a_sum_holds_makes_no_difference() -> None:
@@ -138,12 +125,12 @@ def test_whose_conversions_a_sum_holds_makes_no_difference() -> None:
     rng, world = np.random.default_rng(1), np.random.default_rng(6)
     for _ in range(2000):
         for state in states:
-            odaaf.prepare(state, rng)
+            prepare(state, rng)
         assert states[0].choice[0] == states[1].choice[0]
         parts = world.integers(0, 2, 3)
         for state, split in zip(states, (parts, [parts.sum()]), strict=True):
-            odaaf.displayed(state, BARE, int(state.choice[0]))
-            odaaf.collected(state, float(sum(split)))
+            displayed(state, BARE, int(state.choice[0]))
+            collected(state, float(sum(split)))
 
 
 def test_bridges_count_for_nothing() -> None:
@@ -151,14 +138,14 @@ def test_bridges_count_for_nothing() -> None:
     state, rng = odaaf.ODAAFB(bridge="first").start(told), np.random.default_rng(1)
     first = int(state.lengths[0])
     for t in range(3 * first):
-        odaaf.prepare(state, rng)
-        odaaf.displayed(state, BARE, int(state.choice[0]))
+        prepare(state, rng)
+        displayed(state, BARE, int(state.choice[0]))
         # Equal arms: neither is eliminated. What comes on the bridge would make arm 0 the best by far.
-        odaaf.collected(state, 1.0 if t < 2 * first else 50.0)
+        collected(state, 1.0 if t < 2 * first else 50.0)
     assert state.plays.tolist() == [first, first]
     assert state.sums.tolist() == [first, first]
     assert state.left[0] == 0
-    odaaf.prepare(state, rng)
+    prepare(state, rng)
     assert (state.choice[0], state.left[0]) == (0, 0)
 
 
@@ -174,7 +161,7 @@ def test_what_it_is_not_told_is_asked_for(policy: Policy) -> None:
 def test_horizons_too_short_for_a_phase(horizon: int) -> None:
     state = odaaf.ODAAF().start(setting("none", horizon=horizon))
     assert state.lengths.size == 0
-    odaaf.prepare(state, np.random.default_rng(0))
+    prepare(state, np.random.default_rng(0))
     assert state.choice[0] == 0
 
 

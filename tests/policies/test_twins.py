@@ -17,6 +17,7 @@ from evaluator.replayer.samplers import SamplerName
 from tests.logged_rounds import LoggedRounds
 from tests.policies.rounds import Layout, random_rounds, setting_for
 from tests.policies.variants import (
+    ANONYMOUS,
     ARRIVED,
     CDFS,
     DELAYED,
@@ -90,6 +91,15 @@ def test_delayed_policies(spec: str, cdf: DelayCDF, window: int) -> None:
 @pytest.mark.parametrize("spec", ONLINE)
 def test_delayed_policies_that_estimate_the_cdf(spec: str, window: int) -> None:
     agree(spec, random_rounds("none", seed=7), sampler="keep", window=window)
+
+
+@pytest.mark.parametrize("sampler", ["keep", "queue"])
+@pytest.mark.parametrize("cdf", ["steps", "geometric from 0"])
+@pytest.mark.parametrize("spec", ANONYMOUS)
+def test_anonymous_policies(spec: str, cdf: str, sampler: SamplerName) -> None:
+    # Enough displays that a phase ends.
+    rounds = random_rounds("none", 6000, seed=12)
+    agree(spec, rounds, sampler=sampler, window=25, delay_cdf=CDFS[cdf])
 
 
 @pytest.mark.parametrize("window", WINDOWS)

@@ -49,6 +49,7 @@ PATIENT = (
     # d is about a fifth of D, where it is 0 with the defaults.
     "adapt-patient-bandits:c=1,mu_min=1,alpha_min=0.45,width_scale=0.1,ties=lowest",
 )
+ANONYMOUS = ("odaaf", "odaaf-b", "odaaf-b:bridge=random", "odaaf-v:bridge=first")
 LINEAR = ("linucb:alpha=0.5,ties=lowest", "linucb:alpha=0,ridge=0.2,ties=lowest", "lints", "lints:scale=0.2,ridge=3")
 WINDOWED = (
     "otflinucb:ties=lowest",
@@ -73,6 +74,7 @@ ALL = (
     *DELAYED_DRAWS,
     *QUEUED,
     "improved-ucb",
+    *ANONYMOUS,
     *PATIENT,
     *LINEAR,
     *WINDOWED,

@@ -7,6 +7,7 @@ from tests.twins.elimination import ImprovedUCBTwin
 from tests.twins.history import Twin
 from tests.twins.linear import LinTSTwin, LinUCBTwin
 from tests.twins.naive import KLUCBTwin, ThompsonTwin, UCB1Twin
+from tests.twins.odaaf import ODAAFBTwin, ODAAFTwin, ODAAFVTwin
 from tests.twins.otf import OTFLinTSTwin, OTFLinUCBTwin
 from tests.twins.patient import AdaptPatientTwin, PatientTwin
 from tests.twins.queues import QPMDTwin
@@ -27,6 +28,9 @@ TWINS: dict[str, type[Twin]] = {
     "delayed-thompson": DelayedThompsonTwin,
     "qpm-d": QPMDTwin,
     "improved-ucb": ImprovedUCBTwin,
+    "odaaf": ODAAFTwin,
+    "odaaf-b": ODAAFBTwin,
+    "odaaf-v": ODAAFVTwin,
     "patient-bandits": PatientTwin,
     "adapt-patient-bandits": AdaptPatientTwin,
     "linucb": LinUCBTwin,

@@ -7,6 +7,9 @@ from collections.abc import Generator
 
 import numpy as np
 
+from evaluator.policies.base import Setting
+from tests.twins.history import Floats, Twin
+
 
 def phase_length(variant: str, i: int, horizon: int, *, mean: float, variance: float, bound: float) -> int:
     """Return n_i."""
@@ -61,3 +64,54 @@ def algorithm_1(
                 yield arm
     while True:
         yield best(collected)
+
+
+class ODAAFTwin(Twin):
+    """The coroutine as a policy: what it is told of single conversions goes into the round's sum, and nowhere else."""
+
+    variant = "odaaf"
+
+    def __init__(self, setting: Setting, **parameters: str) -> None:
+        super().__init__(setting, **parameters)
+        tau = setting.delay_cdf
+        assert tau is not None
+        ages = np.arange(min(setting.window, setting.horizon) + 1)
+        weights = np.diff(tau(ages), prepend=0.0)
+        weights = weights / weights.sum()
+        mean = float(ages @ weights)
+        last = 0
+        while setting.horizon * 4.0 ** -(last + 1) >= math.e:
+            last += 1
+        self.lengths = [
+            phase_length(
+                self.variant, i, setting.horizon, mean=mean, variance=float((ages - mean) ** 2 @ weights),
+                bound=float(ages[weights > 0].max()),
+            )
+            for i in range(1, last + 1)
+        ]  # fmt: skip
+        self.algorithm: Generator[int, float, None] | None = None
+        self.arm, self.total = 0, 0.0
+
+    def begin(self, rng: np.random.Generator) -> None:
+        if self.algorithm is None:
+            bridge = self.parameters.get("bridge")
+            self.algorithm = algorithm_1(self.setting.n_actions, self.lengths, bridge=bridge, rng=rng)
+            self.arm = next(self.algorithm)
+        else:
+            self.arm = self.algorithm.send(self.total)
+        self.total = 0.0
+
+    def scores(self, vectors: Floats) -> Floats:
+        return (np.arange(self.setting.n_actions) == self.arm).astype(np.float64)
+
+    def converted(self, vector: Floats, action: int, delay: int, value: float) -> None:
+        super().converted(vector, action, delay, value)
+        self.total += value
+
+
+class ODAAFBTwin(ODAAFTwin):
+    variant = "odaaf-b"
+
+
+class ODAAFVTwin(ODAAFTwin):
+    variant = "odaaf-v"
