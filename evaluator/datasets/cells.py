@@ -75,7 +75,8 @@ def _left_over(text: pl.Series, values: pl.Series) -> pl.Series | None:
 
 def _without(text: pl.Series, missing: list[str]) -> pl.Series:
     for word in missing:
-        text = text.set(text == word, None)
+        found = text == word
+        text = text.set(found, None) if found.any() else text
     return text
 
 
@@ -85,7 +86,8 @@ def _without_numbers(values: pl.Series, missing: list[str]) -> pl.Series:
             number = int(word) if values.dtype.is_integer() else float(word)
         except ValueError:
             continue  # a word among numbers was found as text
-        values = values.set(values == number, None)
+        found = values == number
+        values = values.set(found, None) if found.any() else values
     return values
 
 

@@ -109,13 +109,13 @@ class ContextVectors:
         features = self._features
         n = len(next(iter(codes.values())))
         context = np.zeros((n, self.dimensions), dtype=np.float32)
-        rows = np.arange(n)
+        flat, row = context.reshape(-1), np.arange(n) * self.dimensions  # one index is twice as fast as two
         for column in features.columns("category"):
             code = codes[CODE + column]
             if column in self._positions:
-                context[rows, self._positions[column][code]] = 1
+                flat[row + self._positions[column][code]] = 1
             else:
-                context[rows, code >> 1] += 1 - 2 * (code & 1).astype(np.float32)
+                flat[row + (code >> 1)] += 1 - 2 * (code & 1).astype(np.float32)
         for i, column in enumerate(features.columns("number")):
             context[:, self._width + i] = codes[CODE + column]
         if features.intercept:

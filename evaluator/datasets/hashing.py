@@ -17,7 +17,7 @@ def token_slots(column: str, labels: pa.LargeStringArray, dimensions: int) -> np
     Position from the low 31 bits of its CRC-32 (UTF-8), sign from the top bit.
 
     >>> token_slots("cat1", pa.array(["9", "10"], pa.large_string()), 16).tolist()
-    [0, 22]
+    [0, 30]
     """
     code = _crc32(f"{column}=".encode(), labels)
     return (code & np.uint32(0x7FFFFFFF)) % np.uint32(dimensions) * np.uint32(2) + (code >> np.uint32(31))
