@@ -181,7 +181,7 @@ def fit_nonparametric(
     cdf = table.cdf()
     n, r = table.counts[1:], table.at_risk[1:]
     log_variance = np.append(np.cumsum((n / (r * (r - n).astype(np.float64)))[::-1])[::-1], 0.0)
-    low, high = _band(cdf, log_variance, _normal_quantile(confidence))
+    low, high = _band(cdf, log_variance, normal_quantile(confidence))
     # F is 1 at `longest` by definition; short of it, of r conversions none was seen later.
     complete = 1.0 if table.support[-1] >= table.top else (1.0 - confidence) ** (1.0 / table.at_risk[-1])
     low[-1] = max(complete, *low[-2:])
@@ -257,7 +257,7 @@ def _supremum_quantile(ratio: float, confidence: float) -> float:
 
     P = phi(c) ((c - 1/c) log(ratio) + 4/c); at a single time, the normal quantile.
     """
-    pointwise = _normal_quantile(confidence)
+    pointwise = normal_quantile(confidence)
     spread = math.log(ratio)
     if spread < 1e-9:
         return pointwise
@@ -269,7 +269,8 @@ def _supremum_quantile(ratio: float, confidence: float) -> float:
     return low
 
 
-def _normal_quantile(confidence: float) -> float:
+def normal_quantile(confidence: float) -> float:
+    """Return z with P(|N(0, 1)| <= z) = confidence."""
     from scipy.special import ndtri
 
     return float(ndtri(0.5 + 0.5 * confidence))
