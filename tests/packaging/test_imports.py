@@ -16,7 +16,7 @@ PACKAGE = Path(evaluator.__file__).parent
 # What each folder may import of the package; errors and units serve all.
 ALLOWED = {
     "kernels": set(),
-    "delays": set(),
+    "delays": {"kernels"},
     "log": set(),
     "datasets": {"log"},
     "policies": {"kernels", "delays"},
