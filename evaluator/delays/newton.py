@@ -29,6 +29,7 @@ def maximise(
     theta: Floats,
     *,
     gradient: Callable[[Floats], Floats] | None = None,
+    curvature: Callable[[Floats], Floats] | None = None,
     hessian: Floats | None = None,
     tolerance: float = 1e-14,
 ) -> Optimum:
@@ -42,6 +43,8 @@ def maximise(
         Start; scaled such that a change of 1 is large.
     gradient
         Its gradient; None takes fourth-order differences, 2 p^2 + 2 p evaluations a step.
+    curvature
+        Its Hessian; None takes differences.
     hessian
         One near enough to step with, shape (p, p). It is renewed as soon as the squared decrement falls by less than a
         factor of 10 a step, and at the end.
@@ -50,13 +53,15 @@ def maximise(
     """
     value = function(theta)
 
-    def curvature(at: Floats) -> Floats:
+    def bend(at: Floats) -> Floats:
+        if curvature is not None:
+            return curvature(at)
         return _curvature(function, at) if gradient is None else _differences(gradient, at)
 
     last = np.inf
     fresh = hessian is None
     if hessian is None:
-        hessian = curvature(theta)
+        hessian = bend(theta)
     for _ in range(_ITERATIONS):
         slope = _slope(function, theta) if gradient is None else gradient(theta)
         if not (np.isfinite(slope).all() and np.isfinite(hessian).all()):
@@ -77,13 +82,13 @@ def maximise(
             # At rest, or no gain is left that floating point can see.
             if fresh:
                 return Optimum(theta, value, hessian, concave and decrement < 1e-6)
-            hessian, fresh, last = curvature(theta), True, np.inf
+            hessian, fresh, last = bend(theta), True, np.inf
             continue
         slow = decrement > 0.1 * last
         theta, value, last = theta + move, better, decrement
         fresh = slow
         if slow:
-            hessian = curvature(theta)
+            hessian = bend(theta)
     return Optimum(theta, value, hessian, False)
 
 
