@@ -1,6 +1,7 @@
 """Offline evaluation of bandit policies under delayed, censored feedback.
 
-The command line and this module are twins: ``evaluate replay`` is `replay`, ``evaluate datasets show`` is `load`.
+The command line and this module are twins: ``evaluate replay`` is `replay`, ``evaluate delays`` is
+`study_delays`, ``evaluate datasets show`` is `load`.
 
 >>> from evaluator import load, replay
 >>> log = load("synthetic", limit=20_000)
@@ -15,21 +16,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evaluator.api import compare, load, replay
+    from evaluator.api import compare, load, replay, study_delays
     from evaluator.evaluation.comparison import Comparison
+    from evaluator.evaluation.delay_study import DelayStudy
     from evaluator.evaluation.result import ReplayResult
     from evaluator.log import Log, LogMeta
     from evaluator.policies import Policy
 
 __version__ = "0.1.0"
-__all__ = ["Comparison", "Log", "LogMeta", "Policy", "ReplayResult", "__version__", "compare", "load", "replay"]
+__all__ = [
+    "Comparison", "DelayStudy", "Log", "LogMeta", "Policy", "ReplayResult", "__version__", "compare", "load", "replay",
+    "study_delays",
+]  # fmt: skip
 
 # Names resolve on first use, so that `evaluate --help` starts without polars and numba.
 _HOMES = {
     "Comparison": "evaluator.evaluation.comparison",
+    "DelayStudy": "evaluator.evaluation.delay_study",
     "compare": "evaluator.api",
     "load": "evaluator.api",
     "replay": "evaluator.api",
+    "study_delays": "evaluator.api",
     "Log": "evaluator.log",
     "LogMeta": "evaluator.log",
     "Policy": "evaluator.policies",

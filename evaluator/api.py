@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evaluator.evaluation.comparison import Comparison, execute_comparison, plan_comparison
 from evaluator.evaluation.execute import execute
@@ -14,6 +14,9 @@ from evaluator.log import Log
 from evaluator.policies.base import Policy
 from evaluator.policies.registry import as_policy, resolve
 from evaluator.policies.user import UserPolicy
+
+if TYPE_CHECKING:
+    from evaluator.evaluation.delay_study import DelayStudy
 
 
 def load(dataset: str = "synthetic", **options: Any) -> Log:
@@ -106,6 +109,41 @@ def compare(
     log = load(log) if isinstance(log, str) else log
     descriptions = [as_description(policy) for policy in policies]
     return execute_comparison(plan_comparison(log, descriptions, windows, ReplayOptions(**options)))
+
+
+def study_delays(log: Log | str, *, by: str | None = "action", **options: Any) -> DelayStudy:
+    """Study how late the conversions of a log come, corrected for those it could not see yet.
+
+    Parameters
+    ----------
+    log
+        A `Log`, or what `load` takes.
+    by
+        Column whose values are groups (``action``); None for none.
+    options
+        Fields of `evaluator.evaluation.delay_study.DelayOptions`: windows, families, groups...
+
+    Returns
+    -------
+    DelayStudy
+        Nonparametric CDF with bands, laws, windows, groups, tail index and drift.
+
+    Raises
+    ------
+    DataError, ParameterError, UnknownNameError
+        The log has no conversions; the options do not fit.
+
+    Examples
+    --------
+    >>> study = study_delays(load("synthetic", limit=2_000), windows=[100, 500], families=["geometric"])
+    >>> [round(window.share.tau, 2) for window in study.windows]
+    [0.65, 0.99]
+    """
+    from evaluator.evaluation.delay_study import DelayOptions, study_rows
+    from evaluator.log.delay_rows import delay_rows
+
+    log = load(log) if isinstance(log, str) else log
+    return study_rows(delay_rows(log, by=by), DelayOptions(**options))
 
 
 def plan(log: Log | str, policy: Any, **options: Any) -> Plan:
