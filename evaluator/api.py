@@ -137,7 +137,7 @@ def study_delays(log: Log | str, *, by: str | None = "action", **options: Any) -
     --------
     >>> study = study_delays(load("synthetic", limit=2_000), windows=[100, 500], families=["geometric"])
     >>> [round(window.share.tau, 2) for window in study.windows]
-    [0.65, 0.99]
+    [0.64, 0.99]
     """
     from evaluator.evaluation.delay_study import DelayOptions, study_rows
     from evaluator.log.delay_rows import delay_rows
