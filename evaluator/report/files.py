@@ -35,16 +35,26 @@ def write_result(out: Path, result: ReplayResult | Comparison, *, source: dict[s
         Rows left out of the log; written as ``quarantine.parquet`` if there are any.
     """
     plans = [r.plan for r in (result.results if isinstance(result, Comparison) else [result])]
-    manifest = {
-        "schema": MANIFEST_SCHEMA,
-        "replays": [{"policy": plan["policy"], "options": plan["options"]} for plan in plans],
-        "source": source,
-        "versions": {"delayed-replay": __version__, **{name: version(name) for name in _VERSIONS}},
-        "python": platform.python_version(),
-    }
+    replays = [{"policy": plan["policy"], "options": plan["options"]} for plan in plans]
     with whole_folder(out) as folder:
         pq.write_table(result.trajectory, folder / "trajectory.parquet")
         if quarantine.num_rows:
             pq.write_table(quarantine, folder / "quarantine.parquet")
-        (folder / "result.json").write_text(json.dumps(result.to_dict(), indent=2) + "\n", encoding="utf-8")
-        (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+        write_json(folder / "result.json", result.to_dict())
+        write_json(folder / "manifest.json", manifest(source, replays=replays))
+
+
+def manifest(source: dict[str, Any], *, libraries: tuple[str, ...] = (), **done: Any) -> dict[str, Any]:
+    """Return how a result came about: what was done, to which source, with which versions of what."""
+    return {
+        "schema": MANIFEST_SCHEMA,
+        **done,
+        "source": source,
+        "versions": {"delayed-replay": __version__, **{name: version(name) for name in (*_VERSIONS, *libraries)}},
+        "python": platform.python_version(),
+    }
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as indented JSON."""
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
