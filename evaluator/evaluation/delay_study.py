@@ -179,6 +179,11 @@ class DelayStudy:
         """Number of conversions studied."""
         return len(self.rows.delay)
 
+    @property
+    def drawable(self) -> bool:
+        """Whether there is a delay above 0, without which a logarithmic axis shows nothing."""
+        return bool(self.fit.delays[-1] > 0)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the study without the steps of its CDFs, as JSON values: nan and inf become None."""
         rows = self.rows

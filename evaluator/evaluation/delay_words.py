@@ -35,8 +35,8 @@ def in_words(rows: DelayRows, sentence: str) -> str:
 
 
 def first_positive(fit: NonparametricFit) -> float:
-    """Return the smallest delay above 0 (ticks), where a logarithmic axis can start; 1 if there is none."""
-    return float(fit.delays[fit.delays > 0][0]) if fit.delays[-1] > 0 else 1.0
+    """Return the smallest delay above 0 (ticks), where a logarithmic axis can start."""
+    return float(fit.delays[fit.delays > 0][0])
 
 
 def sight(rows: DelayRows, fit: NonparametricFit) -> tuple[str, ...]:
@@ -57,6 +57,8 @@ def sight(rows: DelayRows, fit: NonparametricFit) -> tuple[str, ...]:
         span = f"{words(rows, fit.shortest)} <= delay" if fit.shortest else "delay"
         said.append(f"All that follows is conditional on {span} <= {longest}.")
         said.append(f"The share of conversions later than {longest} is unknown: the log cannot tell.")
+    if fit.delays[-1] == 0:
+        said.append("Every conversion came at once: all delays are 0, and there is no picture to draw.")
     if fit.left_out:
         said.append(
             f"{fit.left_out:,} of {len(rows.delay):,} conversions are left out: displays that converted early were not "

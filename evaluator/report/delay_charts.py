@@ -72,8 +72,6 @@ def density_chart(study: DelayStudy) -> Spec:
     rows, fit = study.rows, study.fit
     bins = int(np.clip(2.0 * study.conversions**0.4, 8, _BINS))
     edges = np.unique(np.floor(np.geomspace(first_positive(fit), float(fit.delays[-1]) + 1.0, bins + 1)))
-    if edges.size < 2:
-        edges = np.array([1.0, 2.0])
     width = np.diff(np.log10(edges))
     mass = np.diff(fit(edges - 1))
     scale = rows.tick_seconds or 1.0

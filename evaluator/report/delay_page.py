@@ -23,7 +23,9 @@ _POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-s
 
 
 def charts_of(study: DelayStudy) -> dict[str, Spec]:
-    """Return the charts by name of their files."""
+    """Return the charts by name of their files; none if all delays are 0."""
+    if not study.drawable:
+        return {}
     charts = {"cdf": cdf_chart(study), "density": density_chart(study)}
     groups = groups_chart(study)
     return charts if groups is None else {**charts, "groups": groups}

@@ -28,7 +28,8 @@ def print_study(console: Console, study: DelayStudy) -> None:
     console.print(Text.assemble("delays of conversions in ", (rows.name, "bold"), f": {study.conversions:,}{of}"))
     console.print(sentences("What the log can see", study.sight))
     console.print(_titled("How late", _quantiles(study)))
-    console.print(Padding(_sketch(console, study), (1, 0, 0, 2), expand=False))
+    if study.drawable:
+        console.print(Padding(_sketch(console, study), (1, 0, 0, 2), expand=False))
     console.print(details("Law", _law(study)))
     console.print(_titled("Windows", _windows(study)))
     console.print(Padding(_advice(study), (0, 0, 0, 2), expand=False))
@@ -165,7 +166,7 @@ def _heterogeneity(study: DelayStudy) -> Text:
 def _tail(study: DelayStudy) -> str:
     tail = study.tail
     if tail is None:
-        return escape(study.missing["tail"])
+        return escape(in_words(study.rows, study.missing["tail"]))
     text = f"{tail.alpha:.3g} \\[{tail.low:.3g}, {tail.high:.3g}], above {words(study.rows, tail.threshold)} "
     return text + f"({tail.exceedances:,} delays)" + "".join(f"; {escape(note)}" for note in tail.notes)
 

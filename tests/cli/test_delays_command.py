@@ -337,6 +337,16 @@ def test_real_delays_of_ten_products(shared_data: Path) -> None:
     assert fits[-1]["aic"] - fits[0]["aic"] > 1000
 
 
+@pytest.mark.parametrize("delays", [[0] * 60, [1] * 60, [0, 1] * 30, [7]])
+def test_pictures_of_hardly_any_delays(tmp_path: Path, delays: list[int]) -> None:
+    file = delay_file(tmp_path / "delays.csv", [("a", delay) for delay in delays])
+    out = tmp_path / "out"
+    run = evaluate("delays", "--file", str(file), "--delay-column", "delay_s", "--by", "arm", *QUICK, "--out", str(out))
+    assert run.code == 0, run.err
+    assert len(list(out.glob("*.png"))) == (3 if any(delays) else 0)
+    assert ("all delays are 0" in run.out) == (not any(delays))
+
+
 def test_no_mark_of_the_log_is_needed(tmp_path: Path) -> None:
     write_canonical(bernoulli_log(300, [0.5, 0.5], mean_delay=5, seed=0), tmp_path)
     assert evaluate("delays", str(tmp_path), *QUICK).code == 0
