@@ -18,6 +18,8 @@ from evaluator.errors import ParameterError
 
 # A sample of more terms is first fitted on a thousand points.
 _COARSE_FROM = 4096
+# Where these rise for ever, so does the likelihood of all: a few steps show it.
+_STEPS, _STEPS_ON_A_RIDGE = 100, 3
 MIXTURE = "lognormal-mixture"
 
 
@@ -179,10 +181,11 @@ def fit_sample(sample: Sample, name: str, *, seed: int = 0, start: Parameters | 
             else family.start(sample.moments())
         )
     theta = transform.free(start)
-    hessian = None
+    hessian, steps = None, _STEPS
     if sample.size > _COARSE_FROM:
-        theta, _, hessian, _ = _climb(sample.coarse(), family, transform, theta)
-    best = _climb(sample, family, transform, theta, hessian)
+        theta, _, hessian, strict = _climb(sample.coarse(), family, transform, theta)
+        steps = _STEPS if strict else _STEPS_ON_A_RIDGE
+    best = _climb(sample, family, transform, theta, hessian, steps=steps)
     return _described(sample, family, transform, best)
 
 
@@ -258,7 +261,13 @@ class _Mixture:
 
 
 def _climb(
-    sample: Sample, family: Family, transform: _Logarithms | _Mixture, theta: Floats, hessian: Floats | None = None
+    sample: Sample,
+    family: Family,
+    transform: _Logarithms | _Mixture,
+    theta: Floats,
+    hessian: Floats | None = None,
+    *,
+    steps: int = _STEPS,
 ) -> Optimum:
     gradient = transform.gradient
     return maximise(
@@ -267,6 +276,7 @@ def _climb(
         gradient=None if gradient is None else lambda free: gradient(sample, free),
         hessian=hessian,
         tolerance=1e-14 if gradient is None else 1e-8,
+        iterations=steps,
     )
 
 

@@ -20,6 +20,7 @@ _CELLS = 64
 # A pair is given up as alike once this many permutations differ more (Besag, Clifford 1991, "Sequential Monte Carlo
 # p-values": p = this / number drawn is valid).
 _ENOUGH = 30
+_PAIR_ROWS = 2_000
 POOLED = "(pooled)"
 
 
@@ -83,7 +84,9 @@ class Heterogeneity:
     level
         Level at which groups are said to differ.
     pairs
-        Every pair of groups, most different first.
+        Every pair of the `compared` largest groups, most different first.
+    compared
+        How many groups were compared in pairs.
     differing
         Pairs whose adjusted p-value is at most `level`.
     groups_differing
@@ -103,6 +106,7 @@ class Heterogeneity:
     permutations: int
     level: float
     pairs: tuple[PairDifference, ...]
+    compared: int
     differing: int
     groups_differing: int
     groups: dict[str, int]
@@ -173,7 +177,8 @@ def heterogeneity(
     smallest: int = 50,
     permutations: int = 999,
     level: float = 0.05,
-    rows: int = 100_000,
+    compared: int = 10,
+    rows: int = 50_000,
     seed: int = 0,
 ) -> Heterogeneity:
     """Test whether all groups share one delay law, and name the pairs that do not.
@@ -191,11 +196,14 @@ def heterogeneity(
     delays, limits, groups, smallest
         As for `fit_groups`.
     permutations
-        At least 19. Pairs take as many as Holm's adjustment needs to reach a tenth of the level, if that is more.
+        At least 19. Pairs take twice what Holm's adjustment needs to reach the level, if that is more.
     level
         At which pairs are said to differ.
+    compared
+        Only the largest groups are compared in pairs, this many: pairs grow with the square of the groups, and so does
+        the number of permutations that Holm's adjustment asks of each.
     rows
-        Of more conversions, a random subsample of this size is tested.
+        Of more conversions, a random subsample of this size is tested; of more than 2,000 of a pair, of that size.
     seed
         Of subsample and permutations.
 
@@ -234,11 +242,14 @@ def heterogeneity(
     statistic, p = _test(delay, limit, codes, len(labels), permutations, permutations + 1, rng)
     counts = np.bincount(codes, minlength=len(labels))
     tests = []
-    n_pairs = len(labels) * (len(labels) - 1) // 2
-    draws = max(permutations, math.ceil(10 * n_pairs / level))
-    for first in range(len(labels)):
-        for second in range(first + 1, len(labels)):
-            pair = (codes == first) | (codes == second)
+    compared = min(compared, len(labels))
+    n_pairs = compared * (compared - 1) // 2
+    draws = max(permutations, math.ceil(2 * n_pairs / level))
+    for first in range(compared):
+        for second in range(first + 1, compared):
+            pair = np.flatnonzero((codes == first) | (codes == second))
+            if pair.size > _PAIR_ROWS:
+                pair = rng.choice(pair, _PAIR_ROWS, replace=False)
             own = None if limit is None else limit[pair]
             _, alike = _test(delay[pair], own, (codes[pair] == second).astype(np.int64), 2, draws, _ENOUGH, rng)
             tests.append((alike, labels[first], labels[second]))
@@ -251,6 +262,7 @@ def heterogeneity(
         permutations=permutations,
         level=level,
         pairs=pairs,
+        compared=compared,
         differing=len(differing),
         groups_differing=len({label for pair in differing for label in (pair.first, pair.second)}),
         groups=dict(zip(labels, counts.tolist(), strict=True)),

@@ -12,7 +12,6 @@ from evaluator.delays.checks import Floats
 # Errors of the differences: step^4 by truncation, 1e-16 / step (gradient) and 1e-16 / step^2 (Hessian) by rounding.
 _STEP = 1e-3
 _LONGEST_MOVE = 1.5
-_ITERATIONS = 200
 
 
 class Optimum(NamedTuple):
@@ -32,6 +31,7 @@ def maximise(
     curvature: Callable[[Floats], Floats] | None = None,
     hessian: Floats | None = None,
     tolerance: float = 1e-14,
+    iterations: int = 100,
 ) -> Optimum:
     """Return a local maximum, by Newton's method with halved steps.
 
@@ -50,6 +50,8 @@ def maximise(
         factor of 10 a step, and at the end.
     tolerance
         Stop when the squared Newton decrement, the squared distance to the optimum in standard errors, is below.
+    iterations
+        After these many steps the value is still rising along a ridge: no strict maximum.
     """
     value = function(theta)
 
@@ -62,14 +64,15 @@ def maximise(
     fresh = hessian is None
     if hessian is None:
         hessian = bend(theta)
-    for _ in range(_ITERATIONS):
+    for _ in range(iterations):
         slope = _slope(function, theta) if gradient is None else gradient(theta)
         if not (np.isfinite(slope).all() and np.isfinite(hessian).all()):
             return Optimum(theta, value, hessian, False)
         move, concave = _newton_step(slope, hessian)
         decrement = float(slope @ move)
         moved, better = False, value
-        if decrement >= tolerance:
+        # Steps this small that no longer shrink are rounding.
+        if decrement >= tolerance and not (decrement < 1e-8 and decrement > 0.5 * last):
             move /= max(1.0, float(np.abs(move).max()) / _LONGEST_MOVE)
             # The value cannot tell steps this near the top apart by more than its rounding; the gradient can.
             least = value if decrement > 1e-6 else value - 1e-12 * abs(value)

@@ -71,7 +71,9 @@ def test_the_arms_that_differ_are_named() -> None:
     assert test.to_dict()["pairs"][0]["first"] in "0123"
     again = heterogeneity(delays, limits, groups=arms, level=0.01)
     assert again == test
-    assert heterogeneity(delays, limits, groups=arms, rows=400).rows == 400
+    fewer = heterogeneity(delays, limits, groups=arms, rows=400, compared=3)
+    assert (fewer.rows, fewer.compared, len(fewer.pairs)) == (400, 3, 3)
+    assert len(fewer.groups) == 4
 
 
 def test_groups_are_fitted_and_small_ones_pooled() -> None:
