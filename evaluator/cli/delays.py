@@ -60,7 +60,10 @@ def delays_command(
         ),
     ] = None,
     groups: Annotated[
-        int, typer.Option("--groups", rich_help_panel=STUDY, help="So many groups stand alone, the rest are pooled.")
+        int,
+        typer.Option(
+            "--groups", rich_help_panel=STUDY, help="So many of the largest stand alone and are compared in pairs: 10"
+        ),
     ] = 10,
     windows: Annotated[
         str | None,

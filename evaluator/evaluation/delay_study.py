@@ -28,8 +28,6 @@ GROUP_LEVELS = (0.25, 0.5, 0.75)
 # Laws are told apart with far fewer conversions; beyond this a random sample is fitted, and the study says so.
 LAW_ROWS = 200_000
 DRIFT_ROWS = 20_000
-# Pairs of groups cost permutations times rows: what a test may cost, and the rows it has at least and at most.
-_TEST_COST, _TEST_ROWS = 4e8, (4_000, 100_000)
 # Fewer say nothing of a law's shape, and are no group of their own.
 FEWEST = 50
 # The conversion rate of a period whose youngest conversion had less than this chance to show is not known.
@@ -51,7 +49,8 @@ class DelayOptions:
     families
         Delay laws to fit; None for all.
     groups
-        At most so many groups stand alone, those with the most conversions; the rest are pooled.
+        At most so many groups stand alone in tables and charts and are compared in pairs, those with the most
+        conversions; the test of one law for all is of all groups with at least 50.
     share
         Of the conversions that the recommended window keeps, in (0, 1).
     bootstraps
@@ -344,14 +343,9 @@ def _groups(
     # Of groups as large as the last that may stand alone, those that come with it stand alone too.
     smallest = max(FEWEST, int(sizes[options.groups - 1]) if len(sizes) >= options.groups else 0)
     found = fit_groups(rows.delay, rows.limit, groups=rows.group, smallest=smallest, confidence=options.level)
-    k = max(len(found), 2)
-    pairs = k * (k - 1) / 2
-    least, most = _TEST_ROWS
-    # Holm's adjustment asks for 10 / .05 permutations a pair and pair; a pair holds about 2 / k of the rows.
-    tested = int(np.clip(_TEST_COST / (pairs * max(999, 200 * pairs) * 2 / k), least, most))
     try:
         test = heterogeneity(
-            rows.delay, rows.limit, groups=rows.group, smallest=smallest, rows=tested, seed=options.seed
+            rows.delay, rows.limit, groups=rows.group, smallest=FEWEST, compared=options.groups, seed=options.seed
         )
     except DataError as error:
         missing["heterogeneity"] = error.what

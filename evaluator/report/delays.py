@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from evaluator.evaluation.delay_study import GROUP_LEVELS, DelayStudy, PeriodRate
+from evaluator.evaluation.delay_study import FEWEST, GROUP_LEVELS, DelayStudy, PeriodRate
 from evaluator.evaluation.delay_words import first_positive, in_words, words
 from evaluator.report.sketch import Floats, sketch_cdf
 from evaluator.report.terminal import details, sentences
@@ -151,15 +151,16 @@ def _heterogeneity(study: DelayStudy) -> Text:
         return Text(f"not compared: {study.missing['heterogeneity']}")
     verdict = "the groups differ" if test.p <= test.level else "no difference shown"
     text = Text.assemble((verdict, "bold"))
-    text.append(f": statistic {test.statistic:.4g}, p = {test.p:.2g}, tested on {test.rows:,} conversions")
+    text.append(f": statistic {test.statistic:.4g}, p = {test.p:.2g}, {len(test.groups)} groups tested ")
+    text.append(f"on {test.rows:,} conversions, the {test.compared} largest in pairs")
     differing = [pair for pair in test.pairs if pair.adjusted_p <= test.level]
     if differing:
         names = ", ".join(f"{pair.first} and {pair.second}" for pair in differing[:_NAMED])
         more = f" and {len(differing) - _NAMED} more pairs" if len(differing) > _NAMED else ""
-        text.append(f"\n{test.groups_differing} of {len(test.groups)} differ from another: {names}{more}")
+        text.append(f"\n{test.groups_differing} of {test.compared} differ from another: {names}{more}")
         text.append("\npolicies that assume one delay law for all arms may favour the fast ones")
     if test.pooled:
-        text.append(f"\n{len(test.pooled)} small groups are pooled")
+        text.append(f"\n{len(test.pooled)} groups of fewer than {FEWEST} conversions are pooled in the test")
     return text
 
 
