@@ -1,6 +1,7 @@
 """Offline evaluation of bandit policies under delayed, censored feedback.
 
-The command line and this module are twins: ``evaluate replay`` is `replay`, ``evaluate datasets show`` is `load`.
+The command line and this module are twins: ``evaluate replay`` is `replay`, ``evaluate delays`` is
+`study_delays`, ``evaluate datasets show`` is `load`.
 
 >>> from evaluator import load, replay
 >>> log = load("synthetic", limit=20_000)
@@ -15,8 +16,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evaluator.api import compare, load, replay, simulate
+    from evaluator.api import compare, load, replay, simulate, study_delays
     from evaluator.evaluation.comparison import Comparison
+    from evaluator.evaluation.delay_study import DelayStudy
     from evaluator.evaluation.result import ReplayResult
     from evaluator.log import Log, LogMeta
     from evaluator.policies import Policy
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Comparison",
+    "DelayStudy",
     "Log",
     "LogMeta",
     "Policy",
@@ -35,14 +38,17 @@ __all__ = [
     "load",
     "replay",
     "simulate",
+    "study_delays",
 ]
 
 # Names resolve on first use, so that `evaluate --help` starts without polars and numba.
 _HOMES = {
     "Comparison": "evaluator.evaluation.comparison",
+    "DelayStudy": "evaluator.evaluation.delay_study",
     "compare": "evaluator.api",
     "load": "evaluator.api",
     "replay": "evaluator.api",
+    "study_delays": "evaluator.api",
     "Log": "evaluator.log",
     "LogMeta": "evaluator.log",
     "Policy": "evaluator.policies",

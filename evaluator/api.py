@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evaluator.evaluation.comparison import Comparison, execute_comparison, plan_comparison
 from evaluator.evaluation.execute import execute
@@ -17,6 +17,9 @@ from evaluator.policies.user import UserPolicy
 from evaluator.simulator.options import SimulateOptions
 from evaluator.simulator.problem import Problem
 from evaluator.simulator.result import Simulation
+
+if TYPE_CHECKING:
+    from evaluator.evaluation.delay_study import DelayStudy
 
 
 def load(dataset: str = "synthetic", **options: Any) -> Log:
@@ -147,6 +150,41 @@ def simulate(scenario: str | Problem, policies: Any, **options: Any) -> Simulati
     problem = load_problem(scenario) if isinstance(scenario, str) else scenario
     several = policies if isinstance(policies, list | tuple) else [policies]
     return play(problem, [as_description(policy) for policy in several], SimulateOptions(**options))
+
+
+def study_delays(log: Log | str, *, by: str | None = "action", **options: Any) -> DelayStudy:
+    """Study how late the conversions of a log come, corrected for those it could not see yet.
+
+    Parameters
+    ----------
+    log
+        A `Log`, or what `load` takes.
+    by
+        Column whose values are groups (``action``); None for none.
+    options
+        Fields of `evaluator.evaluation.delay_study.DelayOptions`: windows, families, groups...
+
+    Returns
+    -------
+    DelayStudy
+        Nonparametric CDF with bands, laws, windows, groups, tail index and drift.
+
+    Raises
+    ------
+    DataError, ParameterError, UnknownNameError
+        The log has no conversions; the options do not fit.
+
+    Examples
+    --------
+    >>> study = study_delays(load("synthetic", limit=2_000), windows=[100, 500], families=["geometric"])
+    >>> [round(window.share.tau, 2) for window in study.windows]
+    [0.64, 0.99]
+    """
+    from evaluator.evaluation.delay_study import DelayOptions, study_rows
+    from evaluator.log.delay_rows import delay_rows
+
+    log = load(log) if isinstance(log, str) else log
+    return study_rows(delay_rows(log, by=by), DelayOptions(**options))
 
 
 def plan(log: Log | str, policy: Any, **options: Any) -> Plan:

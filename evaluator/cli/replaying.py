@@ -57,9 +57,18 @@ def _replaying(
         typer.Option(
             "--delays",
             rich_help_panel=REPLAY,
-            help="Delay CDF for policies that need one: log (fitted to it), or geometric:500, fixed:30 in rounds.",
+            help="Delay CDF for policies that need one: log (fitted to it), geometric:500 or fixed:30 in rounds, or a "
+            "file of evaluate delays: how-late/fit.json",
         ),
     ] = "log",
+    delays_from: Annotated[
+        str | None,
+        typer.Option(
+            "--delays-from",
+            rich_help_panel=REPLAY,
+            help="first:20%: fit delays to what was known by then, and leave those displays out. Default: hindsight.",
+        ),
+    ] = None,
     seed: Annotated[
         int, typer.Option("--seed", rich_help_panel=REPLAY, help="Seed of policy and sampler: --seed 7")
     ] = 0,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.errors import DataError, ParameterError
-
-Ints = NDArray[np.int64]
+from evaluator.delays.checks import Floats, Ints, Ticks, checked_delays
+from evaluator.errors import ParameterError
 
 
 def product_limit(delays: ArrayLike, limits: ArrayLike | None = None, *, longest: int | None = None) -> DelayCDF:
@@ -66,7 +67,7 @@ def product_limit(delays: ArrayLike, limits: ArrayLike | None = None, *, longest
     >>> product_limit([0, 0, 1, 0, 5], [1, 1, 1, 9, 9]).cdf
     array([0.375, 0.5  , 1.   ])
     """
-    delays, limits = _checked(delays, limits)
+    delays, limits = checked_delays(delays, limits)
     if longest is not None:
         # F(a)/F(longest) is the law of the delays seen within `longest`, truncated there too.
         short = delays <= longest
@@ -78,7 +79,7 @@ def product_limit(delays: ArrayLike, limits: ArrayLike | None = None, *, longest
         delays = delays[short]
         limits = None if limits is None else np.minimum(limits[short], longest)
     if limits is None or limits.min() >= delays.max():
-        support, counts = np.unique(delays, return_counts=True)
+        support, counts = tally(delays)
         end = longest if limits is None else int(limits.max())
         given = "" if end is None else f", given at most {end} rounds"
         return DelayCDF(
@@ -87,12 +88,11 @@ def product_limit(delays: ArrayLike, limits: ArrayLike | None = None, *, longest
             source=f"empirical CDF of {delays.size:,} delays, none cut off{given}",
         )
 
-    support, counts, at_risk, floor, top = _largest_block(delays, limits)
-    survival = 1.0 - counts[1:] / at_risk[1:]
-    cdf = np.append(np.cumprod(survival[::-1])[::-1], 1.0)
+    table = risk_table(delays, limits)
+    support, floor, top, cdf = table.support, table.floor, table.top, table.cdf()
     # A product of thousands of small factors can underflow: such delays have no weight in floating point.
     weighty = cdf > 0
-    used = int(counts.sum())
+    used = int(table.counts.sum())
     span = f"from {floor} to {top}" if floor else f"at most {top}"
     source = f"product limit under right truncation (Lynden-Bell) of {used:,} delays, given {span} rounds"
     if used < delays.size:
@@ -100,56 +100,65 @@ def product_limit(delays: ArrayLike, limits: ArrayLike | None = None, *, longest
     return DelayCDF(delays=support[weighty], cdf=cdf[weighty], source=source)
 
 
-def _largest_block(delays: Ints, limits: Ints) -> tuple[Ints, Ints, Ints, int, int]:
-    """Return support, n(d), r(d) of the block with most delays, and the range it is conditional on."""
-    support, counts = np.unique(delays, return_counts=True)
+class RiskTable(NamedTuple):
+    """Counts of the product limit in reverse time, on the block of delays whose weights are identified.
+
+    `support` (J,) ticks, distinct delays, increasing; `counts` (J,) n(d); `at_risk` (J,) r(d), above n(d) but at the
+    smallest delay; the CDF is conditional on a delay in [`floor`, `top`].
+    """
+
+    support: Ticks
+    counts: Ints
+    at_risk: Ints
+    floor: float
+    top: float
+
+    def cdf(self) -> Floats:
+        """Return F at the support, F(a) = prod over d > a of (1 - n(d) / r(d)); shape (J,)."""
+        if self.at_risk[-1] == self.counts.sum():  # no limit below the longest delay: the empirical CDF, to the bit
+            ecdf: Floats = np.cumsum(self.counts) / self.at_risk[-1]
+            return ecdf
+        survival = 1.0 - self.counts[1:] / self.at_risk[1:]
+        return np.append(np.cumprod(survival[::-1])[::-1], 1.0)
+
+
+def risk_table(delays: Ticks, limits: Ticks) -> RiskTable:
+    """Return n(d) and r(d) of the block with most delays. About a sort; whole ticks in short ranges are counted."""
+    support, counts = tally(delays)
     # D <= d <= L fails for D <= d only by L < d, which implies D < d: hence the difference of two ranks.
-    at_risk = np.cumsum(counts) - np.searchsorted(np.sort(limits), support, side="left")
+    at_risk = np.cumsum(counts) - _below(limits, support)
     starts = np.flatnonzero(at_risk == counts)
     sizes = np.add.reduceat(counts, starts)
     biggest = int(sizes.argmax())
     first = int(starts[biggest])
     end = int(starts[biggest + 1]) if biggest + 1 < starts.size else support.size
-    inside = (delays >= support[first]) & (delays <= support[end - 1])
+    top = limits.max() if starts.size == 1 else limits[(delays >= support[first]) & (delays <= support[end - 1])].max()
     # Below the first block there is nothing to be conditional on.
-    floor = int(support[first]) if biggest else 0
-    return support[first:end], counts[first:end], at_risk[first:end], floor, int(limits[inside].max())
+    floor = support[first].item() if biggest else 0
+    return RiskTable(support[first:end], counts[first:end], at_risk[first:end], floor, top.item())
 
 
-def _checked(delays: ArrayLike, limits: ArrayLike | None) -> tuple[Ints, Ints | None]:
-    """Return whole delays and limits after checking them against each other."""
-    delay = _whole(delays, "Delay")
-    if not delay.size:
-        raise DataError("There are no delays to fit.", hint="the log needs conversions that were seen.")
-    if delay.min() < 0:
-        first = int((delay < 0).argmax())
-        raise DataError(
-            f"Delay {first} is {delay[first]}, below 0 ({(delay < 0).sum()} such in all).",
-            hint="a conversion cannot precede its display: check which clicks and conversions were joined.",
-        )
-    if limits is None:
-        return delay, None
-    limit = _whole(limits, "Limit")
-    if limit.shape != delay.shape:
-        raise DataError(f"There are {delay.size} delays but {limit.size} limits.", hint="pass one limit a delay.")
-    late = delay > limit
-    if late.any():
-        first = int(late.argmax())
-        raise DataError(
-            f"Delay {first} is {delay[first]}, above its limit {limit[first]} ({late.sum()} such in all).",
-            hint="a limit is the longest delay that could have been seen: the log's end minus the display.",
-        )
-    return delay, limit
+def tally(values: Ticks) -> tuple[Ticks, Ints]:
+    """Return distinct values >= 0, increasing, and how often each occurs."""
+    if _countable(values):
+        counts = np.bincount(values)
+        support = np.flatnonzero(counts)
+        return support, counts[support]
+    ordered = np.sort(values)
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    return ordered[starts], np.diff(starts, append=ordered.size)
 
 
-def _whole(values: ArrayLike, name: str) -> Ints:
-    """Return values as int64, refusing fractions instead of cutting them off."""
-    given = np.asarray(values)
-    if given.ndim != 1:
-        raise DataError(f"{name}s have shape {given.shape}.", hint="pass shape (n,).")
-    with np.errstate(invalid="ignore"):
-        whole = given.astype(np.int64)
-    if not np.array_equal(whole, given):
-        first = int((whole != given).argmax())
-        raise DataError(f"{name} {first} is {given[first]}.", hint="count delays in whole rounds.")
-    return whole
+def _below(limits: Ticks, support: Ticks) -> Ints:
+    """Return how many limits lie below each delay."""
+    reach = support[-1]
+    if _countable(support, rows=limits.size):
+        counts = np.bincount(np.minimum(limits, reach), minlength=int(reach) + 1)
+        return (np.cumsum(counts) - counts)[support]
+    # Limits that no delay reaches never matter, and a constant limit leaves none to sort.
+    return np.searchsorted(np.sort(limits[limits < reach]), support, side="left")
+
+
+def _countable(values: Ticks, rows: int = 0) -> bool:
+    """Say whether an array indexed by value is no larger than a few times the rows."""
+    return values.dtype == np.int64 and values.max() < 4 * max(values.size, rows)

@@ -79,7 +79,7 @@ def plan_comparison(
     for name in names:
         if names.count(name) > 1:
             raise ParameterError(f"{name[0]} with window {name[1]} is there twice.", hint="name each variant once.")
-    basis = read_basis(log, options.propensity)
+    basis = read_basis(log, options)
     return [plan_replay(basis, policy, replace(options, window=window)) for policy, window in variants]
 
 

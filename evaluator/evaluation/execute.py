@@ -130,7 +130,7 @@ def _trajectory(
         {
             "repeat": pa.array(np.full(t, lane.repeat, np.int32)),
             "round": pa.array(np.arange(1, t + 1)),
-            "display_id": pa.array(displays),
+            "display_id": pa.array(displays + lane.plan.before),
             **{name: shown[name] for name in ("time", "action", "propensity")},
             "reward": pa.array(reward),
             "reward_observed": pa.array(observed),

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from evaluator.errors import ParameterError, nearest
 from evaluator.rounds.clock import ClockName
+from evaluator.rounds.known_delays import parse_share
 from evaluator.rounds.maturity import ImmatureRule
 from evaluator.rounds.propensity import MODES, PropensityMode
 
@@ -42,7 +43,10 @@ class ReplayOptions:
         Quantile of the propensities taken for c; 0 is exact.
     delays
         Delay CDF for policies that need one: ``log`` (fitted to this log), ``geometric:MEAN`` or ``fixed:DELAY``
-        in rounds (on the wall clock, as the window, in logged displays).
+        in rounds (on the wall clock, as the window, in logged displays), or a ``.json`` file of `evaluate delays`.
+    delays_from
+        ``first:20%``: the log's own delays as they were known once that share of the displays had been shown. The
+        replay, of whatever policy, leaves these displays out. None: the delays of the whole log, which is hindsight.
     reward
         eventual: every conversion counts. observed: those revealed by the horizon within the window.
     immature
@@ -65,6 +69,7 @@ class ReplayOptions:
     propensity: PropensityMode | None = None
     accept_quantile: float = 0.0
     delays: str = "log"
+    delays_from: str | None = None
     reward: RewardName = "eventual"
     immature: ImmatureRule = "drop"
     seed: int = 0
@@ -95,6 +100,12 @@ class ReplayOptions:
                 "--reward observed and --immature correct exclude each other.",
                 hint="the correction is for eventual rewards: use --immature drop.",
             )
+        if self.delays_from is not None:
+            parse_share(self.delays_from)
+            if self.delays != "log":
+                raise ParameterError(
+                    "--delays and --delays-from exclude each other.", hint="give the delays, or fit them to the log."
+                )
         if not 0.0 <= self.accept_quantile < 1.0:
             raise ParameterError(f"--accept-quantile {self.accept_quantile:g} is out of range.", hint="take [0, 1).")
         if not 0.0 < self.level < 1.0:

@@ -9,18 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays import DelayCDF, product_limit
-from evaluator.errors import PropensityError
+from evaluator.errors import ParameterError, PropensityError
 from evaluator.evaluation.options import ReplayOptions
 from evaluator.log import Log
 from evaluator.policies.base import Setting
 from evaluator.replayer.samplers import SamplerName, choose_sampler
 from evaluator.rounds.clock import Clock, Window, on_clock, resolve_window, start_clock
+from evaluator.rounds.known_delays import KnownDelays, known_delays, parse_share
 from evaluator.rounds.maturity import Maturity, judge_maturity
-from evaluator.rounds.propensity import NONE_GIVEN, Propensities, PropensityMode, resolve_propensities
+from evaluator.rounds.propensity import NONE_GIVEN, Propensities, resolve_propensities
 from evaluator.rounds.stream import LogRounds, vectors_of
 from evaluator.rounds.survey import Survey, survey
 from evaluator.rounds.thinning import Thinning, thinning
-from evaluator.units import NO_WINDOW
+from evaluator.units import NO_WINDOW, ROUND, format_duration, parse_duration
 
 # Steps kept of a fitted CDF: tau is off by at most 1/256, and a round costs no more than 256 additions.
 CDF_STEPS = 256
@@ -48,6 +49,8 @@ class Plan:
         What the policy is told.
     cdf
         Delay CDF of the log on the replay's clock; None without conversions.
+    before
+        Displays of the log before the replayed ones, to which the policy's delay CDF was fitted.
     warnings, assumptions
         Sentences the result must carry.
     """
@@ -65,6 +68,7 @@ class Plan:
     rounds: LogRounds
     setting: Setting
     cdf: DelayCDF | None
+    before: int
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
 
@@ -90,6 +94,7 @@ class Plan:
         return {
             "dataset": self.log.meta.name,
             "displays": len(self.log),
+            "displays_before": self.before,
             "displays_used": len(self.rounds),
             "displays_immature": self.maturity.immature,
             "conversions": self.log.conversions.num_rows,
@@ -117,16 +122,21 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """What all replays of a log share, read once: its survey and its propensities."""
+    """What all replays of a log share, read once: its survey, its propensities, and what was known before it."""
 
     survey: Survey
     propensities: Propensities
+    known: KnownDelays | None
 
 
-def read_basis(log: Log, propensity: PropensityMode | None) -> Basis:
-    """Return what all replays of a log share."""
+def read_basis(log: Log, options: ReplayOptions) -> Basis:
+    """Return what all replays of a log share, or of what `delays_from` leaves of it."""
     surveyed = survey(log)
-    return Basis(surveyed, resolve_propensities(surveyed, propensity))
+    known = None
+    if options.delays_from is not None:
+        known = known_delays(surveyed, parse_share(options.delays_from))
+        surveyed = survey(log.after(known.displays))
+    return Basis(surveyed, resolve_propensities(surveyed, options.propensity), known)
 
 
 def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
@@ -139,7 +149,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
     ParameterError
         The options do not fit the log or the policy.
     """
-    basis = read_basis(log, options.propensity) if isinstance(log, Log) else log
+    basis = read_basis(log, options) if isinstance(log, Log) else log
     surveyed, propensities = basis.survey, basis.propensities
     log = surveyed.log
     sampler = _sampler(surveyed, policy, options, propensities)
@@ -148,10 +158,12 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
     window = resolve_window(options.window, clock)
     maturity = judge_maturity(surveyed, window, options.immature)
     delay = on_clock(surveyed.delay, clock)
-    cdf = _fit(surveyed, clock, delay)
+    cdf = _fit(clock, delay, surveyed.limit)
     vectors = vectors_of(log, policy=policy.name) if policy.contextual else None
     rounds = LogRounds(log, maturity.used, vectors, delay)
     given = cdf if options.delays == "log" else _known_cdf(options.delays, clock)
+    if basis.known is not None:
+        given = _fit(clock, on_clock(basis.known.delay, clock), basis.known.limit)
     setting = Setting(
         n_actions=log.n_actions,
         dimension=rounds.dimension,
@@ -176,8 +188,9 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         rounds=rounds,
         setting=setting,
         cdf=cdf,
+        before=0 if basis.known is None else basis.known.displays,
         warnings=(),
-        assumptions=_assumptions(log, policy, options, clock, window, propensities, sampler),
+        assumptions=_assumptions(basis, policy, options, clock, window, sampler),
     )
     return replace(plan, warnings=tuple(_warnings(plan, acceptance)))
 
@@ -193,9 +206,25 @@ def _ends_with_window(log: Log, window: Window) -> bool:
 
 
 def _known_cdf(text: str, clock: Clock) -> DelayCDF:
-    """Return the CDF a user gives: in rounds, as the window; on the wall clock in logged displays, as the window."""
-    cdf = DelayCDF.parse(text)
-    return cdf.scaled(clock.share) if clock.kind == "wall" else cdf
+    """Return the CDF a user gives: in rounds, as the window; on the wall clock in logged displays, as the window.
+
+    One from a file counts time, or displays of the full traffic: the clock turns both into rounds.
+    """
+    if not text.endswith(".json"):
+        cdf = DelayCDF.parse(text)
+        return cdf.scaled(clock.share) if clock.kind == "wall" else cdf
+    from evaluator.delays.fit_file import load_fit  # needs what a replay without a file never loads
+
+    saved = load_fit(text)
+    own = ROUND if clock.tick_seconds is None else format_duration(clock.tick_seconds)
+    if (saved.tick == ROUND) != (clock.tick_seconds is None) or not np.isfinite(clock.rate):
+        raise ParameterError(
+            f"--delays {text} counts in units of {saved.tick}, this log in {own} at "
+            f"{clock.rate:.3g} displays each: no way from one to the other.",
+            hint="fit the delays to a log that counts alike: evaluate delays.",
+        )
+    ticks = 1.0 if clock.tick_seconds is None else clock.tick_seconds / parse_duration(saved.tick)
+    return saved.delay_cdf(ticks_per_round=ticks / (clock.rate * clock.share))
 
 
 def _coarse(cdf: DelayCDF, reach: int) -> DelayCDF:
@@ -224,28 +253,26 @@ def _sampler(survey: Survey, policy: Any, options: ReplayOptions, propensities: 
     return sampler
 
 
-def _fit(survey: Survey, clock: Clock, delay: npt.NDArray[np.int64]) -> DelayCDF | None:
-    """Fit the delay CDF on the replay's clock: a CDF used on a clock must be estimated on that clock."""
+def _fit(clock: Clock, delay: npt.NDArray[np.int64], limit: npt.NDArray[np.int64] | None) -> DelayCDF | None:
+    """Fit the delay CDF on the replay's clock: a CDF used on a clock must be estimated on that clock.
+
+    Delays in rounds; limits, the longest that would have been seen, in displays.
+    """
     if not len(delay):
         return None
-    if survey.limit is None:
+    if limit is None:
         return product_limit(delay)
     # Rounding to rounds may put a conversion at the very end of its follow-up one round past it.
-    return product_limit(delay, np.maximum(on_clock(survey.limit, clock), delay))
+    return product_limit(delay, np.maximum(on_clock(limit, clock), delay))
 
 
 def _assumptions(
-    log: Log,
-    policy: Any,
-    options: ReplayOptions,
-    clock: Clock,
-    window: Window,
-    propensities: Propensities,
-    sampler: SamplerName,
+    basis: Basis, policy: Any, options: ReplayOptions, clock: Clock, window: Window, sampler: SamplerName
 ) -> tuple[str, ...]:
+    log, known = basis.survey.log, basis.known
     said = [
         "displays are independent and identically distributed over the log's time",
-        propensities.assumption,
+        basis.propensities.assumption,
     ]
     if clock.kind == "wall":
         said.append(
@@ -255,8 +282,14 @@ def _assumptions(
         said.append(f"traffic clock: one round is one display of live traffic, at a share of {clock.share:.3g}")
     if sampler == "queue":
         said.append("queue: displays are served out of the log's order, so drift would bias the result")
-    if "delay CDF" in policy.needs and options.delays == "log":
+    if known is not None:
+        said.append(f"the first {known.displays:,} displays are left out of the replay (--delays-from)")
+    if "delay CDF" in policy.needs and known is not None:
+        said.append("the policy knows the delay CDF as fitted before the replay, without hindsight")
+    elif "delay CDF" in policy.needs and options.delays == "log":
         said.append("the policy knows the delay CDF of this whole log (hindsight)")
+    elif "delay CDF" in policy.needs and options.delays.endswith(".json"):
+        said.append(f"the policy knows the delay CDF of {options.delays}, on the clock of this log's traffic")
     if _ends_with_window(log, window):
         said.append("the log names no attribution window, so rewards are the conversions within the policy's window")
     if options.accept_quantile > 0:

@@ -99,7 +99,7 @@ class ReplayResult:
             value = getattr(self, name)
             out[name] = asdict(value) if isinstance(value, Interval | Reference) else value
         out["action_share"] = dict(zip(self.action_labels, self.action_share, strict=True))
-        return _json(out)  # type: ignore[no-any-return]
+        return json_values(out)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         v = self.value
@@ -110,11 +110,12 @@ class ReplayResult:
         )
 
 
-def _json(value: Any) -> Any:
+def json_values(value: Any) -> Any:
+    """Return a value as JSON has it: lists for tuples, None for numbers that are not finite."""
     if isinstance(value, dict):
-        return {str(k): _json(v) for k, v in value.items()}
+        return {str(k): json_values(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_json(v) for v in value]
+        return [json_values(v) for v in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -145,9 +145,23 @@ class Log:
             raise LogError(" ".join(str(b) for b in breaches))
         return self
 
+    def after(self, first: int) -> Log:
+        """Return the log without its first displays and their conversions, the others numbered anew from 0."""
+        rest = self.displays.slice(first)
+        rest = rest.set_column(rest.schema.get_field_index("display_id"), "display_id", pa.array(np.arange(len(rest))))
+        return replace(self, displays=rest, conversions=conversions_after(self.conversions, first))
+
     def with_meta(self, **changes: object) -> Log:
         """Return a copy with changed metadata, e.g. ``log.with_meta(attribution_window=30)``."""
         return replace(self, meta=replace(self.meta, **changes))  # type: ignore[arg-type]
+
+
+def conversions_after(conversions: pa.Table, first: int) -> pa.Table:
+    """Return the conversions of the displays from `first` on, with the numbers these have without the ones before."""
+    display = to_numpy(conversions["display_id"])
+    rest = conversions.slice(int(np.searchsorted(display, first)))
+    number = pa.array(to_numpy(rest["display_id"]) - first, pa.int64())
+    return rest.set_column(rest.schema.get_field_index("display_id"), "display_id", number)
 
 
 def to_numpy(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[Any]:

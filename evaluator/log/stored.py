@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evaluator.log.contract import BATCH, Columns, Log, LogMeta, fixed_size_lists, to_numpy
+from evaluator.log.contract import BATCH, Columns, Log, LogMeta, conversions_after, fixed_size_lists, to_numpy
 
 # Columns with one entry an action: they follow the choice of actions.
 PER_ACTION = ("action_set", "expected_reward")
@@ -35,12 +35,15 @@ class Selection:
         Action of the log for each action of the file, -1 where it is left out; None where all are kept as they are.
     propensity
         Replaces the propensity of every display (uniform by design over fewer actions); None leaves it.
+    passed
+        The first so many of the displays that would belong to the log do not; `kept` is without them.
     """
 
     rows: int
     kept: int
     new_action: npt.NDArray[np.int32] | None = None
     propensity: float | None = None
+    passed: int = 0
 
     @property
     def old_actions(self) -> npt.NDArray[np.int64]:
@@ -119,6 +122,13 @@ class StoredLog(Log):
         schema = pa.schema([self.schema.field(name) for name in columns])
         return pa.Table.from_batches(found, schema).take(pa.array(back))
 
+    def after(self, first: int) -> Log:
+        """Return the log without its first displays and their conversions, the others numbered anew from 0."""
+        chosen = self.selection
+        rest = replace(chosen, kept=max(chosen.kept - first, 0), passed=chosen.passed + first)
+        conversions = conversions_after(self.conversions, first)
+        return StoredLog(self.path, rest, conversions=conversions, actions=self.actions, meta=self.meta)
+
     def with_meta(self, **changes: object) -> Log:
         """Return a copy with changed metadata."""
         meta = replace(self.meta, **changes)  # type: ignore[arg-type]
@@ -129,14 +139,16 @@ class StoredLog(Log):
         chosen = self.selection
         rows = size
         if chosen.new_action is not None:  # a batch is what is left of the rows read
-            rows = min(int(size * chosen.rows / max(chosen.kept, 1)) + 1, max(size, _MOST_READ))
+            rows = min(int(size * chosen.rows / max(chosen.kept + chosen.passed, 1)) + 1, max(size, _MOST_READ))
         needed = dict.fromkeys(["action", *(c for c in columns if c != "display_id")])
-        first, looked_at = 0, 0
+        first, looked_at = -chosen.passed, 0
         for batch in pq.ParquetFile(self.path).iter_batches(rows, columns=list(needed)):
             batch = batch.slice(0, chosen.rows - looked_at)
             looked_at += batch.num_rows
             if chosen.new_action is not None:
                 batch = self._kept(batch, chosen.new_action)
+            passed = min(max(-first, 0), batch.num_rows)
+            first, batch = first + passed, batch.slice(passed)
             if batch.num_rows:
                 number = pa.array(np.arange(first, first + batch.num_rows))
                 arrays = [number if name == "display_id" else batch.column(name) for name in columns]

@@ -38,40 +38,36 @@ def write_result(out: Path, result: ReplayResult | Comparison, *, source: dict[s
         Rows left out of the log; written as ``quarantine.parquet`` if there are any.
     """
     plans = [r.plan for r in (result.results if isinstance(result, Comparison) else [result])]
-    manifest = {
-        "schema": MANIFEST_SCHEMA,
-        "replays": [{"policy": plan["policy"], "options": plan["options"]} for plan in plans],
-        "source": source,
-        **_software(),
-    }
+    replays = [{"policy": plan["policy"], "options": plan["options"]} for plan in plans]
     with whole_folder(out) as folder:
         pq.write_table(result.trajectory, folder / "trajectory.parquet")
         if quarantine.num_rows:
             pq.write_table(quarantine, folder / "quarantine.parquet")
-        _write_json(folder, result=result.to_dict(), manifest=manifest)
+        write_json(folder / "result.json", result.to_dict())
+        write_json(folder / "manifest.json", manifest(source=source, replays=replays))
 
 
 def write_simulation(out: Path, found: Simulation, *, options: SimulateOptions) -> None:
     """Write ``curves.parquet``, ``result.json`` and ``manifest.json`` to a new folder, all of them or none."""
-    manifest = {
-        "schema": MANIFEST_SCHEMA,
-        "scenario": found.scenario,
-        "policies": [curve.policy for curve in found.curves],
-        "options": asdict(options),
-        **_software(),
-    }
+    policies = [curve.policy for curve in found.curves]
     with whole_folder(out) as folder:
         pq.write_table(found.table, folder / "curves.parquet")
-        _write_json(folder, result=found.to_dict(), manifest=manifest)
+        write_json(folder / "result.json", found.to_dict())
+        write_json(
+            folder / "manifest.json", manifest(scenario=found.scenario, policies=policies, options=asdict(options))
+        )
 
 
-def _software() -> dict[str, Any]:
+def manifest(*, libraries: tuple[str, ...] = (), **done: Any) -> dict[str, Any]:
+    """Return how a result came about: what was done, to which source, with which versions of what."""
     return {
-        "versions": {"delayed-replay": __version__, **{name: version(name) for name in _VERSIONS}},
+        "schema": MANIFEST_SCHEMA,
+        **done,
+        "versions": {"delayed-replay": __version__, **{name: version(name) for name in (*_VERSIONS, *libraries)}},
         "python": platform.python_version(),
     }
 
 
-def _write_json(folder: Path, **values: dict[str, Any]) -> None:
-    for name, value in values.items():
-        (folder / f"{name}.json").write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as indented JSON."""
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")

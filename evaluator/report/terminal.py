@@ -23,12 +23,12 @@ def print_result(console: Console, result: ReplayResult) -> None:
     plan = result.plan
     console.print(Text.assemble((plan["policy"], "bold"), " replayed on ", (plan["dataset"], "bold")))
     console.print(_estimates(result))
-    console.print(_details("How", _how(result)))
+    console.print(details("How", _how(result)))
     console.print(_action_shares(result))
     # What the adapter did not have to do is no news.
     counts = [(name.replace("_", " "), count_text(value)) for name, value in plan["counts"].items() if value]
     if counts:
-        console.print(_details("Log", counts))
+        console.print(details("Log", counts))
     if result.warnings:
         console.print(sentences("Read before trusting the numbers", result.warnings, style="yellow"))
     console.print(sentences("Assumptions", result.assumptions))
@@ -112,10 +112,11 @@ def _action_shares(result: ReplayResult) -> RenderableType:
         if len(pairs) > len(shown)
         else ""
     )
-    return _details("Actions", [("share of rounds", ", ".join(shown) + more)])
+    return details("Actions", [("share of rounds", ", ".join(shown) + more)])
 
 
-def _details(title: str, rows: Sequence[tuple[str, str]]) -> RenderableType:
+def details(title: str, rows: Sequence[tuple[str, str]]) -> RenderableType:
+    """Return a titled list of names and what is said of each, in markup."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()

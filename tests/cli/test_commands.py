@@ -16,6 +16,7 @@ COMMANDS = {
     "replay": [],
     "compare": [],
     "simulate": [],
+    "delays": [],
     "datasets list": [],
     "datasets show": [],
     "datasets validate": [],
@@ -75,6 +76,18 @@ def test_commands_take_every_option_of_the_python_function(path: str, window: st
     assert given - fields - loading == {*own, "as_json", "out", "debug"}
 
 
+def test_delays_takes_every_option_of_the_python_function() -> None:
+    from evaluator import datasets
+    from evaluator.evaluation.delay_study import DelayOptions
+
+    given = {p.name: p for p in command("delays").params}
+    fields = {f.name: f.default for f in dataclasses.fields(DelayOptions)}
+    loading = set(inspect.signature(datasets.load).parameters) - {"seed"}
+    file = {"file", "delay_column", "unit", "followed"}
+    assert set(given) == fields.keys() | loading | file | {"log", "by", "as_json", "out", "debug"}
+    assert {name: given[name].default for name in fields} == fields
+
+
 @pytest.mark.parametrize("path", ["replay", "compare"])
 def test_defaults_agree_with_the_python_function(path: str) -> None:
     defaults = {f.name: f.default for f in dataclasses.fields(ReplayOptions)}
@@ -95,6 +108,7 @@ def test_defaults_agree_with_the_python_function(path: str) -> None:
         ("replay", "-p", "random", "--limit", "2000", "--dry-run"),
         ("compare", "-p", "random", "-p", "ucb1", "--limit", "2000"),
         ("simulate", "-s", "vernade2017-low", "-p", "random", "--runs", "2", "--horizon", "100"),
+        ("delays", "--limit", "2000", "--families", "geometric"),
     ],
 )
 def test_json_is_versioned_and_alone_on_stdout(words: tuple[str, ...]) -> None:

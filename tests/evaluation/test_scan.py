@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from evaluator.api import as_description
-from evaluator.datasets.canonical import open_canonical, write_canonical
+from evaluator.datasets.canonical import open_canonical
+from evaluator.datasets.writing import write_canonical
 from evaluator.evaluation.execute import execute, execute_all
 from evaluator.evaluation.options import ReplayOptions
 from evaluator.evaluation.plan import plan_replay, read_basis
@@ -58,7 +59,7 @@ def same(a: ReplayResult, b: ReplayResult) -> bool:
 
 
 def plans_of(log: Log) -> list[Any]:
-    basis = read_basis(log, None)
+    basis = read_basis(log, ReplayOptions())
     return [plan_replay(basis, as_description(policy), ReplayOptions(**options)) for policy, options in VARIANTS]
 
 
@@ -82,7 +83,7 @@ def test_a_log_on_disk_gives_what_it_gives_in_memory(batch_size: int, tmp_path: 
 @pytest.mark.parametrize("propensity", ["estimate", "estimate:context", "uniform"])
 def test_estimated_propensities_are_shared(propensity: Any) -> None:
     options = ReplayOptions(window=40, propensity=propensity)
-    basis = read_basis(LOG, propensity)
+    basis = read_basis(LOG, ReplayOptions(propensity=propensity))
     together = execute_all([plan_replay(basis, as_description(p), options) for p in ("linucb", "ucb1")], batch_size=500)
     alone = [execute(plan_replay(LOG, as_description(p), options)) for p in ("linucb", "ucb1")]
     assert [same(one, other) for one, other in zip(together, alone, strict=True)] == [True, True]

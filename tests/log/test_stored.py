@@ -85,3 +85,25 @@ def test_breaches_carry_the_rows_of_the_whole_log(tmp_path: Path) -> None:
     write_canonical(build_log(time=np.arange(rows), action=action, n_actions=2), tmp_path)
     with pytest.raises(LogError, match=r"row 5: 9, row 69999: 9"):
         open_canonical(tmp_path)
+
+
+@pytest.mark.parametrize("options", [{}, {"limit": 150}, {"actions": "a3,a0", "limit": 200}])
+@pytest.mark.parametrize("first", [0, 1, 37, 60])
+@pytest.mark.parametrize("size", [3, 1000])
+def test_what_is_left_after_the_first_displays(folder: Path, options: dict[str, Any], first: int, size: int) -> None:
+    whole = load(folder, **options)
+    rest = whole.after(first)
+    n = len(whole) - first
+    assert len(rest) == n
+    parts = list(rest.batches(["display_id", "time", "action", "context"], size))
+    assert [low for low, _ in parts] == np.cumsum([0, *(len(batch["time"]) for _, batch in parts[:-1])]).tolist()
+    for name in parts[0][1]:
+        found = np.concatenate([batch[name] for _, batch in parts])
+        np.testing.assert_array_equal(found, whole.column(name)[first:] - (first if name == "display_id" else 0))
+    of = whole.conversions["display_id"].to_numpy()
+    np.testing.assert_array_equal(rest.conversions["display_id"].to_numpy(), of[of >= first] - first)
+    assert rest.validated() is rest
+    assert rest.after(5).take(np.array([2]), ["time"]) == whole.take(np.array([first + 7]), ["time"])
+    if not options:
+        assert in_memory().after(first).displays.equals(rest.displays)
+        assert in_memory().after(first).conversions.equals(rest.conversions)

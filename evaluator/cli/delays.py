@@ -1,0 +1,171 @@
+"""``evaluate delays``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evaluator.cli import options as o
+from evaluator.cli.reading import Dataset, open_log, reads_log
+from evaluator.cli.replaying import ESTIMATE, OUTPUT
+from evaluator.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from evaluator.log.delay_rows import DelayRows
+
+STUDY, FILE = "Study", "A bare file of delays"
+EXAMPLES = (
+    "Examples: evaluate delays shop-log --windows 1h,1d,7d,30d,2000   |   "
+    "evaluate delays --file delays.csv --delay-column delay_s --by arm --followed 30d --out how-late"
+)
+
+
+@reads_log
+def delays_command(
+    reading: dict[str, Any],
+    log: Annotated[
+        str | None, typer.Argument(help="As --dataset: a bundled name, a spec.toml or a converted folder.")
+    ] = None,
+    dataset: Dataset = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", rich_help_panel=FILE, help="Instead of a log, one conversion a row: --file delays.csv"),
+    ] = None,
+    delay_column: Annotated[
+        str | None,
+        typer.Option("--delay-column", rich_help_panel=FILE, help="Column of the delays: --delay-column delay_s"),
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option("--unit", rich_help_panel=FILE, help="Of the delays: ns, us, ms, s, min, h, d, round. Default: s"),
+    ] = None,
+    followed: Annotated[
+        str | None,
+        typer.Option(
+            "--followed",
+            rich_help_panel=FILE,
+            help="How long displays were followed: a duration, or a column of the file. Default: to their end.",
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            rich_help_panel=STUDY,
+            help="Column whose values are groups, or none: --by arm. Default: action; of a file, none.",
+        ),
+    ] = None,
+    groups: Annotated[
+        int,
+        typer.Option(
+            "--groups", rich_help_panel=STUDY, help="So many of the largest stand alone and are compared in pairs: 10"
+        ),
+    ] = 10,
+    windows: Annotated[
+        str | None,
+        typer.Option(
+            "--windows", "-w", rich_help_panel=STUDY, help="Durations or rounds to judge: --windows 1h,1d,7d,30d,2000"
+        ),
+    ] = None,
+    share: Annotated[
+        float,
+        typer.Option("--share", rich_help_panel=STUDY, help="Of the conversions the recommended window keeps: 0.9"),
+    ] = 0.9,
+    families: Annotated[
+        str | None,
+        typer.Option(
+            "--families", rich_help_panel=STUDY, help="Laws to fit: --families weibull,lognormal. Default: all."
+        ),
+    ] = None,
+    bootstraps: Annotated[
+        int, typer.Option("--bootstraps", rich_help_panel=ESTIMATE, help="Of the goodness of fit: --bootstraps 999")
+    ] = 99,
+    level: Annotated[
+        float, typer.Option("--level", rich_help_panel=ESTIMATE, help="Level of the intervals: --level 0.9")
+    ] = 0.95,
+    seed: Annotated[
+        int, typer.Option("--seed", rich_help_panel=ESTIMATE, help="Of samples, bootstrap, permutations: --seed 7")
+    ] = 0,
+    as_json: o.AsJson = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            rich_help_panel=OUTPUT,
+            help="New folder for fit.json (replay --delays takes it), tables and charts: --out how-late",
+        ),
+    ] = None,
+    debug: o.Debug = False,
+) -> None:
+    """Say how late conversions come, and which window to use.
+
+    Corrects for what the log could not see yet: a conversion is in the log only if it came before the log stopped
+    looking, so plain histograms show delays too short.
+    """
+    from evaluator.evaluation.delay_study import DelayOptions, study_rows
+
+    if out is not None:
+        from evaluator.atomic import refuse_existing
+
+        refuse_existing(out)
+    options = DelayOptions(
+        windows=_list(windows), families=_list(families), groups=groups, share=share,
+        bootstraps=bootstraps, level=level, seed=seed,
+    )  # fmt: skip
+    group = None if by == "none" else by
+    source: dict[str, Any]
+    if file is not None:
+        of_log = {f"--{name.replace('_', '-')}": value for name, value in reading.items() if name != "on_error"}
+        _only_of(file, {"LOG": log, "--dataset": dataset, **of_log})
+        rows, quarantine = _of_file(file, delay_column, unit, followed, group, reading.get("on_error", "stop"))
+        source = {"file": str(file), "delay_column": delay_column, "unit": rows.tick, "followed": followed}
+    else:
+        alone = {"--delay-column": delay_column, "--unit": unit, "--followed": followed}
+        for name, value in alone.items():
+            if value is not None:
+                raise UsageError(f"{name} goes with --file.", hint="logs say in their spec what these say of a file.")
+        if log is not None and dataset is not None:
+            raise UsageError("LOG and --dataset name two logs.", hint="leave one out.")
+        opened = open_log(log or dataset, reading)
+        from evaluator.log.delay_rows import delay_rows
+
+        rows, quarantine = delay_rows(opened.log, by=None if by == "none" else by or "action"), opened.quarantine
+        source = {"dataset": rows.name, "fingerprint": opened.log.meta.fingerprint, "reading": reading}
+    study = study_rows(rows, options)
+    if as_json:
+        o.print_json(study.to_dict())
+    else:
+        from evaluator.report.delays import print_study
+
+        print_study(o.stdout(), study)
+    if out is not None:
+        from evaluator.report.delay_files import write_study
+
+        written = write_study(out, study, source=source, quarantine=quarantine)
+        o.note(f"Wrote {', '.join(written)} to {out}.")
+
+
+def _list(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(word.strip() for word in text.split(","))
+
+
+def _only_of(file: Path, others: dict[str, Any]) -> None:
+    for name, value in others.items():
+        if value is not None:
+            raise UsageError(f"{name} does not go with --file {file}.", hint="read a log, or a bare file of delays.")
+
+
+def _of_file(
+    file: Path, column: str | None, unit: str | None, followed: str | None, by: str | None, on_error: str
+) -> tuple[DelayRows, pa.Table]:
+    from evaluator.datasets.delay_file import read_delay_file
+
+    done = read_delay_file(file, column=column, by=by, unit=unit or "s", followed=followed, on_error=on_error)
+    if done.quarantine.num_rows:
+        o.note(f"{done.quarantine.num_rows:,} bad rows were left out; --out writes them to quarantine.parquet.")
+    return done.rows, done.quarantine

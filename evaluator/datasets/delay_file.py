@@ -1,0 +1,146 @@
+"""A bare file of delays, one row a conversion: no displays, no times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from evaluator.datasets.breaches import Breaches, Checked, check_on_error
+from evaluator.datasets.cells import Kind
+from evaluator.datasets.checks import check_cells
+from evaluator.datasets.files import find_files
+from evaluator.datasets.scan import Chunks, column_names
+from evaluator.datasets.spec import Source
+from evaluator.errors import ParameterError, SourceError, UsageError
+from evaluator.log.delay_rows import DelayRows
+from evaluator.units import ROUND, SECONDS, parse_duration
+
+UNITS = (*(unit for unit in SECONDS if unit != "w"), ROUND)
+
+
+@dataclass(frozen=True)
+class DelayReading:
+    """Delays, and one line per breach of a row left out: file, line, column, value, problem."""
+
+    rows: DelayRows
+    quarantine: pa.Table
+
+
+def read_delay_file(
+    path: str | Path,
+    *,
+    column: str | None = None,
+    by: str | None = None,
+    unit: str = "s",
+    followed: str | None = None,
+    on_error: str = "stop",
+) -> DelayReading:
+    """Read a CSV, TSV, Parquet or IPC file with the delay of one conversion a row.
+
+    Parameters
+    ----------
+    path
+        File, glob or folder.
+    column
+        Column of the delays: whole numbers of `unit`, 0 or more. None if the file has no other column than `by`.
+    by
+        Column of the groups.
+    unit
+        ns, us, ms, s, min, h, d, or round.
+    followed
+        How long every display was followed, in ticks or as a duration; or the column that says it for each, in ticks.
+        None: all conversions were seen, however late.
+    on_error
+        ``stop`` at rows without a delay between 0 and its limit, or ``quarantine`` them.
+
+    Raises
+    ------
+    LogError
+        Such rows, with their line numbers.
+    SourceError
+        The file cannot be read or lacks a column.
+    ParameterError, UsageError
+        The options do not fit.
+    """
+    check_on_error(on_error)
+    if unit not in UNITS:
+        raise ParameterError(f"--unit {unit!r} is no unit of time.", hint=f"one of {', '.join(UNITS)}.")
+    source = Source(files=str(path))
+    files = find_files(source, Path(), override=path)
+    names = column_names(files[0], source)
+    column = _delay_column(column, names, by, str(files[0].path))
+    of_row = followed if followed in names else None
+    constant = None if followed is None or of_row is not None else _ticks(followed, unit, names)
+    kinds: dict[str, Kind] = {column: "int"}
+    if by is not None:
+        if by in (column, of_row):
+            raise UsageError(f"--by {by} is the column of the delays.", hint="name a column of groups.")
+        kinds[by] = "text"
+    if of_row is not None:
+        kinds[of_row] = "int"
+    breaches = Breaches(files, listed=on_error == "quarantine")
+    frame = Chunks(files, source, kinds).collect()
+    if not frame.height:
+        raise SourceError(f"{files[0].path}: no rows.", hint="check the export.")
+    limit = frame[of_row] if of_row else pl.repeat(constant, frame.height, dtype=pl.Int64, eager=True)
+    checked = breaches.check(frame)
+    check_cells(checked, frame, kinds)
+    _check(frame, column, by, of_row, limit, checked)
+    sound = pl.Series(checked.close())
+    if on_error == "stop":
+        breaches.refuse()
+    frame, limit = frame.filter(sound), limit.filter(sound)
+    if not frame.height:
+        raise SourceError(f"{files[0].path}: no row has a usable delay.", hint="check --delay-column.")
+    cut = of_row is not None or constant is not None
+    rows = DelayRows(
+        name=Path(path).name,
+        tick=unit,
+        delay=frame[column].to_numpy(),
+        limit=limit.to_numpy() if cut else None,
+        group=None if by is None else np.array(frame[by].to_list(), object),
+        by=by or "",
+    )
+    return DelayReading(rows, breaches.table().to_arrow())
+
+
+def _delay_column(column: str | None, names: list[str], by: str | None, file: str) -> str:
+    others = [name for name in names if name != by]
+    if column is None and len(others) == 1:
+        return others[0]
+    if column is None:
+        raise UsageError(f"{file} has columns {', '.join(names)}.", hint="say which holds the delays: --delay-column.")
+    return column
+
+
+def _ticks(followed: str, unit: str, names: list[str]) -> int:
+    try:
+        if followed.isdigit() and int(followed) > 0:
+            return int(followed)
+        if unit != ROUND:
+            return round(parse_duration(followed) / SECONDS[unit])
+    except ParameterError:
+        pass
+    raise ParameterError(
+        f"--followed {followed!r} is neither a time nor a column.",
+        hint=f"a duration (30d), a whole number of {unit}, or one of the columns {', '.join(names)}.",
+    )
+
+
+def _check(
+    frame: pl.DataFrame, column: str, by: str | None, of_row: str | None, limit: pl.Series, checked: Checked
+) -> None:
+    delay = frame[column]
+    sound = checked.sound
+    repair = "check which rows converted, or quarantine the row"
+    checked.add(column, sound & delay.is_null(), "a conversion without a delay", repair)
+    checked.add(column, sound & (delay < 0), "delay below 0", repair)
+    if of_row is not None:
+        checked.add(of_row, sound & limit.is_null(), "missing", "say how long the display was followed")
+    checked.add(column, sound & (delay > limit), "delay longer than its display was followed", repair)
+    if by is not None:
+        checked.add(by, sound & frame[by].is_null(), "missing", "give every row a group")

@@ -1,0 +1,133 @@
+"""Delays and their limits as arrays, checked against each other, with row numbers where they are wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evaluator.errors import DataError
+
+Ints: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+# int64, or float64 where fractions of ticks are welcome.
+Ticks: TypeAlias = NDArray[Any]
+
+_ROWS_NAMED = 20
+
+
+@dataclass(frozen=True, eq=False)
+class UsableRows:
+    """Which conversions a fit can use.
+
+    Parameters
+    ----------
+    keep
+        Shape (n,) bool.
+    rows
+        Shape (q,) int64, indices of the others.
+    reason
+        What is wrong with them, with the first row numbers; empty when nothing is.
+    """
+
+    keep: NDArray[np.bool_]
+    rows: Ints
+    reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a report shows."""
+        return {"used": int(self.keep.sum()), "quarantined": self.rows.tolist(), "reason": self.reason}
+
+
+def usable_rows(delays: ArrayLike, limits: ArrayLike | None = None) -> UsableRows:
+    """Tell conversions with a delay in [0, limit] from the rest, which is what `--on-error quarantine` leaves out.
+
+    Parameters
+    ----------
+    delays, limits
+        Shape (n,), in ticks; `limits` may be None.
+
+    Examples
+    --------
+    >>> usable_rows([3, -1, 5, 9], [9, 9, 4, 9]).reason
+    '2 conversions without a delay between 0 and their limit: rows 1 (-1), 2 (5).'
+    """
+    delay = np.asarray(delays)
+    keep = np.isfinite(delay) & (delay >= 0)
+    if limits is not None:
+        keep &= delay <= np.asarray(limits)
+    rows = np.flatnonzero(~keep)
+    reason = ""
+    if rows.size:
+        named = ", ".join(f"{row} ({delay[row]})" for row in rows[:_ROWS_NAMED])
+        more = f" and {rows.size - _ROWS_NAMED:,} more" if rows.size > _ROWS_NAMED else ""
+        reason = f"{rows.size:,} conversions without a delay between 0 and their limit: rows {named}{more}."
+    return UsableRows(keep=keep, rows=rows, reason=reason)
+
+
+def checked_delays(
+    delays: ArrayLike, limits: ArrayLike | None = None, *, whole: bool = True
+) -> tuple[Ticks, Ticks | None]:
+    """Return delays and limits after checking them against each other.
+
+    Parameters
+    ----------
+    delays
+        Shape (n,), in ticks, >= 0.
+    limits
+        Shape (n,) or (), in ticks, the longest delay that could have been seen; at least the delay. None: no cut-off.
+    whole
+        Refuse fractions of ticks. Otherwise both arrays come back as float64 when either holds one.
+
+    Raises
+    ------
+    DataError
+        No delays; one below 0, not finite, or above its limit (first row named); shapes that differ.
+    """
+    delay = _ticks(delays, "Delay", whole)
+    if not delay.size:
+        raise DataError("There are no delays to fit.", hint="the log needs conversions that were seen.")
+    early = delay < 0
+    if early.any():
+        first = int(early.argmax())
+        raise DataError(
+            f"Delay {first} is {delay[first]}, below 0 ({early.sum()} such in all).",
+            hint="a conversion cannot precede its display: check which clicks and conversions were joined.",
+        )
+    if limits is None:
+        return delay, None
+    given = np.asarray(limits)
+    limit = _ticks(np.full(delay.shape, given) if given.ndim == 0 else given, "Limit", whole)
+    if limit.shape != delay.shape:
+        raise DataError(f"There are {delay.size} delays but {limit.size} limits.", hint="pass one limit a delay.")
+    late = delay > limit
+    if late.any():
+        first = int(late.argmax())
+        raise DataError(
+            f"Delay {first} is {delay[first]}, above its limit {limit[first]} ({late.sum()} such in all).",
+            hint="a limit is the longest delay that could have been seen: the log's end minus the display.",
+        )
+    if delay.dtype != limit.dtype:
+        delay, limit = delay.astype(np.float64), limit.astype(np.float64)
+    return delay, limit
+
+
+def _ticks(values: ArrayLike, name: str, whole: bool) -> Ticks:
+    """Return values as int64 or, where fractions are welcome and present, float64."""
+    given = np.asarray(values)
+    if given.ndim != 1:
+        raise DataError(f"{name}s have shape {given.shape}.", hint="pass shape (n,).")
+    if given.dtype == np.int64:
+        return given
+    with np.errstate(invalid="ignore"):
+        ticks = given.astype(np.int64)
+    if np.array_equal(ticks, given):
+        return ticks
+    bad = ticks != given if whole else ~np.isfinite(given)
+    if not bad.any():
+        return given.astype(np.float64)
+    first = int(bad.argmax())
+    hint = "count delays in whole rounds." if whole else "leave out conversions without a delay."
+    raise DataError(f"{name} {first} is {given[first]}.", hint=hint)

@@ -1,0 +1,237 @@
+"""Fitted delay laws as a file, and as the step CDFs that replays and policies take."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluator.delays.cdf import DelayCDF
+from evaluator.delays.checks import Floats, Ints
+from evaluator.delays.families import FAMILIES
+from evaluator.delays.fitting import DelayFit
+from evaluator.delays.nonparametric import NonparametricFit
+from evaluator.errors import DataError, ParameterError
+
+SCHEMA = "delay-fit/1"
+# Delays in rounds are whole numbers in floating point up to here.
+_LAST_ROUND = 2.0**53
+
+
+@dataclass(frozen=True, eq=False)
+class SavedFit:
+    """A delay law read from a file (`load_fit`).
+
+    Parameters
+    ----------
+    tick
+        Unit of its delays, as written: a duration such as ``"1 s"``, or ``"round"``.
+    law
+        Parametric fit, or None.
+    delays, cdf
+        Shape (J,), steps of a nonparametric fit, in ticks; empty for a parametric one.
+    longest
+        Longest observable delay in ticks; inf when nothing was cut off.
+    source
+        Where it comes from: a sentence for reports.
+    """
+
+    tick: str
+    law: DelayFit | None
+    delays: Floats
+    cdf: Floats
+    longest: float
+    source: str
+
+    def delay_cdf(self, *, ticks_per_round: float = 1.0, max_steps: int = 1024, extrapolate: bool = False) -> DelayCDF:
+        """Return the law as replays take it, in whole rounds: `law_cdf` or `steps_cdf`."""
+        if self.law is not None:
+            return law_cdf(self.law, ticks_per_round=ticks_per_round, max_steps=max_steps, extrapolate=extrapolate)
+        return steps_cdf(self.delays, self.cdf, self.source, ticks_per_round=ticks_per_round)
+
+
+def law_cdf(
+    fit: DelayFit, *, ticks_per_round: float = 1.0, max_steps: int = 1024, extrapolate: bool = False
+) -> DelayCDF:
+    """Return a fitted law as a step CDF on a clock of rounds: P(floor(X / ticks_per_round) <= a).
+
+    Steps lie at `max_steps` evenly spaced quantiles, where the CDF is exact, and it is held flat in between: low by
+    less than 1 / `max_steps`, so that a policy credits its displays with no more time than they had
+    (`DelayCDF.coarsened`). A geometric law, and an exponential one, not conditioned on any limit, stays geometric,
+    whose steps never end.
+
+    Parameters
+    ----------
+    fit
+        From `fit_family`.
+    ticks_per_round
+        How many ticks a round takes, above 0, whole or not.
+    max_steps
+        At least 2.
+    extrapolate
+        False: the CDF given a delay of at most the longest limit, which is all that the log speaks for. True: the law
+        itself, which extrapolates.
+
+    Raises
+    ------
+    ParameterError
+        Numbers out of range.
+
+    Examples
+    --------
+    >>> from evaluator.delays.fitting import fit_family
+    >>> fit = fit_family([0, 2, 1, 7, 3], family="exponential")
+    >>> law_cdf(fit).mean.__round__(6), law_cdf(fit, ticks_per_round=2).geometric_ratio.__round__(4)
+    (2.6, 0.5216)
+    """
+    if not 0 < ticks_per_round < math.inf or max_steps < 2:
+        raise ParameterError(
+            f"ticks_per_round is {ticks_per_round}, max_steps is {max_steps}.", hint="above 0, and at least 2."
+        )
+    family, parameters = fit.law
+    given = None if extrapolate or math.isinf(fit.longest) else fit.longest
+    what = f"{fit.family} law fitted to {fit.conversions:,} delays"
+    if given is None:
+        geometric = _geometric(fit, ticks_per_round, what)
+        if geometric is not None:
+            return geometric
+    end = math.inf if given is None else given + (1.0 if fit.rounding == "floor" else 0.0)
+    total = 1.0 if given is None else float(family.cdf(np.array(end), parameters))
+    levels = total * np.arange(1, max_steps + 1) / max_steps
+    # No quantile is 1 for an endless law.
+    levels[-1] = min(levels[-1], 1.0 - 1e-10)
+    x = np.minimum(family.quantile(levels, parameters), min(end, _LAST_ROUND * ticks_per_round))
+    rounds = np.unique(np.floor(x / ticks_per_round).astype(np.int64))
+    ages = np.minimum((rounds + 1.0) * ticks_per_round, end)
+    cdf = np.minimum(family.cdf(ages, parameters) / total, 1.0)
+    positive = cdf > 0
+    span = "" if given is None else f", given at most {given:,.0f} ticks"
+    return DelayCDF(delays=rounds[positive], cdf=cdf[positive], source=f"{what}{span}, at {max_steps:,} quantiles")
+
+
+def _geometric(fit: DelayFit, ticks_per_round: float, source: str) -> DelayCDF | None:
+    """Return the law as a geometric one if it is one on this clock."""
+    if fit.family == "exponential":
+        ratio, start = math.exp(-ticks_per_round / fit.parameters["scale"]), 0
+    elif fit.family == "geometric" and (ticks_per_round == 1 or fit.parameters["start"] == 0):
+        start = int(fit.parameters["start"])
+        excess = fit.parameters["mean"] - start
+        ratio = (excess / (1.0 + excess)) ** ticks_per_round
+    else:
+        return None
+    if not 0 < ratio < 1:
+        return None
+    empty: Ints = np.empty(0, np.int64)
+    return DelayCDF(delays=empty, cdf=np.empty(0), source=source, geometric_ratio=ratio, start=start)
+
+
+def steps_cdf(delays: Floats, cdf: Floats, source: str, *, ticks_per_round: float = 1.0) -> DelayCDF:
+    """Return steps in ticks as steps in whole rounds, floor(delay / ticks_per_round)."""
+    if not 0 < ticks_per_round < math.inf:
+        raise ParameterError(f"ticks_per_round is {ticks_per_round}.", hint="a number above 0.")
+    rounds = np.floor(np.asarray(delays) / ticks_per_round).astype(np.int64)
+    # Of the steps that fall into one round the last holds the mass of all; mass lost to underflow is none.
+    kept = np.append(np.diff(rounds) > 0, True) & (np.asarray(cdf) > 0)
+    return DelayCDF(delays=rounds[kept], cdf=np.asarray(cdf)[kept], source=source)
+
+
+def save_fit(path: str | Path, fit: DelayFit | NonparametricFit, *, tick: str) -> None:
+    """Write a fit as JSON, whole or not at all.
+
+    Parameters
+    ----------
+    path
+        File; replaced if it exists.
+    fit
+        From `fit_family` or `fit_nonparametric`.
+    tick
+        Unit of the delays: a duration such as ``"1 s"``, or ``"round"``.
+    """
+    law = fit.to_dict() if isinstance(fit, DelayFit) else None
+    out: dict[str, Any] = {"schema": SCHEMA, "tick": tick, "longest": fit.longest, "law": law, "steps": None}
+    if isinstance(fit, DelayFit):
+        out["source"] = f"{fit.family} law fitted to {fit.conversions:,} delays"
+    else:
+        out["source"] = fit.source
+        out["steps"] = {"delays": fit.delays.tolist(), "cdf": fit.cdf.tolist()}
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(_finite(out), file, allow_nan=False, indent=1)
+        Path(temporary).replace(target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def load_fit(path: str | Path) -> SavedFit:
+    """Read what `save_fit` wrote.
+
+    Raises
+    ------
+    DataError
+        The file is missing, no JSON, of another schema, or breaks it.
+    """
+    try:
+        read = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"Delay fit {path} cannot be read: {error}.", hint="write one with `evaluate delays`."
+        ) from None
+    schema = read.get("schema") if isinstance(read, dict) else None
+    if schema != SCHEMA:
+        raise DataError(f"Delay fit {path} has schema {schema!r}.", hint=f"this version reads {SCHEMA}.")
+    try:
+        longest = math.inf if read["longest"] is None else float(read["longest"])
+        law = None if read["law"] is None else _law(read["law"])
+        steps = read["steps"] or {"delays": [], "cdf": []}
+        saved = SavedFit(
+            tick=str(read["tick"]),
+            law=law,
+            delays=np.array(steps["delays"], np.float64),
+            cdf=np.array(steps["cdf"], np.float64),
+            longest=longest,
+            source=str(read["source"]),
+        )
+        saved.delay_cdf()
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"Delay fit {path} breaks schema {SCHEMA}: {error}.", hint="write it anew.") from None
+    return saved
+
+
+def _law(read: dict[str, Any]) -> DelayFit:
+    family = FAMILIES[read["family"]]
+    if tuple(read["parameters"]) != family.parameters:
+        raise ValueError(f"{family.name} has parameters {', '.join(family.parameters)}")
+    values = np.array([float(value) for value in read["parameters"].values()])
+    positive = np.array(family.positive)
+    if family.name == "geometric":
+        # It may start at 0, and its mean lies above.
+        values[1] = values[0] - values[1] if values[1] in (0.0, 1.0) else math.nan
+    if not np.isfinite(values).all() or (values[positive] <= 0).any():
+        raise ValueError(f"no {family.name} law has parameters {read['parameters']}")
+    return DelayFit(
+        **{
+            **read,
+            "standard_errors": {k: math.nan if v is None else v for k, v in read["standard_errors"].items()},
+            "covariance": tuple(tuple(math.nan if v is None else v for v in row) for row in read["covariance"]),
+            "longest": math.inf if read["longest"] is None else read["longest"],
+            "notes": tuple(read["notes"]),
+        }
+    )
+
+
+def _finite(value: Any) -> Any:
+    """Return a value with null for what JSON has no word for."""
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,268 @@
+"""Conversion probability and delay at once, on context, from displays too young to be judged (Chapelle 2014)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, log_expit
+
+from evaluator.delays.checks import Floats, checked_delays
+from evaluator.delays.newton import maximise
+from evaluator.errors import DataError, ParameterError
+
+
+@dataclass(frozen=True, eq=False)
+class JointFit:
+    """Logistic conversion probability and exponential delay with log-linear rate (`fit_joint`).
+
+    Parameters
+    ----------
+    conversion, conversion_errors
+        Shape (p,) coefficients of the log odds that a display ever converts, and their standard errors.
+    rate, rate_errors
+        Shape (p,) coefficients of the log rate of the delay (per tick), and their standard errors.
+    intercept
+        Whether a constant was appended to the contexts; its coefficient is the last.
+    log_likelihood
+        Without the ridge.
+    displays, conversions
+        Numbers of rows.
+    rounding
+        ``"floor"`` or ``"none"`` (`evaluator.delays.likelihood.Sample`).
+    converged
+        Whether the maximum was found and is a strict one.
+    notes
+        What the reader should know.
+    """
+
+    conversion: Floats
+    conversion_errors: Floats
+    rate: Floats
+    rate_errors: Floats
+    intercept: bool
+    log_likelihood: float
+    displays: int
+    conversions: int
+    rounding: str
+    converged: bool
+    notes: tuple[str, ...] = ()
+
+    def conversion_probability(self, contexts: ArrayLike) -> Floats:
+        """Return P(the display ever converts), shape (n,), of contexts of shape (n, p)."""
+        return np.asarray(expit(self._design(contexts) @ self.conversion))
+
+    def mean_delay(self, contexts: ArrayLike) -> Floats:
+        """Return the mean delay of a conversion in ticks (before rounding down), shape (n,)."""
+        return np.asarray(np.exp(-(self._design(contexts) @ self.rate)))
+
+    def pending_probability(self, contexts: ArrayLike, elapsed: ArrayLike) -> Floats:
+        """Return P(the display will convert), of displays without a conversion after `elapsed` ticks; shape (n,).
+
+        p S / (1 - p + p S), S the probability of a delay beyond `elapsed`.
+        """
+        p = self.conversion_probability(contexts)
+        time = np.asarray(elapsed, np.float64) + (1.0 if self.rounding == "floor" else 0.0)
+        late = p * np.exp(-time / self.mean_delay(contexts))
+        return np.asarray(late / (1.0 - p + late))
+
+    def corrected_rate(self, contexts: ArrayLike, delays: ArrayLike, elapsed: ArrayLike) -> float:
+        """Return the conversion rate of displays once all conversions will have come.
+
+        Mean of 1 for those that converted and `pending_probability` for the others; `delays` is nan (or below 0)
+        where no conversion has come.
+        """
+        return float(np.where(_converted(delays), 1.0, self.pending_probability(contexts, elapsed)).mean())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists and numbers."""
+        out = {
+            name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in self.__dict__.items()
+        }
+        return {**out, "notes": list(self.notes)}
+
+    def _design(self, contexts: ArrayLike) -> Floats:
+        return _with_intercept(contexts) if self.intercept else np.asarray(contexts, np.float64)
+
+
+def fit_joint(
+    contexts: ArrayLike,
+    delays: ArrayLike,
+    elapsed: ArrayLike,
+    *,
+    intercept: bool = True,
+    ridge: float = 0.0,
+    rounding: str = "floor",
+) -> JointFit:
+    """Fit conversion probability and delay rate by maximum likelihood of what is known of every display so far.
+
+    With p = 1 / (1 + exp(-w'x)) and rate r = exp(v'x), a display that converted after d contributes
+    log p + log r - r d, one without a conversion after e log(1 - p + p exp(-r e)) (Chapelle 2014, Section 3); rounded
+    down delays have log(1 - exp(-r)) for log r, and e + 1 for e. Maximised by Newton's method on the marginal
+    likelihood, whose maximum is EM's. The likelihood is not concave: where no display is old against its delay, p and
+    r trade off, and the standard errors say so. A delay that is not exponential given the context biases both. O(n
+    p^2) a step.
+
+    Parameters
+    ----------
+    contexts
+        Shape (n, p), features of the displays.
+    delays
+        Shape (n,), in ticks; nan, or below 0, where no conversion has come.
+    elapsed
+        Shape (n,) or (), ticks for which each display has been followed; at least the delay.
+    intercept
+        Append a constant.
+    ridge
+        Subtracts ridge / 2 times the sum of squared coefficients: for many or collinear features.
+    rounding
+        ``"floor"``: whole ticks, rounded down; ``"none"``: exact.
+
+    Raises
+    ------
+    DataError
+        No displays, no conversions, or none that did not convert; impossible delays; shapes that differ; contexts that
+        are not finite.
+    ParameterError
+        A ridge below 0, another rounding.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.integers(0, 100, 20_000)
+    >>> delay = np.where(rng.random(20_000) < 0.3, rng.geometric(0.02, 20_000) - 1, 10**9)
+    >>> seen = np.where(delay <= age, delay, -1)
+    >>> fit = fit_joint(np.empty((20_000, 0)), seen, age)
+    >>> round(float((seen >= 0).mean()), 2), round(float(fit.conversion_probability(np.empty((1, 0)))[0]), 2)
+    (0.17, 0.29)
+    """
+    if ridge < 0 or rounding not in ("floor", "none"):
+        raise ParameterError(
+            f"ridge is {ridge}, rounding is {rounding!r}.", hint='ridge >= 0, rounding "floor" or "none".'
+        )
+    design = np.asarray(contexts, np.float64)
+    converted = _converted(delays)
+    n = converted.size
+    if design.ndim != 2 or design.shape[0] != n:
+        raise DataError(f"There are {n} displays but contexts of shape {design.shape}.", hint="pass shape (n, p).")
+    if not np.isfinite(design).all():
+        row, column = np.argwhere(~np.isfinite(design))[0]
+        raise DataError(f"Context {row}, feature {column} is {design[row, column]}.", hint="encode what is missing.")
+    age = (
+        np.broadcast_to(np.asarray(elapsed, np.float64), (n,))
+        if np.ndim(elapsed) == 0
+        else np.asarray(elapsed, np.float64)
+    )
+    if age.shape != (n,) or not (age >= 0).all():
+        raise DataError(f"There are {n} displays but elapsed times of shape {age.shape}, some below 0 or missing.",
+                        hint="pass one time >= 0 a display.")  # fmt: skip
+    if not 0 < converted.sum() < n:
+        raise DataError(
+            f"{converted.sum()} of {n} displays converted.", hint="the fit needs some that did and some that did not."
+        )
+    time = age + (1.0 if rounding == "floor" else 0.0)
+    checked, _ = checked_delays(np.asarray(delays)[converted], age[converted], whole=rounding == "floor")
+    time = time.copy()
+    time[converted] = checked
+    rows = _Rows(_with_intercept(design) if intercept else design, converted, time, rounding == "floor", ridge)
+    p = rows.design.shape[1]
+    odds = np.log(converted.sum() / (n - converted.sum()))
+    speed = -np.log(max(float(time[converted].mean()), 0.1))
+    constant = np.linalg.lstsq(rows.design, np.ones(n), rcond=None)[0]
+    best = maximise(
+        lambda t: _value(rows, t) - 0.5 * ridge * float((t**2).sum()),
+        np.concatenate((odds * constant, speed * constant)),
+        gradient=lambda t: _gradient(rows, t),
+        curvature=lambda t: _hessian(rows, t),
+        tolerance=1e-12,
+    )
+    errors = np.full(2 * p, np.nan)
+    if best.converged:
+        errors = np.sqrt(np.diag(np.linalg.inv(-best.hessian)))
+    notes = () if best.converged else ("no strict maximum: probability and rate are not identified on these displays",)
+    return JointFit(
+        conversion=best.theta[:p],
+        conversion_errors=errors[:p],
+        rate=best.theta[p:],
+        rate_errors=errors[p:],
+        intercept=intercept,
+        log_likelihood=_value(rows, best.theta),
+        displays=n,
+        conversions=int(converted.sum()),
+        rounding=rounding,
+        converged=best.converged,
+        notes=notes,
+    )
+
+
+class _Rows(NamedTuple):
+    """Design (n, p), which converted, delay or time without a conversion (n,), whether whole ticks, ridge."""
+
+    design: Floats
+    converted: NDArray[np.bool_]
+    time: Floats
+    whole: bool
+    ridge: float
+
+
+def _converted(delays: ArrayLike) -> NDArray[np.bool_]:
+    delay = np.asarray(delays)
+    if delay.ndim != 1:
+        raise DataError(f"Delays have shape {delay.shape}.", hint="pass shape (n,).")
+    return delay >= 0
+
+
+def _with_intercept(contexts: ArrayLike) -> Floats:
+    design = np.asarray(contexts, np.float64)
+    return np.column_stack((design, np.ones(design.shape[0])))
+
+
+def _parts(rows: _Rows, theta: Floats) -> tuple[Floats, Floats]:
+    p = rows.design.shape[1]
+    # Beyond these rates floating point has no delays left; only first steps from a bad start get there.
+    return rows.design @ theta[:p], np.exp(np.clip(rows.design @ theta[p:], -300.0, 300.0))
+
+
+def _value(rows: _Rows, theta: Floats) -> float:
+    odds, rate = _parts(rows, theta)
+    with np.errstate(over="ignore", divide="ignore"):
+        density = np.log(-np.expm1(-rate) if rows.whole else rate) - rate * rows.time
+        late = np.log1p(expit(odds) * np.expm1(-rate * rows.time))
+    value = np.where(rows.converted, log_expit(odds) + density, late).sum()
+    return float(value) if np.isfinite(value) else -np.inf
+
+
+def _slopes(rows: _Rows, theta: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Return first and second derivatives by log odds (a) and log rate (b) of every row: a, b, aa, ab, bb."""
+    odds, rate = _parts(rows, theta)
+    p = expit(odds)
+    q = p * (1.0 - p)
+    z = rate * rows.time
+    s = np.exp(-z)
+    u = 1.0 - p * (1.0 - s)
+    by_a = np.where(rows.converted, 1.0 - p, -q * (1.0 - s) / u)
+    by_aa = np.where(rows.converted, -q, -q * (1.0 - 2.0 * p) * (1.0 - s) / u - (q * (1.0 - s) / u) ** 2)
+    slope = -z * s
+    by_ab = np.where(rows.converted, 0.0, q * slope / u + q * (1.0 - s) * p * slope / u**2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        odds_of_more = 1.0 / np.expm1(rate) if rows.whole else 1.0 / rate
+        bent = -(rate**2) * odds_of_more * (1.0 + odds_of_more) if rows.whole else -np.ones_like(rate)
+        seen = rate * odds_of_more - z
+        by_b = np.where(rows.converted, seen, p * slope / u)
+        by_bb = np.where(rows.converted, seen + np.nan_to_num(bent), p * s * (z * z - z) / u - (p * slope / u) ** 2)
+    return by_a, by_b, by_aa, by_ab, by_bb
+
+
+def _gradient(rows: _Rows, theta: Floats) -> Floats:
+    by_a, by_b, *_ = _slopes(rows, theta)
+    return np.concatenate((rows.design.T @ by_a, rows.design.T @ by_b)) - rows.ridge * theta
+
+
+def _hessian(rows: _Rows, theta: Floats) -> Floats:
+    _, _, by_aa, by_ab, by_bb = _slopes(rows, theta)
+    x = rows.design
+    cross = (x.T * by_ab) @ x
+    out: Floats = np.block([[(x.T * by_aa) @ x, cross], [cross, (x.T * by_bb) @ x]])
+    return out - rows.ridge * np.eye(theta.size)

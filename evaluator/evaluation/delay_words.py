@@ -1,0 +1,67 @@
+"""Delays in the words of a report: ticks as durations or rounds, and what a log can see of them."""
+
+from __future__ import annotations
+
+import re
+
+from evaluator.delays.nonparametric import NonparametricFit
+from evaluator.log.delay_rows import DelayRows
+from evaluator.units import format_duration
+
+_TICKS = re.compile(r"(\d[\d,]*(?:\.\d+)?) ticks")
+
+
+def words(rows: DelayRows, ticks: float) -> str:
+    """Return a delay as a duration, or as a number of rounds where the log counts these.
+
+    >>> import numpy as np
+    >>> seconds = DelayRows("log", "s", np.array([5]), None, None, "")
+    >>> words(seconds, 272160), words(seconds, 0)
+    ('3.15 d', '0 s')
+    """
+    if rows.tick_seconds is None:
+        return f"{ticks:,.0f} round{'' if round(ticks) == 1 else 's'}"
+    return format_duration(ticks * rows.tick_seconds)
+
+
+def in_words(rows: DelayRows, sentence: str) -> str:
+    """Return a sentence about ticks with durations in their place.
+
+    >>> import numpy as np
+    >>> in_words(DelayRows("log", "h", np.array([5]), None, None, ""), "given at most 2,400 ticks")
+    'given at most 100 d'
+    """
+    return _TICKS.sub(lambda match: words(rows, float(match[1].replace(",", ""))), sentence)
+
+
+def first_positive(fit: NonparametricFit) -> float:
+    """Return the smallest delay above 0 (ticks), where a logarithmic axis can start."""
+    return float(fit.delays[fit.delays > 0][0])
+
+
+def sight(rows: DelayRows, fit: NonparametricFit) -> tuple[str, ...]:
+    """Return sentences on what a log can see of delays, and what it cannot."""
+    said = []
+    if rows.limit is None:
+        said.append("Every display was followed to its end: no delay was cut off.")
+    else:
+        least, most = int(rows.limit.min()), int(rows.limit.max())
+        longest = words(rows, fit.longest)
+        if least == most:
+            said.append(f"Every display that converted was followed for {longest}.")
+        else:
+            said.append(
+                f"Displays that converted were followed for {words(rows, least)} to {words(rows, most)}: later "
+                "conversions are cut off, which makes the delays seen too short."
+            )
+        span = f"{words(rows, fit.shortest)} <= delay" if fit.shortest else "delay"
+        said.append(f"All that follows is conditional on {span} <= {longest}.")
+        said.append(f"The share of conversions later than {longest} is unknown: the log cannot tell.")
+    if fit.delays[-1] == 0:
+        said.append("Every conversion came at once: all delays are 0, and there is no picture to draw.")
+    if fit.left_out:
+        said.append(
+            f"{fit.left_out:,} of {len(rows.delay):,} conversions are left out: displays that converted early were not "
+            "followed long enough to say what they weigh."
+        )
+    return tuple(said)

@@ -1,0 +1,183 @@
+"""The conversions of a log as plain arrays of delays, read in one pass that keeps no displays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator.errors import DataError, ParameterError
+from evaluator.log.contract import Log, to_numpy
+from evaluator.units import SECONDS
+
+Ints = npt.NDArray[np.int64]
+# Logs without days, or of fewer than this many, are cut into parts of as many displays each.
+_FEWEST_DAYS, PARTS = 3, 10
+# What a log says of its displays that no group can be made of.
+_NO_GROUPS = ("display_id", "time", "propensity")
+
+
+@dataclass(frozen=True, eq=False)
+class Periods:
+    """Displays and conversions period by period.
+
+    Parameters
+    ----------
+    name
+        What a period is: ``day``, or ``tenth`` of the displays.
+    of
+        Period of each conversion's display, shape (n,), from 0.
+    displays
+        Displays of each period, shape (P,).
+    """
+
+    name: str
+    of: Ints
+    displays: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class DelayRows:
+    """Delays of conversions, one row each, and how long each display was followed.
+
+    Parameters
+    ----------
+    name
+        Of the log or file.
+    tick
+        Unit of all times: ns, us, ms, s, min, h, d, or round.
+    delay
+        Shape (n,) int64, in ticks.
+    limit
+        Shape (n,) int64, longest delay that could have been seen, in ticks; None where nothing was cut off.
+    group
+        Shape (n,) str, the group of each conversion; None where none was asked for.
+    by
+        What the groups are of.
+    displays
+        Number of displays; None where only conversions are known.
+    rate
+        Displays per tick; nan where unknown.
+    periods
+        For drift; None where the displays have no times.
+    """
+
+    name: str
+    tick: str
+    delay: Ints
+    limit: Ints | None
+    group: npt.NDArray[Any] | None
+    by: str
+    displays: int | None = None
+    rate: float = float("nan")
+    periods: Periods | None = None
+
+    @property
+    def tick_seconds(self) -> float | None:
+        """Seconds in a tick; None for rounds."""
+        return SECONDS.get(self.tick)
+
+
+def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
+    """Return the delays of a log's conversions with the limits that the log's end and attribution window set.
+
+    A conversion is seen if its delay is at most min(observed_until - shown_at, attribution_window). One pass over the
+    times, actions and, where groups are of another column, that column; memory grows with the conversions only.
+
+    Parameters
+    ----------
+    log
+        The log.
+    by
+        Column of the displays whose values are groups; ``action`` gives labels. None for no groups.
+
+    Raises
+    ------
+    DataError
+        The log has no conversions.
+    ParameterError
+        No such column, or one that holds no categories.
+
+    Examples
+    --------
+    >>> from evaluator import load
+    >>> rows = delay_rows(load("synthetic", limit=1000))
+    >>> rows.delay[:3], rows.limit, rows.displays
+    (array([ 1, 49, 52]), None, 1000)
+    """
+    _check_groups(log, by)
+    meta = log.meta
+    display = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
+    if not len(display):
+        raise DataError(f"Log {meta.name!r} has no conversions, so there are no delays.", hint="check the spec.")
+    shown_at = np.empty(len(display), np.int64)
+    found: list[npt.NDArray[Any]] = []
+    day = None if meta.tick_seconds is None else max(round(86400.0 / meta.tick_seconds), 1)
+    by_day: dict[int, int] = {}
+    start = end = 0
+    for first, batch in log.batches(["time"] if by is None else ["time", by]):
+        time = batch["time"]
+        at = display[slice(*np.searchsorted(display, [first, first + len(time)]))] - first
+        shown_at[np.searchsorted(display, first) :][: len(at)] = time[at]
+        if by is not None:
+            found.append(batch[by][at])
+        start, end = (int(time[0]) if first == 0 else start), int(time[-1])
+        if day is not None:
+            days, counts = np.unique(time // day, return_counts=True)
+            for number, count in zip(days.tolist(), counts.tolist(), strict=True):
+                by_day[number] = by_day.get(number, 0) + count
+    delay = to_numpy(log.conversions["time"]).astype(np.int64, copy=False) - shown_at
+    limit = _limits(meta.observed_until, meta.attribution_window, shown_at)
+    group = None
+    if by is not None:
+        group = np.concatenate(found)
+        group = np.array(log.labels, object)[group] if by == "action" else group.astype(str).astype(object)
+    if day is not None and max(by_day) - min(by_day) + 1 >= _FEWEST_DAYS:
+        origin = min(by_day)
+        shown = np.zeros(max(by_day) - origin + 1, np.int64)
+        for number, count in by_day.items():
+            shown[number - origin] = count
+        periods = Periods("day", shown_at // day - origin, shown)
+    else:
+        edges = len(log) * np.arange(PARTS + 1) // PARTS
+        periods = Periods("tenth", np.searchsorted(edges, display, side="right") - 1, np.diff(edges))
+    return DelayRows(
+        name=meta.name,
+        tick=meta.tick,
+        delay=delay,
+        limit=limit,
+        group=group,
+        by=by or "",
+        displays=len(log),
+        rate=(len(log) - 1) / (end - start) if end > start else float("nan"),
+        periods=periods,
+    )
+
+
+def _limits(until: int | None, window: int | None, shown_at: Ints) -> Ints | None:
+    if until is None:
+        return None if window is None else np.full(len(shown_at), window, np.int64)
+    return until - shown_at if window is None else np.minimum(until - shown_at, window)
+
+
+def _check_groups(log: Log, by: str | None) -> None:
+    if by is None or by == "action":
+        return
+    if by not in log.schema.names:
+        raise ParameterError(
+            f"--by {by}: log {log.meta.name!r} keeps no such column (it has {', '.join(log.schema.names)}).",
+            hint="context columns are encoded as vectors, from which categories cannot be told: --by action, or read "
+            "the source with --file and --by its column.",
+        )
+    kind = log.schema.field(by).type
+    if by in _NO_GROUPS or not (
+        pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        or pa.types.is_boolean(kind)
+    ):  # fmt: skip
+        raise ParameterError(
+            f"--by {by}: column {by!r} is {kind}, which holds no groups.",
+            hint="--by action, or a column of labels.",
+        )

@@ -1,0 +1,91 @@
+"""A study of delays in a folder: fits that a replay takes, tables, charts and one page, all of them or none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evaluator.atomic import whole_folder
+from evaluator.delays.fit_file import save_fit
+from evaluator.delays.nonparametric import NonparametricFit
+from evaluator.evaluation.delay_study import DelayStudy
+from evaluator.report.files import manifest, write_json
+from evaluator.units import ROUND
+
+# Steps of the CDF in fit.json: tau is low by less than one part in so many.
+_STEPS = 4096
+_ARRAYS = ("cdf", "naive", "low", "high", "band_low", "band_high")
+
+
+def write_study(out: Path, study: DelayStudy, *, source: dict[str, Any], quarantine: pa.Table) -> list[str]:
+    """Write a study to a new folder and return the names of its files.
+
+    ``fit.json`` (product limit) and ``law.json`` (best law) are what ``evaluate replay --delays`` takes.
+    ``cdf.parquet`` holds delay (ticks), cdf, naive, low, high, band_low, band_high; ``groups.parquet`` group, delay,
+    cdf, low, high.
+    Charts are in ``delays.html``, one page that needs no network, and as PNG.
+
+    Parameters
+    ----------
+    out
+        Must not exist.
+    study
+        The study.
+    source
+        Where the delays came from.
+    quarantine
+        Rows left out; written as ``quarantine.parquet`` if there are any.
+    """
+    from evaluator.report.delay_page import charts_of, page, png
+
+    rows = study.rows
+    tick = ROUND if rows.tick == ROUND else f"1 {rows.tick}"
+    charts = charts_of(study)
+    with whole_folder(out) as folder:
+        save_fit(folder / "fit.json", _thinned(study.fit), tick=tick)
+        if study.choice is not None:
+            save_fit(folder / "law.json", study.choice.comparison.best_fit, tick=tick)
+        fit = study.fit
+        pq.write_table(
+            pa.table({"delay": fit.delays, **{name: getattr(fit, name) for name in _ARRAYS}}), folder / "cdf.parquet"
+        )
+        if study.groups:
+            pq.write_table(_groups(study), folder / "groups.parquet")
+        if quarantine.num_rows:
+            pq.write_table(quarantine, folder / "quarantine.parquet")
+        write_json(folder / "result.json", study.to_dict())
+        done = {"command": "delays", "options": dict(study.options.__dict__), "by": rows.by}
+        libraries = ("altair", "vl-convert-python")
+        write_json(folder / "manifest.json", manifest(source=source, libraries=libraries, study=done))
+        (folder / "delays.html").write_text(page(study, charts), encoding="utf-8")
+        for name, chart in charts.items():
+            (folder / f"{name}.png").write_bytes(png(chart))
+        return sorted(file.name for file in folder.iterdir())
+
+
+def _thinned(fit: NonparametricFit) -> NonparametricFit:
+    """Return the fit with few steps: at evenly spaced quantiles, where it is exact, flat in between."""
+    if fit.delays.size <= _STEPS:
+        return fit
+    at = np.unique(np.searchsorted(fit.cdf, np.arange(1, _STEPS + 1) / _STEPS).clip(max=fit.delays.size - 1))
+    arrays = {name: getattr(fit, name)[at] for name in ("delays", *_ARRAYS)}
+    return replace(fit, **arrays, source=f"{fit.source}, at {at.size:,} quantiles")
+
+
+def _groups(study: DelayStudy) -> pa.Table:
+    parts = [
+        pa.table(
+            {
+                "group": pa.array([group.label] * group.fit.delays.size, pa.string()),
+                "delay": group.fit.delays,
+                **{name: getattr(group.fit, name) for name in ("cdf", "low", "high")},
+            }
+        )
+        for group in study.groups
+    ]
+    return pa.concat_tables(parts)

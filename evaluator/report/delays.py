@@ -1,0 +1,201 @@
+"""A study of delays on the terminal: what the log can see, then how late, then which window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from evaluator.evaluation.delay_study import FEWEST, GROUP_LEVELS, DelayStudy, PeriodRate
+from evaluator.evaluation.delay_words import first_positive, in_words, words
+from evaluator.report.sketch import Floats, sketch_cdf
+from evaluator.report.terminal import details, sentences
+
+_SKETCH_WIDTH = 76
+_NAMED = 5
+_PERIODS_SHOWN = 10
+
+
+def print_study(console: Console, study: DelayStudy) -> None:
+    """Print a study of delays."""
+    rows = study.rows
+    of = "" if rows.displays is None else f" of {rows.displays:,} displays"
+    console.print(Text.assemble("delays of conversions in ", (rows.name, "bold"), f": {study.conversions:,}{of}"))
+    console.print(sentences("What the log can see", study.sight))
+    console.print(_titled("How late", _quantiles(study)))
+    if study.drawable:
+        console.print(Padding(_sketch(console, study), (1, 0, 0, 2), expand=False))
+    console.print(details("Law", _law(study)))
+    console.print(_titled("Windows", _windows(study)))
+    console.print(Padding(_advice(study), (0, 0, 0, 2), expand=False))
+    if rows.group is not None:
+        console.print(_titled(f"By {rows.by}", _groups(study)))
+        console.print(Padding(_heterogeneity(study), (0, 0, 0, 2), expand=False))
+    console.print(details("Tail", [("index alpha", _tail(study))]))
+    if rows.periods is not None:
+        console.print(_titled(f"Drift by {rows.periods.name}", _drift(study)))
+
+
+def _titled(title: str, *parts: RenderableType) -> RenderableType:
+    return Group(Text(f"\n{title}", style="bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in parts))
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(columns[0], overflow="fold")
+    for column in columns[1:]:
+        table.add_column(column, justify="right", overflow="fold")
+    return table
+
+
+def _between(study: DelayStudy, low: float, high: float) -> Text:
+    return Text(f"[{words(study.rows, low)}, {words(study.rows, high)}]")
+
+
+def _quantiles(study: DelayStudy) -> Table:
+    table = _table("share come", "as seen", "corrected", f"{study.fit.confidence:.0%} interval")
+    for q in study.quantiles:
+        of = study.rows
+        table.add_row(f"{q.level:.0%}", words(of, q.naive), words(of, q.corrected), _between(study, q.low, q.high))
+    return table
+
+
+def _sketch(console: Console, study: DelayStudy) -> Text:
+    fit = study.fit
+    plain = not console.is_terminal or "utf" not in (console.encoding or "").lower()
+    low = first_positive(fit)
+
+    def naive(delays: Floats) -> Floats:
+        return np.concatenate(([0.0], fit.naive))[np.searchsorted(fit.delays, delays, side="right")]
+
+    text = sketch_cdf(
+        fit, naive,
+        low=low, high=max(float(fit.longest), 2.0 * low), mark=lambda delay: words(study.rows, delay),
+        width=min(console.width - 4, _SKETCH_WIDTH), braille=not plain,
+    )  # fmt: skip
+    if np.abs(fit.naive - fit.cdf).max() > 1e-9:
+        legend = "* corrected, o as seen" if plain else "blue: corrected, yellow: as seen"
+        text.append(f"\n      {legend}", style="dim")
+    return text
+
+
+def _law(study: DelayStudy) -> list[tuple[str, str]]:
+    if study.choice is None:
+        return [("none fitted", escape(study.missing["laws"]))]
+    comparison, rows = study.choice.comparison, study.rows
+    best = comparison.best_fit
+    said = [("verdict", escape(study.choice.verdict))]
+    shown = ", ".join(f"{name} {value:.4g}" for name, value in best.parameters.items())
+    said.append(("parameters", escape(f"{best.family}, in {rows.tick}: {shown}")))
+    said.append(("AIC above it", ", ".join(f"{f.family} {f.aic - best.aic:,.0f}" for f in comparison.fits[1:]) or "-"))
+    if rows.limit is not None:
+        beyond = 1.0 - float(best.cdf(best.longest))
+        said.append((f"beyond {words(rows, best.longest)}", f"{beyond:.1%} of the law, which no data speak for"))
+    if best.conversions < study.conversions:
+        said.append(("fitted to", f"{best.conversions:,} of the conversions, drawn at random"))
+    return said
+
+
+def _windows(study: DelayStudy) -> Table:
+    table = _table("window", "rounds", "keeps", f"{study.fit.confidence:.0%} interval", "loses")
+    for window in study.windows:
+        share = window.share
+        rounds = "" if window.rounds is None else f"{window.rounds:,.0f}"
+        label = words(study.rows, window.ticks)
+        if study.rows.limit is not None and window.ticks >= study.fit.longest:
+            beyond = "all" if window.ticks == study.fit.longest else "unknown"
+            table.add_row(label, rounds, beyond, "beyond what the log shows" if beyond == "unknown" else "", "")
+            continue
+        table.add_row(
+            label, rounds, f"{share.tau:.1%}", Text(f"[{share.low:.1%}, {share.high:.1%}]"), f"{share.lost:.1%}"
+        )
+    return table
+
+
+def _advice(study: DelayStudy) -> Text:
+    advice, rows = study.advice, study.rows
+    text = Text.assemble("recommended: ", (_window(study, advice.recommended), "bold"))
+    text.append(f": {in_words(rows, advice.reason)}\n")
+    if advice.mean is None or advice.twice_mean is None:
+        text.append(f"2 x mean: none, {in_words(rows, advice.mean_source)}")
+    else:
+        text.append(f"2 x mean: {_window(study, advice.twice_mean)} ({in_words(rows, advice.mean_source)})")
+    return text
+
+
+def _window(study: DelayStudy, ticks: float) -> str:
+    rate = study.rows.rate
+    both = study.rows.tick_seconds is not None and np.isfinite(rate)
+    return words(study.rows, ticks) + (f" = {ticks * rate:,.0f} rounds" if both else "")
+
+
+def _groups(study: DelayStudy) -> Table:
+    level = f"{study.fit.confidence:.0%} interval"
+    table = _table(study.rows.by, "conversions", *(f"{q:.0%}" for q in GROUP_LEVELS), f"of 50%: {level}")
+    for group in study.groups:
+        low, high = group.fit.quantile_intervals([0.5])
+        label = f"{len(group.members)} others" if len(group.members) > 1 else group.label
+        quantiles = (words(study.rows, q) for q in group.fit.quantiles(GROUP_LEVELS))
+        table.add_row(Text(label), f"{group.conversions:,}", *quantiles, _between(study, low[0], high[0]))
+    return table
+
+
+def _heterogeneity(study: DelayStudy) -> Text:
+    test = study.heterogeneity
+    if test is None:
+        return Text(f"not compared: {study.missing['heterogeneity']}")
+    verdict = "the groups differ" if test.p <= test.level else "no difference shown"
+    text = Text.assemble((verdict, "bold"))
+    text.append(f": statistic {test.statistic:.4g}, p = {test.p:.2g}, {len(test.groups)} groups tested ")
+    text.append(f"on {test.rows:,} conversions, the {test.compared} largest in pairs")
+    differing = [pair for pair in test.pairs if pair.adjusted_p <= test.level]
+    if differing:
+        names = ", ".join(f"{pair.first} and {pair.second}" for pair in differing[:_NAMED])
+        more = f" and {len(differing) - _NAMED} more pairs" if len(differing) > _NAMED else ""
+        text.append(f"\n{test.groups_differing} of {test.compared} differ from another: {names}{more}")
+        text.append("\npolicies that assume one delay law for all arms may favour the fast ones")
+    if test.pooled:
+        text.append(f"\n{len(test.pooled)} groups of fewer than {FEWEST} conversions are pooled in the test")
+    return text
+
+
+def _tail(study: DelayStudy) -> str:
+    tail = study.tail
+    if tail is None:
+        return escape(in_words(study.rows, study.missing["tail"]))
+    text = f"{tail.alpha:.3g} \\[{tail.low:.3g}, {tail.high:.3g}], above {words(study.rows, tail.threshold)} "
+    return text + f"({tail.exceedances:,} delays)" + "".join(f"; {escape(note)}" for note in tail.notes)
+
+
+def _drift(study: DelayStudy) -> RenderableType:
+    drift, periods = study.drift, study.rows.periods
+    if drift is None or periods is None:
+        return Text(study.missing["drift"])
+    flag = "no change shown"
+    if drift.changed:
+        flag = f"delays change, most likely after {periods.name} {drift.change_after}"
+    head = Text.assemble((flag, "bold yellow" if drift.changed else "bold"))
+    head.append(f" (p = {drift.p:.2g}; flagged without drift {drift.false_alarms:.0%} of the time)")
+    table = _table(periods.name, "displays", "converted", "corrected", *(f"{level:.0%}" for level in drift.levels))
+    days = {day.day: day for day in drift.days}
+    for rate in _some(study.rates):
+        day = days.get(rate.period)
+        quantiles = [""] * len(drift.levels) if day is None else [words(study.rows, q) for q in day.quantiles]
+        corrected = "too new" if rate.corrected is None else f"{rate.corrected:.2%}"
+        table.add_row(str(rate.period), f"{rate.displays:,}", f"{rate.seen:.2%}", corrected, *quantiles)
+    spans = sorted(day.longest for day in drift.days)
+    young = "" if spans[0] == spans[-1] else ", or of what the period could show if that is less"
+    note = Text(f"quantiles given a delay of at most {words(study.rows, spans[-1])}{young}", style="dim")
+    return Group(head, table, note)
+
+
+def _some(rates: tuple[PeriodRate, ...]) -> Iterable[PeriodRate]:
+    """Return all periods, or evenly spaced ones."""
+    if len(rates) <= _PERIODS_SHOWN:
+        return rates
+    return [rates[i] for i in np.linspace(0, len(rates) - 1, _PERIODS_SHOWN).round().astype(int)]

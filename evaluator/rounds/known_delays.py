@@ -1,0 +1,69 @@
+"""What was known of the delays before the replayed period began: no hindsight for policies that need a CDF."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.errors import DataError, ParameterError
+from evaluator.rounds.survey import Survey
+
+
+@dataclass(frozen=True, eq=False)
+class KnownDelays:
+    """Delays seen by the time of a log's last display before the replayed period.
+
+    Parameters
+    ----------
+    displays
+        How many displays there were until then; the replay leaves them out.
+    delay, limit
+        Of each conversion seen by then, in displays, shape (c,): delay, and the longest one that could have been seen.
+    """
+
+    displays: int
+    delay: npt.NDArray[np.int64]
+    limit: npt.NDArray[np.int64]
+
+
+def parse_share(text: str) -> float:
+    """Return the share of the displays that ``first:20%`` names.
+
+    >>> parse_share("first:20%")
+    0.2
+
+    Raises
+    ------
+    ParameterError
+        Another form, or a share outside (0, 100) percent.
+    """
+    kind, _, percent = text.strip().partition(":")
+    try:
+        share = float(percent.removesuffix("%")) / 100.0
+        if kind == "first" and percent.endswith("%") and 0.0 < share < 1.0:
+            return share
+    except ValueError:
+        pass
+    raise ParameterError(f"--delays-from {text!r} is no part of the log.", hint="the first displays: first:20%.")
+
+
+def known_delays(survey: Survey, share: float) -> KnownDelays:
+    """Return what was known once a share of the displays had been shown.
+
+    Raises
+    ------
+    DataError
+        No conversion had come by then.
+    """
+    first = max(round(share * len(survey.log)), 1)
+    left = first - 1 - survey.display
+    seen = (left >= 0) & (survey.delay <= left)
+    if not seen.any() or first == len(survey.log):
+        raise DataError(
+            f"--delays-from: no conversion had come when the first {first:,} displays had been shown.",
+            hint="take a larger share, or give the delays with --delays.",
+        )
+    limit = left[seen] if survey.limit is None else np.minimum(left[seen], survey.limit[seen])
+    return KnownDelays(first, survey.delay[seen], limit)

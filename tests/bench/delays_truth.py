@@ -1,0 +1,53 @@
+"""Larger runs of the tests against known truth: ``python -m tests.bench.delays_truth``."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from evaluator.delays.comparison import compare_families
+from evaluator.delays.nonparametric import fit_nonparametric
+from tests.delays.laws import truncated_draws
+from tests.delays.test_fitting import PLAIN
+
+LOGS = 100
+BAND_LOGS = 5000
+
+
+def aic() -> None:
+    print(f"AIC at 10,000 conversions, {LOGS} logs a family: share in which the true one is picked")
+    for name in [*PLAIN, "lognormal-mixture-2"]:
+        rng = np.random.default_rng(0)
+        rivals = PLAIN if name in PLAIN else [*PLAIN, name]
+        picked: dict[str, int] = {}
+        for _ in range(LOGS):
+            delays, limits = truncated_draws(rng, name, displays=14_000)
+            best = compare_families(delays[:10_000], limits[:10_000], families=rivals).best
+            picked[best] = picked.get(best, 0) + 1
+        print(f"  {name:<22}{picked.get(name, 0) / LOGS:>6.2f}   {picked}", flush=True)
+
+
+def bands() -> None:
+    error = math.sqrt(0.95 * 0.05 / BAND_LOGS)
+    print(f"coverage of 95 % bands, {BAND_LOGS} logs, standard error {error:.4f}: pointwise by decile, simultaneous")
+    for displays in (300, 1500, 10_000):
+        rng = np.random.default_rng(1)
+        covered, simultaneous = np.zeros(9), 0
+        for _ in range(BAND_LOGS):
+            limits, delays = rng.uniform(0, 1000, displays), rng.exponential(300, displays)
+            fit = fit_nonparametric(delays[delays <= limits], limits[delays <= limits])
+            levels = np.arange(1, 10) / 10
+            deciles = -300 * np.log1p(levels * math.expm1(-fit.longest / 300))
+            low, high = fit.interval(deciles)
+            covered += (low <= levels) & (levels <= high)
+            truth = np.expm1(-fit.delays / 300) / math.expm1(-fit.longest / 300)
+            simultaneous += bool((fit.band_low <= truth).all() and (truth[1:] <= fit.band_high[:-1]).all())
+        print(
+            f"  {displays:>6,} displays  {(covered / BAND_LOGS).round(3)}  {simultaneous / BAND_LOGS:.3f}", flush=True
+        )
+
+
+if __name__ == "__main__":
+    bands()
+    aic()
