@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -161,13 +160,13 @@ def save_fit(path: str | Path, fit: DelayFit | NonparametricFit, *, tick: str) -
         out["source"] = fit.source
         out["steps"] = {"delays": fit.delays.tolist(), "cdf": fit.cdf.tolist()}
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    partial = target.parent / f".{target.name}.partial-{os.getpid()}"
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with partial.open("w", encoding="utf-8") as file:
             json.dump(_finite(out), file, allow_nan=False, indent=1)
-        Path(temporary).replace(target)
+        partial.replace(target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
         raise
 
 
