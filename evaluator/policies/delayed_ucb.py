@@ -18,13 +18,11 @@ from evaluator.errors import ParameterError
 from evaluator.kernels.exposure import Exposure, add_pull, start_exposure
 from evaluator.kernels.kl_index import poisson_index, poisson_slope
 from evaluator.policies.base import Policy, Setting, parameter
+from evaluator.policies.delayed_index import NOTHING_DUE
 from evaluator.policies.delayed_online import OnlineCounts, OnlineGeometric, start_online
 from evaluator.policies.dispatch import implement
 from evaluator.policies.indices import Indices, largest_index, start_indices, touch
 from evaluator.units import NO_WINDOW
-
-# A pulled arm whose effective pulls are still 0 has an infinite index, yet comes after the arms never pulled.
-_NOTHING_DUE = 1e300
 
 
 class DelayedState(NamedTuple):
@@ -113,7 +111,7 @@ def _index(state: DelayedState, k: int, log_t: float) -> tuple[float, float]:
         return np.inf, 0.0
     effective = state.exposure.effective[k]
     if effective <= 0.0:
-        return (1.0 if state.kl else _NOTHING_DUE), 0.0
+        return (1.0 if state.kl else NOTHING_DUE), 0.0
     growth = 1.0 + state.epsilon
     beta = growth * log_t
     mean = state.conversions[k] / effective
