@@ -23,6 +23,8 @@ BERNOULLI = BernoulliProblem(name="low", means=MEANS, laws=(geometric(MEAN_DELAY
 LINEAR = LinearProblem(
     name="linear", n_actions=10, dimension=5, laws=(geometric(500, start=1),), horizon=3000, window=500
 )
+# Figure 2b of Pike-Burke et al. 2018.
+SUMS = BernoulliProblem(name="sums", means=(0.5, 0.6), laws=(geometric(50.0),), horizon=250_000)
 GOES = 5
 
 
@@ -94,12 +96,13 @@ def main() -> None:
     print(f"one core, {platform.machine()}, processor seconds, median of {GOES}")
     rows = [
         ("delayed-klucb", BERNOULLI, RUNS, 1.0),
+        *((spec, SUMS, 20, 1.0) for spec in ("odaaf", "odaaf-b", "odaaf-v")),
         ("otflinucb:bonus=exact", LINEAR, 50, 4.0),
         ("otflinucb", LINEAR, 50, 0.3),
     ]
     for spec, problem, runs, target in rows:
         taken = simulated(spec, problem, runs)
-        print(f"{spec:<24}{runs:>4} x {problem.horizon:>6,} rounds {taken:>8.3f} s (target {target:g})")
+        print(f"{spec:<24}{runs:>4} x {problem.horizon:>7,} rounds {taken:>8.3f} s (target {target:g})")
     ours = simulated("delayed-klucb", BERNOULLI, RUNS) / RUNS
     regrets: list[float] = []
     plain = seconds(lambda: regrets.append(numpy_delayed_klucb(len(regrets))), plain_runs)

@@ -10,19 +10,48 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluator.policies.base import Setting
 from evaluator.simulator.problem import LinearProblem, Problem
 
+Floats = npt.NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class SlowRun:
-    """Actions, regrets after each round, conversions by fate."""
+    """Actions, conversions by fate; rates of each round, tau of each action at ages 0 to T, what ever comes of it."""
 
     actions: list[int]
-    regret: list[float]
-    observed: list[float]
     counts: Counter[str]
+    rates: Floats
+    tau: Floats
+    reach: Floats
+    window: int
+
+    @property
+    def best(self) -> npt.NDArray[np.int64]:
+        return np.argmax(self.rates * self.reach, axis=1)
+
+    @property
+    def regret(self) -> list[float]:
+        """Return the regret in eventual rewards after each round."""
+        rounds = np.arange(len(self.actions))
+        eventual = self.rates * self.reach
+        gaps = eventual[rounds, self.best] - eventual[rounds, self.actions]
+        return [gaps[:t].sum() for t in rounds + 1]
+
+    @property
+    def observed(self) -> list[float]:
+        """Return the regret in rewards revealed by then, after each round."""
+        rounds = np.arange(len(self.actions))
+        regret = []
+        for t in rounds:
+            s = rounds[: t + 1]
+            ages = np.minimum(self.window, t - s)
+            seen = [self.rates[s, a[s]] * self.tau[a[s], ages] for a in (self.best, np.array(self.actions))]
+            regret.append((seen[0] - seen[1]).sum())
+        return regret
 
 
 def slow_run(policy: Any, problem: Problem, setting: Setting, *, seed: int, run: int) -> SlowRun:
@@ -30,11 +59,12 @@ def slow_run(policy: Any, problem: Problem, setting: Setting, *, seed: int, run:
     own = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(4, run)))
     k, window = problem.n_actions, setting.window
     laws = [problem.laws[a if len(problem.laws) > 1 else 0] for a in range(k)]
+    tau = np.array([law(np.arange(setting.horizon + 1)) for law in laws])
+    within = [float(law(min(window, 2**53))) for law in laws]
     actions: list[int] = []
-    all_rates: list[np.ndarray] = []
-    due: dict[int, list[tuple[int, np.ndarray]]] = {}
+    all_rates: list[Floats] = []
+    due: dict[int, list[tuple[int, Floats]]] = {}
     counts: Counter[str] = Counter()
-    regret, observed = [], []
     for t in range(1, setting.horizon + 1):
         vectors = np.zeros((1, 0))
         if isinstance(problem, LinearProblem):
@@ -50,31 +80,19 @@ def slow_run(policy: Any, problem: Problem, setting: Setting, *, seed: int, run:
         policy.displayed(vectors, action)
         actions.append(action)
         all_rates.append(rates)
-        law = laws[action]
         if reward_draw < rates[action]:
             counts["generated"] += 1
-            delay = 0
-            while delay_draw < law.reach and law(delay) <= delay_draw and t + delay <= setting.horizon:
-                delay += 1
-            if delay_draw >= law.reach:
+            come_by = np.flatnonzero(tau[action] > delay_draw)
+            if delay_draw >= laws[action].reach:
                 counts["lost"] += 1
-            elif delay_draw >= law(min(window, 2**53)):
+            elif delay_draw >= within[action]:
                 counts["expired"] += 1
-            elif t + delay > setting.horizon:
+            elif not come_by.size or t + come_by[0] > setting.horizon:
                 counts["pending"] += 1
             else:
                 counts["delivered"] += 1
-                due.setdefault(t + delay, []).append((t, vectors[action] if len(vectors) == k else vectors[0]))
+                vector = vectors[action] if len(vectors) == k else vectors[0]
+                due.setdefault(t + int(come_by[0]), []).append((t, vector))
         for shown, vector in due.pop(t, []):
             policy.converted(vector, actions[shown - 1], t - shown, 1.0)
-        eventual = [[r[a] * laws[a].reach for a in range(k)] for r in all_rates]
-        best = [int(np.argmax(e)) for e in eventual]
-        regret.append(sum(max(e) - e[a] for e, a in zip(eventual, actions, strict=True)))
-        ages = [min(window, t - s) for s in range(1, t + 1)]
-        observed.append(
-            sum(
-                r[b] * float(laws[b](age)) - r[a] * float(laws[a](age))
-                for r, b, a, age in zip(all_rates, best, actions, ages, strict=True)
-            )
-        )
-    return SlowRun(actions, regret, observed, counts)
+    return SlowRun(actions, counts, np.array(all_rates), tau, np.array([law.reach for law in laws]), window)
