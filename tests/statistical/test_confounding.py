@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluator import datasets, load, replay
+from evaluator import compare, datasets, load
 from evaluator.log import Log
 
 # The best campaign is then shown 24,000 times, and a bias of 0.01 of its rate of 0.07 is six standard errors.
@@ -30,12 +30,12 @@ def twin(tmp_path_factory: pytest.TempPathFactory) -> tuple[Log, dict[str, float
 def errors(log: Log, truth: dict[str, float], propensity: str) -> np.ndarray:
     """Standardised errors of the replayed values of the campaigns whose true values are the largest."""
     best = sorted(log.labels, key=lambda label: -truth[label])[:TOP]
-    out = []
-    for label in best:
-        result = replay(log, f"fixed:action={log.labels.index(label)}", sampler="keep", propensity=propensity)
-        v, n = truth[label], result.rounds
-        out.append((result.value.estimate - v) / np.sqrt(v * (1 - v) / n))
-    return np.array(out)
+    policies = [f"fixed:action={log.labels.index(label)}" for label in best]
+    found = compare(log, policies, sampler="keep", propensity=propensity)  # one fit of the propensities for all
+    value = np.array([result.value.estimate for result in found.results])
+    rounds = np.array([result.rounds for result in found.results])
+    true = np.array([truth[label] for label in best])
+    return (value - true) / np.sqrt(true * (1 - true) / rounds)
 
 
 def test_propensities_estimated_on_the_context_recover_the_truth(twin: tuple[Log, dict[str, float]]) -> None:
