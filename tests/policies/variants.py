@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evaluator.delays.cdf import DelayCDF
+from evaluator.policies import names
 from evaluator.policies.base import NO_WINDOW
 from tests.policies.rounds import Layout
 
@@ -80,6 +81,25 @@ ALL = (
     *WINDOWED,
     *WAITING,
     *ARRIVED,
+)
+
+# Policies that are played against a known truth, by name or with parameters that choose another algorithm, or whose
+# defaults explore for longer than a test can wait. The logging policy and the fixed one have nothing to choose.
+PLAYED = (
+    *(name for name in names() if name not in ("logging", "fixed")),
+    "delayed-ucb:model=uncensored",
+    "delayed-ucb:cdf=online",
+    "delayed-ucb:model=uncensored,cdf=online",
+    "delayed-klucb:model=uncensored",
+    "delayed-klucb:cdf=online",
+    "discarding-ucb:cdf=online",
+    "discarding-klucb:cdf=online",
+    "qpm-d:base=klucb",
+    "patient-bandits:width_scale=0.1",
+    "adapt-patient-bandits:c=1,mu_min=1,alpha_min=0.45,width_scale=0.1",
+    "odaaf-b:bridge=random",
+    "nonambiguous-linucb:unconverted=censored",
+    "otflinucb:bonus=exact",
 )
 
 LAYOUTS: tuple[Layout, ...] = ("sets", "contexts", "catalogue")

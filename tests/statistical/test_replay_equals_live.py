@@ -11,10 +11,11 @@ import pytest
 
 from evaluator.delays.laws import geometric
 from evaluator.log import Log
-from evaluator.policies import names, resolve
+from evaluator.policies import resolve
 from evaluator.simulator import BernoulliProblem, LinearProblem, Problem, simulate
 from evaluator.simulator.options import SimulateOptions
 from tests.logs import bernoulli_log, linear_log
+from tests.policies.variants import PLAYED
 from tests.statistical.runs import regrets, replays, standard_error
 
 
@@ -70,25 +71,6 @@ SCENARIOS = {
         replayed=300,
     ),
 }
-# Policies whose parameters choose another algorithm, or whose defaults explore for longer than these horizons.
-VARIANTS = (
-    "delayed-ucb:model=uncensored",
-    "delayed-ucb:cdf=online",
-    "delayed-ucb:model=uncensored,cdf=online",
-    "delayed-klucb:model=uncensored",
-    "delayed-klucb:cdf=online",
-    "discarding-ucb:cdf=online",
-    "discarding-klucb:cdf=online",
-    "qpm-d:base=klucb",
-    "patient-bandits:width_scale=0.1",
-    "adapt-patient-bandits:c=1,mu_min=1,alpha_min=0.45,width_scale=0.1",
-    "odaaf-b:bridge=random",
-    "nonambiguous-linucb:unconverted=censored",
-    "otflinucb:bonus=exact",
-)
-# One follows the log, the other shows one arm: there is nothing to replay.
-NEVER_CHOOSE = ("logging", "fixed")
-POLICIES = [name for name in names() if name not in NEVER_CHOOSE] + [*VARIANTS]
 
 
 def scenario_of(spec: str) -> str:
@@ -101,7 +83,7 @@ def scenario_of(spec: str) -> str:
 def compared(name: str) -> dict[str, tuple[float, float, float, float]]:
     """Return live mean, its standard error, replayed mean, its standard error of each policy of the scenario."""
     scenario = SCENARIOS[name]
-    specs = [spec for spec in POLICIES if scenario_of(spec) == name]
+    specs = [spec for spec in PLAYED if scenario_of(spec) == name]
     options = SimulateOptions(runs=scenario.live, horizon=scenario.horizon, window=scenario.window, seed=1, jobs=2)
     live = simulate(scenario.problem, [resolve(spec) for spec in specs], options).curves
     told = {"window": scenario.window, "horizon": scenario.horizon, "delays": f"geometric:{scenario.mean_delay:g}"}
@@ -112,7 +94,7 @@ def compared(name: str) -> dict[str, tuple[float, float, float, float]]:
     }
 
 
-@pytest.mark.parametrize("spec", POLICIES)
+@pytest.mark.parametrize("spec", PLAYED)
 def test_replay_equals_live(spec: str) -> None:
     live, live_se, replayed, replayed_se = compared(scenario_of(spec))[spec]
     assert abs(replayed - live) < 3 * math.hypot(live_se, replayed_se)
