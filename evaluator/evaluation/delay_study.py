@@ -62,8 +62,7 @@ class DelayOptions:
     seed
         Of samples, bootstrap and permutations.
     joint
-        Also fit conversion and delay jointly on the log's contexts, which corrects the conversion rate
-        (`evaluator.evaluation.joint_study.study_joint`).
+        Also correct the conversion rate by the log's contexts (`evaluator.evaluation.joint_study.study_joint`).
     """
 
     windows: Sequence[str | int] | None = None
