@@ -162,12 +162,13 @@ def study_delays(log: Log | str, *, by: str | None = "action", **options: Any) -
     by
         Column whose values are groups (``action``); None for none.
     options
-        Fields of `evaluator.evaluation.delay_study.DelayOptions`: windows, families, groups...
+        Fields of `evaluator.evaluation.delay_study.DelayOptions`: windows, families, groups, joint...
 
     Returns
     -------
     DelayStudy
-        Nonparametric CDF with bands, laws, windows, groups, tail index and drift.
+        Nonparametric CDF with bands, laws, windows, groups, tail index, drift and, with ``joint=True``, the conversion
+        rate corrected on context.
 
     Raises
     ------
@@ -180,11 +181,10 @@ def study_delays(log: Log | str, *, by: str | None = "action", **options: Any) -
     >>> [round(window.share.tau, 2) for window in study.windows]
     [0.64, 0.99]
     """
-    from evaluator.evaluation.delay_study import DelayOptions, study_rows
-    from evaluator.log.delay_rows import delay_rows
+    from evaluator.evaluation.delay_study import DelayOptions, study_log
 
     log = load(log) if isinstance(log, str) else log
-    return study_rows(delay_rows(log, by=by), DelayOptions(**options))
+    return study_log(log, DelayOptions(**options), by=by)
 
 
 def plan(log: Log | str, policy: Any, **options: Any) -> Plan:

@@ -81,6 +81,12 @@ def delays_command(
             "--families", rich_help_panel=STUDY, help="Laws to fit: --families weibull,lognormal. Default: all."
         ),
     ] = None,
+    joint: Annotated[
+        bool,
+        typer.Option(
+            "--joint", rich_help_panel=STUDY, help="Correct the conversion rate too, by the contexts of a log: --joint"
+        ),
+    ] = False,
     bootstraps: Annotated[
         int, typer.Option("--bootstraps", rich_help_panel=ESTIMATE, help="Of the goodness of fit: --bootstraps 999")
     ] = 99,
@@ -107,7 +113,7 @@ def delays_command(
     Corrects for what the log could not see yet: a conversion is in the log only if it came before the log stopped
     looking, so plain histograms show delays too short.
     """
-    from evaluator.evaluation.delay_study import DelayOptions, study_rows
+    from evaluator.evaluation.delay_study import DelayOptions, study_log, study_rows
 
     if out is not None:
         from evaluator.atomic import refuse_existing
@@ -115,15 +121,16 @@ def delays_command(
         refuse_existing(out)
     options = DelayOptions(
         windows=_list(windows), families=_list(families), groups=groups, share=share,
-        bootstraps=bootstraps, level=level, seed=seed,
+        bootstraps=bootstraps, level=level, seed=seed, joint=joint,
     )  # fmt: skip
     group = None if by == "none" else by
     source: dict[str, Any]
     if file is not None:
         of_log = {f"--{name.replace('_', '-')}": value for name, value in reading.items() if name != "on_error"}
-        _only_of(file, {"LOG": log, "--dataset": dataset, **of_log})
+        _only_of(file, {"LOG": log, "--dataset": dataset, "--joint": joint or None, **of_log})
         rows, quarantine = _of_file(file, delay_column, unit, followed, group, reading.get("on_error", "stop"))
         source = {"file": str(file), "delay_column": delay_column, "unit": rows.tick, "followed": followed}
+        study = study_rows(rows, options)
     else:
         alone = {"--delay-column": delay_column, "--unit": unit, "--followed": followed}
         for name, value in alone.items():
@@ -132,11 +139,9 @@ def delays_command(
         if log is not None and dataset is not None:
             raise UsageError("LOG and --dataset name two logs.", hint="leave one out.")
         opened = open_log(log or dataset, reading)
-        from evaluator.log.delay_rows import delay_rows
-
-        rows, quarantine = delay_rows(opened.log, by=None if by == "none" else by or "action"), opened.quarantine
-        source = {"dataset": rows.name, "fingerprint": opened.log.meta.fingerprint, "reading": reading}
-    study = study_rows(rows, options)
+        quarantine = opened.quarantine
+        study = study_log(opened.log, options, by=None if by == "none" else by or "action")
+        source = {"dataset": opened.log.meta.name, "fingerprint": opened.log.meta.fingerprint, "reading": reading}
     if as_json:
         o.print_json(study.to_dict())
     else:

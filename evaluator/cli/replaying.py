@@ -57,8 +57,8 @@ def _replaying(
         typer.Option(
             "--delays",
             rich_help_panel=REPLAY,
-            help="Delay CDF for policies that need one: log (fitted to it), geometric:500 or fixed:30 in rounds, or a "
-            "file of evaluate delays: how-late/fit.json",
+            help="Delay CDF for policies that need one: log (fitted to it), a law in rounds (geometric:500, "
+            "fixed:30, pareto:0.7...), or a file of evaluate delays: how-late/fit.json",
         ),
     ] = "log",
     delays_from: Annotated[

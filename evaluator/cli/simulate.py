@@ -35,7 +35,8 @@ def simulate_command(
         str,
         typer.Option(
             "--delays",
-            help="Delay CDF that policies are told: known (the scenario's), or geometric:500, fixed:30, pareto:0.7...",
+            help="Delay CDF that policies are told: known (the scenario's), a law in rounds (geometric:500, fixed:30, "
+            "pareto:0.7...), or a file of evaluate delays in rounds: how-late/fit.json",
         ),
     ] = "known",
     seed: Annotated[int, typer.Option("--seed", help="Seed of worlds and policies: --seed 7")] = 0,

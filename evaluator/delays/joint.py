@@ -24,6 +24,8 @@ class JointFit:
         Shape (p,) coefficients of the log odds that a display ever converts, and their standard errors.
     rate, rate_errors
         Shape (p,) coefficients of the log rate of the delay (per tick), and their standard errors.
+    covariance
+        Shape (2p, 2p) of both, `conversion` first; nan where not identified.
     intercept
         Whether a constant was appended to the contexts; its coefficient is the last.
     log_likelihood
@@ -42,6 +44,7 @@ class JointFit:
     conversion_errors: Floats
     rate: Floats
     rate_errors: Floats
+    covariance: Floats
     intercept: bool
     log_likelihood: float
     displays: int
@@ -58,23 +61,44 @@ class JointFit:
         """Return the mean delay of a conversion in ticks (before rounding down), shape (n,)."""
         return np.asarray(np.exp(-(self._design(contexts) @ self.rate)))
 
-    def pending_probability(self, contexts: ArrayLike, elapsed: ArrayLike) -> Floats:
+    def pending_probability(self, contexts: ArrayLike, elapsed: ArrayLike, *, within: float = np.inf) -> Floats:
         """Return P(the display will convert), of displays without a conversion after `elapsed` ticks; shape (n,).
 
-        p S / (1 - p + p S), S the probability of a delay beyond `elapsed`.
+        p (S - S') / (1 - p + p S), S the probability of a delay beyond `elapsed`, S' of one beyond `within` ticks.
         """
-        p = self.conversion_probability(contexts)
-        time = np.asarray(elapsed, np.float64) + (1.0 if self.rounding == "floor" else 0.0)
-        late = p * np.exp(-time / self.mean_delay(contexts))
-        return np.asarray(late / (1.0 - p + late))
+        ever, in_time, _ = self._pending(contexts, elapsed, within)
+        return ever * in_time
 
-    def corrected_rate(self, contexts: ArrayLike, delays: ArrayLike, elapsed: ArrayLike) -> float:
+    def corrected_rate(
+        self, contexts: ArrayLike, delays: ArrayLike, elapsed: ArrayLike, *, within: float = np.inf
+    ) -> float:
         """Return the conversion rate of displays once all conversions will have come.
 
         Mean of 1 for those that converted and `pending_probability` for the others; `delays` is nan (or below 0)
-        where no conversion has come.
+        where no conversion has come. A log with an attribution window never records later conversions: with `within`
+        that window the rate is the one that such a log will show, without it one that extrapolates beyond.
         """
-        return float(np.where(_converted(delays), 1.0, self.pending_probability(contexts, elapsed)).mean())
+        pending = self.pending_probability(contexts, elapsed, within=within)
+        return float(np.where(_converted(delays), 1.0, pending).mean())
+
+    def corrected_error(
+        self, contexts: ArrayLike, delays: ArrayLike, elapsed: ArrayLike, *, within: float = np.inf
+    ) -> float:
+        """Return the standard error of `corrected_rate` against the rate that these displays will have.
+
+        From the coefficients, by the delta method, and from the luck of the displays without a conversion.
+        """
+        ever, in_time, left = self._pending(contexts, elapsed, within)
+        silent = ~_converted(delays)
+        bend = np.where(silent, ever * (1.0 - ever) * in_time, 0.0)
+        time = self._time(elapsed) / self.mean_delay(contexts)
+        # The log odds of a conversion ever are those of the display less its time in means.
+        by_rate = np.where(silent, ever * left, 0.0) - bend * time
+        design = self._design(contexts)
+        slope = np.concatenate((design.T @ bend, design.T @ by_rate))
+        pending = (ever * in_time)[silent]
+        variance = float(slope @ self.covariance @ slope) + float((pending * (1.0 - pending)).sum())
+        return float(np.sqrt(variance)) / silent.size
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers."""
@@ -82,6 +106,19 @@ class JointFit:
             name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in self.__dict__.items()
         }
         return {**out, "notes": list(self.notes)}
+
+    def _pending(self, contexts: ArrayLike, elapsed: ArrayLike, within: float) -> tuple[Floats, Floats, Floats]:
+        """Return P(will ever convert), P(in time | will), and the latter's slope by the log rate, shape (n,) each."""
+        p, mean = self.conversion_probability(contexts), self.mean_delay(contexts)
+        late = p * np.exp(-self._time(elapsed) / mean)
+        ever = late / (1.0 - p + late)
+        if np.isinf(within):
+            return ever, np.ones_like(ever), np.zeros_like(ever)
+        rest = np.maximum(within - np.asarray(elapsed, np.float64), 0.0) / mean
+        return ever, -np.expm1(-rest), rest * np.exp(-rest)
+
+    def _time(self, elapsed: ArrayLike) -> Floats:
+        return np.asarray(elapsed, np.float64) + (1.0 if self.rounding == "floor" else 0.0)
 
     def _design(self, contexts: ArrayLike) -> Floats:
         return _with_intercept(contexts) if self.intercept else np.asarray(contexts, np.float64)
@@ -178,15 +215,17 @@ def fit_joint(
         curvature=lambda t: _hessian(rows, t),
         tolerance=1e-12,
     )
-    errors = np.full(2 * p, np.nan)
+    covariance = np.full((2 * p, 2 * p), np.nan)
     if best.converged:
-        errors = np.sqrt(np.diag(np.linalg.inv(-best.hessian)))
+        covariance = np.linalg.inv(-best.hessian)
+    errors = np.sqrt(np.diag(covariance))
     notes = () if best.converged else ("no strict maximum: probability and rate are not identified on these displays",)
     return JointFit(
         conversion=best.theta[:p],
         conversion_errors=errors[:p],
         rate=best.theta[p:],
         rate_errors=errors[p:],
+        covariance=covariance,
         intercept=intercept,
         log_likelihood=_value(rows, best.theta),
         displays=n,

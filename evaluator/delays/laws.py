@@ -25,6 +25,8 @@ NEVER = -1
 LONGEST = 2**53
 # Draws beyond this many rounds are found by bisection instead of in a table.
 _TABLE = 2**16
+# A multiple of the steps that policies are told, so that these are the same as from all steps.
+_QUANTILES = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +99,28 @@ class DelayLaw:
         """Return what a policy is told of the law: its steps up to `longest` rounds, or its closed form.
 
         A law without any step that early keeps its first step, so that the policy sees nothing come, which is true.
+        Far steps lie at evenly spaced quantiles, flat in between: memory does not grow with the rounds of a log.
         """
         if self.closed is not None:
             return self.closed
-        rising = np.flatnonzero(np.diff(self.table(longest), prepend=0.0) > 0)
+        rising = np.flatnonzero(np.diff(self.table(min(longest, _TABLE)), prepend=0.0) > 0)
+        if longest > _TABLE:
+            rising = np.append(rising, self._far_steps(longest))
         if not rising.size:
             rising = self._first_step(longest)
-        return DelayCDF(delays=rising, cdf=self(rising), source=self.source)
+        # The last bit of a sum may depend on how many are summed beside it.
+        return DelayCDF(delays=rising, cdf=np.maximum.accumulate(self(rising)), source=self.source)
+
+    def _far_steps(self, longest: int) -> Ints:
+        """Return the delays in (`_TABLE`, `longest`] at which tau first reaches a multiple of tau_longest / 4096."""
+        levels = float(self(longest)) * np.arange(1, _QUANTILES + 1) / _QUANTILES
+        levels = levels[levels > float(self(_TABLE))]
+        low, high = np.full(levels.shape, _TABLE), np.full(levels.shape, longest)
+        while (high - low > 1).any():
+            middle = low + (high - low) // 2
+            enough = self(middle) >= levels
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return np.unique(high)
 
     def _first_step(self, low: int) -> Ints:
         high = LONGEST

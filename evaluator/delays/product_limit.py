@@ -153,7 +153,8 @@ def _below(limits: Ticks, support: Ticks) -> Ints:
     """Return how many limits lie below each delay."""
     reach = support[-1]
     if _countable(support, rows=limits.size):
-        counts = np.bincount(np.minimum(limits, reach), minlength=int(reach) + 1)
+        # A limit between ticks is below the same whole delays as the tick before it.
+        counts = np.bincount(np.minimum(limits, reach).astype(np.int64), minlength=int(reach) + 1)
         return (np.cumsum(counts) - counts)[support]
     # Limits that no delay reaches never matter, and a constant limit leaves none to sort.
     return np.searchsorted(np.sort(limits[limits < reach]), support, side="left")

@@ -1,9 +1,9 @@
-"""How late conversions come: everything that `evaluate delays` says about a log, from its delays alone."""
+"""How late conversions come: everything that `evaluate delays` says about a log."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,10 @@ from evaluator.delays.tail import TailIndex, tail_index
 from evaluator.delays.windows import WindowAdvice, WindowShare, advise_window
 from evaluator.errors import DataError, ParameterError
 from evaluator.evaluation.delay_words import sight, words
+from evaluator.evaluation.joint_study import JointStudy, check_joint, study_joint
 from evaluator.evaluation.result import json_values
-from evaluator.log.delay_rows import DelayRows
+from evaluator.log import Log
+from evaluator.log.delay_rows import DelayRows, delay_rows
 from evaluator.units import parse_duration
 
 SCHEMA = "evaluate.delays/1"
@@ -59,6 +61,8 @@ class DelayOptions:
         Of the intervals.
     seed
         Of samples, bootstrap and permutations.
+    joint
+        Also correct the conversion rate by the log's contexts (`evaluator.evaluation.joint_study.study_joint`).
     """
 
     windows: Sequence[str | int] | None = None
@@ -68,6 +72,7 @@ class DelayOptions:
     bootstraps: int = 99
     level: float = 0.95
     seed: int = 0
+    joint: bool = False
 
     def __post_init__(self) -> None:
         """Check every option's range.
@@ -156,6 +161,8 @@ class DelayStudy:
         Conversion rate by period.
     missing
         Parts that could not be had, by name, each with the reason.
+    joint
+        Conversion rate corrected on context; None where not asked for.
     """
 
     rows: DelayRows
@@ -172,6 +179,7 @@ class DelayStudy:
     drift: DelayDrift | None
     rates: tuple[PeriodRate, ...]
     missing: dict[str, str]
+    joint: JointStudy | None = None
 
     @property
     def conversions(self) -> int:
@@ -207,6 +215,7 @@ class DelayStudy:
             "period": None if rows.periods is None else rows.periods.name,
             "drift": None if self.drift is None else self.drift.to_dict(),
             "conversion_rates": [dict(rate.__dict__) for rate in self.rates],
+            "joint": None if self.joint is None else self.joint.to_dict(),
             "missing": self.missing,
             "options": dict(self.options.__dict__),
         }
@@ -221,8 +230,16 @@ class DelayStudy:
         )
 
 
+def study_log(log: Log, options: DelayOptions, *, by: str | None) -> DelayStudy:
+    """Return the study of a log's delays (`evaluator.study_delays`); errors are those of `study_rows` and the parts."""
+    if options.joint:
+        check_joint(log)  # before what takes long
+    study = study_rows(delay_rows(log, by=by), options)
+    return replace(study, joint=study_joint(log)) if options.joint else study
+
+
 def study_rows(rows: DelayRows, options: DelayOptions) -> DelayStudy:
-    """Return the study of delays (`evaluator.study_delays`).
+    """Return the study of delays alone, all that there is of a bare file: `joint` needs a log.
 
     Raises
     ------

@@ -42,8 +42,9 @@ class ReplayOptions:
     accept_quantile
         Quantile of the propensities taken for c; 0 is exact.
     delays
-        Delay CDF for policies that need one: ``log`` (fitted to this log), ``geometric:MEAN`` or ``fixed:DELAY``
-        in rounds (on the wall clock, as the window, in logged displays), or a ``.json`` file of `evaluate delays`.
+        Delay CDF for policies that need one: ``log`` (fitted to this log), a law of
+        `evaluator.delays.laws.parse_law` such as ``geometric:500``, in rounds (on the wall clock, as the window, in
+        logged displays), or a ``.json`` file of `evaluate delays`.
     delays_from
         ``first:20%``: the log's own delays as they were known once that share of the displays had been shown. The
         replay, of whatever policy, leaves these displays out. None: the delays of the whole log, which is hindsight.

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays import DelayCDF, product_limit
+from evaluator.delays.given import given_cdf, told_cdf
 from evaluator.errors import ParameterError, PropensityError
 from evaluator.evaluation.options import ReplayOptions
 from evaluator.log import Log
@@ -22,9 +23,6 @@ from evaluator.rounds.stream import LogRounds, vectors_of
 from evaluator.rounds.survey import Survey, survey
 from evaluator.rounds.thinning import Thinning, thinning
 from evaluator.units import NO_WINDOW, ROUND, format_duration, parse_duration
-
-# Steps kept of a fitted CDF: tau is off by at most 1/256, and a round costs no more than 256 additions.
-CDF_STEPS = 256
 
 
 @dataclass(frozen=True)
@@ -161,7 +159,8 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
     cdf = _fit(clock, delay, surveyed.limit)
     vectors = vectors_of(log, policy=policy.name) if policy.contextual else None
     rounds = LogRounds(log, maturity.used, vectors, delay)
-    given = cdf if options.delays == "log" else _known_cdf(options.delays, clock)
+    reach = min(window.rounds, max(len(rounds), 1))
+    given = cdf if options.delays == "log" else _known_cdf(options.delays, clock, reach)
     if basis.known is not None:
         given = _fit(clock, on_clock(basis.known.delay, clock), basis.known.limit)
     setting = Setting(
@@ -170,7 +169,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         rows=rounds.rows,
         window=window.rounds,
         horizon=min(options.horizon or len(rounds), len(rounds)),
-        delay_cdf=None if given is None else _coarse(given, min(window.rounds, max(len(rounds), 1))),
+        delay_cdf=None if given is None else told_cdf(given, reach),
     )
     # The logger's own rounds are not thinned, so nothing of theirs is clipped either.
     of_sampler = NONE_GIVEN if sampler == "logged" else propensities
@@ -205,33 +204,25 @@ def _ends_with_window(log: Log, window: Window) -> bool:
     return meta.observed_until is not None and meta.attribution_window is None and window.rounds != NO_WINDOW
 
 
-def _known_cdf(text: str, clock: Clock) -> DelayCDF:
+def _known_cdf(text: str, clock: Clock, reach: int) -> DelayCDF:
     """Return the CDF a user gives: in rounds, as the window; on the wall clock in logged displays, as the window.
 
     One from a file counts time, or displays of the full traffic: the clock turns both into rounds.
     """
-    if not text.endswith(".json"):
-        cdf = DelayCDF.parse(text)
-        return cdf.scaled(clock.share) if clock.kind == "wall" else cdf
-    from evaluator.delays.fit_file import load_fit  # needs what a replay without a file never loads
 
-    saved = load_fit(text)
-    own = ROUND if clock.tick_seconds is None else format_duration(clock.tick_seconds)
-    if (saved.tick == ROUND) != (clock.tick_seconds is None) or not np.isfinite(clock.rate):
-        raise ParameterError(
-            f"--delays {text} counts in units of {saved.tick}, this log in {own} at "
-            f"{clock.rate:.3g} displays each: no way from one to the other.",
-            hint="fit the delays to a log that counts alike: evaluate delays.",
-        )
-    ticks = 1.0 if clock.tick_seconds is None else clock.tick_seconds / parse_duration(saved.tick)
-    return saved.delay_cdf(ticks_per_round=ticks / (clock.rate * clock.share))
+    def ticks_per_round(tick: str) -> float:
+        own = ROUND if clock.tick_seconds is None else format_duration(clock.tick_seconds)
+        if (tick == ROUND) != (clock.tick_seconds is None) or not np.isfinite(clock.rate):
+            raise ParameterError(
+                f"--delays {text} counts in units of {tick}, this log in {own} at "
+                f"{clock.rate:.3g} displays each: no way from one to the other.",
+                hint="fit the delays to a log that counts alike: evaluate delays.",
+            )
+        ticks = 1.0 if clock.tick_seconds is None else clock.tick_seconds / parse_duration(tick)
+        return ticks / (clock.rate * clock.share)
 
-
-def _coarse(cdf: DelayCDF, reach: int) -> DelayCDF:
-    """Return the CDF with few steps, where it has any within reach: a policy that sees nothing is bad, but no error."""
-    if cdf.geometric_ratio is not None or cdf(reach) == 0.0:
-        return cdf
-    return cdf.coarsened(CDF_STEPS, limit=reach)
+    share = clock.share if clock.kind == "wall" else 1.0
+    return given_cdf(text, reach=reach, ticks_per_round=ticks_per_round, share=share)
 
 
 def _sampler(survey: Survey, policy: Any, options: ReplayOptions, propensities: Propensities) -> SamplerName:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from evaluator.evaluation.delay_study import FEWEST, GROUP_LEVELS, DelayStudy, PeriodRate
 from evaluator.evaluation.delay_words import first_positive, in_words, words
+from evaluator.evaluation.joint_study import JointStudy
 from evaluator.report.sketch import Floats, sketch_cdf
 from evaluator.report.terminal import details, sentences
 
@@ -39,6 +40,8 @@ def print_study(console: Console, study: DelayStudy) -> None:
     console.print(details("Tail", [("index alpha", _tail(study))]))
     if rows.periods is not None:
         console.print(_titled(f"Drift by {rows.periods.name}", _drift(study)))
+    if study.joint is not None:
+        console.print(_titled("Conversion rate on context", *_joint(study, study.joint)))
 
 
 def _titled(title: str, *parts: RenderableType) -> RenderableType:
@@ -192,6 +195,19 @@ def _drift(study: DelayStudy) -> RenderableType:
     young = "" if spans[0] == spans[-1] else ", or of what the period could show if that is less"
     note = Text(f"quantiles given a delay of at most {words(study.rows, spans[-1])}{young}", style="dim")
     return Group(head, table, note)
+
+
+def _joint(study: DelayStudy, joint: JointStudy) -> tuple[RenderableType, ...]:
+    table = _table("displays", "", "converted", "corrected", "standard error")
+    for name, rate in (("all", joint.rate), ("immature", joint.immature)):
+        if rate.displays:
+            table.add_row(name, f"{rate.displays:,}", f"{rate.naive:.2%}", f"{rate.corrected:.2%}", f"{rate.error:.2%}")
+    until = "conversions however late, as the law goes on"
+    if joint.window is not None:
+        until = f"conversions within the attribution window of {words(study.rows, joint.window)}"
+    said = [f"corrected: {until}", f"mean delay at the average context: {words(study.rows, joint.mean_delay)}"]
+    said.append("the fit converged" if joint.fit.converged else "the fit did not converge: do not use it")
+    return table, Text("\n".join((*said, *joint.notes)))
 
 
 def _some(rates: tuple[PeriodRate, ...]) -> Iterable[PeriodRate]:

@@ -20,8 +20,8 @@ class SimulateOptions:
     window
         Cut-off in rounds (``1000``), ``"none"`` for none, None for what the scenario recommends.
     delays
-        Delay CDF that policies are told: ``known`` (the scenario's own), or a law such as ``geometric:500``
-        (`evaluator.delays.laws.parse_law`).
+        Delay CDF that policies are told: ``known`` (the scenario's own), a law such as ``geometric:500``
+        (`evaluator.delays.laws.parse_law`), or a ``.json`` file of `evaluate delays` that counts rounds.
     seed
         Of the worlds' and the policies' streams.
     jobs

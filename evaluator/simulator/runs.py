@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.delays.laws import parse_law
+from evaluator.delays.given import given_cdf, told_cdf
 from evaluator.errors import EvaluatorError, ParameterError, PolicyError
 from evaluator.policies.base import Policy, Setting
 from evaluator.simulator import loop
@@ -25,13 +25,11 @@ from evaluator.simulator.lower_bound import lower_bound
 from evaluator.simulator.options import SimulateOptions
 from evaluator.simulator.problem import BernoulliProblem, LinearProblem, Problem
 from evaluator.simulator.result import Curve, Simulation
-from evaluator.units import NO_WINDOW
+from evaluator.units import NO_WINDOW, ROUND
 
 # Datasets draw from spawn key (0,), replays from (1, repeat) and (2, repeat).
 _WORLD_STREAM, _POLICY_STREAM = 3, 4
 CHECKPOINTS = 200
-# As in replay: tau is off by at most 1/256, and a round costs no more than 256 additions.
-CDF_STEPS = 256
 
 Floats = npt.NDArray[np.float64]
 
@@ -141,15 +139,21 @@ def _check(problem: Problem, policies: Sequence[Any]) -> None:
 def _told(problem: Problem, options: SimulateOptions, reach: int) -> DelayCDF | None:
     """Return the delay CDF for policies that need one, with few steps."""
     if options.delays != "known":
-        law = parse_law(options.delays)
+        cdf = given_cdf(options.delays, reach=reach, ticks_per_round=lambda tick: _one_round(options.delays, tick))
     elif len(problem.laws) == 1:
-        law = problem.laws[0]
+        cdf = problem.laws[0].delay_cdf(reach)
     else:
         return None
-    cdf = law.delay_cdf(reach)
-    if cdf.geometric_ratio is not None or cdf(reach) == 0.0:
-        return cdf
-    return cdf.coarsened(CDF_STEPS, limit=reach)
+    return told_cdf(cdf, reach)
+
+
+def _one_round(file: str, tick: str) -> float:
+    if tick != ROUND:
+        raise ParameterError(
+            f"--delays {file} counts in units of {tick}, and a scenario counts rounds.",
+            hint="fit the delays of a log of rounds, such as a synthetic one, or name a law: geometric:500.",
+        )
+    return 1.0
 
 
 def _setting(problem: Problem, policy: Any, shared: Setting) -> Setting:

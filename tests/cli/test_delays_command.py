@@ -84,6 +84,40 @@ def test_plain_output_is_ascii_but_for_nothing(shop: Path) -> None:
     assert evaluate("delays", str(shop), *QUICK, "--by", "none").out.isascii()
 
 
+def test_the_conversion_rate_on_context(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    n = 4000
+    x = rng.standard_normal((n, 2))
+    time = np.sort(rng.integers(0, 40 * DAY, n))
+    delay = rng.exponential(4 * DAY * np.exp(0.5 * x[:, 0])).astype(np.int64)
+    of = np.flatnonzero((rng.random(n) < 1 / (1 + np.exp(-x[:, 1]))) & (time + delay <= 40 * DAY) & (delay <= 30 * DAY))
+    log = build_log(
+        time=time, action=rng.integers(0, 2, n), conversion_display=of, conversion_time=(time + delay)[of], n_actions=2,
+        context=x, tick="s", name="shop", observed_until=40 * DAY, attribution_window=30 * DAY,
+    )  # fmt: skip
+    write_canonical(log, tmp_path)
+    run = evaluate("delays", str(tmp_path), *QUICK, "--joint")
+    assert run.code == 0, run.err
+    assert run.out.isascii()
+    assert "\nConversion rate on context\n" in run.out
+    assert "conversions within the attribution window of 30 d" in run.out
+    assert "the fit converged" in run.out
+    found = evaluate("delays", str(tmp_path), *QUICK, "--joint", "--json").json["joint"]
+    for name, label in (("rate", "all"), ("immature", "immature")):
+        of_it = found[name]
+        shown = f"{of_it['naive']:.2%} +{of_it['corrected']:.2%} +{of_it['error']:.2%}"
+        assert re.search(rf"{label} +{of_it['displays']:,} +{shown}", run.out), run.out
+    assert re.search(r"mean delay at the average context: [\d.]+ d *\n", run.out)
+    assert "Conversion rate on context" not in evaluate("delays", str(tmp_path), *QUICK).out
+    # A log that follows every display to its end has nothing left to correct.
+    ended = tmp_path / "ended"
+    ended.mkdir()
+    write_canonical(log.with_meta(observed_until=None), ended)
+    refused = evaluate("delays", str(ended), *QUICK, "--joint")
+    assert (refused.code, refused.out) == (2, "")
+    assert "follows every display to its end" in refused.err
+
+
 def test_json_has_every_number_of_the_terminal(shop: Path) -> None:
     run = evaluate("delays", "-d", str(shop), *QUICK, "--windows", "1h,2000", "--level", "0.9", "--seed", "3", "--json")
     found = run.json
@@ -300,7 +334,9 @@ def test_bad_rows_stop_with_their_lines_or_go_to_quarantine(
         (("--file", "{file}", "--limit", "5"), 2, "--limit does not go with --file"),
         (("--file", "{file}", "-d", "synthetic"), 2, "--dataset does not go with --file"),
         (("--file", "none.csv", "--delay-column", "delay_s"), 3, "No file matches"),
+        (("--file", "{file}", "--delay-column", "delay_s", "--joint"), 2, "--joint does not go with --file"),
         (("--followed", "30d"), 2, "--followed goes with --file"),
+        (("--limit", "900", "--joint"), 2, "has no contexts"),
         (("synthetic", "-d", "synthetic"), 2, "name two logs"),
         (("--limit", "900", "--windows", "7d"), 2, "counts rounds"),
         (("--limit", "900", "--families", "weibul"), 2, "did you mean weibull"),

@@ -139,6 +139,7 @@ def test_a_problem_made_in_python() -> None:
         (("-s", "vernade2020-100-100", "-p", "waitlinucb", "-w", "none"), USAGE, "--window"),
         (("-s", "manegueu2020-figure2", "-p", "delayed-ucb"), USAGE, "--delays pareto:0.7"),
         (("-s", "vernade2017-low", "-p", "ucb1", "--delays", "gamma:2"), USAGE, "Expected a delay distribution"),
+        (("-s", "vernade2017-low", "-p", "delayed-ucb", "--delays", "none.json"), BAD_DATA, "cannot be read"),
         (("-s", "vernade2017-low", "-p", "ucb1", "--runs", "0"), USAGE, "--runs 0"),
         (("-s", "vernade2017-low", "-p", "ucb1", "--horizon", "0"), USAGE, "--horizon 0"),
         (("-s", "vernade2017-low", "-p", "ucb1", "--window", "7d"), USAGE, "take 1 round or more, or none"),

@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from evaluator.delays.cdf import DelayCDF
+from evaluator.delays.given import told_cdf
 from evaluator.delays.laws import (
     LONGEST,
     NEVER,
@@ -108,6 +110,21 @@ def test_a_tail_beyond_every_log_still_converts() -> None:
 def test_a_policy_is_told_the_same_law(law: DelayLaw, formula) -> None:
     cdf = law.delay_cdf(250)
     np.testing.assert_allclose(cdf(np.arange(251)), [formula(a) for a in range(251)], rtol=0, atol=1e-13)
+
+
+@law
+def test_far_steps_are_low_by_less_than_a_quantile_and_exact_where_policies_look(law: DelayLaw, formula) -> None:
+    reach = 200_000
+    cdf = law.delay_cdf(reach)
+    ages = np.unique(np.geomspace(1, reach, 400).astype(np.int64))
+    off = np.array([formula(int(a)) for a in ages]) - cdf(ages)
+    assert (off >= -1e-13).all()
+    assert (off < 1 / 4096 + 1e-13).all()
+    if law.closed is None:
+        every = np.flatnonzero(np.diff(law.table(reach), prepend=0.0) > 0)
+        whole = DelayCDF(delays=every, cdf=np.maximum.accumulate(law(every)), source=law.source)
+        # Equal but for rounding, which decides where tau has come to rest.
+        np.testing.assert_allclose(told_cdf(cdf, reach)(ages), told_cdf(whole, reach)(ages), rtol=0, atol=1e-13)
 
 
 def test_a_law_without_an_early_step_keeps_its_first() -> None:

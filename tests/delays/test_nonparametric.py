@@ -207,3 +207,14 @@ def test_bad_rows_are_named_or_left_out() -> None:
         fit_nonparametric([3, 4], longest=2)
     with pytest.raises(DataError, match="cdf"):
         fit_nonparametric([0.5, 1.5]).delay_cdf()
+
+
+def test_limits_between_ticks_cut_whole_delays_as_the_ticks_before_them() -> None:
+    rng = np.random.default_rng(12)
+    limits = rng.integers(0, 40, 500)
+    delays = rng.integers(0, 40, 500)
+    seen = delays <= limits
+    between = fit_nonparametric(delays[seen], limits[seen] + 0.5)
+    np.testing.assert_array_equal(between.cdf, fit_nonparametric(delays[seen], limits[seen]).cdf)
+    half = fit_nonparametric(delays[seen], limits[seen], longest=20.5)
+    np.testing.assert_array_equal(half.cdf, fit_nonparametric(delays[seen], limits[seen], longest=20).cdf)

@@ -1,0 +1,204 @@
+"""Conversion rate of a log once all conversions will have come, from a joint model on context (Chapelle 2014)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.delays.joint import JointFit, fit_joint
+from evaluator.errors import ParameterError
+from evaluator.log import Log
+from evaluator.log.contract import to_numpy
+
+# The fit's standard errors are small long before; beyond this an evenly spaced sample is fitted, and the study says so.
+JOINT_ROWS = 200_000
+# Numbers in the contexts of a sample: 160 MB, and a few times that while fitting.
+_MOST_NUMBERS = 20_000_000
+# Of the largest variance of the contexts, below which a direction is none: float32 features carry 7 digits.
+_FLAT = 1e-10
+# Where the maximum is not strict: a standard normal prior on coefficients of contexts of unit variance.
+_RIDGE = 1.0
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Conversion rate of some displays.
+
+    Parameters
+    ----------
+    displays
+        How many.
+    naive
+        Share that has converted so far; nan without displays.
+    corrected
+        Share that will have converted once each has been followed for the attribution window, or for ever where the log
+        names none; nan without displays.
+    error
+        Standard error of `corrected`, of the coefficients and of the luck of the displays still open.
+    """
+
+    displays: int
+    naive: float
+    corrected: float
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class JointStudy:
+    """The joint model of conversion and delay on a log (`study_joint`). Times in ticks.
+
+    Parameters
+    ----------
+    displays
+        Of the log.
+    fit
+        On contexts as independent directions of unit variance, about the average context.
+    rate
+        Of all sampled displays; its error is that of the log's rate, sampling included.
+    immature
+        Of the sampled displays followed for less than the attribution window or, where the log names none, for less
+        than the longest delay seen.
+    window
+        Attribution window; None where the log names none, and rates are those of conversions however late.
+    mean_delay
+        At the average context, by the exponential law, conversions beyond the window included.
+    notes
+        What the reader should know.
+    """
+
+    displays: int
+    fit: JointFit
+    rate: Rate
+    immature: Rate
+    window: int | None
+    mean_delay: float
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "displays": self.displays,
+            "sampled": self.fit.displays,
+            "conversions": self.fit.conversions,
+            "rate": dict(self.rate.__dict__),
+            "immature": dict(self.immature.__dict__),
+            "attribution_window": self.window,
+            "mean_delay": self.mean_delay,
+            "converged": self.fit.converged,
+            "log_likelihood": self.fit.log_likelihood,
+            "notes": list(self.notes),
+        }
+
+
+def study_joint(log: Log) -> JointStudy:
+    """Fit conversion and delay jointly on the contexts of a log (`evaluator.delays.joint.fit_joint`).
+
+    On all displays, or on an evenly spaced sample of at most 200,000 (fewer if contexts are longer than 100 numbers);
+    the first conversion of a display counts. A display has been followed for min(observed_until - time,
+    attribution_window).
+
+    Where the log names an attribution window, later conversions are never recorded. The corrected rate then is the one
+    that the log will show once every display is as old as the window: conversions later than that are neither in it
+    nor known. Without a window it counts every conversion that ever comes, as far beyond the oldest display as the
+    exponential law goes.
+
+    Raises
+    ------
+    DataError
+        All displays of the sample have converted, or none has.
+    ParameterError
+        The log has no contexts, or follows every display to its end.
+
+    Examples
+    --------
+    >>> from evaluator import load
+    >>> study_joint(load("synthetic", limit=1000))
+    Traceback (most recent call last):
+    evaluator.errors.ParameterError: --joint: log 'synthetic' has no contexts. Hint: ...
+    """
+    check_joint(log)
+    until, window = log.meta.observed_until, log.meta.attribution_window
+    assert until is not None
+    most = min(JOINT_ROWS, max(_MOST_NUMBERS // max(log.schema.field("context").type.list_size, 1), 1))
+    n = min(len(log), most)
+    numbers = np.arange(n) * len(log) // n
+    taken = log.take(numbers, ["context", "time"])
+    elapsed = until - to_numpy(taken["time"])
+    if window is not None:
+        elapsed = np.minimum(elapsed, window)
+    delay = _first_delays(log, numbers, to_numpy(taken["time"]))
+    contexts = _directions(to_numpy(taken["context"]))
+    fit = fit_joint(contexts, delay, elapsed)
+    notes = ["delays are taken as exponential given the context, whatever the action"]
+    if n < len(log):
+        notes.append(f"fitted to {n:,} of the displays, evenly spaced")
+    if not fit.converged:
+        fit = fit_joint(contexts, delay, elapsed, ridge=_RIDGE)
+        notes.append(f"no strict maximum on these displays alone: a ridge of {_RIDGE:g} steadies the fit")
+    longest = float(delay.max()) if window is None else window
+    within = np.inf if window is None else window
+
+    def rate(of: npt.NDArray[np.bool_]) -> Rate:
+        if not of.any():
+            return Rate(0, math.nan, math.nan, math.nan)
+        rows = contexts[of], delay[of], elapsed[of]
+        return Rate(
+            displays=int(of.sum()),
+            naive=float((delay[of] >= 0).mean()),
+            corrected=fit.corrected_rate(*rows, within=within),
+            error=fit.corrected_error(*rows, within=within),
+        )
+
+    whole = rate(np.ones(n, np.bool_))
+    sampling = whole.corrected * (1.0 - whole.corrected) / n * (1.0 - n / len(log))
+    return JointStudy(
+        displays=len(log),
+        fit=fit,
+        rate=replace(whole, error=math.sqrt(whole.error**2 + sampling)),
+        immature=rate(elapsed < longest),
+        window=window,
+        mean_delay=float(fit.mean_delay(np.zeros((1, contexts.shape[1])))[0]),
+        notes=(*notes, *fit.notes),
+    )
+
+
+def check_joint(log: Log) -> None:
+    """Raise `ParameterError` unless the log has contexts and displays still open."""
+    name = log.meta.name
+    if "context" not in log.schema.names:
+        raise ParameterError(
+            f"--joint: log {name!r} has no contexts.",
+            hint="name context columns in its spec, or leave --joint out: rates by period are corrected without.",
+        )
+    if log.meta.observed_until is None:
+        raise ParameterError(
+            f"--joint: log {name!r} follows every display to its end, so its conversion rate needs no correction.",
+            hint="if it stopped looking at some time, say so in its spec: observed_until.",
+        )
+
+
+def _first_delays(log: Log, numbers: npt.NDArray[np.int64], time: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the delay of each display's first conversion in ticks, -1 where there is none."""
+    display = to_numpy(log.conversions["display_id"])
+    at = np.minimum(np.searchsorted(display, numbers), len(display) - 1)
+    return np.where(display[at] == numbers, to_numpy(log.conversions["time"])[at] - time, -1)
+
+
+def _directions(contexts: npt.NDArray[Any]) -> Floats:
+    """Return contexts as independent directions of mean 0 and variance 1, shape (n, rank).
+
+    One-hot columns that add up to the intercept would leave the coefficients, though no prediction, undetermined.
+    """
+    x = contexts.astype(np.float64)
+    centre, scale = x.mean(axis=0), x.std(axis=0)
+    kept = scale > _FLAT * np.abs(centre)
+    x = (x[:, kept] - centre[kept]) / scale[kept]
+    variance, axes = np.linalg.eigh(x.T @ x / len(x))
+    wide = variance > _FLAT * max(float(variance.max(initial=0.0)), 1e-300)
+    return np.asarray(x @ (axes[:, wide] / np.sqrt(variance[wide])))

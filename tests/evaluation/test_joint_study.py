@@ -1,0 +1,197 @@
+"""The conversion rate corrected on context: by hand, against known truth, and the same from disk as from memory."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.special import expit
+
+from evaluator import study_delays
+from evaluator.datasets.canonical import open_canonical
+from evaluator.datasets.writing import write_canonical
+from evaluator.delays.joint import fit_joint
+from evaluator.errors import DataError, ParameterError
+from evaluator.evaluation import joint_study
+from evaluator.evaluation.joint_study import study_joint
+from evaluator.log import Log
+from tests.logs import bernoulli_log, build_log
+
+QUICK = {"families": ["geometric"], "bootstraps": 19, "by": None}
+W, V = np.array([0.8, -0.5, -1.5]), np.array([-0.4, 0.7, -7.0])
+
+
+def young_log(
+    n: int, *, seed: int, window: int | None = None, stop: int | None = None, pace: int = 1
+) -> tuple[Log, np.ndarray]:
+    """A log of `pace` displays a round that stops looking at round `stop`, and which displays convert (in the window).
+
+    Both the probability of a conversion and the rate of its delay depend on the context.
+    """
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, 2))
+    design = np.column_stack((x, np.ones(n)))
+    delay = np.floor(rng.exponential(np.exp(-(design @ V)))).astype(np.int64)
+    converts = rng.random(n) < expit(design @ W)
+    if window is not None:
+        converts &= delay <= window
+    time = np.arange(n) // pace
+    until = n // pace if stop is None else stop
+    of = np.flatnonzero(converts & (time + delay <= until))
+    log = build_log(
+        time=time, action=rng.integers(0, 2, n), conversion_display=of, conversion_time=(time + delay)[of],
+        n_actions=2, context=x, observed_until=until, attribution_window=window,
+    )  # fmt: skip
+    return log, converts
+
+
+@pytest.mark.parametrize("window", [None, 1500])
+def test_the_corrected_rate_is_right_where_the_naive_one_is_wrong(window: int | None) -> None:
+    log, converts = young_log(40_000, seed=1, window=window, pace=5)
+    found = study_joint(log)
+    assert found.fit.converged
+    assert abs(found.rate.corrected - converts.mean()) <= 3 * found.rate.error
+    assert found.rate.naive < converts.mean() - 10 * found.rate.error
+    assert found.rate.naive == log.conversions.num_rows / 40_000
+    # Young are the displays of the last `window` rounds, or as many as the longest delay seen.
+    longest = window or int((log.conversions["time"].to_numpy() - log.conversions["display_id"].to_numpy() // 5).max())
+    assert found.immature.displays == 5 * (longest - 1)
+    young = converts[-found.immature.displays :].mean()
+    assert abs(found.immature.corrected - young) <= 3 * found.immature.error
+    assert found.immature.naive < young - 10 * found.immature.error
+    # The rate is log-linear in the contexts; the average display's is that of their mean.
+    average = math.exp(-(V[2] + V[:2] @ np.array(log.column("context")).mean(axis=0)))
+    error = average * math.sqrt(found.fit.covariance[-1, -1])
+    assert abs(found.mean_delay - average) <= 4 * error
+
+
+def test_standard_errors_are_those_of_repetition() -> None:
+    drawn, z = 60, []
+    for seed in range(drawn):
+        log, converts = young_log(3000, seed=100 + seed, window=1200)
+        rate = study_joint(log).rate
+        z.append((rate.corrected - converts.mean()) / rate.error)
+    assert abs(np.mean(z)) <= 4 / math.sqrt(drawn)
+    assert abs(np.var(z) - 1) <= 4 * math.sqrt(2 / drawn)
+
+
+def test_the_error_is_the_slope_of_the_rate_and_the_luck_of_the_silent() -> None:
+    log, _ = young_log(2000, seed=2, window=900)
+    x = log.column("context")
+    elapsed = np.minimum(2000 - np.arange(2000), 900)
+    delay = np.full(2000, -1)
+    of = log.conversions["display_id"].to_numpy()
+    delay[of] = log.conversions["time"].to_numpy() - of
+    fit = fit_joint(x, delay, elapsed)
+    for within in (np.inf, 900, 1500):
+        slope = []
+        for unit in np.eye(6) * 1e-5:
+            up, down = (
+                replace(fit, conversion=fit.conversion + s * unit[:3], rate=fit.rate + s * unit[3:]) for s in (1, -1)
+            )
+            rise = up.corrected_rate(x, delay, elapsed, within=within)
+            slope.append((rise - down.corrected_rate(x, delay, elapsed, within=within)) / 2e-5)
+        pending = fit.pending_probability(x, elapsed, within=within)[delay < 0]
+        variance = slope @ fit.covariance @ slope + (pending * (1 - pending)).sum() / 2000**2
+        assert fit.corrected_error(x, delay, elapsed, within=within) == pytest.approx(math.sqrt(variance), rel=1e-6)
+    # No conversion is later than the window of a display that is as old.
+    assert fit.pending_probability(x, elapsed, within=900)[elapsed == 900].max() == 0
+
+
+def test_pending_by_hand() -> None:
+    fit = fit_joint(np.empty((4, 0)), [0, 3, -1, -1], [9, 9, 2, 5])
+    p, mean = fit.conversion_probability(np.empty((1, 0)))[0], fit.mean_delay(np.empty((1, 0)))[0]
+    late, later = p * math.exp(-3 / mean), p * math.exp(-8 / mean)
+    found = fit.pending_probability(np.empty((1, 0)), [2], within=7)[0]
+    assert found == pytest.approx((late - later) / (1 - p + late))
+
+
+def test_the_first_conversion_of_a_display_counts() -> None:
+    log, _ = young_log(2000, seed=3)
+    of, time = (log.conversions[name].to_numpy() for name in ("display_id", "time"))
+    twice = pa.table({"display_id": np.repeat(of, 2), "time": np.stack((time, np.full(len(of), 2000))).T.ravel()})
+    twice = twice.append_column("value", pa.array(np.ones(2 * len(of))))
+    assert study_joint(replace(log, conversions=twice)).to_dict() == study_joint(log).to_dict()
+
+
+def test_a_sample_is_evenly_spaced_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, converts = young_log(20_000, seed=4, window=1500)
+    monkeypatch.setattr(joint_study, "JOINT_ROWS", 5000)
+    found = study_joint(log)
+    assert (found.displays, found.fit.displays) == (20_000, 5000)
+    assert found.fit.conversions == np.isin(log.conversions["display_id"].to_numpy(), np.arange(0, 20_000, 4)).sum()
+    assert any("fitted to 5,000 of the displays" in note for note in found.notes)
+    assert abs(found.rate.corrected - converts.mean()) <= 3 * found.rate.error
+    # Most of the error is that of the sample now.
+    assert found.rate.error**2 > found.rate.corrected * (1 - found.rate.corrected) / 5000 * 0.75
+    monkeypatch.setattr(joint_study, "_MOST_NUMBERS", 2 * 3000)
+    assert study_joint(log).fit.displays == 3000
+
+
+def test_columns_that_add_up_or_never_change_alter_nothing() -> None:
+    log, _ = young_log(3000, seed=5)
+    x = log.column("context")
+    more = np.column_stack((x[:, 0] * 1e6, x, 1.0 - x.sum(axis=1), np.full(3000, 0.1)))
+    at = log.displays.schema.get_field_index("context")
+    wide = pa.FixedSizeListArray.from_arrays(pa.array(more.ravel()), more.shape[1])
+    found = study_joint(replace(log, displays=log.displays.set_column(at, "context", wide)))
+    same = study_joint(log)
+    assert found.fit.converged
+    assert found.fit.conversion.shape == (3,)
+    assert found.rate.corrected == pytest.approx(same.rate.corrected, rel=1e-7)
+    assert found.rate.error == pytest.approx(same.rate.error, rel=1e-6)
+    assert found.mean_delay == pytest.approx(same.mean_delay, rel=1e-6)
+
+
+def test_contexts_that_never_convert_are_steadied_by_a_ridge() -> None:
+    log, _ = young_log(2000, seed=6)
+    rare = np.isin(np.arange(2000), log.conversions["display_id"].to_numpy()[::2])
+    at = log.displays.schema.get_field_index("context")
+    alone = pa.FixedSizeListArray.from_arrays(pa.array(rare.astype(float)), 1)
+    found = study_joint(replace(log, displays=log.displays.set_column(at, "context", alone)))
+    assert any("ridge of 1 steadies" in note for note in found.notes)
+    assert found.fit.converged
+    assert math.isfinite(found.rate.corrected)
+
+
+def test_a_stored_log_gives_what_the_log_in_memory_gives(tmp_path: Path) -> None:
+    log, _ = young_log(3000, seed=7, window=1000)
+    write_canonical(log, tmp_path)
+    stored = study_delays(open_canonical(tmp_path), joint=True, **QUICK)
+    memory = study_delays(log, joint=True, **QUICK)
+    assert stored.to_dict() == memory.to_dict()
+    out = memory.to_dict()
+    assert json.loads(json.dumps(out, allow_nan=False)) == out
+    assert out["joint"]["attribution_window"] == 1000
+    assert out["joint"]["rate"]["corrected"] > out["joint"]["rate"]["naive"]
+    assert out["options"]["joint"]
+    assert study_delays(log, **QUICK).to_dict()["joint"] is None
+
+
+def test_what_has_no_rate_to_correct_is_refused() -> None:
+    log, _ = young_log(500, seed=8)
+    with pytest.raises(ParameterError, match=r"--joint: log 'test' has no contexts.*context columns"):
+        study_delays(bernoulli_log(500, [0.5, 0.4], mean_delay=20, seed=0), joint=True)
+    with pytest.raises(ParameterError, match=r"--joint.*follows every display to its end.*observed_until"):
+        study_delays(log.with_meta(observed_until=None), joint=True)
+    all_of_them = build_log(
+        time=[0, 1], action=[0, 1], conversion_display=[0, 1], conversion_time=[0, 1], n_actions=2,
+        context=np.zeros((2, 1)), observed_until=5,
+    )  # fmt: skip
+    with pytest.raises(DataError, match="2 of 2 displays converted"):
+        study_joint(all_of_them)
+
+
+def test_a_log_of_old_displays_has_no_immature_ones() -> None:
+    log, converts = young_log(2000, seed=9, window=300, stop=2400)
+    found = study_joint(log)
+    assert found.immature.displays == 0
+    assert math.isnan(found.immature.corrected)
+    assert study_delays(log, joint=True, **QUICK).to_dict()["joint"]["immature"]["corrected"] is None
+    assert found.rate.corrected == found.rate.naive == converts.mean()
+    assert found.rate.error == 0
