@@ -47,14 +47,18 @@ app.add_typer(datasets.app, name="datasets")
 app.add_typer(policies.app, name="policies")
 
 
-def _stop(signum: int, frame: FrameType | None) -> NoReturn:
-    # As an exception, so that half-written output is removed on the way out.
-    sys.exit(128 + signum)
+def _stop(signum: int, frame: FrameType | None) -> None:
+    again = options.stopped_by is not None
+    options.stopped_by = signum
+    if again or not options.signals_wait:
+        # As an exception, so that half-written output is removed on the way out.
+        sys.exit(128 + signum)
 
 
 def main() -> None:
     """Run the command line; every error is one line on stderr, with a traceback under ``--debug``."""
-    signal.signal(signal.SIGTERM, _stop)
+    for sent in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(sent, _stop)
     try:
         app()
     except EvaluatorError as error:

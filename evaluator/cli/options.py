@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 debug = False
+stopped_by: int | None = None
+signals_wait = False
 
 
 def _set_debug(wanted: bool) -> bool:
@@ -48,13 +51,33 @@ def print_json(value: Any) -> None:
 
 
 @contextmanager
-def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a bar on stderr while it is a terminal; what is given is called with each advance. None: no end is known."""
+def progress(what: str, total: int | None, *, compiles: bool = False) -> Iterator[Callable[[int], None]]:
+    """Show a bar on stderr while it is a terminal; what is given is called with each advance. None: no end is known.
+
+    Where policies are compiled meanwhile, signals wait for the next advance or the end: what they raise inside the
+    compiler's callbacks is printed there and forgotten. A second signal does not wait.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    global signals_wait
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None if total is None else max(total, 1))
-        yield lambda done: bar.advance(task, done)
+
+        def advance(done: int) -> None:
+            _heed_signals()
+            bar.advance(task, done)
+
+        signals_wait = compiles
+        try:
+            yield advance
+        finally:
+            signals_wait = False
+    _heed_signals()
+
+
+def _heed_signals() -> None:
+    if stopped_by is not None:
+        sys.exit(128 + stopped_by)

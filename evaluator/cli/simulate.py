@@ -63,7 +63,7 @@ def simulate_command(
     asked = SimulateOptions(runs=runs, horizon=horizon, window=window, delays=delays, seed=seed, jobs=jobs)
     policies = [as_description(spec) for spec in policy]
     problem = load_problem(scenario)
-    with o.progress("runs", runs * len(policies)) as advance:
+    with o.progress("runs", runs * len(policies), compiles=True) as advance:
         found = simulate(problem, policies, asked, advance=advance)
     if as_json:
         o.print_json(found.to_dict())
