@@ -9,7 +9,7 @@ import typer
 
 from evaluator.cli import options as o
 from evaluator.cli.reading import Dataset, open_log, reads_log
-from evaluator.cli.replaying import OUTPUT, replays
+from evaluator.cli.replaying import OUTPUT, replays, write_out
 
 EXAMPLES = (
     "Example: evaluate compare -p otflinucb:alpha=0.1 -p otflinucb:alpha=1 -p delayed-klucb --windows 500,2000 --jobs 2"
@@ -64,9 +64,4 @@ def compare_command(
 
         print_comparison(o.stdout(), found)
     if out is not None:
-        from evaluator.report.files import write_result
-
-        meta = source.log.meta
-        origin = {"dataset": meta.name, "fingerprint": meta.fingerprint, "reading": reading}
-        write_result(out, found, source=origin, quarantine=source.quarantine)
-        o.note(f"Wrote {out}/trajectory.parquet, result.json and manifest.json.")
+        write_out(out, found, source, reading)

@@ -9,7 +9,7 @@ import typer
 
 from evaluator.cli import options as o
 from evaluator.cli.reading import Dataset, open_log, reads_log
-from evaluator.cli.replaying import OUTPUT, replays
+from evaluator.cli.replaying import OUTPUT, replays, write_out
 
 EXAMPLES = (
     "Examples: evaluate replay --policy otflinucb --window 2000   |   evaluate replay -d criteo_attribution "
@@ -81,9 +81,4 @@ def replay_command(
 
         print_result(o.stdout(), result)
     if out is not None:
-        from evaluator.report.files import write_result
-
-        meta = source.log.meta
-        origin = {"dataset": meta.name, "fingerprint": meta.fingerprint, "reading": reading}
-        write_result(out, result, source=origin, quarantine=source.quarantine)
-        o.note(f"Wrote {out}/trajectory.parquet, result.json and manifest.json.")
+        write_out(out, result, source, reading)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evaluator.cli.lending import lends
+from evaluator.cli.options import note
+
+if TYPE_CHECKING:
+    from evaluator.datasets import Reading
+    from evaluator.evaluation.comparison import Comparison
+    from evaluator.evaluation.result import ReplayResult
 
 REPLAY, ESTIMATE, OUTPUT = "Replay", "Estimates", "Output"
 
@@ -103,3 +111,13 @@ def _replaying(
 
 
 replays = lends(_replaying, to="replaying", given_only=False)
+
+
+def write_out(out: Path, result: ReplayResult | Comparison, source: Reading, reading: Mapping[str, Any]) -> None:
+    """Write what a command found on a log to its ``--out``, and say so."""
+    from evaluator.report.files import write_result
+
+    meta = source.log.meta
+    origin = {"dataset": meta.name, "fingerprint": meta.fingerprint, "reading": reading}
+    write_result(out, result, source=origin, quarantine=source.quarantine)
+    note(f"Wrote {out}/trajectory.parquet, result.json and manifest.json.")
