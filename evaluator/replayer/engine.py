@@ -41,6 +41,10 @@ class Replay:
         generated = delivered + expired + pending.
     dry
         Action whose queue ran dry and ended the replay; -1 otherwise.
+    state
+        What the policy knows after the last round.
+    prepared
+        Whether `state` has already begun a further round, for which the log held no display.
     """
 
     displays: npt.NDArray[np.int64]
@@ -49,7 +53,9 @@ class Replay:
     delivered: int
     expired: int
     pending: int
-    dry: int = -1
+    dry: int
+    state: Any
+    prepared: bool
 
 
 def sampler_stream(seed: int, repeat: int) -> np.random.Generator:
@@ -100,7 +106,7 @@ class Matching:
     def result(self) -> Replay:
         """Return what was replayed."""
         displays = np.concatenate(self._displays) if self._displays else np.zeros(0, np.int64)
-        return _result(displays, self._read, self._progress, self._pending)
+        return _result(displays, self._read, self._progress, self._pending, self._state)
 
 
 class _Queued(NamedTuple):
@@ -136,7 +142,8 @@ class Queueing:
         """Serve the rounds, and return what was replayed."""
         progress = loop.no_progress()
         if not self._parts:
-            return _result(np.zeros(0, np.int64), 0, progress, None)
+            state = self._policy.start(self._setting)
+            return _result(np.zeros(0, np.int64), 0, progress, None, state)
         action, conversions, delay, value = (np.concatenate(column) for column in zip(*self._parts, strict=True))
         first = np.concatenate([[0], np.cumsum(conversions, dtype=np.int64)])
         batch = Batch(action, np.zeros((1, 1, 0)), first, delay, value)
@@ -155,7 +162,7 @@ class Queueing:
                 state, self._rng, batch, queues, heads, ends, setting.window, horizon, pending, progress, accepted
             )
         # Every display up to the last one served was looked at; those left in a queue were not rejected but not needed.
-        return _result(accepted[: int(progress.rounds[0])], n, progress, pending, int(dry))
+        return _result(accepted[: int(progress.rounds[0])], n, progress, pending, state, int(dry))
 
 
 def begin(
@@ -245,7 +252,12 @@ def _is_ours(policy: Any) -> bool:
 
 
 def _result(
-    displays: npt.NDArray[np.int64], read: int, progress: loop.Progress, pending: Pending | None, dry: int = -1
+    displays: npt.NDArray[np.int64],
+    read: int,
+    progress: loop.Progress,
+    pending: Pending | None,
+    state: Any,
+    dry: int = -1,
 ) -> Replay:
     return Replay(
         displays=displays,
@@ -255,4 +267,7 @@ def _result(
         expired=int(progress.expired[0]),
         pending=0 if pending is None else int(pending.size[0]),
         dry=dry,
+        state=state,
+        # A queue that runs dry leaves its round begun.
+        prepared=bool(progress.prepared[0]) or dry >= 0,
     )
