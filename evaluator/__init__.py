@@ -22,12 +22,15 @@ if TYPE_CHECKING:
     from evaluator.evaluation.result import ReplayResult
     from evaluator.log import Log, LogMeta
     from evaluator.policies import Policy
+    from evaluator.replayer.learned import LearnedPolicy
+    from evaluator.replayer.policy_file import load_policy
     from evaluator.simulator.result import Simulation
 
 __version__ = "0.1.0"
 __all__ = [
     "Comparison",
     "DelayStudy",
+    "LearnedPolicy",
     "Log",
     "LogMeta",
     "Policy",
@@ -36,6 +39,7 @@ __all__ = [
     "__version__",
     "compare",
     "load",
+    "load_policy",
     "replay",
     "simulate",
     "study_delays",
@@ -47,6 +51,8 @@ _HOMES = {
     "DelayStudy": "evaluator.evaluation.delay_study",
     "compare": "evaluator.api",
     "load": "evaluator.api",
+    "LearnedPolicy": "evaluator.replayer.learned",
+    "load_policy": "evaluator.replayer.policy_file",
     "replay": "evaluator.api",
     "study_delays": "evaluator.api",
     "Log": "evaluator.log",

@@ -45,6 +45,14 @@ def replay_command(
             help="New folder for trajectory, result and manifest: --out run1",
         ),
     ] = None,
+    save_policy: Annotated[
+        Path | None,
+        typer.Option(
+            "--save-policy",
+            rich_help_panel=OUTPUT,
+            help="New file for what the policy has learned (of the first repeat): --save-policy learned.npz",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", rich_help_panel=OUTPUT, help="Print every choice the replay would make, and stop."),
@@ -57,15 +65,18 @@ def replay_command(
     holds at any stopping time, and what they rest on.
     """
     from evaluator.api import as_description
+    from evaluator.atomic import refuse_existing, refuse_outputs
     from evaluator.evaluation.execute import execute
     from evaluator.evaluation.options import ReplayOptions
     from evaluator.evaluation.plan import plan_replay
+    from evaluator.replayer.policy_file import refuse_unsavable
 
     if out is not None:
-        from evaluator.atomic import refuse_existing
-
         refuse_existing(out)
     description = as_description(policy)
+    if save_policy is not None:
+        refuse_unsavable(description)
+        refuse_outputs([save_policy])
     chosen = ReplayOptions(window=window, **replaying)
     source = open_log(dataset, reading)
     plan = plan_replay(source.log, description, chosen)
@@ -82,3 +93,6 @@ def replay_command(
         print_result(o.stdout(), result)
     if out is not None:
         write_out(out, result, source, reading)
+    if save_policy is not None:
+        result.learned.save(save_policy)
+        o.note(f"Wrote {save_policy}: evaluator.load_policy reads it.")

@@ -18,6 +18,7 @@ from evaluator.evaluation.rewards import logged_rewards, observed_rewards, rewar
 from evaluator.evaluation.scan import Lane, replay_all
 from evaluator.log.contract import to_numpy
 from evaluator.replayer.engine import BATCH, Replay
+from evaluator.replayer.learned import learned_policy
 
 # Below this many displays the mean of a rare reward is mostly luck.
 FEW_DISPLAYS = 100
@@ -169,6 +170,7 @@ def _summarise(plan: Plan, done: list[_Repeat]) -> ReplayResult:
         action_labels=tuple(labels),
         plan=plan.to_dict(),
         trajectory=trajectory,
+        learned=learned_policy(plan.policy, plan.setting, tuple(labels), done[0].replay),
         warnings=(*plan.warnings, *_warnings(plan, done, t)),
         assumptions=plan.assumptions,
     )

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from evaluator.estimates.confidence import Interval
+from evaluator.replayer.learned import LearnedPolicy
 
 SCHEMA = "evaluate.replay/1"
 
@@ -57,6 +58,8 @@ class ReplayResult:
         Every choice made (`evaluator.evaluation.plan.Plan.to_dict`).
     trajectory
         One row a round: repeat, round, display_id, time, action, propensity, reward, reward_observed.
+    learned
+        The policy after its last round, of the first repeat: it can go on, decide, and be saved.
     warnings, assumptions
         Sentences to read before the numbers.
     """
@@ -81,6 +84,7 @@ class ReplayResult:
     action_labels: tuple[str, ...]
     plan: dict[str, Any]
     trajectory: pa.Table
+    learned: LearnedPolicy
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
 

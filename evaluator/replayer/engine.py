@@ -45,6 +45,10 @@ class Replay:
         What the policy knows after the last round.
     prepared
         Whether `state` has already begun a further round, for which the log held no display.
+    rng
+        The policy's stream, after its last draw.
+    calendar
+        The pending conversions; None when there was no round.
     """
 
     displays: npt.NDArray[np.int64]
@@ -56,6 +60,8 @@ class Replay:
     dry: int
     state: Any
     prepared: bool
+    rng: np.random.Generator
+    calendar: Pending | None
 
 
 def sampler_stream(seed: int, repeat: int) -> np.random.Generator:
@@ -106,7 +112,7 @@ class Matching:
     def result(self) -> Replay:
         """Return what was replayed."""
         displays = np.concatenate(self._displays) if self._displays else np.zeros(0, np.int64)
-        return _result(displays, self._read, self._progress, self._pending, self._state)
+        return _result(displays, self._read, self._progress, self._pending, self._state, self._rng)
 
 
 class _Queued(NamedTuple):
@@ -143,7 +149,7 @@ class Queueing:
         progress = loop.no_progress()
         if not self._parts:
             state = self._policy.start(self._setting)
-            return _result(np.zeros(0, np.int64), 0, progress, None, state)
+            return _result(np.zeros(0, np.int64), 0, progress, None, state, self._rng)
         action, conversions, delay, value = (np.concatenate(column) for column in zip(*self._parts, strict=True))
         first = np.concatenate([[0], np.cumsum(conversions, dtype=np.int64)])
         batch = Batch(action, np.zeros((1, 1, 0)), first, delay, value)
@@ -162,7 +168,7 @@ class Queueing:
                 state, self._rng, batch, queues, heads, ends, setting.window, horizon, pending, progress, accepted
             )
         # Every display up to the last one served was looked at; those left in a queue were not rejected but not needed.
-        return _result(accepted[: int(progress.rounds[0])], n, progress, pending, state, int(dry))
+        return _result(accepted[: int(progress.rounds[0])], n, progress, pending, state, self._rng, int(dry))
 
 
 def begin(
@@ -257,6 +263,7 @@ def _result(
     progress: loop.Progress,
     pending: Pending | None,
     state: Any,
+    rng: np.random.Generator,
     dry: int = -1,
 ) -> Replay:
     return Replay(
@@ -270,4 +277,6 @@ def _result(
         state=state,
         # A queue that runs dry leaves its round begun.
         prepared=bool(progress.prepared[0]) or dry >= 0,
+        rng=rng,
+        calendar=pending,
     )

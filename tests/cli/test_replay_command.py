@@ -10,7 +10,7 @@ import jsonschema
 import pyarrow.parquet as pq
 import pytest
 
-from evaluator import load, replay
+from evaluator import load, load_policy, replay
 from tests.cli.runs import evaluate
 
 SMALL = ("--limit", "5000", "--window", "200")
@@ -117,3 +117,24 @@ def test_jobs_and_repeats_do_not_change_the_first_repeat() -> None:
     many["plan"]["options"]["jobs"] = 1
     assert many == same
     assert many["value"]["estimate"] != one["value"]["estimate"]
+
+
+def test_what_was_learned_is_saved(tmp_path: Path) -> None:
+    file = tmp_path / "learned.npz"
+    words = ("replay", "-p", "delayed-klucb", "--limit", "2000", "-w", "50", "--save-policy", str(file))
+    run = evaluate(*words, "--json")
+    assert run.code == 0
+    assert "learned.npz: evaluator.load_policy reads it." in run.err
+    learned = load_policy(file)
+    assert learned.rounds == run.json["rounds"]
+    assert learned.choose() in range(10)
+    again = evaluate(*words)
+    assert (again.code, again.out) == (2, "")
+    assert "exists" in again.err
+
+
+@pytest.mark.parametrize("policy", ["logging", "tests/policies/mine.py:Greedy"])
+def test_what_cannot_be_saved_is_refused_before_the_replay(policy: str, tmp_path: Path) -> None:
+    run = evaluate("replay", "-p", policy, "--limit", "2000", "--save-policy", str(tmp_path / "learned.npz"))
+    assert (run.code, run.out) == (2, "")
+    assert "save" in run.err

@@ -21,7 +21,7 @@ ALLOWED = {
     "datasets": {"log", "delays"},
     "policies": {"kernels", "delays"},
     "rounds": {"log", "delays"},
-    "replayer": {"rounds", "policies", "kernels"},
+    "replayer": {"rounds", "policies", "kernels", "delays"},
     "simulator": {"policies", "kernels", "delays"},
     "estimates": set(),
     "evaluation": {"log", "delays", "rounds", "policies", "replayer", "estimates", "kernels"},

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from evaluator.atomic import refuse_outputs, whole_files
 from evaluator.datasets.resolve import dataset_spec
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.twin.chunks import CHUNK_ROWS, COLUMNS, Plan, chunk_text
@@ -21,7 +22,6 @@ from evaluator.datasets.twin.contexts import Truth, truth
 from evaluator.datasets.twin.gzip_stream import GzipStream, Piece, compress
 from evaluator.datasets.twin.journeys import journey_sizes, plan_journeys
 from evaluator.datasets.twin.laws import Clock
-from evaluator.datasets.twin.output import refuse_outputs, whole_files
 from evaluator.datasets.twin.parameters import Twin
 from evaluator.datasets.twin.truth_file import SCHEMA, truth_document, truth_table
 from evaluator.datasets.twin.users import plan_users
