@@ -113,7 +113,8 @@ def read_study(path: str | Path) -> Study:
 def _check(path: str | Path, key: str, value: object, kind: type) -> None:
     fits = isinstance(value, int | float if kind is float else kind) and (kind is bool or not isinstance(value, bool))
     if not fits:
-        raise ParameterError(f"{path}: `{key}` is {value!r}.", hint=f"write {_NAMES[kind]}.")
+        what = "[[policy]] and its lines" if key == "policy" else _NAMES[kind]
+        raise ParameterError(f"{path}: `{key}` is {value!r}.", hint=f"write {what}.")
 
 
 def _window(path: str | Path, i: int, value: object) -> str | int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 from evaluator.api import as_description
 from evaluator.evaluation.comparison import compare_results, plan_comparison
@@ -33,7 +34,7 @@ def rows(displays: int) -> list[Row]:
     found = compare_results(plans, results)
     ticks.append(_now())
     steps = ("plan", "replay and estimates", f"differences of {len(found.ranking.tests)} pairs, ranking, curves", "all")
-    spans = [*zip(ticks, ticks[1:], strict=False), (ticks[0], ticks[-1])]
+    spans = [*pairwise(ticks), (ticks[0], ticks[-1])]
     return [
         (step, after[0] - before[0], after[1] - before[1]) for step, (before, after) in zip(steps, spans, strict=True)
     ]

@@ -64,7 +64,8 @@ def test_every_command_takes_debug(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "window", "own"), [("replay", "window", {"policy", "dry_run"}), ("compare", "windows", {"policy"})]
+    ("path", "window", "own"),
+    [("replay", "window", {"policy", "dry_run"}), ("compare", "windows", {"policy", "baseline", "study"})],
 )
 def test_commands_take_every_option_of_the_python_function(path: str, window: str, own: set[str]) -> None:
     from evaluator import datasets
