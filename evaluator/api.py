@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluator.evaluation.comparison import Comparison, execute_comparison, plan_comparison
+from evaluator.evaluation.comparison import Comparison, execute_comparison, find_baseline, plan_comparison
 from evaluator.evaluation.execute import execute
 from evaluator.evaluation.options import ReplayOptions
 from evaluator.evaluation.plan import Plan, plan_replay
@@ -17,6 +18,7 @@ from evaluator.policies.user import UserPolicy
 from evaluator.simulator.options import SimulateOptions
 from evaluator.simulator.problem import Problem
 from evaluator.simulator.result import Simulation
+from evaluator.study import read_study
 
 if TYPE_CHECKING:
     from evaluator.evaluation.delay_study import DelayStudy
@@ -83,35 +85,63 @@ def replay(log: Log | str, policy: Any, **options: Any) -> ReplayResult:
 
 
 def compare(
-    log: Log | str, policies: Sequence[Any], *, windows: Sequence[str | int | None] = (None,), **options: Any
+    log: Log | str | None = None,
+    policies: Sequence[Any] = (),
+    *,
+    windows: Sequence[str | int | None] | None = None,
+    baseline: Any = None,
+    study: str | Path | None = None,
+    **options: Any,
 ) -> Comparison:
-    """Replay several policies, each with several windows, in one scan of a log.
+    """Replay several policies, each with several windows, in one scan of a log, and compare them at one horizon.
 
     Parameters
     ----------
     log
-        A `Log`, or what `load` takes.
+        A `Log`, or what `load` takes; by default the study's, else the bundled synthetic one.
     policies
         Each as `replay` takes it.
     windows
-        Cut-offs, each in rounds or as a duration; None for none.
+        Cut-offs, each in rounds or as a duration; None for none, which is the default.
+    baseline
+        One of the policies: its first variant is what the others are compared with. By default the first of all.
+    study
+        A TOML file that says what to compare (`evaluator.study`). What is given beside it wins.
     options
         Fields of `evaluator.evaluation.options.ReplayOptions` but for the window, shared by all; `jobs` threads.
 
     Returns
     -------
     Comparison
-        One result a policy and window, the same as `replay` gives for it alone.
+        One result a policy and window, the same as `replay` gives for it alone; differences, ranking and curves.
+
+    Raises
+    ------
+    DataError, UsageError, PolicyError
+        See the options.
 
     Examples
     --------
     >>> found = compare(load("synthetic", limit=20_000), ["ucb1", "delayed-ucb:epsilon=0.5"], windows=[50, "500"])
     >>> [(r.plan["policy"], r.plan["window_rounds"]) for r in found.results]
     [('ucb1', 50), ('ucb1', 500), ('delayed-ucb:epsilon=0.5', 50), ('delayed-ucb:epsilon=0.5', 500)]
+    >>> found.ranking.conclusion
+    'No difference is real at 95 %.'
     """
-    log = load(log) if isinstance(log, str) else log
+    reading: dict[str, Any] = {}
+    if study is not None:
+        asked = read_study(study)
+        log = asked.dataset if log is None else log
+        reading = asked.reading
+        policies = policies or asked.policies
+        windows = asked.windows if windows is None else windows
+        baseline = asked.baseline if baseline is None else baseline
+        options = {**asked.options, **options}
+    log = log if isinstance(log, Log) else load(log or "synthetic", **reading)
     descriptions = [as_description(policy) for policy in policies]
-    return execute_comparison(plan_comparison(log, descriptions, windows, ReplayOptions(**options)))
+    plans = plan_comparison(log, descriptions, windows or (None,), ReplayOptions(**options))
+    spec = None if baseline is None else as_description(baseline).spec
+    return execute_comparison(plans, baseline=find_baseline(plans, spec))
 
 
 def simulate(scenario: str | Problem, policies: Any, **options: Any) -> Simulation:

@@ -12,51 +12,90 @@ from evaluator.cli.reading import Dataset, open_log, reads_log
 from evaluator.cli.replaying import OUTPUT, replays, write_out
 
 EXAMPLES = (
-    "Example: evaluate compare -p otflinucb:alpha=0.1 -p otflinucb:alpha=1 -p delayed-klucb --windows 500,2000 --jobs 2"
+    "Examples: evaluate compare -p otflinucb:alpha=0.1 -p otflinucb:alpha=1 -p delayed-klucb --windows 500,2000 "
+    "--jobs 2   |   evaluate compare --study study.toml --out run1"
 )
 
 
 @reads_log
 @replays
 def compare_command(
+    context: typer.Context,
     reading: dict[str, Any],
     replaying: dict[str, Any],
     policy: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option("--policy", "-p", help="As in replay; once for each policy: -p otflinucb:alpha=0.1 -p ucb1"),
-    ],
+    ] = None,
     windows: Annotated[
         str | None,
         typer.Option("--windows", "-w", help="Cut-offs, each as in replay, or none: --windows 500,2000,7d,none"),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option("--baseline", "-b", help="One of the policies, to compare the others with. Default: the first."),
+    ] = None,
+    study: Annotated[
+        Path | None,
+        typer.Option("--study", help="TOML file that says what to compare; options beside it win: --study study.toml"),
     ] = None,
     dataset: Dataset = None,
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", rich_help_panel=OUTPUT, help="New folder for trajectories, results and manifest: --out run1"
+            "--out",
+            "-o",
+            rich_help_panel=OUTPUT,
+            help="New folder for trajectories, curves, results and manifest: --out run1. If interrupted, what was "
+            "finished is kept in run1.partial: run the same command again.",
         ),
     ] = None,
     debug: o.Debug = False,
 ) -> None:
-    """Replay several policies, each with several windows, in one scan of the log.
+    """Replay several policies, each with several windows, in one scan of the log, and compare them.
 
-    Prints one line a policy and window; every number is the one that replay gives for it alone.
+    Prints one line a policy and window, whose numbers are those that replay gives for it alone; then differences to a
+    baseline at a common horizon, a ranking that says which differences are real, regret curves, and what was assumed.
     """
     from evaluator.api import as_description
-    from evaluator.evaluation.comparison import execute_comparison, plan_comparison
+    from evaluator.evaluation.comparison import execute_comparison, find_baseline, plan_comparison, scans
+    from evaluator.evaluation.kept import kept_beside
     from evaluator.evaluation.options import ReplayOptions
 
     if out is not None:
         from evaluator.atomic import refuse_existing
 
         refuse_existing(out)
-    descriptions = [as_description(spec) for spec in policy]
-    asked = [None if text.strip() == "none" else text.strip() for text in (windows or "none").split(",")]
+    asked: list[str | int | None] | None
+    asked = None if windows is None else [None if w.strip() == "none" else w.strip() for w in windows.split(",")]
+    specs = policy or []
+    if study is not None:
+        from evaluator.study import read_study
+
+        said = read_study(study)
+        given = _given(context)
+        dataset = said.dataset if dataset is None else dataset
+        reading = {**{name: value for name, value in said.reading.items() if name not in given}, **reading}
+        replaying = {**replaying, **{name: value for name, value in said.options.items() if name not in given}}
+        specs = specs or list(said.policies)
+        asked = list(said.windows) if asked is None and said.windows is not None else asked
+        baseline = said.baseline if baseline is None else baseline
+    descriptions = [as_description(spec) for spec in specs]
+    options = ReplayOptions(**replaying)
     source = open_log(dataset, reading)
-    plans = plan_comparison(source.log, descriptions, asked, ReplayOptions(**replaying))
-    with o.progress("displays", max(len(plan.rounds) for plan in plans), compiles=True) as advance:
-        found = execute_comparison(plans, advance=advance)
+    plans = plan_comparison(source.log, descriptions, asked or [None], options)
+    first = find_baseline(plans, None if baseline is None else as_description(baseline).spec)
+    kept = None if out is None else kept_beside(out, reading=reading)
+    finished = {} if kept is None else kept.find(plans)
+    if finished:
+        o.note(f"Took up {len(finished):,} of {len(plans):,} variants, finished before, from {out}.partial.")
+    total = sum(max(len(plans[i].rounds) for i in group) for group in scans(plans, finished))
+    with o.progress("displays", total, compiles=True) as advance:
+        if kept is None:
+            found = execute_comparison(plans, baseline=first, advance=advance)
+        else:
+            found = execute_comparison(plans, baseline=first, finished=finished, keep=kept.keep, advance=advance)
     if as_json:
         o.print_json(found.to_dict())
     else:
@@ -65,3 +104,11 @@ def compare_command(
         print_comparison(o.stdout(), found)
     if out is not None:
         write_out(out, found, source, reading)
+    if kept is not None:
+        kept.remove()
+
+
+def _given(context: typer.Context) -> set[str]:
+    """Return the options that stand on the command line."""
+    sources = ((name, context.get_parameter_source(name)) for name in context.params)
+    return {name for name, source in sources if source is not None and source.name == "COMMANDLINE"}

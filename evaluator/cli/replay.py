@@ -93,6 +93,6 @@ def replay_command(
         print_result(o.stdout(), result)
     if out is not None:
         write_out(out, result, source, reading)
-    if save_policy is not None:
+    if save_policy is not None and result.learned is not None:
         result.learned.save(save_policy)
         o.note(f"Wrote {save_policy}: evaluator.load_policy reads it.")

@@ -115,9 +115,11 @@ replays = lends(_replaying, to="replaying", given_only=False)
 
 def write_out(out: Path, result: ReplayResult | Comparison, source: Reading, reading: Mapping[str, Any]) -> None:
     """Write what a command found on a log to its ``--out``, and say so."""
+    from evaluator.evaluation.comparison import Comparison
     from evaluator.report.files import write_result
 
     meta = source.log.meta
     origin = {"dataset": meta.name, "fingerprint": meta.fingerprint, "reading": reading}
     write_result(out, result, source=origin, quarantine=source.quarantine)
-    note(f"Wrote {out}/trajectory.parquet, result.json and manifest.json.")
+    curves = "curves.parquet, " if isinstance(result, Comparison) else ""
+    note(f"Wrote {out}/trajectory.parquet, {curves}result.json and manifest.json.")

@@ -97,18 +97,28 @@ def _sparse_interval(rewards: SparseRewards, *, upper: float, alpha: float, tune
     Between two rewards the running sum S stands still, so the rounds i of the gap add (1/2 + S)^2 sum 1/i^2 to V, and
     the sum of 1/i^2 over a < i < b is trigamma(a + 1) - trigamma(b).
     """
-    from scipy.special import polygamma
-
     n = rewards.n
     value = _checked(rewards.value, upper) / upper
     if n == 0:
         return mean_interval([], upper=upper, alpha=alpha, tuned_for=tuned_for)
     number = rewards.at + 1.0
     before = 0.5 + np.concatenate(([0.0], np.cumsum(value)))
-    gap = polygamma(1, np.concatenate(([1.0], number + 1.0))) - polygamma(1, np.concatenate((number, [n + 1.0])))
+    gap = _trigamma(np.concatenate(([1.0], number + 1.0))) - _trigamma(np.concatenate((number, [n + 1.0])))
     variation = float(((value - before[:-1] / number) ** 2).sum() + (before**2 * gap).sum())
-    low, high = _ends(np.array([before[-1] - 0.5]), np.array([variation]), np.array([n]), upper, alpha, tuned_for)
+    low, high = interval_ends([before[-1] - 0.5], [variation], [n], upper=upper, alpha=alpha, tuned_for=tuned_for)
     return Interval(rewards.total / n, float(low[0]), float(high[0]), n, 1.0 - alpha, ANYTIME)
+
+
+def _trigamma(x: Floats) -> Floats:
+    """Return trigamma of increasing numbers from 1 on; where they are large, thirty times faster than SciPy's."""
+    from scipy.special import polygamma
+
+    few = int(np.searchsorted(x, 20.0))
+    y = 1.0 / x[few:]
+    square = y * y
+    # The first term left out is 5/(66 x^11): 1e-14 of the whole at x = 20.
+    series = square * (1.0 / 6.0 - square * (1.0 / 30.0 - square * (1.0 / 42.0 - square / 30.0)))
+    return np.concatenate((polygamma(1, x[:few]), y * (1.0 + 0.5 * y + series)))
 
 
 def mean_sequence(
@@ -180,13 +190,30 @@ def mean_sequence(
     sums = np.concatenate(([0.0], np.cumsum(scaled)))
     predicted = (0.5 + sums[:-1]) / np.arange(1, x.size + 1)
     variation = np.concatenate(([0.0], np.cumsum((scaled - predicted) ** 2)))[at]
-    return _ends(sums[at], variation, at, upper, alpha, tuned_for)
+    return interval_ends(sums[at], variation, at, upper=upper, alpha=alpha, tuned_for=tuned_for)
 
 
-def _ends(
-    sums: Floats, variation: Floats, at: NDArray[np.integer], upper: float, alpha: float, tuned_for: float
+def interval_ends(
+    sums: ArrayLike,
+    variation: ArrayLike,
+    at: ArrayLike,
+    *,
+    upper: float,
+    alpha: float,
+    tuned_for: float = TUNED_FOR,
 ) -> tuple[Floats, Floats]:
-    """Return the ends of the intervals after `at` rounds with these sums and V_t, both of rewards in [0, 1]."""
+    """Return the ends of the intervals of `mean_sequence` from what they need of the rewards.
+
+    Parameters
+    ----------
+    sums, variation
+        Shape (k,), sum of the rewards and V_t, in units of `upper`.
+    at
+        Shape (k,), numbers of rounds.
+    upper, alpha, tuned_for
+        As in `mean_sequence`.
+    """
+    sums, at = np.asarray(sums, dtype=np.float64), np.asarray(at)
     rounds = np.maximum(at, 1)
     # Before any round the interval is all of [0, b]: the boundary is never below log(2/alpha) > 1/2.
     mean = np.where(at > 0, sums / rounds, 0.5)
@@ -231,16 +258,39 @@ def gamma_exponential_boundary(v: ArrayLike, *, alpha: float, tuned_for: float =
     >>> float(gamma_exponential_boundary([2500.0], alpha=0.025)[0].round(1))
     173.4
     """
+    v = np.asarray(v, dtype=np.float64)
+    return crossing_boundary(v, threshold=-math.log(_one_sided(alpha)), rho=mixture_rho(alpha, tuned_for))
+
+
+def mixture_rho(alpha: float, tuned_for: float = TUNED_FOR) -> float:
+    """Return the rho of the mixture whose boundary at one-sided `alpha` is lowest at intrinsic time `tuned_for`."""
+    if not 0 < tuned_for < math.inf:
+        raise ParameterError(f"tuned_for is {tuned_for:g}.", hint="give a positive number, e.g. 100.")
+    optimum = 2.0 * math.log(0.5 / _one_sided(alpha))
+    return tuned_for / (optimum + math.log1p(optimum))
+
+
+def _one_sided(alpha: float) -> float:
     if not 0 < alpha < 0.5:
         raise ParameterError(
             f"One-sided alpha is {alpha:g}.", hint="a two-sided alpha lies between 0 and 1, e.g. 0.05."
         )
-    if not 0 < tuned_for < math.inf:
-        raise ParameterError(f"tuned_for is {tuned_for:g}.", hint="give a positive number, e.g. 100.")
-    v = np.asarray(v, dtype=np.float64)
-    optimum = 2.0 * math.log(0.5 / alpha)
-    rho = tuned_for / (optimum + math.log1p(optimum))
-    target = -math.log(alpha)
+    return alpha
+
+
+def crossing_boundary(v: Floats, *, threshold: Floats | float, rho: float) -> Floats:
+    """Return the boundary of one mixture for several levels: `gamma_exponential_boundary` with its rho held.
+
+    Parameters
+    ----------
+    v
+        Intrinsic times, any shape.
+    threshold
+        log(1/alpha) of each, one-sided, broadcast against `v`. The boundary increases with it.
+    rho
+        Of the mixture, from `mixture_rho`.
+    """
+    target = np.asarray(threshold)
     u = target + np.sqrt(2.0 * target * (v + rho))
     # log m is convex and increasing in s: after one step Newton is right of the root and comes down to it, so
     # that stopping early could only make the boundary longer.

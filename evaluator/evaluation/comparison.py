@@ -1,34 +1,89 @@
-"""Several policies and windows on one log, replayed in one scan of it."""
+"""Several policies and windows on one log, replayed in one scan of it, and compared at one horizon."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from evaluator.errors import ParameterError
+from evaluator.errors import ParameterError, nearest
+from evaluator.evaluation.curves import Curve, curve_table, draw_curve
+from evaluator.evaluation.differences import (
+    Difference,
+    Ranking,
+    find_differences,
+    rank,
+    ranked_pairs,
+    to_widest_window,
+)
 from evaluator.evaluation.execute import execute_all
+from evaluator.evaluation.horizon import CommonHorizon, common_horizon, first_rounds
 from evaluator.evaluation.options import ReplayOptions
 from evaluator.evaluation.plan import Plan, plan_replay, read_basis
-from evaluator.evaluation.result import ReplayResult
+from evaluator.evaluation.result import ReplayResult, json_values
 from evaluator.log import Log
 
 SCHEMA = "evaluate.compare/1"
+# Replays that walk through the log together: they bound the memory of a scan.
+LANES = 64
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """What a variant's policy was told.
+
+    Parameters
+    ----------
+    needs
+        What the policy asks for.
+    delay_cdf
+        Where its delay CDF comes from; None where it needs none, or there is none.
+    horizon
+        The largest number of rounds, which it was told if it needs the horizon; None where not.
+    """
+
+    needs: tuple[str, ...]
+    delay_cdf: str | None
+    horizon: int | None
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Results of several replays of one log.
+    """Results of several replays of one log, and how they differ.
+
+    Variants are numbered from 0, policy by policy, within it window by window.
 
     Parameters
     ----------
     results
-        One a variant: policy by policy, within it window by window.
+        One a variant, each what `evaluator.replay` gives for it alone.
+    horizon
+        Rounds at which all are compared.
+    baseline
+        The variant that others are compared with.
+    differences
+        Of every other variant to the baseline, each with an interval of its own.
+    ranking
+        By value at the horizon; which differences are real, tested together.
+    window_costs
+        Of variants to their like with the widest window.
+    curves
+        Of every variant up to the horizon.
+    assumed
+        By the policy of every variant.
     """
 
     results: tuple[ReplayResult, ...]
+    horizon: CommonHorizon
+    baseline: int
+    differences: tuple[Difference, ...]
+    ranking: Ranking
+    window_costs: tuple[Difference, ...]
+    curves: tuple[Curve, ...]
+    assumed: tuple[Assumed, ...]
 
     @property
     def trajectory(self) -> pa.Table:
@@ -39,16 +94,53 @@ class Comparison:
         ]
         return pa.concat_tables(tables)
 
+    @property
+    def curve_table(self) -> pa.Table:
+        """Value and regret with bands, one row a variant and checkpoint."""
+        return curve_table(self.curves)
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the results without their trajectories, as JSON values."""
+        """Return the comparison without its trajectories, as JSON values."""
+        ranking = self.ranking
         return {
             "schema": SCHEMA,
             "dataset": self.results[0].plan["dataset"],
             "variants": [result.to_dict() for result in self.results],
+            **json_values(
+                {
+                    "horizon": asdict(self.horizon),
+                    "baseline": self.baseline,
+                    "differences": [asdict(difference) for difference in self.differences],
+                    "ranking": {
+                        "order": ranking.order,
+                        "values": [float(c.value.estimate[-1]) if len(c.rounds) else None for c in self.curves],
+                        "better_than": ranking.better_than,
+                        "tested": "all pairs" if ranking.all_pairs else "differences to the baseline",
+                        "tests": [
+                            {**asdict(test.difference), "p_adjusted": test.adjusted, "real": test.real}
+                            for test in ranking.tests
+                        ],
+                        "level": ranking.level,
+                        "conclusion": ranking.conclusion,
+                    },
+                    "window_costs": [asdict(difference) for difference in self.window_costs],
+                    "curves": [
+                        {
+                            "rounds": curve.rounds.tolist(),
+                            **{
+                                name: {part: array.tolist() for part, array in vars(band).items()}
+                                for name, band in (("value", curve.value), ("regret", curve.regret))
+                            },
+                        }
+                        for curve in self.curves
+                    ],
+                    "assumed": [asdict(assumed) for assumed in self.assumed],
+                }
+            ),
         }
 
     def __repr__(self) -> str:
-        return "\n".join(map(repr, self.results))
+        return "\n".join([*map(repr, self.results), self.ranking.conclusion])
 
 
 def plan_comparison(
@@ -75,7 +167,9 @@ def plan_comparison(
     variants = [(policy, window) for policy in policies for window in windows]
     names = [(policy.spec, window) for policy, window in variants]
     if not variants:
-        raise ParameterError("Nothing to compare.", hint="name policies: -p otflinucb -p delayed-klucb.")
+        raise ParameterError(
+            "Nothing to compare.", hint="name policies, --policy otflinucb --policy delayed-klucb, or a --study."
+        )
     for name in names:
         if names.count(name) > 1:
             raise ParameterError(f"{name[0]} with window {name[1]} is there twice.", hint="name each variant once.")
@@ -83,6 +177,100 @@ def plan_comparison(
     return [plan_replay(basis, policy, replace(options, window=window)) for policy, window in variants]
 
 
-def execute_comparison(plans: Sequence[Plan], *, advance: Callable[[int], None] = lambda displays: None) -> Comparison:
-    """Replay all variants in one scan of their log."""
-    return Comparison(tuple(execute_all(plans, jobs=plans[0].options.jobs, advance=advance)))
+def find_baseline(plans: Sequence[Plan], spec: str | None) -> int:
+    """Return the number of the first variant of the policy with this spec; the first of all for None.
+
+    Raises
+    ------
+    ParameterError
+        No variant is of that policy.
+    """
+    specs = [plan.policy.spec for plan in plans]
+    if spec is None:
+        return 0
+    if spec not in specs:
+        raise ParameterError(f"--baseline {spec} is none of the policies compared.", hint=nearest(spec, specs))
+    return specs.index(spec)
+
+
+def scans(plans: Sequence[Plan], finished: Mapping[int, ReplayResult]) -> list[list[int]]:
+    """Return which variants are replayed together: at most 64 replays a scan, but never less than a variant."""
+    groups: list[list[int]] = []
+    lanes = LANES
+    for i, plan in enumerate(plans):
+        if i in finished:
+            continue
+        lanes += plan.options.repeats
+        if not groups or lanes > LANES:
+            groups.append([])
+            lanes = plan.options.repeats
+        groups[-1].append(i)
+    return groups
+
+
+def execute_comparison(
+    plans: Sequence[Plan],
+    *,
+    baseline: int = 0,
+    finished: Mapping[int, ReplayResult] | None = None,
+    keep: Callable[[Plan, ReplayResult], None] = lambda plan, result: None,
+    advance: Callable[[int], None] = lambda displays: None,
+) -> Comparison:
+    """Replay all variants, in as few scans of their log as memory allows, and compare them.
+
+    Parameters
+    ----------
+    plans
+        Of the variants.
+    baseline
+        Number of the variant that others are compared with.
+    finished
+        Results that are there already, by variant.
+    keep
+        Called with each result as soon as it is there.
+    advance
+        Called with the displays read since the last call.
+    """
+    done = dict(finished or {})
+    for group in scans(plans, done):
+        together = [plans[i] for i in group]
+        for i, result in zip(group, execute_all(together, jobs=plans[0].options.jobs, advance=advance), strict=True):
+            keep(plans[i], result)
+            done[i] = result
+    return compare_results(plans, [done[i] for i in range(len(plans))], baseline=baseline)
+
+
+def compare_results(plans: Sequence[Plan], results: Sequence[ReplayResult], *, baseline: int = 0) -> Comparison:
+    """Compare finished replays of one log at their common horizon."""
+    options = plans[0].options
+    horizon = common_horizon(plans, results)
+    lived = [first_rounds(plan, result, horizon.rounds) for plan, result in zip(plans, results, strict=True)]
+    curves = [draw_curve(*variant) for variant in zip(plans, results, lived, strict=True)]
+    costs = to_widest_window(plans)
+    others = [i for i in range(len(plans)) if i != baseline]
+    asked = [*ranked_pairs(len(plans), baseline), *((min(pair), max(pair)) for pair in costs)]
+    found = find_differences(plans, lived, asked, rounds=horizon.rounds, jobs=options.jobs)
+
+    def to_reference(variant: int, reference: int) -> Difference:
+        return found[variant, reference] if variant < reference else found[reference, variant].turned()
+
+    values = [float(curve.value.estimate[-1]) if len(curve.rounds) else np.nan for curve in curves]
+    return Comparison(
+        results=tuple(results),
+        horizon=horizon,
+        baseline=baseline,
+        differences=tuple(to_reference(i, baseline) for i in others),
+        ranking=rank(values, found, baseline, level=options.level),
+        window_costs=tuple(to_reference(*pair) for pair in costs),
+        curves=tuple(curves),
+        assumed=tuple(_assumed(plan) for plan in plans),
+    )
+
+
+def _assumed(plan: Plan) -> Assumed:
+    cdf = plan.setting.delay_cdf
+    return Assumed(
+        needs=tuple(plan.policy.needs),
+        delay_cdf=cdf.source if cdf is not None and "delay CDF" in plan.policy.needs else None,
+        horizon=plan.setting.horizon if "horizon" in plan.policy.needs else None,
+    )

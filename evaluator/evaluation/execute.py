@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +13,10 @@ import pyarrow as pa
 from evaluator.estimates.arms import BestFixedAction, best_fixed_action
 from evaluator.estimates.combine import average, difference, scaled
 from evaluator.estimates.confidence import Interval, mean_interval
+from evaluator.estimates.sparse import SparseRewards
 from evaluator.evaluation.plan import Plan
 from evaluator.evaluation.result import Reference, ReplayResult
-from evaluator.evaluation.rewards import logged_rewards, observed_rewards, reward_bound
+from evaluator.evaluation.rewards import ArmSample, logged_rewards, observed_rewards, reward_bound
 from evaluator.evaluation.scan import Lane, replay_all
 from evaluator.log.contract import to_numpy
 from evaluator.replayer.engine import BATCH, Replay
@@ -22,6 +24,8 @@ from evaluator.replayer.learned import learned_policy
 
 # Below this many displays the mean of a rare reward is mostly luck.
 FEW_DISPLAYS = 100
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -64,10 +68,11 @@ def execute_all(
     columns = list(dict.fromkeys(["time", "action", "propensity", *reads]))
     shown = log.take(np.concatenate([replay.displays for replay in replays]), columns)
     results, taken = [], 0
+    references = _References()
     repeats: list[_Repeat] = []
     for lane, replay in zip(lanes, replays, strict=True):
         t = len(replay.displays)
-        repeats.append(_estimate(lane, replay, shown.slice(taken, t)))
+        repeats.append(_estimate(lane, replay, shown.slice(taken, t), references))
         taken += t
         if len(repeats) == lane.plan.options.repeats:
             results.append(_summarise(lane.plan, repeats))
@@ -81,13 +86,53 @@ def _replay(lane: Lane) -> Replay:
     return lane.replay
 
 
-def _estimate(lane: Lane, replay: Replay, shown: pa.Table) -> _Repeat:
+class _References:
+    """What lanes are measured against, estimated once for all lanes with the same logged rewards."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[object, ...], Any] = {}
+
+    def logged(self, plan: Plan, rounds: int) -> SparseRewards:
+        """Return `logged_rewards`."""
+        return self._once(("rewards", *_rewards_key(plan, rounds)), lambda: logged_rewards(plan, rounds=rounds))
+
+    def logging_value(self, plan: Plan, rounds: int, *, upper: float, alpha: float) -> Interval:
+        """Return the interval of the logged displays' mean reward."""
+        key = ("logging", alpha, *_rewards_key(plan, rounds))
+        return self._once(key, lambda: mean_interval(self.logged(plan, rounds), upper=upper, alpha=alpha))
+
+    def best(self, plan: Plan, arms: ArmSample, rounds: int, *, upper: float, alpha: float) -> BestFixedAction:
+        """Return the best fixed action, by a sample of the arms that lives as long as these references."""
+        key = ("best", alpha, id(arms), *_rewards_key(plan, rounds))
+        of_logged = self.logged(plan, rounds)
+        return self._once(key, lambda: best_fixed_action(arms.arms(of_logged), upper=upper, alpha=alpha))
+
+    def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
+        if key not in self._found:
+            self._found[key] = make()
+        found: T = self._found[key]
+        return found
+
+
+def _rewards_key(plan: Plan, rounds: int) -> tuple[object, ...]:
+    """Return what fixes the logged rewards of plans on one log."""
+    correction = plan.maturity.correction
+    window = (plan.window.rounds, plan.clock) if plan.rewards_end_with_window else None
+    return (
+        plan.rounds.used,
+        (rounds, plan.window.rounds, plan.clock) if plan.options.reward == "observed" else window,
+        None if correction is None else (correction.needed, correction.shortest, correction.until),
+    )
+
+
+def _estimate(lane: Lane, replay: Replay, shown: pa.Table, references: _References) -> _Repeat:
     plan, t = lane.plan, len(replay.displays)
     alpha = (1.0 - plan.options.level) / plan.options.repeats
     upper = reward_bound(plan)
     observed = observed_rewards(plan, replay.displays)
-    of_logged = logged_rewards(plan, rounds=t)
-    live = observed if plan.options.reward == "observed" else of_logged.taken(replay.displays)
+    if plan.options.reward == "observed":
+        references = _References()  # of this lane's horizon, and so of no use to others
+    live = observed if plan.options.reward == "observed" else references.logged(plan, t).taken(replay.displays)
     if lane.arms is None:
         raise AssertionError("the scan gives every lane its arms")
     return _Repeat(
@@ -95,10 +140,10 @@ def _estimate(lane: Lane, replay: Replay, shown: pa.Table) -> _Repeat:
         clipped=lane.clipped / len(plan.rounds),
         effective_sample_size=_effective_sample_size(plan, shown),
         value=mean_interval(live, upper=upper, alpha=alpha),
-        logging=mean_interval(of_logged, upper=upper, alpha=alpha),
-        joint_best=best_fixed_action(lane.arms.arms(of_logged), upper=upper, alpha=alpha / 2),
+        logging=references.logging_value(plan, t, upper=upper, alpha=alpha),
+        joint_best=references.best(plan, lane.arms, t, upper=upper, alpha=alpha / 2),
         joint_value=mean_interval(live, upper=upper, alpha=alpha / 2),
-        joint_logging=mean_interval(of_logged, upper=upper, alpha=alpha / 2),
+        joint_logging=references.logging_value(plan, t, upper=upper, alpha=alpha / 2),
         trajectory=_trajectory(lane, replay.displays, shown, live, observed),
         true_regret=_true_regret(plan, replay.displays, to_numpy(shown["action"])),
     )

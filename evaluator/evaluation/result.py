@@ -59,7 +59,8 @@ class ReplayResult:
     trajectory
         One row a round: repeat, round, display_id, time, action, propensity, reward, reward_observed.
     learned
-        The policy after its last round, of the first repeat: it can go on, decide, and be saved.
+        The policy after its last round, of the first repeat: it can go on, decide, and be saved. None in a comparison
+        that took this result up from an interrupted one.
     warnings, assumptions
         Sentences to read before the numbers.
     """
@@ -84,7 +85,7 @@ class ReplayResult:
     action_labels: tuple[str, ...]
     plan: dict[str, Any]
     trajectory: pa.Table
-    learned: LearnedPolicy
+    learned: LearnedPolicy | None
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
 

@@ -35,16 +35,14 @@ def logged_rewards(plan: Plan, *, rounds: int) -> SparseRewards:
 
 def observed_rewards(plan: Plan, displays: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Return each round's reward revealed by the last round: delay at most min(m, T - s). Shape (T,)."""
-    t, of, delay = len(displays), plan.survey.display, plan.rounds.delay
-    out = np.zeros(t)
-    if not t:
-        return out
-    order = np.argsort(displays, kind="stable")
-    place = np.minimum(np.searchsorted(displays[order], of), t - 1)
-    played = order[place]
-    shown = (displays[played] == of) & (delay <= np.minimum(plan.window.rounds, t - 1 - played))
-    np.add.at(out, played[shown], to_numpy(plan.log.conversions["value"])[shown])
-    return out
+    t, of = len(displays), plan.survey.display
+    low, high = np.searchsorted(of, displays, side="left"), np.searchsorted(of, displays, side="right")
+    played = np.repeat(np.arange(t), high - low)
+    # Conversions low[s] to high[s] (excluded) are those of round s.
+    conversion = np.arange(len(played)) + np.repeat(low - np.cumsum(high - low) + (high - low), high - low)
+    shown = plan.rounds.delay[conversion] <= np.minimum(plan.window.rounds, t - 1 - played)
+    value = to_numpy(plan.log.conversions["value"])[conversion[shown]].astype(np.float64, copy=False)
+    return np.bincount(played[shown], weights=value, minlength=t).astype(np.float64, copy=False)
 
 
 def reward_bound(plan: Plan) -> float:
@@ -96,9 +94,10 @@ def _summed(plan: Plan, share: npt.NDArray[np.float64] | None) -> SparseRewards:
     value = to_numpy(plan.log.conversions["value"]).astype(np.float64, copy=False)
     value = value if share is None else value * share
     c = int(np.searchsorted(plan.survey.display, plan.rounds.used))
-    at, which = np.unique(plan.survey.display[:c], return_inverse=True)
-    summed = np.bincount(which, weights=value[:c], minlength=len(at)).astype(np.float64)
-    return SparseRewards(plan.rounds.used, at, summed)
+    display = plan.survey.display[:c]
+    new = np.diff(display, prepend=-1) > 0
+    summed = np.bincount(np.cumsum(new) - 1, weights=value[:c], minlength=int(new.sum())).astype(np.float64)
+    return SparseRewards(plan.rounds.used, display[new], summed)
 
 
 def _within_window(plan: Plan) -> npt.NDArray[np.float64]:

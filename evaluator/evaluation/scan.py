@@ -168,5 +168,7 @@ def _share_arm_samples(lanes: Sequence[Lane]) -> list[tuple[Lane, ArmSample]]:
     shared: dict[tuple[object, ...], tuple[Lane, ArmSample]] = {}
     for lane in lanes:
         key = (lane.plan.rounds.used, *_key(lane, lane.plan.by_action))
-        _, lane.arms = shared.setdefault(key, (lane, ArmSample(lane.plan)))
+        if key not in shared:
+            shared[key] = (lane, ArmSample(lane.plan))
+        lane.arms = shared[key][1]
     return list(shared.values())

@@ -1,55 +1,204 @@
-"""A comparison on the terminal: one line a variant, then what must be read before trusting the numbers."""
+"""A comparison on the terminal: one line a variant, what differs really, then what must be read before trusting it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from rich.console import Console
+import numpy as np
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from evaluator.estimates.confidence import Interval
-from evaluator.evaluation.comparison import Comparison
-from evaluator.report.terminal import sentences
+from evaluator.evaluation.comparison import Assumed, Comparison
+from evaluator.evaluation.differences import Difference
+from evaluator.evaluation.result import ReplayResult
+from evaluator.report.terminal import details, sentences
 
+# Below this an interval stands under its estimate.
+_WIDE = 100
+_ACTIONS_SHOWN = 4
 HOW_TO_READ = (
-    "Each interval holds for its own number. Whether two of them overlap says little about the difference of the two."
+    "Each interval holds for its own number. Whether two of them overlap says little about the difference of the two: "
+    "that is below."
 )
+REALISED = (
+    "n: displays that only one of the two runs showed; those that both did cancel. A difference is realised: it is of "
+    "what these two runs showed, and another log or seed would give others. Each interval (Howard et al. 2021) holds "
+    "for its own difference."
+)
+Column = tuple[str, Callable[[int], "Interval | str"]]
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
     """Print a comparison."""
-    first = comparison.results[0]
-    console.print(Text.assemble(f"{len(comparison.results)} replays of ", (first.plan["dataset"], "bold")))
-    level = f"{first.value.level:.0%}"
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("", justify="right")
-    table.add_column("policy", overflow="fold")
-    for column in ("window", "rounds", "value", level, "regret", level, "uplift", level):
-        table.add_column(column, justify="right", overflow="fold")
-    for i, result in enumerate(comparison.results, start=1):
-        window = result.plan["window_rounds"]
-        table.add_row(
-            str(i),
-            Text(result.plan["policy"]),
-            "none" if window is None else f"{window:,}",
-            f"{result.rounds:,}",
-            *_cells(result.value),
-            *_cells(result.regret),
-            *_cells(result.uplift),
-        )
-    console.print(table)
+    results = comparison.results
+    wide = console.width >= _WIDE
+    console.print(Text.assemble(f"{len(results)} replays of ", (results[0].plan["dataset"], "bold")))
+    level = f"{results[0].value.level:.0%}"
+    named: list[Column] = [
+        ("window", lambda i: _window(results[i])),
+        ("rounds", lambda i: f"{results[i].rounds:,}"),
+        ("value", lambda i: results[i].value),
+    ]
+    against: list[Column] = [("regret", lambda i: results[i].regret), ("uplift", lambda i: results[i].uplift)]
+    lines = range(len(results))
+    names = [result.plan["policy"] for result in results]
+    if wide:
+        console.print(_table(lines, [*named, *against], level, names=names))
+    else:
+        console.print(_table(lines, named, level, names=names, stacked=True))
+        console.print(_table(lines, against, level, stacked=True))
     console.print(Text(HOW_TO_READ))
-    warnings = _together([result.warnings for result in comparison.results])
+    if len(results) > 1:
+        _print_differences(console, comparison, level)
+        console.print(_ranking(comparison))
+    if len(comparison.curves[0].rounds):
+        console.print(_regret(comparison, level, wide=wide))
+    console.print(details("Actions (share of rounds)", [(str(i + 1), _shares(results[i])) for i in lines]))
+    warnings = _together([result.warnings for result in results])
+    if not comparison.horizon.fixed:
+        warnings.append(f"Compared after {comparison.horizon.rounds:,} rounds: {comparison.horizon.why}.")
     if warnings:
         console.print(sentences("Read before trusting the numbers", warnings, style="yellow"))
-    console.print(sentences("Assumptions", _together([result.assumptions for result in comparison.results])))
+    told = [(*result.assumptions, *_told(to)) for result, to in zip(results, comparison.assumed, strict=True)]
+    console.print(sentences("Assumptions", _together(told)))
 
 
-def _together(said: Sequence[Sequence[str]]) -> list[str]:
+def _print_differences(console: Console, comparison: Comparison, level: str) -> None:
+    base = comparison.results[comparison.baseline]
+    horizon = comparison.horizon
+    why = f", {horizon.why}" if horizon.fixed else ""
+    console.print(
+        Text.assemble(
+            ("\nDifference per round ", "bold"),
+            f"to line {comparison.baseline + 1} ({base.plan['policy']}, window {_window(base)})",
+            f" over the first {horizon.rounds:,} rounds{why}",
+        )
+    )
+    console.print(Padding(_differences(comparison.differences, level), (0, 0, 0, 2), expand=False))
+    said = _together([[d.why_not] if d.why_not else [] for d in comparison.differences], _lines(comparison.differences))
+    for line in [*(f"{line}." for line in said), REALISED]:
+        console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+    if comparison.window_costs:
+        console.print(
+            Text.assemble(("\nCost of the window ", "bold"), "per round: to the widest one of the same policy")
+        )
+        table = _differences(comparison.window_costs, level, to=True)
+        console.print(Padding(table, (0, 0, 0, 2), expand=False))
+        costs = comparison.window_costs
+        for line in _together([[d.why_not] if d.why_not else [] for d in costs], _lines(costs)):
+            console.print(Padding(Text(f"{line}."), (0, 0, 0, 2), expand=False))
+
+
+def _differences(differences: Sequence[Difference], level: str, *, to: bool = False) -> Table:
+    table = _plain_table()
+    for column in ("", *(["to"] if to else []), "difference", level, "n"):
+        table.add_column(column, justify="right", overflow="fold")
+    for difference in differences:
+        of = difference.realised
+        cells = ("none", "", "") if of is None else (*_cells(of), f"{of.n:,}")
+        table.add_row(str(difference.variant + 1), *([str(difference.reference + 1)] if to else []), *cells)
+    return table
+
+
+def _lines(differences: Sequence[Difference]) -> list[int]:
+    return [difference.variant + 1 for difference in differences]
+
+
+def _ranking(comparison: Comparison) -> RenderableType:
+    ranking = comparison.ranking
+    table = _plain_table()
+    for column in ("", f"value after {comparison.horizon.rounds:,}"):
+        table.add_column(column, justify="right")
+    table.add_column("better than lines", overflow="fold")
+    for i in ranking.order:
+        curve = comparison.curves[i].value.estimate
+        better = ", ".join(str(j + 1) for j in ranking.better_than[i])
+        table.add_row(str(i + 1), f"{curve[-1]:.4g}" if len(curve) else "nan", better or "-")
+    tested = "all pairs tested" if ranking.all_pairs else "differences to the baseline tested"
+    title = Text.assemble(("\nRanking ", "bold"), f"({tested}, adjusted for their number by Holm's method)")
+    said = Text(ranking.conclusion, style="bold")
+    return Group(title, Padding(table, (0, 0, 0, 2), expand=False), Padding(said, (0, 0, 0, 2), expand=False))
+
+
+def _regret(comparison: Comparison, level: str, *, wide: bool) -> RenderableType:
+    rounds = comparison.curves[0].rounds
+    total = int(rounds[-1])
+    at = np.searchsorted(rounds, [-(-total * share // 100) for share in (10, 25, 50, 100)])
+    table = _plain_table()
+    table.add_column("after", justify="right")
+    for i in at:
+        table.add_column(f"{rounds[i]:,}", justify="right")
+    for line, curve in enumerate(comparison.curves, start=1):
+        of = curve.regret
+        table.add_row(
+            str(line),
+            *(Text(f"{of.estimate[i]:.4g}" + (f" [{of.low[i]:.4g}, {of.high[i]:.4g}]" if wide else "")) for i in at),
+        )
+    band = f"{level} bands" if wide else f"{level} bands with --json or --out"
+    title = Text.assemble(("\nRegret ", "bold"), f"against the best fixed action ({band})")
+    return Group(title, Padding(table, (0, 0, 0, 2), expand=False))
+
+
+def _shares(result: ReplayResult) -> str:
+    pairs = sorted(zip(result.action_labels, result.action_share, strict=True), key=lambda p: -p[1])
+    shown = [f"{escape(label)} {share:.1%}" for label, share in pairs[:_ACTIONS_SHOWN] if share > 0]
+    rest = [(label, share) for label, share in pairs[_ACTIONS_SHOWN:] if share > 0]
+    return ", ".join(shown) + (f", {len(rest)} others {sum(s for _, s in rest):.1%}" if rest else "")
+
+
+def _told(assumed: Assumed) -> list[str]:
+    said = []
+    if "delay CDF" in assumed.needs:
+        said.append(f"the policy was told the delay CDF: {assumed.delay_cdf or 'none, for there are no conversions'}")
+    if assumed.horizon is not None:
+        said.append(f"the policy was told the horizon: at most {assumed.horizon:,} rounds")
+    return said
+
+
+def _window(result: ReplayResult) -> str:
+    window = result.plan["window_rounds"]
+    return "none" if window is None else f"{window:,}"
+
+
+def _table(
+    lines: Sequence[int], columns: Sequence[Column], level: str, *, names: Sequence[str] = (), stacked: bool = False
+) -> Table:
+    table = _plain_table(gap=1)
+    table.add_column("", justify="right")
+    if names:
+        table.add_column("policy", overflow="fold")
+    for title, of in columns:
+        interval = isinstance(of(0), Interval)
+        table.add_column(f"{title}\n{level}" if interval and stacked else title, justify="right", overflow="fold")
+        if interval and not stacked:
+            table.add_column(level, justify="right", overflow="fold")
+    for i in lines:
+        row: list[str | Text] = [str(i + 1), *([Text(names[i])] if names else [])]
+        for _, of in columns:
+            cell = of(i)
+            if isinstance(cell, str):
+                row.append(cell)
+            elif stacked:
+                estimate, ends = _cells(cell)
+                row.append(Text(f"{estimate}\n").append(ends))
+            else:
+                row.extend(_cells(cell))
+        table.add_row(*row)
+    return table
+
+
+def _plain_table(*, gap: int = 2) -> Table:
+    return Table(box=None, pad_edge=False, padding=(0, gap, 0, 0))
+
+
+def _together(said: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> list[str]:
     """Return every sentence once, with the lines it is about unless these are all."""
     about: dict[str, list[int]] = {}
-    for i, lines in enumerate(said, start=1):
+    for i, lines in zip(numbers or range(1, len(said) + 1), said, strict=True):
         for line in lines:
             about.setdefault(line, []).append(i)
     return [line if len(of) == len(said) else f"{line} (line {', '.join(map(str, of))})" for line, of in about.items()]

@@ -24,7 +24,9 @@ _VERSIONS = ("numpy", "numba", "polars", "pyarrow", "scipy")
 
 
 def write_result(out: Path, result: ReplayResult | Comparison, *, source: dict[str, Any], quarantine: pa.Table) -> None:
-    """Write ``trajectory.parquet``, ``result.json`` and ``manifest.json`` to a new folder.
+    """Write ``trajectory.parquet``, ``result.json`` and ``manifest.json`` to a new folder, all of them or none.
+
+    A comparison also has ``curves.parquet``.
 
     Parameters
     ----------
@@ -40,7 +42,10 @@ def write_result(out: Path, result: ReplayResult | Comparison, *, source: dict[s
     plans = [r.plan for r in (result.results if isinstance(result, Comparison) else [result])]
     replays = [{"policy": plan["policy"], "options": plan["options"]} for plan in plans]
     with whole_folder(out) as folder:
-        pq.write_table(result.trajectory, folder / "trajectory.parquet")
+        # In one piece, so that equal rows make equal files.
+        pq.write_table(result.trajectory.combine_chunks(), folder / "trajectory.parquet")
+        if isinstance(result, Comparison):
+            pq.write_table(result.curve_table, folder / "curves.parquet")
         if quarantine.num_rows:
             pq.write_table(quarantine, folder / "quarantine.parquet")
         write_json(folder / "result.json", result.to_dict())

@@ -65,7 +65,10 @@ def test_every_command_takes_debug(path: str) -> None:
 
 @pytest.mark.parametrize(
     ("path", "window", "own"),
-    [("replay", "window", {"policy", "dry_run", "save_policy"}), ("compare", "windows", {"policy"})],
+    [
+        ("replay", "window", {"policy", "dry_run", "save_policy"}),
+        ("compare", "windows", {"policy", "baseline", "study"}),
+    ],
 )
 def test_commands_take_every_option_of_the_python_function(path: str, window: str, own: set[str]) -> None:
     from evaluator import datasets

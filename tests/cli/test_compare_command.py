@@ -1,20 +1,31 @@
-"""Several policies and windows in one command give what each gives alone."""
+"""Several policies and windows in one command give what each gives alone, and how they differ."""
 
 from __future__ import annotations
 
+import importlib.resources
 import json
 from pathlib import Path
 
+import jsonschema
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
+from evaluator import compare, load
+from evaluator.cli import options
 from tests.cli.runs import evaluate
 
 SHORT = ("--limit", "4000")
+FOUR = ("-p", "otflinucb:alpha=0.5", "-p", "ucb1", "-w", "50,none")
+
+
+def schema(name: str) -> dict:
+    return json.loads((importlib.resources.files("evaluator.report") / f"{name}.schema.json").read_text("utf-8"))
 
 
 def test_each_line_is_the_replay_alone(tmp_path: Path) -> None:
-    words = ("compare", "-p", "otflinucb:alpha=0.5", "-p", "ucb1", "-w", "50,none", *SHORT, "--seed", "3")
+    words = ("compare", *FOUR, *SHORT, "--seed", "3")
     together = evaluate(*words, "--json", "--jobs", "2", "--out", str(tmp_path / "run"))
     assert together.code == 0, together.err
     variants = together.json["variants"]
@@ -32,6 +43,53 @@ def test_each_line_is_the_replay_alone(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run" / "result.json").read_text())["schema"] == "evaluate.compare/1"
     replays = json.loads((tmp_path / "run" / "manifest.json").read_text())["replays"]
     assert [replay["policy"] for replay in replays] == ["otflinucb:alpha=0.5", "otflinucb:alpha=0.5", "ucb1", "ucb1"]
+    assert not (tmp_path / "run.partial").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (*FOUR, *SHORT),
+        (*FOUR, *SHORT, "--repeats", "2", "--baseline", "ucb1"),
+        (*FOUR, *SHORT, "--reward", "observed"),
+        ("-p", "odaaf", "-p", "delayed-ucb", *SHORT, "--horizon", "100"),
+        ("-p", "linucb", "-p", "lints", "--limit", "3"),
+        ("-p", "random", *SHORT),
+    ],
+)
+def test_json_keeps_its_schema(words: tuple[str, ...]) -> None:
+    run = evaluate("compare", *words, "--json")
+    assert run.code == 0, run.err
+    jsonschema.validate(run.json, schema("compare"))
+    for variant in run.json["variants"]:
+        jsonschema.validate(variant, schema("replay"))
+    assert run.json["baseline"] == (2 if "--baseline" in words else 0)
+
+
+def test_the_python_function_gives_the_same() -> None:
+    run = evaluate("compare", *FOUR, *SHORT, "--seed", "3", "--baseline", "ucb1", "--json")
+    found = compare(
+        load("synthetic", limit=4000), ["otflinucb:alpha=0.5", "ucb1"], windows=["50", None], seed=3, baseline="ucb1"
+    )
+    assert run.json == json.loads(json.dumps(found.to_dict()))
+
+
+def test_curves_end_at_the_common_horizon(tmp_path: Path) -> None:
+    run = evaluate("compare", *FOUR, *SHORT, "--horizon", "300", "--json", "--out", str(tmp_path / "run"))
+    curves = pq.read_table(tmp_path / "run" / "curves.parquet")
+    assert curves.column_names == [
+        "variant", "round", "value", "value_low", "value_high", "regret", "regret_low", "regret_high",
+    ]  # fmt: skip
+    assert run.json["horizon"] == {"rounds": 300, "fixed": True, "why": "as asked for"}
+    for i, (curve, variant) in enumerate(zip(run.json["curves"], run.json["variants"], strict=True)):
+        own = curves.filter(np.asarray(curves["variant"]) == i)
+        assert own["round"].to_pylist() == curve["rounds"]
+        assert own["regret_low"].to_pylist() == curve["regret"]["low"]
+        assert (curve["rounds"][-1], len(curve["rounds"]) <= 200) == (300, True)
+        # All stop at the horizon, so that the whole replay's numbers are the curves' last.
+        for name, total in (("value", variant["value"]), ("regret", variant["regret"])):
+            last = [curve[name][part][-1] for part in ("estimate", "low", "high")]
+            assert last == pytest.approx([total["estimate"], total["low"], total["high"]])
 
 
 def test_the_table_has_a_line_a_variant_and_says_what_a_line_is_about() -> None:
@@ -45,6 +103,48 @@ def test_the_table_has_a_line_a_variant_and_says_what_a_line_is_about() -> None:
     assert "knows the delay CDF of this whole log (hindsight) (line 3, 4)" in run.out
 
 
+def test_the_report_says_what_differs_and_what_was_assumed() -> None:
+    run = evaluate("compare", "-p", "odaaf", "-p", "random", "-w", "50,1000", *SHORT, "--baseline", "random")
+    said = " ".join(run.out.split())
+    for words in (
+        "Difference per round to line 3 (random, window 50)",
+        "fixed from the log alone",
+        "Cost of the window",
+        "Ranking (all pairs tested, adjusted for their number by Holm's method)",
+        "No difference is real at 95 %.",
+        "Regret against the best fixed action",
+        "Actions",
+        "the policy was told the horizon: at most 4,000 rounds (line 1, 2)",
+        "the policy was told the delay CDF: empirical CDF",
+    ):
+        assert words in said
+    assert max(map(len, run.out.splitlines())) <= 120
+
+
+def test_a_short_replay_makes_the_horizon_depend_on_the_run() -> None:
+    run = evaluate("compare", "-p", "linucb", "-p", "lints", *SHORT, "--horizon", "3000")
+    assert "short of the 3,000 rounds fixed beforehand" in " ".join(run.out.split())
+
+
+def test_a_narrow_terminal_loses_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = evaluate("compare", *FOUR, *SHORT).out
+    monkeypatch.setattr(options, "stdout", lambda: Console(highlight=False, width=60))
+    narrow = evaluate("compare", *FOUR, *SHORT).out
+    assert max(map(len, narrow.splitlines())) <= 60
+    table = wide[wide.index("\n1 ") : wide.index("Each interval")]
+    for word in table.split():
+        assert word.strip("[],") in narrow
+
+
+def test_rewards_observed_by_the_horizon_are_not_paired() -> None:
+    run = evaluate("compare", "-p", "ucb1", "-p", "random", "-w", "50,none", *SHORT, "--reward", "observed", "--json")
+    same, other = run.json["differences"][1], run.json["differences"][0]
+    assert same["why_not"] == "unpaired: rewards are those observed by the horizon"
+    assert same["realised"]["n"] == 2 * run.json["horizon"]["rounds"]
+    assert (other["realised"], other["p"]) == (None, None)
+    assert "the windows differ" in other["why_not"]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -52,6 +152,8 @@ def test_the_table_has_a_line_a_variant_and_says_what_a_line_is_about() -> None:
         (("-p", "ucb1", "-w", "7,x"), "x"),
         (("-p", "ucb2"), "did you mean"),
         ((), "--policy"),
+        (("-p", "ucb1", "-p", "random", "--baseline", "klucb"), "did you mean ucb1?"),
+        (("--study", "nowhere.toml"), "nowhere.toml"),
     ],
 )
 def test_what_cannot_be_compared_is_a_usage_error(words: tuple[str, ...], said: str) -> None:

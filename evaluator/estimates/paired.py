@@ -1,0 +1,188 @@
+"""The difference of two replays of one log, from the displays that only one of them showed.
+
+Let S_A and S_B be the displays that two replays accepted in their first T rounds, where T does not depend on outcomes.
+A display in both earns the same in both, so that it cancels from the difference of the two mean rewards:
+
+    T (V_A - V_B) = sum of the rewards of S_A without S_B  -  sum of the rewards of S_B without S_A.
+
+Let B run first, to its end. The rounds of A on displays that B did not show then reveal, one after the other, rewards
+that nobody has seen, each with conditional mean r(x, a) given all of B's run and A's past: A's choice may depend on
+what came before, but not on the reward itself. Their running mean therefore has the anytime-valid interval of
+`evaluator.estimates.confidence`, at whatever number of rounds it ends. With the names exchanged the same holds of the
+displays that only B showed. Each interval is taken at half the error and scaled by its number of rounds over T; their
+difference is an interval for the difference of the mean expected rewards r(x, a) of what the two replays showed. That
+is the *realised* difference of these two runs, not of what the policies would earn on another log.
+
+Whatever the sampler, nothing else about how displays were accepted is used. The more displays two replays share, the
+shorter the interval; that of a policy and itself is [0, 0].
+
+References
+----------
+Howard, Ramdas, McAuliffe, Sekhon. Time-uniform, nonparametric, nonasymptotic confidence sequences. Annals of Statistics
+49(2), 2021: the interval of each of the two sums. Their combination by a union bound is ours.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.estimates.confidence import ANYTIME, Interval, crossing_boundary, interval_ends, mixture_rho
+
+Floats = npt.NDArray[np.float64]
+PAIRED = f"paired, {ANYTIME}"
+UNPAIRED = f"unpaired, {ANYTIME}"
+# Beyond this a p-value is called 10^-300.
+_LARGEST_THRESHOLD = 300 * np.log(10.0)
+_HALVINGS = 50
+
+
+class Sums(NamedTuple):
+    """What the interval of some rounds needs of their rewards, in units of the largest reward; any shape.
+
+    Parameters
+    ----------
+    n
+        Number of rounds.
+    total
+        Sum of the rewards.
+    variation
+        V_n of `evaluator.estimates.confidence.mean_sequence`.
+    """
+
+    n: npt.NDArray[np.int64]
+    total: Floats
+    variation: Floats
+
+
+def sums_of(rewards: Floats, *, upper: float) -> Sums:
+    """Return the sums of rewards of rounds in order, shape (n,), each in [0, `upper`]."""
+    x = rewards / upper
+    sums = np.cumsum(x)
+    predicted = (0.5 + sums - x) / np.arange(1, x.size + 1)
+    total = sums[-1] if x.size else 0.0
+    return Sums(np.asarray(x.size), np.asarray(total), np.asarray(((x - predicted) ** 2).sum()))
+
+
+def discordant(
+    shown_a: npt.NDArray[np.int64],
+    reward_a: Floats,
+    shown_b: npt.NDArray[np.int64],
+    reward_b: Floats,
+    *,
+    displays: int,
+    upper: float,
+) -> tuple[Sums, Sums]:
+    """Return the sums of the rewards of the displays that only A and that only B showed.
+
+    Parameters
+    ----------
+    shown_a, shown_b
+        Numbers of the displays of each replay's first T rounds, in the order of its rounds, shape (T,).
+    reward_a, reward_b
+        Their rewards, shape (T,), in [0, `upper`].
+    displays
+        Displays of the log.
+    upper
+        Largest possible reward.
+    """
+    return (
+        sums_of(reward_a[~_among(shown_b, displays)[shown_a]], upper=upper),
+        sums_of(reward_b[~_among(shown_a, displays)[shown_b]], upper=upper),
+    )
+
+
+def _among(shown: npt.NDArray[np.int64], displays: int) -> npt.NDArray[np.bool_]:
+    member = np.zeros(displays, np.bool_)
+    member[shown] = True
+    return member
+
+
+def difference_of_sums(a: Sums, b: Sums, *, rounds: int, upper: float, alpha: float, kind: str = PAIRED) -> Interval:
+    """Return the difference of the mean rewards of A and B, with its interval.
+
+    Parameters
+    ----------
+    a, b
+        Of the displays that only A and that only B showed, from `discordant`; or, where rewards of one display differ
+        between the two, of all their rounds, which gives the longer, unpaired interval.
+    rounds
+        T > 0, the same for both.
+    upper
+        Largest possible reward.
+    alpha
+        Probability that the interval fails.
+    kind
+        `PAIRED` or `UNPAIRED`, for reports.
+
+    Returns
+    -------
+    Interval
+        Its n is the number of rounds in `a` and `b`.
+
+    Examples
+    --------
+    >>> a, b = discordant(
+    ...     np.array([0, 2, 3]), np.array([1.0, 0.0, 1.0]), np.array([0, 1, 3]), np.array([1.0, 1.0, 1.0]),
+    ...     displays=4, upper=1.0,
+    ... )  # fmt: skip
+    >>> difference = difference_of_sums(a, b, rounds=3, upper=1.0, alpha=0.05)
+    >>> round(difference.estimate, 3), difference.n
+    (-0.333, 2)
+    """
+    share = upper / rounds
+    (low_a, high_a), (low_b, high_b) = (
+        interval_ends(s.total, s.variation, s.n, upper=1.0, alpha=alpha / 2) for s in (a, b)
+    )
+    return Interval(
+        estimate=float(share * (a.total - b.total)),
+        low=float(share * (a.n * low_a - b.n * high_b)),
+        high=float(share * (a.n * high_a - b.n * low_b)),
+        n=int(a.n + b.n),
+        level=1.0 - alpha,
+        kind=kind,
+    )
+
+
+def p_values(a: Sums, b: Sums, *, alpha: float) -> Floats:
+    """Return the anytime-valid p-value of "A and B have the same mean" for each of several pairs.
+
+    The smallest error at which the interval of the difference, averaged over repeats, excludes 0, where the mixture
+    behind its boundary is held at the one that the interval uses at `alpha`. Held, so that the intervals are nested: a
+    mixture tuned anew for each error would give intervals that are not, and p-values that promise nothing.
+
+    Parameters
+    ----------
+    a, b
+        As in `difference_of_sums`, shape (R, P): repeats by pairs.
+    alpha
+        The interval excludes 0 at this error if and only if the p-value is below it.
+
+    Returns
+    -------
+    p
+        Shape (P,), in [1e-300, 1]. P(p <= x) <= x for every x where the means are the same.
+    """
+    repeats = a.n.shape[0]
+    # Two sides of two intervals in each repeat.
+    parts = 4.0 * repeats
+    rho = mixture_rho(alpha / parts)
+    ahead = a.total.sum(axis=0) >= b.total.sum(axis=0)
+    more, less = (
+        Sums(*(np.where(ahead, x, y) for x, y in zip(pair, other, strict=True))) for pair, other in ((a, b), (b, a))
+    )
+
+    def excluded(threshold: Floats) -> npt.NDArray[np.bool_]:
+        low = np.maximum(more.total - crossing_boundary(more.variation, threshold=threshold, rho=rho), 0.0)
+        high = np.minimum(less.total + crossing_boundary(less.variation, threshold=threshold, rho=rho), less.n)
+        return np.asarray((low - high).sum(axis=0) > 0)
+
+    smallest = np.full(a.n.shape[1], np.log(parts))
+    low, high = smallest, np.full_like(smallest, np.log(parts) + _LARGEST_THRESHOLD)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        out = excluded(middle)
+        low, high = np.where(out, middle, low), np.where(out, high, middle)
+    return np.asarray(np.exp(np.log(parts) - low))

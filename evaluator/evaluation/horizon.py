@@ -1,0 +1,90 @@
+"""The number of rounds at which replays of one log are compared: the same for all, and no outcome moves it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.evaluation.plan import Plan
+from evaluator.evaluation.result import ReplayResult
+from evaluator.evaluation.rewards import observed_rewards
+from evaluator.log.contract import to_numpy
+
+# Standard deviations by which the rounds of a replay stay above the horizon, all but surely.
+_SURE = 3.0
+
+
+@dataclass(frozen=True)
+class CommonHorizon:
+    """Rounds at which replays are compared.
+
+    Parameters
+    ----------
+    rounds
+        T.
+    fixed
+        Whether T was fixed before any outcome was seen, as the intervals assume.
+    why
+        A clause for reports.
+    """
+
+    rounds: int
+    fixed: bool
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class FirstRounds:
+    """What a replay showed in its first T rounds, and earned: one array a repeat, shape (T,) each."""
+
+    displays: tuple[npt.NDArray[np.int64], ...]
+    rewards: tuple[npt.NDArray[np.float64], ...]
+
+
+def common_horizon(plans: Sequence[Plan], results: Sequence[ReplayResult]) -> CommonHorizon:
+    """Return the common horizon of replays.
+
+    It is the one asked for, or as many rounds as each replay gets all but surely, whatever its policy does: rejection
+    and keep accept each of N displays with a probability of at least c, so floor(cN - 3 sqrt(cN(1 - c))); queue stops
+    by itself at the displays of the rarest action, logging after all N. Should a replay end before that, the
+    horizon is where the shortest one ended.
+    """
+    asked = plans[0].options.horizon
+    planned = asked or min(_rounds_before_any(plan, result) for plan, result in zip(plans, results, strict=True))
+    shortest = min(result.rounds for result in results)
+    if planned > shortest or planned < 1:
+        ended = 1 + min(range(len(results)), key=lambda i: results[i].rounds)
+        return CommonHorizon(
+            shortest,
+            False,
+            f"line {ended} ended there, short of the {max(planned, 0):,} rounds fixed beforehand, so that the horizon "
+            "depended on the run and the intervals of the differences may be too short",
+        )
+    return CommonHorizon(planned, True, "as asked for" if asked else "fixed from the log alone, before any outcome")
+
+
+def first_rounds(plan: Plan, result: ReplayResult, rounds: int) -> FirstRounds:
+    """Return the first rounds of every repeat; rewards observed by the horizon are those observed by this one."""
+    table = result.trajectory
+    starts = np.searchsorted(to_numpy(table["repeat"]), np.arange(plan.options.repeats))
+    displays = tuple(to_numpy(table["display_id"])[start : start + rounds] - plan.before for start in starts)
+    if plan.options.reward == "observed":
+        return FirstRounds(displays, tuple(observed_rewards(plan, of_repeat) for of_repeat in displays))
+    return FirstRounds(displays, tuple(to_numpy(table["reward"])[start : start + rounds] for start in starts))
+
+
+def _rounds_before_any(plan: Plan, result: ReplayResult) -> int:
+    n = len(plan.rounds)
+    if plan.sampler == "logged":
+        return n
+    if plan.sampler == "queue":
+        return result.rounds
+    if plan.propensities.rule is None:
+        c = float(plan.survey.shown.min() / len(plan.log))
+    else:
+        c = float(min(plan.matched.c.min(), 1.0))
+    return math.floor(c * n - _SURE * math.sqrt(c * n * (1.0 - c)))

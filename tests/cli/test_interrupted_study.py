@@ -1,0 +1,119 @@
+"""A study that is interrupted or killed keeps what was finished; the same command goes on and ends the same."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+WORDS = ("compare", "-p", "ucb1", "-p", "linucb", "-w", "50,none", "--limit", "4000", "--repeats", "2")
+# Two variants a scan; stops after the third result is kept until a signal comes.
+SLOW = """
+import sys, time
+from evaluator.cli import options
+from evaluator.evaluation import comparison, kept
+
+comparison.LANES = 4
+keep = kept.KeptResults.keep
+calls = []
+def counted(*arguments):
+    keep(*arguments)
+    calls.append(1)
+    if len(calls) == 3:
+        print("waiting", flush=True)
+        while options.stopped_by is None:
+            time.sleep(0.05)
+kept.KeptResults.keep = counted
+sys.argv = ["evaluate", *sys.argv[1:]]
+from evaluator.cli.app import main
+main()
+"""
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "evaluator", *words], capture_output=True, text=True, check=True)
+
+
+def interrupted(sent: signal.Signals, *words: str) -> str:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() == "waiting"
+        process.send_signal(sent)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode != 0
+    return err
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, bytes]]:
+    out = tmp_path_factory.mktemp("whole") / "run"
+    done = run(*WORDS, "--out", str(out))
+    assert "Took up" not in done.stderr
+    return done.stdout, contents(out)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_the_same_command_goes_on(
+    tmp_path: Path, sent: signal.Signals, uninterrupted: tuple[str, dict[str, bytes]]
+) -> None:
+    out = tmp_path / "run"
+    err = interrupted(sent, *WORDS, "--out", str(out))
+    assert "Traceback" not in err
+    assert not out.exists()
+    # SIGINT and SIGTERM wait for a safe place, and there is none before the last of four results.
+    finished = 3 if sent == signal.SIGKILL else 4
+    assert len(list((tmp_path / "run.partial").iterdir())) == finished
+    done = run(*WORDS, "--out", str(out))
+    assert f"Took up {finished} of 4 variants, finished before, from {out}.partial." in done.stderr
+    assert (done.stdout, contents(out)) == uninterrupted
+    assert [p.name for p in tmp_path.iterdir()] == ["run"]
+
+
+def test_only_the_same_variants_of_the_same_log_are_taken_up(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    interrupted(signal.SIGKILL, *WORDS, "--out", str(out))
+    changed = ("compare", "-p", "linucb", "-p", "klucb", "-w", "none,50", "--limit", "4000", "--repeats", "2")
+    shorter = [word if word != "4000" else "3000" for word in changed]
+    done = run(*shorter, "--seed", "1", "--out", str(tmp_path / "other"))
+    assert "Took up" not in done.stderr
+    (tmp_path / "run.partial").rename(tmp_path / "again.partial")
+    done = run(*changed, "--out", str(tmp_path / "again"))
+    assert "Took up 1 of 4 variants" in done.stderr  # linucb with window 50
+    assert contents(tmp_path / "again") == contents(whole(tmp_path / "whole", changed))
+
+
+def whole(out: Path, words: tuple[str, ...]) -> Path:
+    run(*words, "--out", str(out))
+    return out
+
+
+def test_a_changed_policy_file_is_another_policy(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    text = """
+class Mine:
+    contextual = False
+    def __init__(self, setting): self.k = setting.n_actions
+    def choose(self, vectors, rng): return CHOICE
+    def displayed(self, vectors, action): pass
+    def converted(self, vector, action, delay, value): pass
+"""
+    mine.write_text(text.replace("CHOICE", "0"))
+    words = ("compare", "-p", "random", "-p", f"{mine}:Mine", "-w", "50,none", "--limit", "2000", "--repeats", "2")
+    interrupted(signal.SIGKILL, *words, "--out", str(tmp_path / "run"))
+    mine.write_text(text.replace("CHOICE", "1"))
+    done = run(*words, "--out", str(tmp_path / "run"))
+    assert "Took up 2 of 4 variants" in done.stderr
+    assert "1 100.0%" in done.stdout
+    assert "0 100.0%" not in done.stdout

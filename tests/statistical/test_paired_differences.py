@@ -1,0 +1,118 @@
+"""Paired intervals hold what they promise against the known truth of the displays shown, and rankings err rarely."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluator import compare
+from evaluator.estimates.combine import difference
+from evaluator.estimates.confidence import mean_interval
+from evaluator.evaluation.comparison import Comparison
+from evaluator.log import Log
+from evaluator.log.contract import to_numpy
+from tests.logs import bernoulli_log, linear_log
+
+LEVEL = 0.9
+RUNS = 150
+LOGGER = [0.5, 0.3, 0.2]
+
+
+def linear(seed: int) -> Log:
+    return linear_log(4000, n_actions=5, dimension=3, mean_delay=50, seed=seed)
+
+
+def tilted(seed: int) -> Log:
+    return linear_log(4000, n_actions=3, dimension=3, mean_delay=50, seed=seed, temperature=0.3)
+
+
+def arms(seed: int) -> Log:
+    return bernoulli_log(3000, [0.3, 0.35, 0.25], mean_delay=30, seed=seed)
+
+
+def uneven_arms(seed: int) -> Log:
+    return bernoulli_log(3000, [0.3, 0.35, 0.25], mean_delay=30, seed=seed, logger=LOGGER)
+
+
+def over_logs(
+    make: Callable[[int], Log], policies: list[str], runs: int, **options: Any
+) -> list[tuple[Log, Comparison]]:
+    def one(run: int) -> tuple[Log, Comparison]:
+        log = make(run)
+        return log, compare(log, policies, seed=run, level=LEVEL, **options)
+
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(one, range(runs)))
+
+
+def truth(log: Log, found: Comparison, variant: int) -> float:
+    """Return the mean expected reward of what a variant showed in the common horizon."""
+    rows = found.results[variant].trajectory.slice(0, found.horizon.rounds)
+    display, action = to_numpy(rows["display_id"]), to_numpy(rows["action"])
+    return float(log.column("expected_reward")[display, action].mean())
+
+
+@pytest.mark.parametrize(
+    ("make", "policies", "sampler"),
+    [
+        (linear, ["otflinucb:alpha=0.3", "linucb"], "rejection"),
+        (tilted, ["linucb", "lints"], "rejection"),
+        (linear, ["otflinucb", "random"], None),
+        (arms, ["ucb1", "thompson"], "keep"),
+        (uneven_arms, ["delayed-klucb", "ucb1"], "queue"),
+        (arms, ["thompson", "logging"], None),
+    ],
+)
+def test_coverage(make: Callable[[int], Log], policies: list[str], sampler: str | None) -> None:
+    covered, errors, spread = 0, [], []
+    for log, found in over_logs(make, policies, RUNS, windows=[100], sampler=sampler):
+        assert found.horizon.fixed
+        (d,) = found.differences
+        assert d.realised is not None
+        true = truth(log, found, 1) - truth(log, found, 0)
+        covered += d.realised.low <= true <= d.realised.high
+        errors.append(d.realised.estimate - true)
+        spread.append(d.realised.high - d.realised.low)
+    assert covered / RUNS >= LEVEL - 4 * math.sqrt(LEVEL * (1 - LEVEL) / RUNS)
+    # No bias; and an interval not wide for nothing: a normal one, for one time, has 1.645 standard errors a side.
+    assert abs(np.mean(errors)) <= 4 * np.std(errors, ddof=1) / math.sqrt(RUNS)
+    assert np.mean(spread) <= 4 * 2 * 1.645 * np.std(errors, ddof=1)
+
+
+@pytest.mark.parametrize(
+    ("make", "policies", "narrower"),
+    [(linear, ["otflinucb:alpha=0.9", "otflinucb"], 2 / 3), (uneven_arms, ["ucb1", "delayed-ucb"], 0.9)],
+)
+def test_pairing_shortens_the_interval(make: Callable[[int], Log], policies: list[str], narrower: float) -> None:
+    ratios = []
+    for _, found in over_logs(make, policies, 20, windows=[100]):
+        t, (d,) = found.horizon.rounds, found.differences
+        rewards = [to_numpy(result.trajectory["reward"])[:t] for result in found.results]
+        one, other = (mean_interval(x, upper=1.0, alpha=(1 - LEVEL) / 2) for x in rewards)
+        unpaired = difference(other, one)
+        assert d.realised is not None
+        assert d.realised.estimate == pytest.approx(unpaired.estimate)
+        ratios.append((d.realised.high - d.realised.low) / (unpaired.high - unpaired.low))
+    assert max(ratios) < 1
+    assert np.mean(ratios) < narrower
+
+
+def test_a_ranking_of_equal_policies_rarely_errs() -> None:
+    # Where every action earns the same, so does every run: no difference is real.
+    runs, policies = 300, ["ucb1", "thompson", "klucb", "random", "fixed"]
+
+    def equal(seed: int) -> Log:
+        return bernoulli_log(1200, [0.4, 0.4, 0.4], mean_delay=20, seed=seed)
+
+    found = over_logs(equal, policies, runs, windows=[50])
+    wrong = sum(any(test.real for test in one.ranking.tests) for _, one in found)
+    smallest = [min(test.difference.p for test in one.ranking.tests) for _, one in found]
+    assert wrong / runs <= (1 - LEVEL) + 4 * math.sqrt(LEVEL * (1 - LEVEL) / runs)
+    assert all(len(one.ranking.tests) == 10 for _, one in found)
+    # Not for want of trying: the p-values do move.
+    assert min(smallest) < 1.0
