@@ -1,4 +1,4 @@
-"""Does the log change along its time: shares of the actions, conversion rates, delays?"""
+"""Whether the log changes along its time: shares of the actions, conversion rates, delays."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def rate_drift(t: Tables, level: float) -> Finding:
     """Test that the actions' conversion rates are the same in all periods, whatever their shares.
 
     Displays followed long enough only, and only conversions within that follow-up: otherwise the log's end looks like
-    drift. The statistic adds up observed minus expected converted displays over the actions (Cochran, Mantel, Haenszel),
-    so that drifting shares of good and bad actions are no drift of rates.
+    drift. The statistic adds up observed minus expected converted displays over the actions (Cochran, Mantel,
+    Haenszel), so that drifting shares of good and bad actions are no drift of rates.
     """
     name, period = "drift of conversion rates", t.logged.timeline.period
     display = t.logged.survey.display
@@ -89,11 +89,15 @@ def rate_drift(t: Tables, level: float) -> Finding:
         name=name, verdict="warn" if wrong else "pass",
         number=f"rates vary by {change:.1%} by {period}, p {p_words(p)}",
         statistic=statistic, p_value=p, effect=change, numbers=numbers,
-        means=(f"From {ratio.min():.2f} to {ratio.max():.2f} times the expected. A replay takes displays as identically "
+        means=(f"From {ratio.min():.2f} to {ratio.max():.2f} times the expected. A replay takes displays as "
+               "identically "
                "distributed: it plays a mixture of these times, the early ones with a policy that has learned little."
                if wrong else "The actions convert alike over the log, as far as it can tell."),
         do="Prefer --sampler keep or rejection, which keep the order of the log, to queue; compare policies with each "
-        "other rather than with a target; replay parts of the log apart." if wrong else "",
+        "other rather than with a target; replay parts of the log apart. Where conversions go to the last click, the "
+        "last "
+        "days of a log win them for want of later clicks (the first days with first_click): --deduplicate share shows "
+        "whether that is all." if wrong else "",
     )  # fmt: skip
 
 
@@ -125,8 +129,11 @@ def delays_drift(t: Tables, level: float, seed: int) -> Finding:
         statistic=found.statistic, p_value=found.p, effect=shift,
         numbers={"change_after": found.change_after, "largest_shift": shift, "permutations": found.permutations,
                  "conversions": found.rows},
-        means=(f"Conversions come sooner or later than before from about {period} {(found.change_after or 0) + 1} on: one "
-               "delay CDF for the whole log is wrong for parts of it." if wrong else "One law of delays does for the log."),
-        do="Look at `evaluate delays`; give policies the delays known at the time (--delays-from first:20%), or replay the "
+        means=(f"Conversions come sooner or later than before from about {period} {(found.change_after or 0) + 1} "
+               "on: one "
+               "delay CDF for the whole log is wrong for parts of it." if wrong else "One law of delays does for the "
+                                                                                     "log."),
+        do="Look at `evaluate delays`; give policies the delays known at the time (--delays-from first:20%), or "
+           "replay the "
         "time after the change." if wrong else "",
     )  # fmt: skip

@@ -27,9 +27,11 @@ def immature_displays(t: Tables) -> Finding:
         end = "at its end" if until is None else f"before observed_until = {until}"
         return Finding(
             name=name, verdict="fail" if missing >= MANY_MISSING else "warn",
-            number=f"{follow.beyond:,} conversions ({missing:.1%}) missing after the last one, p {p_words(follow.p_value)}",
+            number=f"{follow.beyond:,} conversions ({missing:.1%}) missing after the last one, p "
+                   f"{p_words(follow.p_value)}",
             statistic=float(follow.beyond), p_value=follow.p_value, effect=missing, numbers=numbers,
-            means=f"The log stops looking {end} and does not say so: earlier displays had conversions at ages at which the "
+            means=f"The log stops looking {end} and does not say so: earlier displays had conversions at ages at "
+                  "which the "
             "last ones have none. Young displays count as failures, and actions shown late look worse than they are.",
             do="Say in the spec until when conversions were followed ([log] observed_until), and for how long after a "
             "display (attribution_window).",
@@ -37,7 +39,8 @@ def immature_displays(t: Tables) -> Finding:
     if until is not None and window is None:
         return Finding(
             name=name, verdict="warn", number="no attribution window", numbers=numbers,
-            means="The log stops looking at some time, but nothing says how long conversions take, so nothing says which "
+            means="The log stops looking at some time, but nothing says how long conversions take, so nothing says "
+                  "which "
             "displays are too young to be judged.",
             do="Give the spec an attribution_window, or every replay a --window; `evaluate delays` recommends one.",
         )  # fmt: skip

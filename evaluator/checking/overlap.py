@@ -1,8 +1,9 @@
-"""Is every action shown often enough, by chance enough, for a policy that prefers it?"""
+"""Whether every action is shown often enough, and by chance, for a policy that prefers it."""
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluator.checking.finding import Finding, Verdict
 from evaluator.checking.tables import CERTAIN, Tables
@@ -37,38 +38,42 @@ def overlap(t: Tables) -> Finding:
     said: list[tuple[Verdict, str, str]] = []
     if t.certain:
         grave: Verdict = "fail" if t.certain > 0.01 * n else "warn"
-        said.append((grave, f"{t.certain / n:.1%} of the displays have a propensity of {CERTAIN} or more: there the logger left "
+        said.append((grave, f"{t.certain / n:.1%} of the displays have a propensity of {CERTAIN} or more: there the "
+                            "logger left "
                      "nothing to chance, and the log cannot tell what another action would have earned",
-                     "log with some exploration, or leave these displays out"))  # fmt: skip
+                     "Log with some exploration, or leave these displays out."))  # fmt: skip
     if (shown == 0).any():
-        said.append(("fail", f"never shown: {_some(labels, shown == 0)}. A policy that chooses them finds no display, and "
+        said.append(("fail", f"never shown: {_some(labels, shown == 0)}. A policy that chooses them finds no "
+                             "display, and "
                      "its replay stalls or is made of the other choices",
-                     "leave these actions out: --actions top:K, or labels"))  # fmt: skip
+                     "Leave these actions out: --actions top:K, or labels."))  # fmt: skip
     few = (shown > 0) & (shown < FEW_SHOWN)
     if few.any():
         said.append(("warn", f"shown fewer than {FEW_SHOWN} times: {_some(labels, few)}. Their values are guesses",
-                     "leave these actions out with --actions, or log longer"))  # fmt: skip
+                     "Leave them out with --actions, or log longer."))  # fmt: skip
     if rounds < FEW_ROUNDS and t.certain < n:
         said.append(("fail" if rounds < NO_ROUNDS else "warn",
                      f"the smallest propensity {least:.2g} leaves about {rounds:,.1f} rounds of a contextual replay",
-                     "leave rare actions out with --actions, or accept some bias with --accept-quantile 0.01"))  # fmt: skip
+                     "Let replay accept some bias with --accept-quantile 0.01, or leave out the actions with the "
+                     "smallest propensities."))  # fmt: skip
     verdict: Verdict = "pass"
     for grade in ("warn", "fail"):
         if any(v == grade for v, _, _ in said):
-            verdict = grade  # type: ignore[assignment]
+            verdict = grade
     lead = f"smallest p {least:.2g}, about {rounds:,.0f} rounds, ESS of the worst action {own[worst]:,.0f}"
     words = [what for _, what, _ in said] or [
-        f"a contextual replay gets about {rounds:,.0f} rounds, importance weights leave {own[worst]:,.0f} displays or more "
+        f"a contextual replay gets about {rounds:,.0f} rounds, importance weights leave {own[worst]:,.0f} displays "
+        "or more "
         f"for a fixed action ({labels[worst]}), {numbers['ess_uniform']:,.0f} for uniform play"
     ]
     return Finding(
         name="overlap", verdict=verdict, number=lead, numbers=numbers, effect=least,
         means=". ".join(w[0].upper() + w[1:] for w in words) + ".",
-        do="; ".join(do for _, _, do in said).capitalize() + ("." if said else ""),
+        do=" ".join(do for _, _, do in said),
     )  # fmt: skip
 
 
-def _some(labels: list[str], chosen: np.ndarray) -> str:
+def _some(labels: list[str], chosen: npt.NDArray[np.bool_]) -> str:
     named = [labels[a] for a in np.flatnonzero(chosen)]
     more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
     return ", ".join(named[:_NAMED]) + more

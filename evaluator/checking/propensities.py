@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluator.checking.finding import TRIVIAL, Finding, not_applicable
 from evaluator.checking.significance import (
-    FEWEST, GroupTest, Outcome, judge, lopsided, pearson, weighted_pearson,
+    FEWEST,
+    GroupTest,
+    Outcome,
+    judge,
+    lopsided,
+    pearson,
+    weighted_pearson,
 )  # fmt: skip
 from evaluator.checking.tables import Tables
 
@@ -51,13 +58,15 @@ def calibration(t: Tables, level: float) -> Finding:
     found = _finding(
         name, t, outcome, "the propensities agree with what was shown",
         "Weights 1 / p are wrong by this relative error (root mean square), and every value of a replay by up to as "
-        "much times the standard deviation of the rewards. A mean of 1 / p below 1 may also come from contexts in which "
+        "much times the standard deviation of the rewards. A mean of 1 / p below 1 may also come from contexts in "
+        "which "
         "the action was never possible.",
         "Check that the propensity column is the probability of the action shown, at the time it was shown, after all "
         "filters of the logger; otherwise leave it and use --propensity estimate:context.",
     )  # fmt: skip
     numbers = {"mean_inverse_propensity": mean, "standard_error": error, "actions_shown": supported}
-    return Finding(**{**found.__dict__, "numbers": {**found.numbers, **numbers}})
+    number = f"mean 1/p {mean:.4g} (se {error:.2g}) for {supported} actions; {found.number}"
+    return replace(found, number=number, numbers={**found.numbers, **numbers})
 
 
 def independence(t: Tables, level: float) -> Finding:
@@ -87,7 +96,7 @@ def independence(t: Tables, level: float) -> Finding:
         "Give the propensities the logger had, or model them: --propensity estimate:context with --features naming the "
         "context. What the logger saw and the log does not hold stays a bias.",
     )  # fmt: skip
-    return Finding(**{**found.__dict__, "numbers": {**found.numbers, **numbers}})
+    return replace(found, numbers={**found.numbers, **numbers})
 
 
 def said_uniform(t: Tables) -> bool:
@@ -118,7 +127,8 @@ def claim_tests(t: Tables) -> list[GroupTest]:
         if constant is not None:
             found = pearson(t.counts[i], n * np.nan_to_num(constant))
         elif n > 0:
-            found = weighted_pearson(n, *t.inverse[:, i], tested)
+            s1, s2, s3 = t.inverse[:, i]
+            found = weighted_pearson(n, s1, s2, s3, tested)
         else:
             continue
         tests.append(GroupTest(group.name, group.family, *found, n))
@@ -201,7 +211,8 @@ def _most_off(t: Tables, where: str) -> str:
     i, a = np.unravel_index(int(np.abs(excess).argmax()), excess.shape)
     row, label = rows[int(i)], t.logged.survey.log.labels[int(a)]
     n = t.counts[row].sum()
-    return f" Furthest off: action {label} in {t.groups[row].name}, shown {t.counts[row, a] / n:.2%} instead of {p[a]:.2%}."
+    place, share = t.groups[row].name, t.counts[row, a] / n
+    return f" Furthest off: action {label} in {place}, shown {share:.2%} instead of {p[a]:.2%}."
 
 
 def worst_numbers(outcome: Outcome) -> dict[str, float | str]:

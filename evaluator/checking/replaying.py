@@ -1,4 +1,4 @@
-"""Does the replay of the logging policy itself recover the log's own mean reward?"""
+"""Whether a replay of the logging policy itself recovers the log's own mean reward."""
 
 from __future__ import annotations
 

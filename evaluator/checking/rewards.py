@@ -1,4 +1,4 @@
-"""Do rewards keep their bounds, do they vary, does a single one decide?"""
+"""Whether rewards keep their bounds, vary, and rest on more than one display."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def rewards(t: Tables) -> Finding:
         said.append(("fail", "no conversions", "There is no reward in the log: every policy earns nothing.",
                      "Check the conversion columns of the spec and how they are joined."))  # fmt: skip
     elif len(paid) == n and np.ptp(reward) == 0:
-        said.append(("fail", f"every display earns {reward[0]:g}", "All actions are worth the same, for certain: there is "
+        said.append(("fail", f"every display earns {reward[0]:g}", "All actions are worth the same, for certain: "
+                                                                   "there is "
                      "nothing to learn.", "Check the column that marks conversions."))  # fmt: skip
     if beyond:
         said.append(("fail", f"{beyond:,} displays above reward_max = {most:g}",
@@ -41,17 +42,20 @@ def rewards(t: Tables) -> Finding:
         said.append(("warn", f"{(reward < 0).sum():,} negative rewards", "Intervals are made for rewards from 0 up.",
                      "Shift or split the rewards."))  # fmt: skip
     if len(paid) >= FEWEST_CONVERSIONS and top > HEAVY:
-        said.append(("warn", f"one display carries {top:.0%} of all reward", f"One display carries {top:.0%} of all reward, "
+        said.append(("warn", f"one display carries {top:.0%} of all reward", f"One display carries {top:.0%} of all "
+                                                                             "reward, "
                      "so whether a replay accepts it decides the value, and intervals are as wide as it is.",
                      "Check that value; cap values or count conversions instead."))  # fmt: skip
     elif 0 < len(value) < FEWEST_CONVERSIONS:
-        said.append(("warn", f"{len(value)} conversions", f"{len(value)} conversions are too few to tell actions apart.",
+        said.append(("warn", f"{len(value)} conversions", f"{len(value)} conversions are too few to tell actions "
+                                                          "apart.",
                      "Take a longer log, or a reward that is less rare."))  # fmt: skip
     verdict: Verdict = "fail" if any(s[0] == "fail" for s in said) else "warn" if said else "pass"
     known = "" if most is not None else " The spec names no reward_max, so the largest seen is taken for it."
     return Finding(
         name="rewards", verdict=verdict, numbers=numbers, effect=None if np.isnan(top) else top,
-        number="; ".join(s[1] for s in said) or f"mean {total / n:.4g}, largest {numbers['largest']:.4g}, top {top:.2%}",
+        number="; ".join(s[1] for s in said) or f"mean {total / n:.4g}, largest {numbers['largest']:.4g}, top "
+                                                f"{top:.2%}",
         means=" ".join(s[2] for s in said) or f"{len(paid) / n:.2%} of the displays earn something.{known}",
         do=" ".join(s[3] for s in said),
     )  # fmt: skip

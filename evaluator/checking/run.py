@@ -63,7 +63,8 @@ class CheckOptions:
             )
         if not 1e-4 <= self.false_alarms < 1.0:
             raise ParameterError(
-                f"--false-alarms {self.false_alarms:g} is out of range.", hint="take a probability from 0.0001 on: 0.04."
+                f"--false-alarms {self.false_alarms:g} is out of range.",
+                hint="take a probability from 0.0001 on: 0.04.",
             )
         if self.seed < 0:
             raise ParameterError(f"--seed {self.seed} is out of range.", hint="take a whole number from 0 on.")

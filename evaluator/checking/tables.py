@@ -18,6 +18,8 @@ from evaluator.rounds.survey import Survey
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+# Of two actions both probabilities are known: displays are also judged by that of the second, between these bounds.
+RELIABILITY = np.arange(1, 10) / 10
 # Propensities from here on leave nothing to chance.
 CERTAIN = 0.999
 
@@ -158,7 +160,7 @@ def count(logged: Logged) -> Tables:
     for first, batch in log.batches(columns):
         n = len(batch["action"])
         low, high = np.searchsorted(logged.survey.display, [first, first + n])
-        rewards = np.bincount(logged.survey.display[low:high] - first, reward[low:high], minlength=n)
+        rewards = np.bincount(logged.survey.display[low:high] - first, reward[low:high], minlength=n).astype(np.float64)
         _add(tables, first, batch, rewards, slice(int(low), int(high)))
     return tables
 
@@ -169,11 +171,15 @@ def _empty(logged: Logged) -> Tables:
     groups += [Group(timeline.name(d), f"by {timeline.period.split()[0]}") for d in range(timeline.periods)]
     for j, edges in enumerate(coordinates.edges):
         groups += [Group(coordinates.bin_name(j, b), f"by {coordinates.name(j)}") for b in range(len(edges) + 1)]
+    if k == 2 and logged.constant is None:
+        bounds = [0.0, *RELIABILITY, 1.0]
+        label = logged.survey.log.labels[1]
+        groups += [Group(f"{bounds[b]:.1f} <= p({label}) < {bounds[b + 1]:.1f}", "by propensity") for b in range(10)]
     conversions, p = len(logged.survey.display), len(coordinates) + 1
-    contrasts: list[Moments | None] = [None, None]
+    claimed = ignored = None
     if coordinates.column == "action_set":
         d = len(coordinates)
-        contrasts = [Moments(0, np.zeros(d), np.zeros((d, d))) for _ in range(2)]
+        claimed, ignored = (Moments(0, np.zeros(d), np.zeros((d, d))) for _ in range(2))
     return Tables(
         logged,
         tuple(groups),
@@ -182,7 +188,8 @@ def _empty(logged: Logged) -> Tables:
         np.zeros((timeline.periods, k)),
         np.zeros(conversions, np.int64),
         np.zeros(conversions),
-        *contrasts,
+        claimed,
+        ignored,
         np.zeros((p, p)),
         np.zeros(p),
         Moments(0, np.zeros(p), np.zeros((p, p))),
@@ -204,6 +211,8 @@ def _add(t: Tables, first: int, batch: Columns, rewards: Floats, of: slice) -> N
     for j in range(len(coordinates)):
         cells.append((at, coordinates.bins(j, values[:, j]) * k + action))
         at += len(coordinates.edges[j]) + 1
+    if k == 2 and constant is None:
+        cells.append((at, np.searchsorted(RELIABILITY, np.where(action == 1, p, 1.0 - p), side="right") * k + action))
     powers = [weight, weight**2, weight**3]
     for row, cell in cells:
         found = np.bincount(cell)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluator.checking.finding import Finding, not_applicable
 from evaluator.checking.timeline import Timeline
+
+Floats = npt.NDArray[np.float64]
 
 # An hour without displays is no chance where so many are usual: exp(-20) is 2e-9.
 USUAL = 20.0
@@ -35,8 +38,10 @@ def traffic(timeline: Timeline) -> Finding:
                "busiest_hour_share": top, "hours": len(hours)}  # fmt: skip
     words = f"{low:,.0f} to {high:,.0f} displays in most hours"
     worth = (
-        f"The traffic clock takes the mean rate, {mean:,.0f} an hour, for every hour: a window of that many rounds is an "
-        f"hour by it, but {mean / max(high, 1e-9):.2g} hours at busy times and {mean / max(low, 1e-9):.2g} at quiet ones."
+        f"The traffic clock takes the mean rate, {mean:,.0f} an hour, for every hour: a window of that many rounds "
+        "is an "
+        f"hour by it, but {mean / max(high, 1e-9):.2g} hours at busy times and {mean / max(low, 1e-9):.2g} at quiet "
+        "ones."
     )
     said = []
     if gaps.any():
@@ -55,19 +60,18 @@ def traffic(timeline: Timeline) -> Finding:
     )  # fmt: skip
 
 
-def _usual(hours: np.ndarray, first: int) -> np.ndarray:
+def _usual(hours: Floats, first: int) -> Floats:
     """Return the displays an hour usually has: the median of its time of day or, over few days, of its neighbours."""
     if len(hours) >= 72:
         of = (first + np.arange(len(hours))) % 24
-        by_time = np.array([np.median(hours[of == h]) for h in range(24)])
+        by_time: Floats = np.array([np.median(hours[of == h]) for h in range(24)])
         return by_time[of]
     padded = np.concatenate((hours[:4][::-1], hours, hours[-4:][::-1]))
-    return np.minimum(
-        *(np.median(np.lib.stride_tricks.sliding_window_view(padded, 9)[: len(hours)][:, part], axis=1)
-          for part in (slice(0, 4), slice(5, 9)))
-    )  # fmt: skip
+    around = np.lib.stride_tricks.sliding_window_view(padded, 9)
+    usual: Floats = np.minimum(np.median(around[:, :4], axis=1), np.median(around[:, 5:], axis=1))
+    return usual
 
 
-def _longest(gaps: np.ndarray) -> int:
+def _longest(gaps: npt.NDArray[np.bool_]) -> int:
     edges = np.flatnonzero(np.diff(np.concatenate(([False], gaps, [False])).astype(np.int8)))
     return int((edges[1::2] - edges[::2]).max()) if len(edges) else 0

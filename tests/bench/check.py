@@ -1,4 +1,4 @@
-"""How often `evaluate check` cries wolf, and what it finds: ``python -m tests.bench.check [--logs 200] [--defects 10]``."""
+"""How often `evaluate check` cries wolf, and what it finds: ``python -m tests.bench.check --logs 200 --defects 10``."""
 
 from __future__ import annotations
 

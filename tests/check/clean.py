@@ -18,7 +18,9 @@ def _estimated(seed: int) -> Log:
 
 
 CLEAN: dict[str, Callable[[int], Log]] = {
-    "uniform, no context, not followed": lambda seed: bernoulli_log(20_000, [0.05, 0.1, 0.2], mean_delay=300, seed=seed),
+    "uniform, no context, not followed": lambda seed: bernoulli_log(
+        20_000, [0.05, 0.1, 0.2], mean_delay=300, seed=seed
+    ),
     "logged shares, no context": lambda seed: bernoulli_log(
         20_000, [0.05, 0.1, 0.2], mean_delay=300, seed=seed, logger=[0.2, 0.3, 0.5]
     ),

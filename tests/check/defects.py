@@ -90,6 +90,7 @@ def _unannounced(seed: int) -> Log:
 
 def _tiny(seed: int) -> Log:
     """One action is shown with a chance of one in a hundred thousand in a part of the contexts."""
+
     def chance(p, x, at):
         p = p.copy()
         rare = x[:, 0] > 1.0
@@ -116,6 +117,7 @@ def _gap(seed: int) -> Log:
 
 def _deterministic(seed: int) -> Log:
     """In a fifth of the contexts the logger always shows its favourite, with a propensity of 1."""
+
     def chance(p, x, at):
         p = p.copy()
         sure = x[:, 0] > 0.84
