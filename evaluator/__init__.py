@@ -1,7 +1,7 @@
 """Offline evaluation of bandit policies under delayed, censored feedback.
 
 The command line and this module are twins: ``evaluate replay`` is `replay`, ``evaluate delays`` is
-`study_delays`, ``evaluate datasets show`` is `load`.
+`study_delays`, ``evaluate check`` is `check`, ``evaluate datasets show`` is `load`.
 
 >>> from evaluator import load, replay
 >>> log = load("synthetic", limit=20_000)
@@ -16,7 +16,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evaluator.api import compare, load, replay, simulate, study_delays
+    from evaluator.api import check, compare, load, replay, simulate, study_delays
+    from evaluator.checking.run import CheckReport
     from evaluator.evaluation.comparison import Comparison
     from evaluator.evaluation.delay_study import DelayStudy
     from evaluator.evaluation.result import ReplayResult
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "CheckReport",
     "Comparison",
     "DelayStudy",
     "LearnedPolicy",
@@ -37,6 +39,7 @@ __all__ = [
     "ReplayResult",
     "Simulation",
     "__version__",
+    "check",
     "compare",
     "load",
     "load_policy",
@@ -47,8 +50,10 @@ __all__ = [
 
 # Names resolve on first use, so that `evaluate --help` starts without polars and numba.
 _HOMES = {
+    "CheckReport": "evaluator.checking.run",
     "Comparison": "evaluator.evaluation.comparison",
     "DelayStudy": "evaluator.evaluation.delay_study",
+    "check": "evaluator.api",
     "compare": "evaluator.api",
     "load": "evaluator.api",
     "LearnedPolicy": "evaluator.replayer.learned",

@@ -21,6 +21,7 @@ from evaluator.simulator.result import Simulation
 from evaluator.study import read_study
 
 if TYPE_CHECKING:
+    from evaluator.checking.run import CheckReport
     from evaluator.evaluation.delay_study import DelayStudy
 
 
@@ -215,6 +216,37 @@ def study_delays(log: Log | str, *, by: str | None = "action", **options: Any) -
 
     log = load(log) if isinstance(log, str) else log
     return study_log(log, DelayOptions(**options), by=by)
+
+
+def check(log: Log | str, **options: Any) -> CheckReport:
+    """Check whether a log is fit for replay, by testing on it what a replay rests on.
+
+    Parameters
+    ----------
+    log
+        A `Log`, or what `load` takes.
+    options
+        Fields of `evaluator.checking.run.CheckOptions`: propensity, false_alarms, seed.
+
+    Returns
+    -------
+    CheckReport
+        One finding a check: verdict, numbers, what they mean for a replay, what to do. `fit` is False if any failed.
+
+    Raises
+    ------
+    DataError, ParameterError
+        The log cannot be read; the options do not fit it.
+
+    Examples
+    --------
+    >>> report = check(load("synthetic", limit=20_000))
+    >>> report.fit, report["uniformity"].verdict, report["overlap"].numbers["never_shown"]
+    (True, 'pass', 0)
+    """
+    from evaluator.checking.run import CheckOptions, check_log
+
+    return check_log(load(log) if isinstance(log, str) else log, CheckOptions(**options))
 
 
 def plan(log: Log | str, policy: Any, **options: Any) -> Plan:

@@ -17,6 +17,7 @@ COMMANDS = {
     "compare": [],
     "simulate": [],
     "delays": [],
+    "check": [],
     "datasets list": [],
     "datasets show": [],
     "datasets validate": [],
@@ -92,6 +93,17 @@ def test_delays_takes_every_option_of_the_python_function() -> None:
     assert {name: given[name].default for name in fields} == fields
 
 
+def test_check_takes_every_option_of_the_python_function() -> None:
+    from evaluator import datasets
+    from evaluator.checking.run import CheckOptions
+
+    given = {p.name: p for p in command("check").params}
+    fields = {f.name: f.default for f in dataclasses.fields(CheckOptions)}
+    loading = set(inspect.signature(datasets.load).parameters) - {"seed"}
+    assert set(given) == fields.keys() | loading | {"log", "as_json", "debug"}
+    assert {name: given[name].default for name in fields} == fields
+
+
 @pytest.mark.parametrize("path", ["replay", "compare"])
 def test_defaults_agree_with_the_python_function(path: str) -> None:
     defaults = {f.name: f.default for f in dataclasses.fields(ReplayOptions)}
@@ -113,6 +125,7 @@ def test_defaults_agree_with_the_python_function(path: str) -> None:
         ("compare", "-p", "random", "-p", "ucb1", "--limit", "2000"),
         ("simulate", "-s", "vernade2017-low", "-p", "random", "--runs", "2", "--horizon", "100"),
         ("delays", "--limit", "2000", "--families", "geometric"),
+        ("check", "--limit", "5000"),
     ],
 )
 def test_json_is_versioned_and_alone_on_stdout(words: tuple[str, ...]) -> None:

@@ -25,7 +25,8 @@ ALLOWED = {
     "simulator": {"policies", "kernels", "delays"},
     "estimates": set(),
     "evaluation": {"log", "delays", "rounds", "policies", "replayer", "estimates", "kernels"},
-    "report": {"evaluation", "estimates", "simulator", "delays"},
+    "checking": {"log", "delays", "rounds", "estimates", "evaluation"},
+    "report": {"checking", "evaluation", "estimates", "simulator", "delays"},
     "cli": None,
 }
 # Third parties that only these folders touch.

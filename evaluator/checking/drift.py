@@ -1,0 +1,139 @@
+"""Whether the log changes along its time: shares of the actions, conversion rates, delays."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.checking.finding import Finding, not_applicable
+from evaluator.checking.propensities import homogeneity, p_words, worst_numbers
+from evaluator.checking.significance import FEWEST, chi_square_tail, judge
+from evaluator.checking.tables import Tables
+from evaluator.delays.drift import delay_drift
+
+Floats = npt.NDArray[np.float64]
+
+# Changes of rates (root mean square, relative) and of the delays' place (0.5 without drift) that matter.
+RATE_CHANGE, DELAY_CHANGE = 0.05, 0.02
+FEWEST_CONVERSIONS, DELAY_ROWS = 50, 20_000
+
+
+def share_drift(t: Tables, level: float) -> Finding:
+    """Test that the actions' shares are the same in all periods (chi-square)."""
+    name = "drift of action shares"
+    if t.logged.constant is None:
+        return not_applicable(name, "the propensities may change with time: calibration tests them by period")
+    period = t.logged.timeline.period
+    counts = t.counts[1 : 1 + t.logged.timeline.periods]
+    counts = counts[counts.sum(axis=1) > 0]
+    outcome = judge([homogeneity(counts, what=f"by {period}", family="periods")], level)
+    if outcome is None:
+        return not_applicable(name, "too few displays a period")
+    wrong = outcome.verdict != "pass"
+    return Finding(
+        name=name, verdict=outcome.verdict,
+        number=f"shares vary by {outcome.effect:.1%} by {period}, p {p_words(outcome.p_value)}",
+        statistic=outcome.worst.statistic, p_value=outcome.p_value, effect=outcome.effect,
+        numbers=worst_numbers(outcome),
+        means="The logger changed its mind along the log, while its propensities are taken as constant: actions shown "
+        "more in good times look better than they are." if wrong else "The logger kept its shares.",
+        do="Give the propensities of each time in a column, or replay a part of the log over which they stood still "
+        "(--limit)." if wrong else "",
+    )  # fmt: skip
+
+
+def rate_drift(t: Tables, level: float) -> Finding:
+    """Test that the actions' conversion rates are the same in all periods, whatever their shares.
+
+    Displays followed long enough only, and only conversions within that follow-up: otherwise the log's end looks like
+    drift. The statistic adds up observed minus expected converted displays over the actions (Cochran, Mantel,
+    Haenszel), so that drifting shares of good and bad actions are no drift of rates.
+    """
+    name, period = "drift of conversion rates", t.logged.timeline.period
+    display = t.logged.survey.display
+    counted = t.logged.follow_up.counted(display)
+    converted, at = np.unique(display[counted], return_index=True)
+    shape = t.mature.shape
+    cells = t.logged.timeline.period_of(converted) * shape[1] + t.action[counted][at]
+    seen = np.bincount(cells, minlength=t.mature.size).reshape(shape).astype(np.float64)
+    if seen.sum() < FEWEST_CONVERSIONS:
+        return not_applicable(name, f"{seen.sum():.0f} conversions; {FEWEST_CONVERSIONS} are the fewest")
+    shown = t.mature.sum(axis=0)
+    rate = seen.sum(axis=0) / np.maximum(shown, 1.0)
+    expected = t.mature @ rate
+    merged = np.floor((np.cumsum(expected) - expected) / FEWEST).astype(np.int64)
+    merged = np.unique(np.minimum(merged, max(int(expected.sum() / FEWEST) - 1, 0)), return_inverse=True)[1]
+    together = np.zeros((merged.max() + 1, shape[0]))
+    together[merged, np.arange(shape[0])] = 1.0
+    seen, mature, expected = together @ seen, together @ t.mature, together @ expected
+    left = seen.sum(axis=1) - expected
+    # A sample without replacement: of the converted displays of an action, so many fall into each period.
+    by_action = rate * (1.0 - rate) * shown / np.maximum(shown - 1.0, 1.0)
+    spread = np.diag(mature @ by_action) - (mature * (by_action / np.maximum(shown, 1.0))) @ mature.T
+    df = len(left) - 1
+    if df < 1:
+        return not_applicable(name, "all conversions are in one period")
+    statistic = float(left @ np.linalg.pinv(spread, rcond=1e-9, hermitian=True) @ left)
+    p = chi_square_tail(statistic, df)
+    unconverted = 1.0 - float(expected.sum() / mature.sum())
+    change = math.sqrt(max(statistic - df, 0.0) * unconverted / float(expected.sum()))
+    wrong = p <= level and change >= RATE_CHANGE
+    ratio = seen.sum(axis=1) / np.maximum(expected, 1e-300)
+    numbers = {
+        "chi_square": statistic, "degrees_of_freedom": df, "relative_change": change, "lowest": float(ratio.min()),
+        "highest": float(ratio.max()), "displays": int(mature.sum()), "conversions": int(seen.sum()),
+    }  # fmt: skip
+    return Finding(
+        name=name, verdict="warn" if wrong else "pass",
+        number=f"rates vary by {change:.1%} by {period}, p {p_words(p)}",
+        statistic=statistic, p_value=p, effect=change, numbers=numbers,
+        means=(f"From {ratio.min():.2f} to {ratio.max():.2f} times the expected. A replay takes displays as "
+               "identically "
+               "distributed: it plays a mixture of these times, the early ones with a policy that has learned little."
+               if wrong else "The actions convert alike over the log, as far as it can tell."),
+        do="Prefer --sampler keep or rejection, which keep the order of the log, to queue; compare policies with each "
+        "other rather than with a target; replay parts of the log apart. Where conversions go to the last click, the "
+        "last "
+        "days of a log win them for want of later clicks (the first days with first_click): --deduplicate share shows "
+        "whether that is all." if wrong else "",
+    )  # fmt: skip
+
+
+def delays_drift(t: Tables, level: float, seed: int) -> Finding:
+    """Test that delays are the same in all periods, allowing for what each period could show (permutations)."""
+    name, period = "drift of delays", t.logged.timeline.period
+    survey, follow = t.logged.survey, t.logged.follow_up
+    delay, window = follow.delay, survey.log.meta.attribution_window
+    limit = None
+    if follow.until is not None:
+        limit = follow.until - survey.shown_at
+    if window is not None:
+        limit = np.full(len(delay), window) if limit is None else np.minimum(limit, window)
+    usable = delay >= 0 if limit is None else (delay >= 0) & (delay <= limit)
+    delay, limit = delay[usable], None if limit is None else limit[usable]
+    if len(delay) < FEWEST_CONVERSIONS or delay.min() == delay.max():
+        return not_applicable(name, "too few conversions, or all with one delay")
+    days = t.logged.timeline.period_of(survey.display[usable])
+    found = delay_drift(
+        delay, limit, days=days, longest=None if limit is None else float(np.median(limit)), false_alarms=level,
+        permutations=math.ceil(2.0 / level), rows=DELAY_ROWS, seed=seed,
+    )  # fmt: skip
+    places = [day.position for day in found.days if day.conversions >= 30 and math.isfinite(day.position)]
+    shift = max((abs(place - 0.5) for place in places), default=0.0)
+    wrong = found.changed and shift >= DELAY_CHANGE
+    return Finding(
+        name=name, verdict="warn" if wrong else "pass",
+        number=f"mean place shifts by {shift:.3f} by {period}, p {p_words(found.p)}",
+        statistic=found.statistic, p_value=found.p, effect=shift,
+        numbers={"change_after": found.change_after, "largest_shift": shift, "permutations": found.permutations,
+                 "conversions": found.rows},
+        means=(f"Conversions come sooner or later than before from about {period} {(found.change_after or 0) + 1} "
+               "on: one "
+               "delay CDF for the whole log is wrong for parts of it." if wrong else "One law of delays does for the "
+                                                                                     "log."),
+        do="Look at `evaluate delays`; give policies the delays known at the time (--delays-from first:20%), or "
+           "replay the "
+        "time after the change." if wrong else "",
+    )  # fmt: skip

@@ -1,0 +1,69 @@
+"""What a check says: a verdict, numbers, what they mean for a replay, and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Verdict = Literal["pass", "warn", "fail", "not applicable"]
+
+# A relative error of the propensities below the first changes no decision, one from the second on does: the bias of a
+# value is at most the root mean square relative error times the standard deviation of the rewards (Cauchy, Schwarz).
+TRIVIAL, SERIOUS = 0.02, 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What one check found.
+
+    Parameters
+    ----------
+    name
+        Of the check.
+    verdict
+        pass, warn, fail (no replay should be believed before it is repaired), or not applicable.
+    number
+        The number that decides, in words, for a table.
+    statistic, p_value
+        Of the test behind the verdict, the p-value adjusted for all tests of the check; None where nothing is tested.
+    effect
+        Size, in the unit that `number` names; None where there is none.
+    numbers
+        All numbers, by name.
+    means
+        What it means for a replay; of checks that do not apply, why.
+    do
+        What to do; empty when nothing.
+    """
+
+    name: str
+    verdict: Verdict
+    number: str
+    statistic: float | None = None
+    p_value: float | None = None
+    effect: float | None = None
+    numbers: dict[str, Any] = field(default_factory=dict)
+    means: str = ""
+    do: str = ""
+
+
+def not_applicable(name: str, reason: str) -> Finding:
+    """Return the finding of a check that does not apply."""
+    return Finding(name=name, verdict="not applicable", number="", means=reason)
+
+
+def judged(p_value: float, effect: float, level: float) -> Verdict:
+    """Return the verdict on a relative error of propensities.
+
+    Parameters
+    ----------
+    p_value
+        Adjusted for all tests of the check.
+    effect
+        Estimated size: below `TRIVIAL` nothing is said however sure it is, from `SERIOUS` on the check fails.
+    level
+        Probability of a false alarm.
+    """
+    if p_value > level or effect < TRIVIAL:
+        return "pass"
+    return "fail" if effect >= SERIOUS else "warn"

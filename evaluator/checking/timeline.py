@@ -1,0 +1,97 @@
+"""The log's time: periods, hours, and when the displays around its conversions were shown; one pass over the times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.log import Log
+
+Ints = npt.NDArray[np.int64]
+
+_FEWEST_DAYS, _MOST_PERIODS, PARTS = 3, 40, 10
+# Hours beyond this many (a century) come from times in the wrong unit.
+MOST_HOURS = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """When displays were shown.
+
+    Parameters
+    ----------
+    period
+        What a period is called: ``day``, ``block of 3 days`` or ``tenth`` of the displays.
+    edges
+        Period d has the displays edges[d] to edges[d + 1] (excluded), shape (P + 1,).
+    hours
+        Displays of each hour from the first to the last, shape (H,); None for logs of rounds or of absurd spans.
+    hour_of_day
+        Of the first hour.
+    start, end
+        Time of the first and the last display.
+    asked
+        Times of the displays that were asked for.
+    """
+
+    period: str
+    edges: Ints
+    hours: Ints | None
+    hour_of_day: int
+    start: int
+    end: int
+    asked: Ints
+
+    @property
+    def periods(self) -> int:
+        """Number of periods."""
+        return len(self.edges) - 1
+
+    def period_of(self, displays: Ints) -> Ints:
+        """Return the period of some displays, given their numbers."""
+        return np.searchsorted(self.edges, displays, side="right") - 1
+
+    def name(self, d: int) -> str:
+        """Return what a period is called, counted from 1."""
+        return f"{self.period} {d + 1}"
+
+
+def read_timeline(log: Log, asked: Ints) -> Timeline:
+    """Return the timeline of a log, and the times of the displays `asked`."""
+    seconds = log.meta.tick_seconds
+    hour = None if seconds is None else max(round(3600.0 / seconds), 1)
+    order = np.argsort(asked, kind="stable")
+    sorted_asked, times = asked[order], np.empty(len(asked), np.int64)
+    by_hour: dict[int, int] = {}
+    start = end = 0
+    for first, batch in log.batches(["time"]):
+        time = batch["time"]
+        start, end = (int(time[0]) if first == 0 else start), int(time[-1])
+        low, high = np.searchsorted(sorted_asked, [first, first + len(time)])
+        times[low:high] = time[sorted_asked[low:high] - first]
+        if hour is not None:
+            for number, count in zip(*(found.tolist() for found in np.unique(time // hour, return_counts=True)),
+                                     strict=True):  # fmt: skip
+                by_hour[number] = by_hour.get(number, 0) + count
+    back = np.empty_like(times)
+    back[order] = times
+    tenths = len(log) * np.arange(PARTS + 1, dtype=np.int64) // PARTS
+    if hour is None or max(by_hour) - min(by_hour) >= MOST_HOURS:
+        return Timeline("tenth", tenths, None, 0, start, end, back)
+    origin = min(by_hour)
+    hours = np.zeros(max(by_hour) - origin + 1, np.int64)
+    for number, count in by_hour.items():
+        hours[number - origin] = count
+    ticks_a_day = max(round(86_400.0 / (seconds or 1.0)), 1)
+    per_day = max(ticks_a_day // hour, 1)
+    day = (np.arange(len(hours)) + origin) // per_day
+    days = np.bincount(day - day[0], hours).astype(np.int64)
+    if len(days) < _FEWEST_DAYS:
+        return Timeline("tenth", tenths, hours, origin % 24, start, end, back)
+    together = -(-len(days) // _MOST_PERIODS)
+    starts = np.arange(0, len(days), together)
+    edges = np.concatenate(([0], np.cumsum(np.add.reduceat(days, starts))))
+    name = "day" if together == 1 else f"block of {together} days"
+    return Timeline(name, edges, hours, origin % 24, start, end, back)

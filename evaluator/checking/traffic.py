@@ -1,0 +1,77 @@
+"""How steady is the traffic: what a window in time is worth in rounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.checking.finding import Finding, not_applicable
+from evaluator.checking.timeline import Timeline
+
+Floats = npt.NDArray[np.float64]
+
+# An hour without displays is no chance where so many are usual: exp(-20) is 2e-9.
+USUAL = 20.0
+# Share of all displays within one hour of at least two days that is a burst.
+BURST, FEWEST_HOURS = 0.2, 48
+NAME = "traffic"
+
+
+def traffic(timeline: Timeline) -> Finding:
+    """Say how displays an hour vary, and name hours without any at a time of day that usually has many."""
+    hours = timeline.hours
+    if hours is None:
+        return not_applicable(NAME, "the log counts rounds, not time")
+    inner = hours[1:-1].astype(np.float64)
+    if len(inner) < 3:
+        return not_applicable(NAME, "the log covers fewer than five hours")
+    usual = _usual(inner, timeline.hour_of_day + 1)
+    gaps = (inner == 0) & (usual >= USUAL)
+    busy = inner[inner > 0]
+    low, high = (float(q) for q in np.quantile(busy, (0.05, 0.95))) if len(busy) else (0.0, 0.0)
+    top = float(hours.max() / hours.sum())
+    burst = len(hours) >= FEWEST_HOURS and top > BURST
+    mean = float(hours.mean())
+    longest = _longest(gaps)
+    numbers = {"mean_per_hour": mean, "median_per_hour": float(np.median(inner)), "p05_per_hour": low,
+               "p95_per_hour": high, "empty_hours": int(gaps.sum()), "longest_gap_hours": longest,
+               "busiest_hour_share": top, "hours": len(hours)}  # fmt: skip
+    words = f"{low:,.0f} to {high:,.0f} displays in most hours"
+    worth = (
+        f"The traffic clock takes the mean rate, {mean:,.0f} an hour, for every hour: a window of that many rounds "
+        "is an "
+        f"hour by it, but {mean / max(high, 1e-9):.2g} hours at busy times and {mean / max(low, 1e-9):.2g} at quiet "
+        "ones."
+    )
+    said = []
+    if gaps.any():
+        said.append(
+            f"{gaps.sum()} hours have no display although their time of day usually has many (longest gap {longest} "
+            "hours): displays are missing, or the system stood still. Delays across the gap are too short in rounds."
+        )
+    if burst:
+        said.append(f"One hour holds {top:.0%} of all displays: a burst, or times in a wrong unit.")
+    return Finding(
+        name=NAME, verdict="warn" if said else "pass",
+        number=f"{gaps.sum()} hours missing, {words}" if gaps.any() else words,
+        effect=float(gaps.sum()), numbers=numbers, means=" ".join([*said, worth]),
+        do="Find the missing displays; otherwise replay the parts before and after apart, and give windows in rounds."
+        if said else "",
+    )  # fmt: skip
+
+
+def _usual(hours: Floats, first: int) -> Floats:
+    """Return the displays an hour usually has: the median of its time of day or, over few days, of its neighbours."""
+    if len(hours) >= 72:
+        of = (first + np.arange(len(hours))) % 24
+        by_time: Floats = np.array([np.median(hours[of == h]) for h in range(24)])
+        return by_time[of]
+    padded = np.concatenate((hours[:4][::-1], hours, hours[-4:][::-1]))
+    around = np.lib.stride_tricks.sliding_window_view(padded, 9)
+    usual: Floats = np.minimum(np.median(around[:, :4], axis=1), np.median(around[:, 5:], axis=1))
+    return usual
+
+
+def _longest(gaps: npt.NDArray[np.bool_]) -> int:
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], gaps, [False])).astype(np.int8)))
+    return int((edges[1::2] - edges[::2]).max()) if len(edges) else 0

@@ -1,0 +1,61 @@
+"""``evaluate check``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from evaluator.cli import options as o
+from evaluator.cli.reading import Dataset, open_log, reads_log
+from evaluator.errors import UsageError
+
+EXAMPLES = (
+    "Examples: evaluate check shop-log   |   evaluate check -d criteo_twin --path twin.tsv.gz --actions top:10 "
+    "--propensity estimate"
+)
+
+
+@reads_log
+def check_command(
+    reading: dict[str, Any],
+    log: Annotated[
+        str | None, typer.Argument(help="As --dataset: a bundled name, a spec.toml or a converted folder.")
+    ] = None,
+    dataset: Dataset = None,
+    propensity: Annotated[
+        str | None,
+        typer.Option(
+            "--propensity",
+            help="As replay will be given: column, uniform, estimate (frequencies) or estimate:context. Default: the "
+            "log's own or, where it has none, estimate.",
+        ),
+    ] = None,
+    false_alarms: Annotated[
+        float,
+        typer.Option(
+            "--false-alarms", help="Chance that a test warns about a clean log, over all tests: --false-alarms 0.01"
+        ),
+    ] = 0.04,
+    seed: Annotated[int, typer.Option("--seed", help="Of draws and permutations: --seed 7")] = 0,
+    as_json: o.AsJson = False,
+    debug: o.Debug = False,
+) -> None:
+    """Say whether a log is fit for replay, by testing on it what a replay rests on.
+
+    Each check gives a verdict, its number, what it means for a replay, and what to do. Exit code 3 when a check failed.
+    """
+    from evaluator.checking.run import CheckOptions, check_log
+
+    if log is not None and dataset is not None:
+        raise UsageError("LOG and --dataset name two logs.", hint="leave one out.")
+    options = CheckOptions(propensity=propensity, false_alarms=false_alarms, seed=seed)  # type: ignore[arg-type]
+    found = check_log(open_log(log or dataset, reading).log, options)
+    if as_json:
+        o.print_json(found.to_dict())
+    else:
+        from evaluator.report.check import print_check
+
+        print_check(o.stdout(), found)
+    if not found.fit:
+        raise typer.Exit(3)

@@ -1,0 +1,78 @@
+"""``evaluate check`` as a user meets it."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from rich.console import Console
+
+from evaluator import check, load
+from evaluator.datasets import convert
+from evaluator.report.check import print_check
+from tests.check.defects import DEFECTS
+from tests.cli.runs import evaluate
+
+
+def schema() -> dict:
+    return json.loads((importlib.resources.files("evaluator.report") / "check.schema.json").read_text("utf-8"))
+
+
+def test_json_keeps_its_schema_and_equals_the_python_result() -> None:
+    run = evaluate("check", "synthetic", "--limit", "20000", "--seed", "3", "--json")
+    assert run.code == 0, run.err
+    jsonschema.validate(run.json, schema())
+    assert run.json == json.loads(json.dumps(check(load("synthetic", limit=20_000), seed=3).to_dict()))
+
+
+@pytest.mark.parametrize("defect", list(DEFECTS)[::4])
+def test_json_of_a_log_with_a_defect_keeps_its_schema(defect: str) -> None:
+    jsonschema.validate(check(DEFECTS[defect][0](1)).to_dict(), schema())
+
+
+def test_a_failed_check_exits_3_with_the_report_on_stdout() -> None:
+    # 300 displays leave 30 rounds: a warning. 50 leave 5: no replay.
+    assert evaluate("check", "--limit", "300").code == 0
+    run = evaluate("check", "--limit", "50")
+    assert run.code == 3
+    assert "Not fit for replay: 1 failed" in run.out
+    assert "What to do:" in run.out
+    assert "bundled synthetic" in run.err
+
+
+def test_plain_output_fits_its_width() -> None:
+    report = check(DEFECTS["action depends on the context, propensities constant"][0](1))
+    for width in (60, 120):
+        console = Console(width=width, highlight=False)
+        with console.capture() as captured:
+            print_check(console, report)
+        shown = captured.get()
+        assert max(map(len, shown.splitlines())) <= width
+        for finding in report.findings:
+            assert finding.name in shown
+        assert "…" not in shown
+        assert "context[1]" in shown
+
+
+def test_a_converted_log_is_checked_from_disk_with_the_same_result(tmp_path: Path) -> None:
+    convert("synthetic", tmp_path / "log", limit=5000)
+    stored, made = (evaluate("check", name, "--json").json for name in (str(tmp_path / "log"), "synthetic"))
+    again = check(load("synthetic", limit=5000)).to_dict()
+    assert stored["checks"] == json.loads(json.dumps(again))["checks"]
+    assert made["displays"] == 100_000
+
+
+def test_usage_errors_are_one_line() -> None:
+    for words in (
+        ("synthetic", "-d", "synthetic"),
+        ("--false-alarms", "2"),
+        ("--propensity", "guess"),
+        ("--seed", "-1"),
+    ):
+        run = evaluate("check", *words)
+        assert run.code == 2, words
+        assert run.out == ""
+        assert run.err.splitlines()[-1].startswith("error: ")
