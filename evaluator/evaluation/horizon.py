@@ -14,8 +14,8 @@ from evaluator.evaluation.result import ReplayResult
 from evaluator.evaluation.rewards import observed_rewards
 from evaluator.log.contract import to_numpy
 
-# Standard deviations by which the rounds of a replay stay above the horizon, all but surely.
-_SURE = 3.0
+# Probability that any of the replays ends before the horizon: three standard deviations for a single one.
+_MISSED = 0.00135
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,15 @@ def common_horizon(plans: Sequence[Plan], results: Sequence[ReplayResult]) -> Co
     """Return the common horizon of replays.
 
     It is the one asked for, or as many rounds as each replay gets all but surely, whatever its policy does: rejection
-    and keep accept each of N displays with a probability of at least c, so floor(cN - 3 sqrt(cN(1 - c))); queue stops
-    by itself at the displays of the rarest action, logging after all N. Should a replay end before that, the
-    horizon is where the shortest one ended.
+    and keep accept each of N displays with a probability of at least c, so floor(cN - z sqrt(cN(1 - c))), where z is 3
+    for one replay and grows with their number; queue stops by itself at the displays of the rarest action, logging
+    after all N. Should a replay end before that, the horizon is where the shortest one ended.
     """
+    from scipy.special import ndtri
+
     asked = plans[0].options.horizon
-    planned = asked or min(_rounds_before_any(plan, result) for plan, result in zip(plans, results, strict=True))
+    z = -float(ndtri(_MISSED / sum(plan.options.repeats for plan in plans)))
+    planned = asked or min(_rounds_before_any(plan, result, z) for plan, result in zip(plans, results, strict=True))
     shortest = min(result.rounds for result in results)
     if planned > shortest or planned < 1:
         ended = 1 + min(range(len(results)), key=lambda i: results[i].rounds)
@@ -77,7 +80,7 @@ def first_rounds(plan: Plan, result: ReplayResult, rounds: int) -> FirstRounds:
     return FirstRounds(displays, tuple(to_numpy(table["reward"])[start : start + rounds] for start in starts))
 
 
-def _rounds_before_any(plan: Plan, result: ReplayResult) -> int:
+def _rounds_before_any(plan: Plan, result: ReplayResult, z: float) -> int:
     n = len(plan.rounds)
     if plan.sampler == "logged":
         return n
@@ -87,4 +90,4 @@ def _rounds_before_any(plan: Plan, result: ReplayResult) -> int:
         c = float(plan.survey.shown.min() / len(plan.log))
     else:
         c = float(min(plan.matched.c.min(), 1.0))
-    return math.floor(c * n - _SURE * math.sqrt(c * n * (1.0 - c)))
+    return math.floor(c * n - z * math.sqrt(c * n * (1.0 - c)))

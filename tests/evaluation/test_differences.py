@@ -21,6 +21,8 @@ from tests.evaluation.test_scan import softmax_log
 from tests.logs import bernoulli_log, build_log
 
 LOG = softmax_log()
+# Normal quantile of 0.00135 / 2.
+Z_OF_TWO = 3.205
 
 
 def shown(result: ReplayResult, rounds: int, repeat: int = 0) -> dict[int, float]:
@@ -117,7 +119,7 @@ def test_observed_rewards_are_those_of_the_common_horizon() -> None:
 @pytest.mark.parametrize(
     ("policies", "options", "rounds"),
     [
-        (["linucb", "otflinucb"], {}, lambda n, c: math.floor(c * n - 3 * math.sqrt(c * n * (1 - c)))),
+        (["linucb", "otflinucb"], {}, lambda n, c: math.floor(c * n - Z_OF_TWO * math.sqrt(c * n * (1 - c)))),
         (["linucb", "logging"], {"horizon": 100}, lambda n, c: 100),
         (["logging"], {}, lambda n, c: n),
     ],
