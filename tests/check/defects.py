@@ -1,7 +1,7 @@
 """Logs with one defect each, of a realistic size, and the checks that must see it.
 
-`DEFECTS` gives for each the checks that must warn or fail, and those of which it is no mistake when they do, because the
-defect is of their kind too. All others must stay quiet.
+`DEFECTS` gives for each the checks that must warn or fail, and those of which it is no mistake when they do, because
+the defect is of their kind too. All others must stay quiet.
 """
 
 from __future__ import annotations
