@@ -208,8 +208,9 @@ def _add(t: Tables, first: int, batch: Columns, rewards: Floats, of: slice) -> N
     period = timeline.period_of(np.arange(first, first + n))
     cells = [(0, action), (1, period * k + action)]
     at = 1 + timeline.periods
+    columns = np.ascontiguousarray(values.T)
     for j in range(len(coordinates)):
-        cells.append((at, coordinates.bins(j, values[:, j]) * k + action))
+        cells.append((at, coordinates.bins(j, columns[j]) * k + action))
         at += len(coordinates.edges[j]) + 1
     if k == 2 and constant is None:
         cells.append((at, np.searchsorted(RELIABILITY, np.where(action == 1, p, 1.0 - p), side="right") * k + action))
