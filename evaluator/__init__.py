@@ -16,7 +16,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evaluator.api import compare, load, replay, simulate, study_delays
+    from evaluator.api import audit, compare, load, replay, simulate, study_delays
+    from evaluator.auditor.result import Audit
     from evaluator.evaluation.comparison import Comparison
     from evaluator.evaluation.delay_study import DelayStudy
     from evaluator.evaluation.result import ReplayResult
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Audit",
     "Comparison",
     "DelayStudy",
     "Log",
@@ -34,6 +36,7 @@ __all__ = [
     "ReplayResult",
     "Simulation",
     "__version__",
+    "audit",
     "compare",
     "load",
     "replay",
@@ -43,8 +46,10 @@ __all__ = [
 
 # Names resolve on first use, so that `evaluate --help` starts without polars and numba.
 _HOMES = {
+    "Audit": "evaluator.auditor.result",
     "Comparison": "evaluator.evaluation.comparison",
     "DelayStudy": "evaluator.evaluation.delay_study",
+    "audit": "evaluator.api",
     "compare": "evaluator.api",
     "load": "evaluator.api",
     "replay": "evaluator.api",

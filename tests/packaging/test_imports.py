@@ -25,13 +25,14 @@ ALLOWED = {
     "simulator": {"policies", "kernels", "delays"},
     "estimates": set(),
     "evaluation": {"log", "delays", "rounds", "policies", "replayer", "estimates", "kernels"},
-    "report": {"evaluation", "estimates", "simulator", "delays"},
+    "auditor": {"log", "delays", "rounds", "policies", "estimates", "evaluation", "simulator"},
+    "report": {"auditor", "evaluation", "estimates", "simulator", "delays"},
     "cli": None,
 }
 # Third parties that only these folders touch.
 FENCES = {
     "polars": {"datasets"},
-    "pyarrow": {"datasets", "log", "evaluation", "simulator", "report"},
+    "pyarrow": {"datasets", "log", "evaluation", "simulator", "auditor", "report"},
     "typer": {"cli"},
     "rich": {"cli", "report"},
     "altair": {"report"},

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.audit.claim import Claim, claim_of
-from evaluator.audit.options import AuditOptions
-from evaluator.audit.truth import Truth
-from evaluator.audit.twins import Twin, draw_twin, replay_seed
+from evaluator.auditor.claim import Claim, claim_of
+from evaluator.auditor.options import AuditOptions
+from evaluator.auditor.truth import Truth
+from evaluator.auditor.twins import Twin, draw_twin, replay_seed
 from evaluator.estimates.combine import average
 from evaluator.estimates.confidence import Interval, mean_interval
 from evaluator.evaluation.comparison import plan_comparison
@@ -25,7 +25,7 @@ from evaluator.log.contract import to_numpy
 from evaluator.policies.base import Setting
 
 # Standard deviations of a number of accepted displays by which the common horizon stays below that of the first twin.
-_SLACK = 6.0
+_SLACK = 4.0
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -104,7 +104,7 @@ def replay_twin(
     Parameters
     ----------
     truth, policies, options
-        See `evaluator.audit.run.run_audit`.
+        See `evaluator.auditor.run.run_audit`.
     claimed
         Of each policy.
     twin
@@ -113,7 +113,8 @@ def replay_twin(
         Rounds at which policies are compared; None for the fewest that any has on this twin.
     """
     drawn = draw_twin(truth, seed=options.seed, twin=twin, vectors=_reads_vectors(policies, options))
-    plans = plan_comparison(drawn.log, policies, [options.window], options.of_replays(seed=replay_seed(options.seed, twin)))
+    seed = replay_seed(options.seed, twin)
+    plans = plan_comparison(drawn.log, policies, [options.window], options.of_replays(seed=seed))
     found = [_Shown(*of, drawn, truth) for of in zip(plans, execute_all(plans), claimed, strict=True)]
     fewest = min(t for shown in found for t in shown.rounds)
     common = fewest if horizon is None else min(horizon, fewest)
@@ -146,7 +147,7 @@ class _Shown:
             to_numpy(table[name]) for name in ("repeat", "display_id", "action", "reward")
         )
         bounds = np.searchsorted(repeat, np.arange(plan.options.repeats + 1))
-        parts = [slice(low, high) for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
+        parts = [slice(low, high) for low, high in pairwise(bounds.tolist())]
         self.rounds = tuple(part.stop - part.start for part in parts)
         self.displays = [display[part] for part in parts]
         self._rewards = [reward[part] for part in parts]
@@ -155,9 +156,7 @@ class _Shown:
 
     def realised(self, rounds: Sequence[int]) -> float:
         """Return the mean expected reward of each repeat's first rounds, averaged over the repeats."""
-        return float(
-            np.mean([self.claim.weights(t) @ own[:t] for t, own in zip(rounds, self._expected, strict=True)])
-        )
+        return float(np.mean([self.claim.weights(t) @ own[:t] for t, own in zip(rounds, self._expected, strict=True)]))
 
     def rewards(self, repeat: int, rounds: int) -> Floats:
         """Return the rewards of the first rounds of a repeat, as a replay of so many rounds would count them."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.audit.logger import fit_logger
-from evaluator.audit.rates import Rates, rates_by_action, rates_by_context, rates_by_vector
+from evaluator.auditor.logger import fit_logger
+from evaluator.auditor.rates import Rates, rates_by_action, rates_by_context, rates_by_vector
 from evaluator.delays import DelayCDF, product_limit
 from evaluator.errors import DataError
 from evaluator.evaluation.options import ReplayOptions
@@ -93,7 +92,7 @@ class Truth:
     @property
     def action_values(self) -> Floats:
         """Expected reward of always showing an action, shape (K,)."""
-        return self.rates.mean(axis=0) * self.mean_value
+        return np.asarray(self.rates.mean(axis=0) * self.mean_value)
 
     @property
     def logging_value(self) -> float:
@@ -101,15 +100,15 @@ class Truth:
         return float((self.rates * self.logger).sum(axis=1).mean()) * self.mean_value
 
 
-def fit_truth(basis: Basis, policies: Sequence[Any], options: ReplayOptions, *, displays: int | None) -> Truth:
+def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: int | None) -> Truth:
     """Return a truth whose twins look like the log.
 
     Parameters
     ----------
     basis
         The log as read for the replays, all of its displays.
-    policies
-        Descriptions; what they read decides nothing but the errors.
+    policy
+        One of those replayed, with which the log is read; the truth does not depend on it.
     options
         Of the replays.
     displays
@@ -128,7 +127,7 @@ def fit_truth(basis: Basis, policies: Sequence[Any], options: ReplayOptions, *, 
             hint=f"an audit needs {FEWEST_DISPLAYS} displays and {FEWEST_CONVERSIONS} conversions.",
         )
     judged = replace(options, reward="eventual", immature="drop", delays_from=None)
-    plan = [plan_replay(basis, policy, judged) for policy in policies][0]
+    plan = plan_replay(basis, policy, judged)
     rewards = logged_rewards(plan, rounds=0)
     paid = rewards.value > 0
     at, value = rewards.at[paid], rewards.value[paid]
@@ -211,7 +210,7 @@ def _beyond(plan: Plan) -> int:
 
 
 def _delays(plan: Plan, longest: int | None) -> DelayCDF:
-    """Return the delay CDF in displays: the product limit, as replays fit it, of delays the attribution window holds."""
+    """Return the delay CDF in displays: the product limit, as replays fit it, within the attribution window."""
     delay, limit = plan.survey.delay, plan.survey.limit
     limit = None if limit is None else np.maximum(limit, delay)
     if longest is not None and (delay <= longest).any():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.audit.truth import Truth
+from evaluator.auditor.truth import Truth
 from evaluator.delays import DelayCDF
 from evaluator.evaluation.plan import Plan
 from evaluator.units import NO_WINDOW

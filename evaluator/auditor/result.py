@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from evaluator.audit.options import AuditOptions
+from evaluator.auditor.options import AuditOptions
 from evaluator.evaluation.result import json_values
 
 SCHEMA = "evaluate.audit/1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evaluator.audit.result import PairAudit, PolicyAudit
+from evaluator.auditor.result import PairAudit, PolicyAudit
 
 _NAMED = 3
 # A live difference within so many standard errors of 0 is none that a number should be put to.
@@ -36,7 +36,9 @@ def verdict(policies: Sequence[PolicyAudit], pairs: Sequence[PairAudit]) -> str:
     return f"{start}tells {_listed(does)}" + (f", but not {_listed(does_not)}." if untold else ".")
 
 
-def warnings(policies: Sequence[PolicyAudit], pairs: Sequence[PairAudit], rounds: Sequence[int], common: int) -> list[str]:
+def warnings(
+    policies: Sequence[PolicyAudit], pairs: Sequence[PairAudit], rounds: Sequence[int], common: int
+) -> list[str]:
     """Return what must be read before the numbers."""
     said = []
     for policy in policies:

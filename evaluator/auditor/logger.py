@@ -59,12 +59,12 @@ def fit_logger(
     else:
         return Logger(
             share[None],
-            "twins are logged by the shares of the actions: the log's propensities vary with something it does not hold",
+            "twins are logged by the shares of the actions: the log's propensities vary with what it does not hold",
         )
     # No smaller than the log's smallest: what a model extrapolates to would decide how many displays are accepted.
     floor = min(propensities.least, 1.0 / k)
     table = floor + (1.0 - k * floor) * table
-    return Logger(table, f"twins are logged by {said}, fitted to the log's actions: the truth of the twins, not the log's")
+    return Logger(table, f"twins are logged by {said} fitted to the log, and have its probabilities as propensities")
 
 
 def _by_context(log: Log, pool: npt.NDArray[np.int64]) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.audit.truth import Truth
+from evaluator.auditor.truth import Truth
 from evaluator.log import Log
 from evaluator.log.contract import fixed_size_lists
 

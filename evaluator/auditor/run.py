@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -10,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.audit.claim import Claim
-from evaluator.audit.options import AuditOptions
-from evaluator.audit.replays import Known, Replayed, claims, common_horizon, replay_twin
-from evaluator.audit.result import Audit, Coverage, PairAudit, PolicyAudit
-from evaluator.audit.truth import Truth, fit_truth
-from evaluator.audit.words import verdict, warnings
-from evaluator.errors import ParameterError
+from evaluator.auditor.claim import Claim
+from evaluator.auditor.options import AuditOptions
+from evaluator.auditor.replays import Known, Replayed, claims, common_horizon, replay_twin
+from evaluator.auditor.result import Audit, Coverage, PairAudit, PolicyAudit
+from evaluator.auditor.truth import Truth, fit_truth
+from evaluator.auditor.words import verdict, warnings
 from evaluator.evaluation.comparison import plan_comparison
 from evaluator.evaluation.plan import read_basis
 from evaluator.log import Log
@@ -24,7 +24,7 @@ from evaluator.policies.static import LoggingPolicy
 from evaluator.simulator.pool import Pool, play_in_pool
 from evaluator.simulator.runs import in_order
 
-# After those of `evaluator.audit.twins`.
+# After those of `evaluator.auditor.twins`.
 _LUCK_STREAM, _POLICY_STREAM = 12, 13
 # Live runs a twin: their error is then small beside that of the replays.
 RUNS_PER_TWIN = 2
@@ -61,8 +61,9 @@ def run_audit(
     """
     asked = options.of_replays(seed=options.seed)
     plans = plan_comparison(log, policies, [options.window], asked)  # what a replay refuses, the audit refuses
-    whole = read_basis(log, asked) if options.delays_from is None else read_basis(log, _hindsight(options))
-    truth = fit_truth(whole, policies, options.of_replays(seed=options.seed), displays=options.displays)
+    # What is left out of the replays is no less true.
+    whole = read_basis(log, replace(asked, delays_from=None))
+    truth = fit_truth(whole, policies[0], asked, displays=options.displays)
     claimed = claims(truth, policies, options)
 
     first = replay_twin(truth, policies, options, claimed, 0, horizon=None)
@@ -121,12 +122,6 @@ def run_audit(
     )
 
 
-def _hindsight(options: AuditOptions) -> Any:
-    from dataclasses import replace
-
-    return replace(options.of_replays(seed=options.seed), delays_from=None)
-
-
 class _Live(NamedTuple):
     """Values of each policy's live runs, shape (policies, runs): after its replays' rounds, after the common ones."""
 
@@ -146,12 +141,14 @@ def _play_live(
     """Let every policy play live as often as the twins' replays played, and be told what these were told."""
     runs = RUNS_PER_TWIN * options.twins
     weights = [_weights(claim, [t for r in done for t in r.told[p].rounds], common) for p, claim in enumerate(claimed)]
-    pools = [_pool(truth, policy, claim, w.shape[1]) for policy, claim, w in zip(policies, claimed, weights, strict=True)]
+    pools = [
+        _pool(truth, policy, claim, w.shape[1]) for policy, claim, w in zip(policies, claimed, weights, strict=True)
+    ]
 
     def one(task: tuple[int, int]) -> Floats:
         run, p = task
         if isinstance(policies[p], LoggingPolicy):  # its rounds are alike: known without playing
-            return weights[p].sum(axis=1) * truth.logging_value
+            return np.asarray(weights[p].sum(axis=1) * truth.logging_value)
         own, luck = (
             np.random.default_rng(np.random.SeedSequence(options.seed, spawn_key=(stream, run)))
             for stream in (_POLICY_STREAM, _LUCK_STREAM)
@@ -168,7 +165,7 @@ def _play_live(
 
 
 def _weights(claim: Claim, rounds: Sequence[int], common: int) -> Floats:
-    """Return the weights of live rounds in the mean value after each of these numbers of rounds, and after the common."""
+    """Return the weights of live rounds: in the mean value after these numbers of rounds, and after the common one."""
     out = np.zeros((2, max(*rounds, common)))
     for t in rounds:
         out[0, :t] += claim.weights(t) / len(rounds)
