@@ -63,7 +63,8 @@ def fit_logger(
         )
     # No smaller than the log's smallest: what a model extrapolates to would decide how many displays are accepted.
     floor = min(propensities.least, 1.0 / k)
-    table = floor + (1.0 - k * floor) * table
+    above = np.maximum(table - floor, 1e-12)
+    table = floor + above * ((1.0 - k * floor) / above.sum(axis=1, keepdims=True))
     return Logger(table, f"twins are logged by {said} fitted to the log, and have its probabilities as propensities")
 
 
