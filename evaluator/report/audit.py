@@ -9,7 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from evaluator.auditor.result import Audit, Coverage, PairAudit, PolicyAudit
-from evaluator.report.terminal import sentences
+from evaluator.report.terminal import details, sentences
+
+# Narrower terminals get lists: tables would break their numbers.
+_TABLES = 100
 
 
 def print_audit(console: Console, audit: Audit) -> None:
@@ -22,13 +25,10 @@ def print_audit(console: Console, audit: Audit) -> None:
         )
     )
     sign = "+-" if console.options.ascii_only else "±"
-    console.print(Text("\nDoes the replayed value equal the live one?", style="bold"))
-    console.print(_values(audit, sign))
-    console.print(Text("\nDo the intervals hold?", style="bold"))
-    console.print(_intervals(audit))
-    if audit.pairs:
-        console.print(Text(f"\nWhich differences show after {audit.common_rounds:,} rounds?", style="bold"))
-        console.print(_pairs(audit, sign))
+    if console.width < _TABLES:
+        _print_lists(console, audit, sign)
+    else:
+        _print_tables(console, audit, sign)
     console.print(sentences("How to read this", _how(audit)))
     console.print(sentences("Twins", audit.truth))
     console.print(sentences("Assumptions of the replays", audit.assumptions))
@@ -38,9 +38,51 @@ def print_audit(console: Console, audit: Audit) -> None:
     console.print(Text(audit.verdict, style="bold"))
 
 
+def _print_tables(console: Console, audit: Audit, sign: str) -> None:
+    console.print(Text("\nDoes the replayed value equal the live one?", style="bold"))
+    console.print(_values(audit, sign))
+    console.print(Text("\nDo the intervals hold?", style="bold"))
+    console.print(_intervals(audit))
+    if audit.pairs:
+        console.print(Text(f"\n{_shows(audit)}", style="bold"))
+        console.print(_pairs(audit, sign))
+
+
+def _print_lists(console: Console, audit: Audit, sign: str) -> None:
+    """Print the same numbers, one a line."""
+    for p in audit.policies:
+        held = [
+            (f"{name} held", f"{c.share:.1%}{' too low' if c.too_low else ''}, width {c.mean_width:.3g}")
+            for name, c in (("value", p.value_coverage), ("regret", p.regret_coverage), ("uplift", p.uplift_coverage))
+        ]
+        rows = [
+            ("rounds", f"{p.rounds:,.0f}"),
+            ("replayed", f"{p.value:.4g}"),
+            ("live", _with_error(p.live_value, p.live_standard_error, sign)),
+            ("bias", f"{_with_error(p.bias, p.bias_standard_error, sign, signed=True)}, {_judged(p).plain}"),
+            ("spread", f"{p.spread:.2g}"),
+            *held,
+        ]
+        console.print(details(p.policy, rows))
+    if audit.pairs:
+        console.print(Text(f"\n{_shows(audit)}", style="bold"))
+    for pair in audit.pairs:
+        rows = [
+            ("live", _with_error(pair.live_difference, pair.live_standard_error, sign, signed=True)),
+            ("replayed", f"{pair.difference:+.2g}, spread {pair.spread:.2g}, ranked {_ranked(pair)}"),
+            ("detects", f"{pair.detectable:.2g}, at one time {pair.detectable_at_fixed_time:.2g}"),
+            ("told apart", _apart(pair).plain),
+        ]
+        console.print(details(f"{pair.first} - {pair.second}", rows))
+
+
+def _shows(audit: Audit) -> str:
+    return f"Which differences show after {audit.common_rounds:,} rounds?"
+
+
 def _table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("policy", overflow="fold", ratio=None)
+    table.add_column("policy", overflow="fold")
     for column in columns:
         table.add_column(column, justify="right", overflow="fold")
     return table
@@ -86,12 +128,16 @@ def _pairs(audit: Audit, sign: str) -> Table:
             _with_error(pair.live_difference, pair.live_standard_error, sign, signed=True),
             f"{pair.difference:+.2g}",
             f"{pair.spread:.2g}",
-            "?" if pair.ranked_rightly is None else f"{pair.ranked_rightly:.0%}",
+            _ranked(pair),
             f"{pair.detectable:.2g}",
             f"{pair.detectable_at_fixed_time:.2g}",
             _apart(pair),
         )
     return table
+
+
+def _ranked(pair: PairAudit) -> str:
+    return "?" if pair.ranked_rightly is None else f"{pair.ranked_rightly:.0%}"
 
 
 def _apart(pair: PairAudit) -> Text:

@@ -130,7 +130,9 @@ def test_without_an_attribution_window_the_windows_rewards_are_made_whole() -> N
 def test_values_are_drawn_from_those_of_the_log() -> None:
     log = bernoulli_log(5000, [0.3, 0.3], mean_delay=5.0, seed=8)
     value = np.random.default_rng(8).choice([1.0, 4.0], log.conversions.num_rows)
-    log = dataclasses.replace(log, conversions=log.conversions.set_column(2, "value", [value])).with_meta(reward_max=4.0)
+    log = dataclasses.replace(log, conversions=log.conversions.set_column(2, "value", [value])).with_meta(
+        reward_max=4.0
+    )
     truth = truth_of(log)
     assert set(truth.values) == {1.0, 4.0}
     assert truth.mean_value == pytest.approx(value.mean())

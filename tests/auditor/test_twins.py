@@ -78,7 +78,7 @@ def test_propensities_are_the_probabilities_that_actions_are_drawn_with(drawn: t
 
 
 def test_rates_and_delays_are_the_truths(drawn: tuple[Log, Truth, Twin]) -> None:
-    log, truth, (twin, entry) = drawn
+    _, truth, (twin, entry) = drawn
     n = len(twin)
     rate = truth.rates[entry, twin.column("action")]
     seen = survey(twin)
