@@ -144,8 +144,8 @@ def audit(log: Log | str, policies: Any, **options: Any) -> Audit:
     Examples
     --------
     >>> found = audit(load("synthetic", limit=5_000), ["linucb", "random"], window=200, twins=20)
-    >>> found.pairs[0].told_apart, found.pairs[0].ranked_rightly
-    (False, 1.0)
+    >>> found.policies[0].biased, found.pairs[0].told_apart
+    (False, False)
     """
     from evaluator.auditor.options import AuditOptions
     from evaluator.auditor.run import run_audit

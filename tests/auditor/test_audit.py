@@ -12,9 +12,16 @@ import evaluator
 from evaluator.auditor.result import Audit
 from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.log import Log
+from evaluator.log.contract import fixed_size_lists
 from tests.auditor.test_truth import logistic_log, truth_of
-from tests.auditor.test_twins import cut
+from tests.auditor.test_twins import cut, timed
 from tests.logs import bernoulli_log, build_log, linear_log
+
+
+def featured(log: Log) -> Log:
+    features = fixed_size_lists(np.array([[1, 0], [0, 1], [0.5, 0.5]], np.float32))
+    return dataclasses.replace(log, actions=log.actions.append_column("features", features))
+
 
 # name: log, policies, options. Delays matter in each: they take a good part of the rounds.
 AUDITS = {
@@ -67,6 +74,16 @@ AUDITS = {
         lambda: bernoulli_log(4000, [0.3, 0.6], mean_delay=50.0, seed=39),
         ["delayed-ucb", "random"],
         {"window": 200, "delays_from": "first:30%", "horizon": 900},
+    ),
+    "in seconds, a window in hours": (
+        lambda: timed(bernoulli_log(3000, [0.3, 0.6], mean_delay=50.0, seed=50), seconds=37),
+        ["delayed-klucb", "random"],
+        {"window": "1h"},
+    ),
+    "vectors of the actions, of single precision": (
+        lambda: featured(bernoulli_log(3000, [0.3, 0.6, 0.4], mean_delay=50.0, seed=51)),
+        ["linucb", "random"],
+        {"window": 100},
     ),
     "two repeats": (
         lambda: bernoulli_log(2000, [0.3, 0.6], mean_delay=50.0, seed=40),
@@ -191,6 +208,24 @@ def test_a_twin_of_a_twin_is_replayed_like_any_log() -> None:
     row = found.twins.slice(7 * len(policies), 1).to_pylist()[0]
     assert (row["policy"], row["twin"], row["rounds"]) == (policies[0], 7, alone.rounds)
     assert (row["value"], row["value_low"]) == (alone.value.estimate, alone.value.low)
+
+
+def test_a_policy_of_ones_own_is_audited_as_it_is_replayed() -> None:
+    class First:
+        contextual = False
+
+        def __init__(self, setting: object) -> None: ...
+
+        def choose(self, vectors: object, rng: object) -> int:
+            return 1
+
+        def displayed(self, vectors: object, action: int) -> None: ...
+
+        def converted(self, vector: object, action: int, delay: int, value: float) -> None: ...
+
+    log = bernoulli_log(600, [0.3, 0.6], mean_delay=5.0, seed=52)
+    own, ours = (evaluator.audit(log, policy, twins=10).policies[0] for policy in (First, "fixed:action=1"))
+    assert dataclasses.replace(own, policy="") == dataclasses.replace(ours, policy="")
 
 
 def refused(log: Log, *policies: str, **options: object) -> str:
