@@ -16,7 +16,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evaluator.api import check, compare, load, replay, simulate, study_delays
+    from evaluator.api import audit, check, compare, load, replay, simulate, study_delays
+    from evaluator.auditor.result import Audit
     from evaluator.checking.run import CheckReport
     from evaluator.evaluation.comparison import Comparison
     from evaluator.evaluation.delay_study import DelayStudy
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Audit",
     "CheckReport",
     "Comparison",
     "DelayStudy",
@@ -39,6 +41,7 @@ __all__ = [
     "ReplayResult",
     "Simulation",
     "__version__",
+    "audit",
     "check",
     "compare",
     "load",
@@ -50,9 +53,11 @@ __all__ = [
 
 # Names resolve on first use, so that `evaluate --help` starts without polars and numba.
 _HOMES = {
+    "Audit": "evaluator.auditor.result",
     "CheckReport": "evaluator.checking.run",
     "Comparison": "evaluator.evaluation.comparison",
     "DelayStudy": "evaluator.evaluation.delay_study",
+    "audit": "evaluator.api",
     "check": "evaluator.api",
     "compare": "evaluator.api",
     "load": "evaluator.api",

@@ -21,6 +21,7 @@ from evaluator.simulator.result import Simulation
 from evaluator.study import read_study
 
 if TYPE_CHECKING:
+    from evaluator.auditor.result import Audit
     from evaluator.checking.run import CheckReport
     from evaluator.evaluation.delay_study import DelayStudy
 
@@ -143,6 +144,46 @@ def compare(
     plans = plan_comparison(log, descriptions, windows or (None,), ReplayOptions(**options))
     spec = None if baseline is None else as_description(baseline).spec
     return execute_comparison(plans, baseline=find_baseline(plans, spec))
+
+
+def audit(log: Log | str, policies: Any, **options: Any) -> Audit:
+    """Say what replays of these policies can tell on a log like this one, by twins of it whose truth is known.
+
+    A truth is fitted to the log; logs like it are drawn, every policy is replayed on each as `compare` would, and
+    played live on the same truth.
+
+    Parameters
+    ----------
+    log
+        A `Log`, or what `load` takes.
+    policies
+        One as `replay` takes it, or a list of them.
+    options
+        Fields of `evaluator.auditor.options.AuditOptions`: twins, displays, and those of a replay.
+
+    Returns
+    -------
+    Audit
+        Bias against the live value, coverage of the intervals, spread, and for each pair of policies the smallest
+        difference that such a log shows.
+
+    Raises
+    ------
+    DataError, UsageError, PolicyError
+        As `replay`; and the log has too few displays or conversions to fit a truth to.
+
+    Examples
+    --------
+    >>> found = audit(load("synthetic", limit=5_000), ["linucb", "random"], window=200, twins=20)
+    >>> found.policies[0].biased, found.pairs[0].told_apart
+    (False, False)
+    """
+    from evaluator.auditor.options import AuditOptions
+    from evaluator.auditor.run import run_audit
+
+    log = load(log) if isinstance(log, str) else log
+    several = policies if isinstance(policies, list | tuple) else [policies]
+    return run_audit(log, [as_description(policy) for policy in several], AuditOptions(**options))
 
 
 def simulate(scenario: str | Problem, policies: Any, **options: Any) -> Simulation:

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import typer
 
-from evaluator.cli import check, compare, datasets, delays, options, policies, replay, simulate
+from evaluator.cli import audit, check, compare, datasets, delays, options, policies, replay, simulate
 from evaluator.errors import EvaluatorError
 
 app = typer.Typer(
@@ -41,6 +41,7 @@ def _root(
 
 app.command("replay", epilog=replay.EXAMPLES)(replay.replay_command)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare_command)
+app.command("audit", epilog=audit.EXAMPLES)(audit.audit_command)
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate_command)
 app.command("delays", epilog=delays.EXAMPLES)(delays.delays_command)
 app.command("check", epilog=check.EXAMPLES)(check.check_command)

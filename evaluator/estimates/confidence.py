@@ -29,6 +29,10 @@ ANYTIME = "anytime-valid empirical Bernstein (Howard et al. 2021)"
 # Where the interval is tightest, in units of variance times rounds: 100 is 400 rounds at a conversion rate of
 # .5, 10,000 at .01. From 40 to 250,000 it is 1.7 to 2.1 times as wide as a normal interval at one time.
 TUNED_FOR = 100.0
+# Trigamma at 0 (never asked for), 1, ..., 31.
+_TRIGAMMA = np.concatenate(
+    ([np.inf], math.pi**2 / 6 - np.concatenate(([0.0], np.cumsum(1.0 / np.arange(1.0, 31) ** 2))))
+)
 
 
 @dataclass(frozen=True)
@@ -110,15 +114,14 @@ def _sparse_interval(rewards: SparseRewards, *, upper: float, alpha: float, tune
 
 
 def _trigamma(x: Floats) -> Floats:
-    """Return trigamma of increasing numbers from 1 on; where they are large, thirty times faster than SciPy's."""
-    from scipy.special import polygamma
-
-    few = int(np.searchsorted(x, 20.0))
-    y = 1.0 / x[few:]
+    """Return the sum of 1/i^2 over i >= x, for whole x >= 1, to 1e-15: thirty times faster than SciPy's."""
+    y = 1.0 / x
     square = y * y
-    # The first term left out is 5/(66 x^11): 1e-14 of the whole at x = 20.
-    series = square * (1.0 / 6.0 - square * (1.0 / 30.0 - square * (1.0 / 42.0 - square / 30.0)))
-    return np.concatenate((polygamma(1, x[:few]), y * (1.0 + 0.5 * y + series)))
+    # The first term left out is 5/(66 x^11).
+    series = y + square * (0.5 + y * (1 / 6 - square * (1 / 30 - square * (1 / 42 - square / 30))))
+    small = x < _TRIGAMMA.size
+    series[small] = _TRIGAMMA[x[small].astype(np.int64)]
+    return np.asarray(series)
 
 
 def mean_sequence(

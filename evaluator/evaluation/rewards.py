@@ -64,7 +64,7 @@ class ArmSample:
 
     def __init__(self, plan: Plan) -> None:
         self._used = plan.rounds.used
-        self._converted = np.unique(plan.survey.display)
+        self._converted = _distinct(plan.survey.display)[0]
         self._arm = np.full(len(self._converted), -1, np.int32)
         self._rank = np.zeros(len(self._converted), np.int64)
         self._shown = np.zeros(plan.log.n_actions, np.int64)
@@ -94,10 +94,14 @@ def _summed(plan: Plan, share: npt.NDArray[np.float64] | None) -> SparseRewards:
     value = to_numpy(plan.log.conversions["value"]).astype(np.float64, copy=False)
     value = value if share is None else value * share
     c = int(np.searchsorted(plan.survey.display, plan.rounds.used))
-    display = plan.survey.display[:c]
-    new = np.diff(display, prepend=-1) > 0
-    summed = np.bincount(np.cumsum(new) - 1, weights=value[:c], minlength=int(new.sum())).astype(np.float64)
-    return SparseRewards(plan.rounds.used, display[new], summed)
+    at, first = _distinct(plan.survey.display[:c])
+    return SparseRewards(plan.rounds.used, at, np.add.reduceat(value[:c], first) if c else np.zeros(0))
+
+
+def _distinct(ordered: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the distinct values of an increasing array, and where each begins."""
+    first = np.flatnonzero(np.diff(ordered, prepend=-1))
+    return ordered[first], first
 
 
 def _within_window(plan: Plan) -> npt.NDArray[np.float64]:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from evaluator import __version__
 from evaluator.atomic import whole_folder
+from evaluator.auditor.result import Audit
 from evaluator.evaluation.comparison import Comparison
 from evaluator.evaluation.result import ReplayResult
 from evaluator.simulator.options import SimulateOptions
@@ -60,6 +61,18 @@ def write_simulation(out: Path, found: Simulation, *, options: SimulateOptions) 
         write_json(folder / "result.json", found.to_dict())
         write_json(
             folder / "manifest.json", manifest(scenario=found.scenario, policies=policies, options=asdict(options))
+        )
+
+
+def write_audit(out: Path, found: Audit, *, source: dict[str, Any]) -> None:
+    """Write what twins and live runs gave, ``result.json`` and ``manifest.json`` to a new folder, all or none."""
+    policies = [policy.policy for policy in found.policies]
+    with whole_folder(out) as folder:
+        for name in ("twins", "differences", "live"):
+            pq.write_table(getattr(found, name), folder / f"{name}.parquet")
+        write_json(folder / "result.json", found.to_dict())
+        write_json(
+            folder / "manifest.json", manifest(source=source, policies=policies, options=found.options.to_dict())
         )
 
 

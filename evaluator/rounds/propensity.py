@@ -152,29 +152,53 @@ def _by_action(survey: Survey, kind: PropensityKind, p: Floats, said: str) -> Pr
     return Propensities(kind, said, ("action",), lambda displays: p[displays["action"]], known, known)
 
 
+def context_model(log: Log, displays: int = MODEL_DISPLAYS) -> tuple[Callable[[npt.NDArray[np.floating]], Floats], int]:
+    """Fit a multinomial logistic model of the logged action given the context.
+
+    Parameters
+    ----------
+    log
+        With contexts.
+    displays
+        Fit to at most so many, evenly spaced.
+
+    Returns
+    -------
+    model, n
+        From contexts, shape (n, d), to the probabilities of all actions, shape (n, K), 0 for those never seen; and the
+        displays it was fitted to.
+    """
+    try:
+        from sklearn.linear_model import LogisticRegression
+    except ImportError as error:
+        raise EvaluatorError(
+            "A model of the logging policy given the context needs scikit-learn.",
+            hint="pip install 'delayed-replay[propensity]'",
+        ) from error
+    n = min(len(log), displays)
+    some = log.take(np.arange(n) * len(log) // n, ["context", "action"])
+    fitted = LogisticRegression(max_iter=1000).fit(to_numpy(some["context"]), to_numpy(some["action"]))
+
+    def model(context: npt.NDArray[np.floating]) -> Floats:
+        p = np.zeros((len(context), log.n_actions))
+        p[:, fitted.classes_] = fitted.predict_proba(context)
+        return p
+
+    return model, n
+
+
 def _multinomial(log: Log) -> Propensities:
     if "context" not in log.schema.names:
         raise ParameterError(
             "--propensity estimate:context needs a context, and the log has none.",
             hint="use --propensity estimate.",
         )
-    try:
-        from sklearn.linear_model import LogisticRegression
-    except ImportError as error:
-        raise EvaluatorError(
-            "--propensity estimate:context needs scikit-learn.",
-            hint="pip install 'delayed-replay[propensity]'",
-        ) from error
-    n = min(len(log), MODEL_DISPLAYS)
-    some = log.take(np.arange(n) * len(log) // n, ["context", "action"])
-    model = LogisticRegression(max_iter=1000).fit(to_numpy(some["context"]), to_numpy(some["action"]))
-    column = np.full(log.n_actions, -1)
-    column[model.classes_] = np.arange(len(model.classes_))
+    model, n = context_model(log)
 
     def rule(displays: Columns) -> Floats:
         action = displays["action"]
-        p: Floats = model.predict_proba(displays["context"])[np.arange(len(action)), column[action]]
-        return p.astype(np.float64)
+        p: Floats = model(displays["context"])[np.arange(len(action)), action]
+        return p
 
     smallest, largest = np.full(log.n_actions, np.inf), np.full(log.n_actions, -np.inf)
     for _, batch in log.batches(["context", "action"]):

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,8 @@ _WORLD_STREAM, _POLICY_STREAM = 3, 4
 CHECKPOINTS = 200
 
 Floats = npt.NDArray[np.float64]
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 
 def simulate(
@@ -85,7 +87,7 @@ def simulate(
     totals = [_Totals() for _ in policies]
     tasks = [(run, p) for run in range(options.runs) for p in range(len(policies))]
     first = 0.0
-    for (_, p), played in zip(tasks, _in_order(one, tasks, options.jobs), strict=True):
+    for (_, p), played in zip(tasks, in_order(one, tasks, options.jobs), strict=True):
         final = float(played.regret[-1])
         first = final if p == 0 else first
         totals[p].add(played, final - first)
@@ -213,14 +215,12 @@ def _run(policy: Any, setting: Setting, world: loop.World, seed: int, run: int) 
         ) from error
 
 
-def _in_order(
-    job: Callable[[tuple[int, int]], loop.Played], tasks: Sequence[tuple[int, int]], jobs: int
-) -> Iterator[loop.Played]:
+def in_order(job: Callable[[Task], Result], tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
     """Yield each task's result in the order of the tasks, with few of them waiting at any time."""
     if jobs == 1:  # in this thread, which alone hears Ctrl-C
         yield from map(job, tasks)
         return
-    coming: deque[Future[loop.Played]] = deque()
+    coming: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(jobs) as pool:
         try:
             for task in tasks:

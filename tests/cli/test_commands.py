@@ -15,6 +15,7 @@ from tests.cli.runs import evaluate
 COMMANDS = {
     "replay": [],
     "compare": [],
+    "audit": [],
     "simulate": [],
     "delays": [],
     "check": [],
@@ -104,6 +105,17 @@ def test_check_takes_every_option_of_the_python_function() -> None:
     assert {name: given[name].default for name in fields} == fields
 
 
+def test_audit_takes_every_option_of_the_python_function() -> None:
+    from evaluator import datasets
+    from evaluator.auditor.options import AuditOptions
+
+    given = {p.name: p for p in command("audit").params}
+    fields = {f.name: f.default for f in dataclasses.fields(AuditOptions)}
+    loading = set(inspect.signature(datasets.load).parameters) - {"seed"}
+    assert set(given) == fields.keys() | loading | {"policy", "as_json", "out", "debug"}
+    assert {name: given[name].default for name in fields} == fields
+
+
 @pytest.mark.parametrize("path", ["replay", "compare"])
 def test_defaults_agree_with_the_python_function(path: str) -> None:
     defaults = {f.name: f.default for f in dataclasses.fields(ReplayOptions)}
@@ -124,6 +136,7 @@ def test_defaults_agree_with_the_python_function(path: str) -> None:
         ("replay", "-p", "random", "--limit", "2000", "--dry-run"),
         ("compare", "-p", "random", "-p", "ucb1", "--limit", "2000"),
         ("simulate", "-s", "vernade2017-low", "-p", "random", "--runs", "2", "--horizon", "100"),
+        ("audit", "-p", "random", "--limit", "2000", "--twins", "10"),
         ("delays", "--limit", "2000", "--families", "geometric"),
         ("check", "--limit", "5000"),
     ],

@@ -91,7 +91,14 @@ def test_interrupted_convert(tmp_path: Path, sent: signal.Signals, before: str, 
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("words", [("replay", "-w", "100000"), ("compare", "-w", "99999,100000", "--jobs", "2")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("replay", "-w", "100000"),
+        ("compare", "-w", "99999,100000", "--jobs", "2"),
+        ("audit", "-w", "100000", "--jobs", "2"),
+    ],
+)
 def test_interrupted_replays_write_nothing(tmp_path: Path, words: tuple[str, ...], sent: signal.Signals) -> None:
     words = (*words, "-p", "otflinucb:bonus=exact", "--out", str(tmp_path / "run"))
     running = subprocess.Popen([sys.executable, "-m", "evaluator", *words], stderr=subprocess.PIPE, text=True)

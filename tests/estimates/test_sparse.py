@@ -44,3 +44,12 @@ def test_no_rounds_and_rewards_out_of_range() -> None:
     assert math.isnan(mean_interval(SparseRewards.of([]), upper=1.0).estimate)
     with pytest.raises(DataError, match="outside"):
         mean_interval(SparseRewards.of([0.0, 3.0]), upper=1.0)
+
+
+def test_the_sums_of_gaps_are_scipys() -> None:
+    from scipy.special import polygamma
+
+    from evaluator.estimates.confidence import _trigamma
+
+    x = np.concatenate([np.arange(1.0, 5000.0), 10.0 ** np.arange(4, 10)])
+    np.testing.assert_allclose(_trigamma(x), polygamma(1, x), rtol=1e-14)

@@ -26,13 +26,14 @@ ALLOWED = {
     "estimates": set(),
     "evaluation": {"log", "delays", "rounds", "policies", "replayer", "estimates", "kernels"},
     "checking": {"log", "delays", "rounds", "estimates", "evaluation"},
-    "report": {"checking", "evaluation", "estimates", "simulator", "delays"},
+    "auditor": {"log", "delays", "rounds", "policies", "estimates", "evaluation", "simulator"},
+    "report": {"checking", "auditor", "evaluation", "estimates", "simulator", "delays"},
     "cli": None,
 }
 # Third parties that only these folders touch.
 FENCES = {
     "polars": {"datasets"},
-    "pyarrow": {"datasets", "log", "evaluation", "simulator", "report"},
+    "pyarrow": {"datasets", "log", "evaluation", "simulator", "auditor", "report"},
     "typer": {"cli"},
     "rich": {"cli", "report"},
     "altair": {"report"},

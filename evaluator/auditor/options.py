@@ -1,0 +1,44 @@
+"""What can be asked of an audit: twins, and everything that can be asked of a replay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from evaluator.errors import ParameterError
+from evaluator.evaluation.options import ReplayOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions(ReplayOptions):
+    """Options of an audit: those of `evaluator.evaluation.options.ReplayOptions`, with which every twin is replayed.
+
+    Parameters
+    ----------
+    twins
+        Logs drawn from the truth, 10 at least.
+    displays
+        Of a twin; None for as many as the log has.
+
+    Raises
+    ------
+    ParameterError
+        Naming the option, the value and what it takes.
+    """
+
+    twins: int = 200
+    displays: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check every option's range."""
+        super().__post_init__()
+        for name, least in (("twins", 10), ("displays", 200)):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+                raise ParameterError(
+                    f"--{name} {value!r} is out of range.", hint=f"take a whole number from {least} on."
+                )
+
+    def of_replays(self, *, seed: int) -> ReplayOptions:
+        """Return the options of the replays of one twin."""
+        own = {field.name: getattr(self, field.name) for field in fields(ReplayOptions)}
+        return ReplayOptions(**{**own, "seed": seed, "jobs": 1})

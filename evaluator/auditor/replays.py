@@ -1,0 +1,205 @@
+"""One twin replayed: what the replays say, and what is true of the displays they showed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.auditor.claim import Claim, claim_of
+from evaluator.auditor.options import AuditOptions
+from evaluator.auditor.truth import Truth
+from evaluator.auditor.twins import Twin, draw_twin, replay_seed
+from evaluator.estimates.combine import average
+from evaluator.estimates.confidence import Interval
+from evaluator.estimates.paired import PAIRED, UNPAIRED, difference_of_sums, discordant, sums_of
+from evaluator.evaluation.comparison import plan_comparison
+from evaluator.evaluation.execute import execute_all
+from evaluator.evaluation.plan import Plan, plan_replay
+from evaluator.evaluation.result import ReplayResult
+from evaluator.evaluation.rewards import observed_rewards, reward_bound
+from evaluator.log.contract import to_numpy
+from evaluator.policies.base import Setting
+
+# Standard deviations of a number of accepted displays by which the common horizon stays below that of the first twin.
+_SLACK = 4.0
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class Known(NamedTuple):
+    """An interval, and the number it is to hold."""
+
+    interval: Interval
+    true: float
+
+    @property
+    def held(self) -> bool:
+        """Whether it does."""
+        return self.interval.low <= self.true <= self.interval.high
+
+
+class Told(NamedTuple):
+    """What the replay of one policy on one twin tells.
+
+    Parameters
+    ----------
+    rounds
+        T of each repeat.
+    acceptance
+        Share of the displays accepted.
+    value, regret, uplift
+        With what is true: of the displays shown, given their contexts and actions.
+    setting
+        What the policy would be told live.
+    sampler
+        Of the replay.
+    """
+
+    rounds: tuple[int, ...]
+    acceptance: float
+    value: Known
+    regret: Known
+    uplift: Known
+    setting: Setting
+    sampler: str
+
+
+class Replayed(NamedTuple):
+    """A twin's replays, one a policy; and the difference of each pair's values at the same number of rounds."""
+
+    told: tuple[Told, ...]
+    differences: tuple[Known, ...]
+    horizon: int
+
+
+def claims(truth: Truth, policies: Sequence[Any], options: AuditOptions) -> list[Claim]:
+    """Return what the replays of each policy claim; the same for all twins."""
+    first = draw_twin(truth, seed=options.seed, twin=0, vectors=_reads_vectors(policies, options))
+    plans = plan_comparison(first.log, policies, [options.window], options.of_replays(seed=0))
+    return [claim_of(truth, _live(plan)) for plan in plans]
+
+
+def common_horizon(first: Replayed) -> int:
+    """Return the rounds at which policies are compared, so few that all twins have them: fixed by the first of them."""
+    fewest = min(t for told in first.told for t in told.rounds)
+    return max(int(fewest - _SLACK * fewest**0.5), 1)
+
+
+def replay_twin(
+    truth: Truth,
+    policies: Sequence[Any],
+    options: AuditOptions,
+    claimed: Sequence[Claim],
+    twin: int,
+    *,
+    horizon: int | None,
+) -> Replayed:
+    """Draw a twin and replay every policy on it as `evaluate compare` would.
+
+    Parameters
+    ----------
+    truth, policies, options
+        See `evaluator.auditor.run.run_audit`.
+    claimed
+        Of each policy.
+    twin
+        Its number.
+    horizon
+        Rounds at which policies are compared; None for the fewest that any has on this twin.
+    """
+    drawn = draw_twin(truth, seed=options.seed, twin=twin, vectors=_reads_vectors(policies, options))
+    seed = replay_seed(options.seed, twin)
+    plans = plan_comparison(drawn.log, policies, [options.window], options.of_replays(seed=seed))
+    found = [_Shown(*of, drawn, truth) for of in zip(plans, execute_all(plans), claimed, strict=True)]
+    fewest = min(t for shown in found for t in shown.rounds)
+    common = fewest if horizon is None else min(horizon, fewest)
+    return Replayed(
+        told=tuple(shown.told() for shown in found),
+        differences=tuple(_difference(a, b, common) for a, b in combinations(found, 2)),
+        horizon=common,
+    )
+
+
+def _reads_vectors(policies: Sequence[Any], options: AuditOptions) -> bool:
+    return options.propensity == "estimate:context" or any(policy.contextual for policy in policies)
+
+
+def _live(plan: Plan) -> Plan:
+    """Return the plan on the traffic's clock, that of a live run."""
+    if plan.clock.kind == "traffic":
+        return plan
+    return plan_replay(plan.log, plan.policy, replace(plan.options, clock="traffic"))
+
+
+class _Shown:
+    """What a replay showed, repeat by repeat."""
+
+    def __init__(self, plan: Plan, result: ReplayResult, claim: Claim, twin: Twin, truth: Truth) -> None:
+        self.plan, self.claim, self.twin = plan, claim, twin
+        self._result, self._truth = result, truth
+        table = result.trajectory
+        repeat, display, action, reward = (
+            to_numpy(table[name]) for name in ("repeat", "display_id", "action", "reward")
+        )
+        bounds = np.searchsorted(repeat, np.arange(plan.options.repeats + 1))
+        parts = [slice(low, high) for low, high in pairwise(bounds.tolist())]
+        self.rounds = tuple(part.stop - part.start for part in parts)
+        self.displays = [display[part] for part in parts]
+        self._rewards = [reward[part] for part in parts]
+        rates = truth.rates[twin.entry[display], action] * truth.mean_value
+        self._expected = [rates[part] for part in parts]
+
+    def realised(self, rounds: Sequence[int]) -> float:
+        """Return the mean expected reward of each repeat's first rounds, averaged over the repeats."""
+        return float(np.mean([self.claim.weights(t) @ own[:t] for t, own in zip(rounds, self._expected, strict=True)]))
+
+    def rewards(self, repeat: int, rounds: int) -> Floats:
+        """Return the rewards of the first rounds of a repeat, as a replay of so many rounds would count them."""
+        if self.plan.options.reward == "observed":
+            return observed_rewards(self.plan, self.displays[repeat][:rounds] - self.plan.before)
+        return self._rewards[repeat][:rounds]
+
+    def told(self) -> Told:
+        """Return what is kept of the replay."""
+        result, truth, plan = self._result, self._truth, self.plan
+        value = self.realised(self.rounds)
+        counted = float(self.claim.weights(result.rounds).sum())
+        used = slice(plan.before, plan.before + plan.rounds.used)
+        logged = truth.rates[self.twin.entry[used], to_numpy(self.twin.log.displays["action"])[used]]
+        best = float(truth.action_values.max())
+        return Told(
+            rounds=self.rounds,
+            acceptance=result.acceptance_rate,
+            value=Known(result.value, value),
+            regret=Known(result.regret, result.rounds * (best * counted - value)),
+            uplift=Known(result.uplift, value - float(logged.mean()) * truth.mean_value * counted),
+            setting=_live(plan).setting,
+            sampler=plan.sampler,
+        )
+
+
+def _difference(a: _Shown, b: _Shown, rounds: int) -> Known:
+    """Return the difference of two values at a common horizon, with its interval, as a comparison gives it."""
+    repeats = len(a.rounds)
+    alpha = (1.0 - a.plan.options.level) / repeats
+    upper = max(reward_bound(a.plan), reward_bound(b.plan))
+    if not rounds:
+        return Known(Interval(float("nan"), -upper, upper, 0, 1.0 - alpha, PAIRED), float("nan"))
+    parts = []
+    for i in range(repeats):
+        own, others = a.rewards(i, rounds), b.rewards(i, rounds)
+        if a.claim.observed:  # a display may earn otherwise in another round
+            sums, kind = (sums_of(own, upper=upper), sums_of(others, upper=upper)), UNPAIRED
+        else:
+            shown = a.displays[i][:rounds], b.displays[i][:rounds]
+            displays = len(a.twin.log)
+            sums, kind = discordant(shown[0], own, shown[1], others, displays=displays, upper=upper), PAIRED
+        parts.append(difference_of_sums(*sums, rounds=rounds, upper=upper, alpha=alpha, kind=kind))
+    at = [rounds] * repeats
+    return Known(average(parts), a.realised(at) - b.realised(at))

@@ -1,0 +1,250 @@
+"""The truth of a log's twins: everything a twin is drawn from, fitted to the log once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator.auditor.logger import fit_logger
+from evaluator.auditor.rates import Rates, rates_by_action, rates_by_context, rates_by_vector
+from evaluator.delays import DelayCDF, product_limit
+from evaluator.errors import DataError
+from evaluator.evaluation.options import ReplayOptions
+from evaluator.evaluation.plan import Basis, Plan, plan_replay
+from evaluator.evaluation.rewards import logged_rewards
+from evaluator.log import LogMeta
+from evaluator.log.contract import to_numpy
+from evaluator.units import ROUND
+
+# Contexts that rounds are drawn from, evenly spaced over the log, and entries of a table of them by action.
+POOL, POOL_CELLS = 100_000, 20_000_000
+# Displays that rates are fitted to, evenly spaced in longer logs.
+FITTED = 1_000_000
+# With fewer conversions or displays there is nothing to fit a truth to.
+FEWEST_CONVERSIONS, FEWEST_DISPLAYS = 20, 200
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What twins are drawn from, and live runs play.
+
+    Parameters
+    ----------
+    vectors
+        Which vectors of the log there are: ``action_set``, ``context``, ``features`` or None.
+    pool
+        Vectors of each entry as the log stores them: shape (P, K, d), or (P, d) for contexts; None where `vectors` is
+        None or ``features``.
+    rates
+        Conversion probability of each action in each entry, shape (P, K).
+    logger
+        Probability with which the logging policy shows each action in each entry, shape (P, K) or (1, K).
+    values
+        Values that a conversion may have, equally likely, shape (V,).
+    cdf
+        Delay CDF in displays, the same for all actions.
+    displays
+        Of a twin.
+    gap
+        Ticks between displays.
+    beyond
+        Displays' time for which the log was followed after its last display; None where all were followed to the end.
+    longest
+        Attribution window in displays; None where there is none.
+    actions
+        The log's table of actions.
+    meta
+        Metadata of the twins; times in its tick.
+    said
+        Sentences: what the truth is.
+    """
+
+    vectors: str | None
+    pool: npt.NDArray[np.floating] | None
+    rates: Floats
+    logger: Floats
+    values: Floats
+    cdf: DelayCDF
+    displays: int
+    gap: int
+    beyond: int | None
+    longest: int | None
+    actions: pa.Table
+    meta: LogMeta
+    said: tuple[str, ...]
+
+    @property
+    def entries(self) -> int:
+        """P."""
+        return len(self.rates)
+
+    @property
+    def mean_value(self) -> float:
+        """Expected value of a conversion."""
+        return float(self.values.mean())
+
+    @property
+    def action_values(self) -> Floats:
+        """Expected reward of always showing an action, shape (K,)."""
+        return np.asarray(self.rates.mean(axis=0) * self.mean_value)
+
+    @property
+    def logging_value(self) -> float:
+        """Expected reward of the logging policy."""
+        return float((self.rates * self.logger).sum(axis=1).mean()) * self.mean_value
+
+
+def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: int | None) -> Truth:
+    """Return a truth whose twins look like the log.
+
+    Parameters
+    ----------
+    basis
+        The log as read for the replays, all of its displays.
+    policy
+        One of those replayed, with which the log is read; the truth does not depend on it.
+    options
+        Of the replays.
+    displays
+        Of a twin; None for those of the log.
+
+    Raises
+    ------
+    DataError
+        Too few displays or conversions.
+    """
+    survey = basis.survey
+    log = survey.log
+    if len(log) < FEWEST_DISPLAYS:
+        raise DataError(
+            f"Log {log.meta.name!r} has {len(log):,} displays, too few to fit a truth to.",
+            hint=f"an audit needs {FEWEST_DISPLAYS} displays and {FEWEST_CONVERSIONS} conversions.",
+        )
+    judged = replace(options, reward="eventual", immature="drop", delays_from=None)
+    plan = plan_replay(basis, policy, judged)
+    rewards = logged_rewards(plan, rounds=0)
+    paid = rewards.value > 0
+    at, value = rewards.at[paid], rewards.value[paid]
+    if len(at) < FEWEST_CONVERSIONS:
+        raise DataError(
+            f"Log {log.meta.name!r} has {len(at):,} conversions on displays old enough to be judged.",
+            hint=f"an audit needs {FEWEST_CONVERSIONS} to fit a truth to.",
+        )
+    values, worth = _values(value)
+    longest = None if log.meta.attribution_window is None else _in_displays(plan, log.meta.attribution_window)
+    cdf = _delays(plan, longest)
+    vectors = next((name for name in ("action_set", "context") if name in log.schema.names), None)
+    entries = _entries(len(log), log.n_actions) if vectors else np.zeros(1, np.int64)
+    pool = to_numpy(log.take(entries, [vectors])[vectors]) if vectors else None
+    converted = np.zeros(plan.rounds.used, np.bool_)
+    converted[at] = True
+    seen = _chance_to_show(plan, cdf)
+    rates = _rates(plan, vectors, pool, converted)
+    logger = fit_logger(log, basis.propensities, survey.shown, entries)
+    tick_s = log.meta.tick_seconds
+    known = np.isfinite(survey.rate)
+    in_rounds = tick_s is None or not known
+    # Far finer than the displays' distance, so that none share a time and delays are whole numbers of displays.
+    gap = 1 if in_rounds else max(round(float(tick_s or 0.0) * 1e9 / survey.rate), 2)
+    n = len(log) if displays is None else displays
+    if vectors is None and "features" in log.actions.column_names:
+        vectors = "features"
+    return Truth(
+        vectors=vectors,
+        pool=pool,
+        rates=np.minimum(rates.table / seen, 1.0),
+        logger=logger.table,
+        values=values,
+        cdf=cdf,
+        displays=n,
+        gap=gap,
+        beyond=None if log.meta.observed_until is None else _beyond(plan),
+        longest=longest,
+        actions=log.actions,
+        meta=replace(
+            log.meta, tick=ROUND if in_rounds else "ns", observed_until=None, attribution_window=None,
+            fingerprint="", counts={},
+        ),
+        said=(
+            rates.said,
+            *([f"what was seen of young displays is divided by {seen:.3g}, its chance to show"] if seen < 1 else []),
+            worth,
+            f"delays, the same for all actions: {cdf.source}",
+            logger.said,
+            f"contexts drawn from {len(entries):,} of the log's {len(log):,} displays" if pool is not None
+            else "no contexts",
+            f"{n:,} displays at an even pace, as many per time as the log's mean",
+            "nothing drifts, and displays are independent",
+        ),
+    )  # fmt: skip
+
+
+def _values(value: Floats) -> tuple[Floats, str]:
+    if (value == value[0]).all():
+        return value[:1], f"each conversion is worth {value[0]:g}"
+    return value, (
+        f"conversions are worth what one of the log's {len(value):,} was, whatever the action; those of one display "
+        "are one"
+    )
+
+
+def _in_displays(plan: Plan, ticks: float) -> int:
+    rate = plan.survey.rate
+    return round(ticks * rate) if np.isfinite(rate) else 0
+
+
+def _beyond(plan: Plan) -> int:
+    """Return how long the log was followed after its last display, in displays; below 0 where it was not to its end."""
+    log, survey = plan.log, plan.survey
+    until = log.meta.observed_until
+    last = int(to_numpy(log.take(np.array([len(log) - 1]), ["time"])["time"])[0])
+    if until is None or until <= last:
+        return survey.displays_until(until if until is not None else last) - len(log)
+    return _in_displays(plan, until - last)
+
+
+def _delays(plan: Plan, longest: int | None) -> DelayCDF:
+    """Return the delay CDF in displays: the product limit, as replays fit it, within the attribution window."""
+    delay, limit = plan.survey.delay, plan.survey.limit
+    limit = None if limit is None else np.maximum(limit, delay)
+    if longest is not None and (delay <= longest).any():
+        return product_limit(delay, limit, longest=longest)
+    return product_limit(delay, limit)
+
+
+def _chance_to_show(plan: Plan, cdf: DelayCDF) -> float:
+    """Return the mean chance that a conversion counts among the rewards that rates are fitted to."""
+    if plan.rewards_end_with_window:
+        return float(cdf(round(plan.window.rounds / plan.clock.share)))
+    if plan.maturity.known:
+        return 1.0
+    left = len(plan.log) - 1 + _beyond(plan) - np.arange(len(plan.log))
+    return float(np.mean(cdf(np.maximum(left, 0))))
+
+
+def _entries(n: int, k: int) -> npt.NDArray[np.int64]:
+    p = min(n, POOL, max(POOL_CELLS // k, 1))
+    return np.arange(p) * n // p
+
+
+def _rates(
+    plan: Plan, vectors: str | None, pool: npt.NDArray[np.floating] | None, converted: npt.NDArray[np.bool_]
+) -> Rates:
+    log, used = plan.log, plan.rounds.used
+    if pool is None or vectors is None:
+        action = np.concatenate([batch["action"] for _, batch in log.batches(["action"])])[:used]
+        counts = [np.bincount(a, minlength=log.n_actions).astype(np.float64) for a in (action[converted], action)]
+        return rates_by_action(*counts)
+    n = min(used, FITTED)
+    some = np.arange(n) * used // n
+    columns = log.take(some, [vectors, "action"])
+    x, action = to_numpy(columns[vectors]).astype(np.float64), to_numpy(columns["action"])
+    if vectors == "context":
+        return rates_by_context(x, action, converted[some], pool.astype(np.float64), n_actions=log.n_actions)
+    return rates_by_vector(x[np.arange(n), action], converted[some], pool.astype(np.float64))

@@ -1,0 +1,80 @@
+"""``evaluate audit``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evaluator.cli import options as o
+from evaluator.cli.reading import Dataset, open_log, reads_log
+from evaluator.cli.replaying import OUTPUT, replays
+
+EXAMPLES = (
+    "Examples: evaluate audit -p otflinucb -p linucb -p random --window 2000 --twins 50   |   evaluate audit "
+    "-d shop-log -p delayed-klucb -p ucb1 --window 7d --jobs 2 --out audit1"
+)
+
+
+@reads_log
+@replays
+def audit_command(
+    reading: dict[str, Any],
+    replaying: dict[str, Any],
+    policy: Annotated[
+        list[str],
+        typer.Option("--policy", "-p", help="As in replay; once for each policy: -p otflinucb -p random"),
+    ],
+    window: Annotated[
+        str | None,
+        typer.Option("--window", "-w", help="Cut-off of the system: rounds (2000) or a duration (7d). Default: none."),
+    ] = None,
+    twins: Annotated[
+        int, typer.Option("--twins", "-n", help="Logs drawn from the fitted truth, and replayed: --twins 50")
+    ] = 200,
+    displays: Annotated[
+        int | None,
+        typer.Option("--displays", help="Of a twin: --displays 1000000. Default: as many as the log has."),
+    ] = None,
+    dataset: Dataset = None,
+    as_json: o.AsJson = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", rich_help_panel=OUTPUT, help="New folder for twins, live runs, result and manifest: --out a1"
+        ),
+    ] = None,
+    debug: o.Debug = False,
+) -> None:
+    """Say what a replay can tell on a log like yours, by twins of it whose truth is known.
+
+    Fits a truth to the log, draws logs like it, replays the policies on each and plays them live on the same truth.
+    Prints bias, coverage of the intervals, and the smallest difference between policies that such a log shows.
+    """
+    from evaluator.api import as_description
+    from evaluator.auditor.options import AuditOptions
+    from evaluator.auditor.run import run_audit, steps
+
+    if out is not None:
+        from evaluator.atomic import refuse_existing
+
+        refuse_existing(out)
+    asked = AuditOptions(window=window, twins=twins, displays=displays, **replaying)
+    policies = [as_description(spec) for spec in policy]
+    source = open_log(dataset, reading)
+    with o.progress("twins and runs", steps(len(policies), asked), compiles=True) as advance:
+        found = run_audit(source.log, policies, asked, advance=advance)
+    if as_json:
+        o.print_json(found.to_dict())
+    else:
+        from evaluator.report.audit import print_audit
+
+        print_audit(o.stdout(), found)
+    if out is not None:
+        from evaluator.report.files import write_audit
+
+        meta = source.log.meta
+        origin = {"dataset": meta.name, "fingerprint": meta.fingerprint, "reading": reading}
+        write_audit(out, found, source=origin)
+        o.note(f"Wrote {out}/twins.parquet, differences.parquet, live.parquet, result.json and manifest.json.")

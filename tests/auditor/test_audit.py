@@ -1,0 +1,248 @@
+"""Replays of twins are live runs on the same truth; what is not is found; the smallest difference found is that."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+
+import numpy as np
+import pytest
+
+import evaluator
+from evaluator.auditor.result import Audit
+from evaluator.errors import DataError, ParameterError, PropensityError
+from evaluator.log import Log
+from evaluator.log.contract import fixed_size_lists
+from tests.auditor.test_truth import logistic_log, truth_of
+from tests.auditor.test_twins import cut, timed
+from tests.logs import bernoulli_log, build_log, linear_log
+
+
+def featured(log: Log) -> Log:
+    features = fixed_size_lists(np.array([[1, 0], [0, 1], [0.5, 0.5]], np.float32))
+    return dataclasses.replace(log, actions=log.actions.append_column("features", features))
+
+
+# name: log, policies, options. Delays matter in each: they take a good part of the rounds.
+AUDITS = {
+    "arms": (
+        lambda: bernoulli_log(3000, [0.2, 0.6, 0.4], mean_delay=100.0, seed=31),
+        ["delayed-klucb", "ucb1", "logging"],
+        {"window": 200},
+    ),
+    "arms, unevenly logged, queue": (
+        lambda: bernoulli_log(4000, [0.2, 0.6], mean_delay=100.0, seed=32, logger=[0.7, 0.3]),
+        ["klucb", "random"],
+        {"window": 150, "propensity": "estimate"},
+    ),
+    "action sets": (
+        lambda: linear_log(3000, n_actions=4, dimension=3, mean_delay=50.0, seed=33),
+        ["otflinucb", "delayed-klucb", "random"],
+        {"window": 100},
+    ),
+    "action sets, logged by a softmax": (
+        lambda: linear_log(4000, n_actions=4, dimension=3, mean_delay=50.0, seed=34, temperature=0.3),
+        ["otflinucb", "linucb"],
+        {"window": 100},
+    ),
+    "contexts, at half the traffic": (
+        lambda: logistic_log(3000, seed=35)[0],
+        ["linucb", "ucb1"],
+        {"traffic_share": 0.5},
+    ),
+    "cut off at the end": (
+        lambda: cut(bernoulli_log(4000, [0.3, 0.6], mean_delay=200.0, seed=36)).with_meta(attribution_window=1000),
+        ["ucb1", "random"],
+        {"window": 400},
+    ),
+    "cut off at the end, corrected": (
+        lambda: cut(bernoulli_log(4000, [0.3, 0.6], mean_delay=200.0, seed=36)).with_meta(attribution_window=1000),
+        ["ucb1", "random"],
+        {"window": 400, "immature": "correct"},
+    ),
+    "cut off without an attribution window": (
+        lambda: cut(bernoulli_log(4000, [0.3, 0.6], mean_delay=100.0, seed=37)),
+        ["ucb1", "random"],
+        {"window": 150},
+    ),
+    "rewards observed by the horizon": (
+        lambda: bernoulli_log(3000, [0.2, 0.6, 0.4], mean_delay=100.0, seed=38),
+        ["delayed-klucb", "random"],
+        {"window": 200, "reward": "observed"},
+    ),
+    "delays from the first displays, told horizon": (
+        lambda: bernoulli_log(4000, [0.3, 0.6], mean_delay=50.0, seed=39),
+        ["delayed-ucb", "random"],
+        {"window": 200, "delays_from": "first:30%", "horizon": 900},
+    ),
+    "in seconds, a window in hours": (
+        lambda: timed(bernoulli_log(3000, [0.3, 0.6], mean_delay=50.0, seed=50), seconds=37),
+        ["delayed-klucb", "random"],
+        {"window": "1h"},
+    ),
+    "vectors of the actions, of single precision": (
+        lambda: featured(bernoulli_log(3000, [0.3, 0.6, 0.4], mean_delay=50.0, seed=51)),
+        ["linucb", "random"],
+        {"window": 100},
+    ),
+    "two repeats": (
+        lambda: bernoulli_log(2000, [0.3, 0.6], mean_delay=50.0, seed=40),
+        ["ucb1", "random"],
+        {"window": 200, "repeats": 2},
+    ),
+}
+TWINS = 100
+
+
+@cache
+def audited(name: str) -> Audit:
+    make, policies, options = AUDITS[name]
+    return evaluator.audit(make(), policies, twins=TWINS, seed=3, **options)
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_replays_of_twins_equal_live_runs(name: str) -> None:
+    for policy in audited(name).policies:
+        assert abs(policy.z) < 4, policy
+        assert policy.live_standard_error < policy.bias_standard_error
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_intervals_hold(name: str) -> None:
+    audit = audited(name)
+    # P(Binomial(100, .95) < 86) is 2e-4; anytime-valid intervals hold oftener still.
+    for policy in audit.policies:
+        for coverage in (policy.value_coverage, policy.regret_coverage, policy.uplift_coverage):
+            assert coverage.held >= 86
+            assert (coverage.twins, coverage.level) == (TWINS, 0.95)
+    for pair in audit.pairs:
+        assert pair.coverage.held >= 86
+        error = np.hypot(pair.spread / TWINS**0.5, pair.live_standard_error)
+        assert abs(pair.difference - pair.live_difference) < 4 * error
+    assert not audit.warnings
+
+
+def test_the_queue_is_audited_where_the_logger_is_uneven() -> None:
+    assert {policy.sampler for policy in audited("arms, unevenly logged, queue").policies} == {"queue"}
+
+
+def test_the_wall_clock_is_found_to_be_biased() -> None:
+    log = bernoulli_log(20_000, [0.1] * 7 + [0.6], mean_delay=400.0, seed=41)
+    right, wrong = (
+        evaluator.audit(log, ["delayed-klucb", "random"], window=400, twins=40, clock=clock, sampler="rejection")
+        for clock in ("traffic", "wall")
+    )
+    assert not any(policy.biased for policy in right.policies)
+    learner, random = wrong.policies
+    assert learner.biased
+    assert learner.bias > 0  # feedback looks faster than it is
+    assert not random.biased
+    assert "biased for delayed-klucb" in wrong.verdict
+    assert any("does not tell" in said for said in wrong.warnings)
+    # Both are held to the same live runs: full traffic, the window in its rounds.
+    assert wrong.policies[1].live_value == pytest.approx(right.policies[1].live_value, rel=1e-3)
+
+
+def test_young_displays_counted_as_failures_are_found() -> None:
+    log = cut(bernoulli_log(3000, [0.5, 0.5], mean_delay=1000.0, seed=42))
+    found = evaluator.audit(log, "random", twins=40)
+    (policy,) = found.policies
+    assert policy.biased
+    assert policy.bias < 0
+
+
+def test_the_smallest_difference_is_detected_on_four_of_five_logs() -> None:
+    """A log with a difference as large as an audit says it could detect: the paired interval leaves 0 out on 80 %."""
+    n, base, twins = 4000, 0.3, 200
+    first = evaluator.audit(
+        bernoulli_log(n, [base, base + 0.15], mean_delay=5.0, seed=43), ["fixed:action=1", "fixed"], twins=twins
+    )
+    (pair,) = first.pairs
+    for smallest, column in ((pair.detectable, "anytime"), (pair.detectable_at_fixed_time, "fixed")):
+        # A truth of its own: twins of a log with a difference as large.
+        log = bernoulli_log(200_000, [base, base + smallest], mean_delay=5.0, seed=44)
+        again = evaluator.audit(log, ["fixed:action=1", "fixed"], twins=twins, displays=n, seed=45)
+        (other,) = again.pairs
+        table = again.differences
+        estimate, low = table["difference"].to_numpy(), table["difference_low"].to_numpy()
+        found = np.mean(low > 0 if column == "anytime" else estimate > 1.959964 * other.spread)
+        # The rates of the long log are known to sqrt(2 * .25 / 100,000) = .0022, a thirtieth of the difference or less;
+        # the slope of the power there is .28 per spread.
+        known = 0.28 * 4 * 0.0022 / other.spread
+        assert abs(found - 0.8) < 4 * (0.16 / twins) ** 0.5 + known, column
+
+
+def test_ranking_and_verdict() -> None:
+    log = bernoulli_log(6000, [0.2, 0.7], mean_delay=5.0, seed=46)
+    found = evaluator.audit(log, ["fixed:action=1", "fixed", "random"], twins=20)
+    apart = found.pairs[0]
+    assert apart.told_apart
+    assert apart.ranked_rightly == 1.0
+    assert found.verdict.startswith("On a log like this one, `evaluate replay` tells fixed:action=1 from fixed (they ")
+    same = evaluator.audit(bernoulli_log(2000, [0.4, 0.4], mean_delay=5.0, seed=47), ["ucb1", "random"], twins=20)
+    assert "cannot tell ucb1 from random" in same.verdict
+    assert same.pairs[0].ranked_rightly is None
+    alone = evaluator.audit(log, "random", twins=20)
+    assert "name a second policy" in alone.verdict
+    assert alone.pairs == ()
+    assert alone.differences.num_rows == 0
+
+
+@pytest.mark.parametrize("name", ["arms", "action sets, logged by a softmax"])
+def test_results_do_not_depend_on_jobs(name: str) -> None:
+    make, policies, options = AUDITS[name]
+    one, two = (evaluator.audit(make(), policies, twins=12, jobs=jobs, **options) for jobs in (1, 2))
+    for table in ("twins", "differences", "live"):
+        assert getattr(one, table).equals(getattr(two, table))
+    assert {**one.to_dict(), "options": None} == {**two.to_dict(), "options": None}
+
+
+def test_a_twin_of_a_twin_is_replayed_like_any_log() -> None:
+    from evaluator.auditor.twins import draw_twin, replay_seed
+
+    make, policies, options = AUDITS["action sets"]
+    log = make()
+    found = evaluator.audit(log, policies, twins=10, seed=5, **options)
+    twin = draw_twin(truth_of(log, **options), seed=5, twin=7).log
+    alone = evaluator.replay(twin, policies[0], seed=replay_seed(5, 7), **options)
+    row = found.twins.slice(7 * len(policies), 1).to_pylist()[0]
+    assert (row["policy"], row["twin"], row["rounds"]) == (policies[0], 7, alone.rounds)
+    assert (row["value"], row["value_low"]) == (alone.value.estimate, alone.value.low)
+
+
+def test_a_policy_of_ones_own_is_audited_as_it_is_replayed() -> None:
+    class First:
+        contextual = False
+
+        def __init__(self, setting: object) -> None: ...
+
+        def choose(self, vectors: object, rng: object) -> int:
+            return 1
+
+        def displayed(self, vectors: object, action: int) -> None: ...
+
+        def converted(self, vector: object, action: int, delay: int, value: float) -> None: ...
+
+    log = bernoulli_log(600, [0.3, 0.6], mean_delay=5.0, seed=52)
+    own, ours = (evaluator.audit(log, policy, twins=10).policies[0] for policy in (First, "fixed:action=1"))
+    assert dataclasses.replace(own, policy="") == dataclasses.replace(ours, policy="")
+
+
+def refused(log: Log, *policies: str, **options: object) -> str:
+    with pytest.raises((DataError, ParameterError, PropensityError)) as error:
+        evaluator.audit(log, list(policies), **{"twins": 10, **options})
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_errors_are_one_line() -> None:
+    log = bernoulli_log(1000, [0.3, 0.4], mean_delay=5.0, seed=48)
+    assert "needs contexts" in refused(log, "otflinucb")
+    assert "there twice" in refused(log, "ucb1", "ucb1")
+    assert "Nothing to compare" in refused(log)
+    assert "--twins 3" in refused(log, "ucb1", twins=3)
+    assert "--displays 10" in refused(log, "ucb1", displays=10)
+    assert "conversions" in refused(build_log(time=np.arange(900), action=np.arange(900) % 2, n_actions=2), "ucb1")
+    sets = linear_log(1000, n_actions=3, dimension=2, mean_delay=5.0, seed=49)
+    absent = dataclasses.replace(sets).with_meta(propensity="absent")
+    assert "--propensity uniform" in refused(absent, "otflinucb")

@@ -1,0 +1,59 @@
+"""Speed of an audit: ``python -m tests.bench.audit``. 200 twins of a 100,000-display log, three policies, two threads.
+
+Seconds by the clock and of processor time, after a first small audit that compiles, and where the time goes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import time
+from collections.abc import Callable
+
+from evaluator import audit, load
+from evaluator.api import as_description
+from evaluator.auditor.options import AuditOptions
+from evaluator.auditor.replays import claims, replay_twin
+from evaluator.auditor.truth import fit_truth
+from evaluator.auditor.twins import draw_twin
+from evaluator.evaluation.plan import read_basis
+
+POLICIES = ["otflinucb", "linucb", "random"]
+WINDOW, TARGET = 2000, 60.0
+
+
+def timed(job: Callable[[], object]) -> tuple[float, float]:
+    wall, own = time.perf_counter(), time.process_time()
+    job()
+    return time.perf_counter() - wall, time.process_time() - own
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--twins", type=int, default=200)
+    parser.add_argument("--jobs", type=int, default=2)
+    asked = parser.parse_args()
+    log = load("synthetic")
+    audit(log, POLICIES, window=WINDOW, twins=10, displays=2000)
+    print(f"{platform.machine()}, {asked.jobs} threads, {len(log):,} displays, {', '.join(POLICIES)}")
+    wall, own = timed(lambda: audit(log, POLICIES, window=WINDOW, twins=asked.twins, jobs=asked.jobs))
+    print(
+        f"audit, {asked.twins} twins   {wall:6.1f} s, {own:6.1f} s of processor time (target {TARGET:g} s by the clock)"
+    )
+    options = AuditOptions(window=WINDOW, twins=asked.twins)
+    policies = [as_description(spec) for spec in POLICIES]
+    replaying = options.of_replays(seed=0)
+    truth = fit_truth(read_basis(log, replaying), policies[0], replaying, displays=None)
+    claimed = claims(truth, policies, options)
+    rows = {
+        "fit the truth": lambda: fit_truth(read_basis(log, replaying), policies[0], replaying, displays=None),
+        "draw a twin": lambda: draw_twin(truth, seed=0, twin=1),
+        "draw and replay a twin": lambda: replay_twin(truth, policies, options, claimed, 1, horizon=9000),
+    }
+    for name, job in rows.items():
+        wall, own = timed(job)
+        print(f"{name:<24}{wall:6.3f} s, {own:6.3f} s of processor time")
+
+
+if __name__ == "__main__":
+    main()

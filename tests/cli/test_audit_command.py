@@ -1,0 +1,87 @@
+"""``evaluate audit`` as a user meets it."""
+
+from __future__ import annotations
+
+import importlib.resources
+import io
+import json
+from pathlib import Path
+
+import jsonschema
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from evaluator import audit, load
+from evaluator.report.audit import print_audit
+from tests.cli.runs import evaluate
+
+SMALL = ("--limit", "2000", "--window", "100", "--twins", "10")
+TWO = ("-p", "linucb", "-p", "random")
+
+
+def schema() -> dict:
+    return json.loads((importlib.resources.files("evaluator.report") / "audit.schema.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("policies", [TWO, ("-p", "logging")])
+def test_json_keeps_its_schema_and_equals_the_python_result(policies: tuple[str, ...]) -> None:
+    run = evaluate("audit", *policies, *SMALL, "--seed", "3", "--json")
+    assert run.code == 0, run.err
+    jsonschema.validate(run.json, schema())
+    found = audit(load("synthetic", limit=2000), list(policies[1::2]), window="100", twins=10, seed=3)
+    assert run.json == json.loads(json.dumps(found.to_dict()))
+
+
+@pytest.mark.parametrize("columns", [60, 120])
+def test_report_fits_and_ends_with_the_verdict(columns: int) -> None:
+    found = audit(load("synthetic", limit=2000), ["otflinucb:alpha=0.5", "random"], window=100, twins=10)
+    with io.StringIO() as sink:
+        console = Console(width=columns, highlight=False, file=sink)
+        print_audit(console, found)
+        out = sink.getvalue()
+    assert max(map(len, out.splitlines())) <= columns
+    words = " ".join(out.split())
+    assert words.endswith(" ".join(found.verdict.split()))
+    for policy in found.policies:
+        assert policy.policy in words
+        for number in (f"{policy.value:.4g}", f"{policy.spread:.2g}", f"{policy.regret_coverage.mean_width:.3g}"):
+            assert number in words.split() or f"{number}," in words.split()
+
+
+def test_out_is_a_whole_folder(tmp_path: Path) -> None:
+    out = tmp_path / "audit"
+    run = evaluate("audit", *TWO, *SMALL, "--out", str(out))
+    assert run.code == 0, run.err
+    assert {p.name for p in out.iterdir()} == {
+        "twins.parquet", "differences.parquet", "live.parquet", "result.json", "manifest.json",
+    }  # fmt: skip
+    twins = pq.read_table(out / "twins.parquet")
+    assert twins.num_rows == 20
+    assert pq.read_table(out / "differences.parquet").num_rows == 10
+    assert pq.read_table(out / "live.parquet").num_rows == 40
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["policies"] == ["linucb", "random"]
+    assert manifest["options"]["twins"] == 10
+    result = json.loads((out / "result.json").read_text())
+    jsonschema.validate(result, schema())
+    assert result["policies"][0]["value"] == pytest.approx(sum(twins["value"].to_pylist()[::2]) / 10)
+    again = evaluate("audit", *TWO, *SMALL, "--out", str(out))
+    assert (again.code, again.out) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("-p", "linucb", "-d", "vernade2017-low", "--limit", "1000"), 2, "linucb needs contexts"),
+        (("-p", "random", "--limit", "100"), 3, "too few"),
+        (("-p", "random", "--twins", "1"), 2, "--twins 1"),
+        (("-p", "ucb2"), 2, "ucb1"),
+    ],
+)
+def test_one_line_that_teaches(words: tuple[str, ...], code: int, said: str) -> None:
+    run = evaluate("audit", *words)
+    assert run.code == code, run.err
+    assert said in run.err
+    assert "Hint:" in run.err
+    assert run.out == ""
