@@ -160,7 +160,8 @@ def study_delays(log: Log | str, *, by: str | None = "action", **options: Any) -
     log
         A `Log`, or what `load` takes.
     by
-        Column whose values are groups (``action``); None for none.
+        ``action``, or a column of the source (of a `Log`: one that it keeps, see `load`) whose values are groups; None
+        for none.
     options
         Fields of `evaluator.evaluation.delay_study.DelayOptions`: windows, families, groups, joint...
 
@@ -183,7 +184,7 @@ def study_delays(log: Log | str, *, by: str | None = "action", **options: Any) -
     """
     from evaluator.evaluation.delay_study import DelayOptions, study_log
 
-    log = load(log) if isinstance(log, str) else log
+    log = load(log, keep=[] if by in (None, "action") else [by]) if isinstance(log, str) else log
     return study_log(log, DelayOptions(**options), by=by)
 
 

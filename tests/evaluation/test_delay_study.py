@@ -172,7 +172,7 @@ def test_groups_of_another_column() -> None:
     log = replace(log, displays=log.displays.append_column("country", country))
     study = study_delays(log, by="country", **QUICK)
     assert [group.label for group in study.groups] == ["de", "fr"]
-    for column, said in (("region", "context columns are encoded"), ("propensity", "holds no groups")):
+    for column, said in (("region", r"it keeps action, country"), ("propensity", "keeps no such column")):
         with pytest.raises(ParameterError, match=said):
             study_delays(log, by=column)
 
