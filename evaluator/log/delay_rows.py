@@ -158,9 +158,9 @@ def _limits(until: int | None, window: int | None, shown_at: Ints) -> Ints | Non
 
 def _groups(log: Log, display: Ints, by: str) -> npt.NDArray[Any]:
     """Return the label of each conversion's display, shape (n,)."""
-    column = to_numpy(log.take(display, [by])[by])
+    column: npt.NDArray[Any] = to_numpy(log.take(display, [by])[by])
     if by == "action":
-        return np.array(log.labels, object)[column]
+        column = np.array(log.labels, object)[column]
     column[column == None] = MISSING  # noqa: E711 elementwise
     return column
 
