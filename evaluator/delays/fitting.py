@@ -22,6 +22,13 @@ _BINS = (1024, 32_768)
 # Where these rise for ever, so does the likelihood of all: a few steps show it.
 _STEPS, _STEPS_ON_A_RIDGE = 100, 3
 MIXTURE = "lognormal-mixture"
+# Less of the law than this within what the log can see tells nothing of the rest.
+_LEAST_SEEN, _FAR = 1e-6, 0.1
+_FLAT = "no strict maximum: parameters are not identified, standard errors are left out"
+_RIDGE = (
+    "no maximum: the likelihood rises as the law moves beyond what the log can see, so that its parameters mean "
+    "nothing; its shape within the log, and the AIC, are those of the limit"
+)
 
 
 @dataclass(frozen=True)
@@ -293,9 +300,14 @@ def _described(sample: Sample, family: Family, transform: _Logarithms | _Mixture
         order = np.argsort(parameters[transform.k : 2 * transform.k], kind="stable")
         order = np.concatenate([order + block * transform.k for block in range(3)])
         parameters, covariance = parameters[order], covariance[np.ix_(order, order)]
+    # On a ridge that goes on for ever a flat top is rounding, not a maximum.
+    seen = 1.0 if np.isinf(sample.longest) else float(family.cdf(np.array(sample.longest), tuple(parameters)))
+    converged = best.converged and seen >= _LEAST_SEEN
+    if not converged:
+        covariance = np.full_like(covariance, np.nan)
     # The geometric law's start is 0 or 1 by design; the Pareto law's minimum is estimated.
     free = best.theta.size + (1 if family.name == "pareto" else 0)
-    notes = [] if best.converged else ["no strict maximum: parameters are not identified, standard errors are left out"]
+    notes = [] if converged else [_RIDGE if seen < _FAR else _FLAT]
     if sample.limits.size:
         notes.append(f"delays beyond {sample.longest:,.0f} ticks are extrapolated")
     with np.errstate(invalid="ignore"):
@@ -312,6 +324,6 @@ def _described(sample: Sample, family: Family, transform: _Logarithms | _Mixture
         conversions=sample.conversions,
         rounding=sample.rounding,
         longest=sample.longest,
-        converged=best.converged,
+        converged=converged,
         notes=tuple(notes),
     )

@@ -319,3 +319,18 @@ def test_impossible_requests_are_refused() -> None:
         fit_family([1.5], family="geometric")
     with pytest.raises(ParameterError, match="No family is left"):
         compare_families([0, 1], families=["pareto"])
+
+
+def test_laws_that_flee_beyond_the_log_are_said_to_have_no_maximum() -> None:
+    """Seen delays pile up at the limit as no law's do: scales rise for ever, and the likelihood with them."""
+    rng = np.random.default_rng(13)
+    limits = rng.integers(1000, 100_000, 5000)
+    power = np.where(rng.random(5000) < 0.8, 1 / 0.3, 1.0)
+    delays = np.floor((limits + 1) * rng.random(5000) ** power).astype(int)
+    for name in ("weibull", "gamma", "loglogistic", "lomax"):
+        fit = fit_family(delays, limits, family=name)
+        assert not fit.converged
+        assert "beyond what the log can see" in fit.notes[0]
+        assert np.isnan(list(fit.standard_errors.values())).all()
+    ordinary = fit_family(*truncated_draws(rng, "weibull", displays=20_000, span=700), family="weibull")
+    assert ordinary.converged
