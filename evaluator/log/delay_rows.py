@@ -31,11 +31,21 @@ class Periods:
         Period of each conversion's display, shape (n,), from 0.
     displays
         Displays of each period, shape (P,).
+    day, origin
+        Ticks in a day, and the day that is period 0; None where periods are parts of as many displays each.
     """
 
     name: str
     of: Ints
     displays: Ints
+    day: int | None = None
+    origin: int = 0
+
+    def at(self, time: Ints, number: Ints) -> Ints:
+        """Return the period of displays shown at `time` (ticks) whose numbers are `number`, shape (n,)."""
+        if self.day is not None:
+            return time // self.day - self.origin
+        return np.searchsorted(np.cumsum(self.displays), number, side="right")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +72,10 @@ class DelayRows:
         Displays per tick; nan where unknown.
     periods
         For drift; None where the displays have no times.
+    deduplicated
+        Conversion rows dropped for another of the same conversion.
+    shared
+        Whether one conversion may be several rows.
     """
 
     name: str
@@ -73,6 +87,8 @@ class DelayRows:
     displays: int | None = None
     rate: float = float("nan")
     periods: Periods | None = None
+    deduplicated: int = 0
+    shared: bool = False
 
     @property
     def tick_seconds(self) -> float | None:
@@ -133,10 +149,11 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
         shown = np.zeros(max(by_day) - origin + 1, np.int64)
         for number, count in by_day.items():
             shown[number - origin] = count
-        periods = Periods("day", shown_at // day - origin, shown)
+        periods = Periods("day", shown_at // day - origin, shown, day, origin)
     else:
         edges = len(log) * np.arange(PARTS + 1) // PARTS
         periods = Periods("tenth", np.searchsorted(edges, display, side="right") - 1, np.diff(edges))
+    deduplicated = int(meta.counts.get("conversion_rows_deduplicated", 0))
     return DelayRows(
         name=meta.name,
         tick=meta.tick,
@@ -147,6 +164,8 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
         displays=len(log),
         rate=(len(log) - 1) / (end - start) if end > start else float("nan"),
         periods=periods,
+        deduplicated=deduplicated,
+        shared=not deduplicated and meta.counts.get("conversions_shared", 0) > 0,
     )
 
 

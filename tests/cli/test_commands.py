@@ -78,7 +78,7 @@ def test_commands_take_every_option_of_the_python_function(path: str, window: st
 
 def test_delays_takes_every_option_of_the_python_function() -> None:
     from evaluator import datasets
-    from evaluator.evaluation.delay_study import DelayOptions
+    from evaluator.evaluation.delay_options import DelayOptions
 
     given = {p.name: p for p in command("delays").params}
     fields = {f.name: f.default for f in dataclasses.fields(DelayOptions)}
