@@ -26,8 +26,8 @@ MIXTURE = "lognormal-mixture"
 _LEAST_SEEN, _FAR = 1e-6, 0.1
 _FLAT = "no strict maximum: parameters are not identified, standard errors are left out"
 _RIDGE = (
-    "no maximum: the likelihood rises as the law moves beyond what the log can see, so that its parameters mean "
-    "nothing; its shape within the log, and the AIC, are those of the limit"
+    "no maximum: the likelihood rises as the law moves beyond what the log can see, so that its parameters are not "
+    "identified; its shape within the log, and the AIC, are those of the limit"
 )
 
 
