@@ -232,9 +232,10 @@ def study_delays(log: Log | str, *, by: str | None = "action", **options: Any) -
     log
         A `Log`, or what `load` takes.
     by
-        Column whose values are groups (``action``); None for none.
+        ``action``, or a column of the source (of a `Log`: one that it keeps, see `load`) whose values are groups; None
+        for none.
     options
-        Fields of `evaluator.evaluation.delay_study.DelayOptions`: windows, families, groups, joint...
+        Fields of `evaluator.evaluation.delay_options.DelayOptions`: windows, families, groups, joint...
 
     Returns
     -------
@@ -253,9 +254,10 @@ def study_delays(log: Log | str, *, by: str | None = "action", **options: Any) -
     >>> [round(window.share.tau, 2) for window in study.windows]
     [0.64, 0.99]
     """
-    from evaluator.evaluation.delay_study import DelayOptions, study_log
+    from evaluator.evaluation.delay_options import DelayOptions
+    from evaluator.evaluation.study_delays import study_log
 
-    log = load(log) if isinstance(log, str) else log
+    log = load(log, keep=[] if by in (None, "action") else [by]) if isinstance(log, str) else log
     return study_log(log, DelayOptions(**options), by=by)
 
 

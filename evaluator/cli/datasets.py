@@ -97,6 +97,10 @@ def convert_command(
     dataset: Name,
     out: Annotated[Path, typer.Argument(help="New folder.")],
     reading: dict[str, Any],
+    keep: Annotated[
+        str | None,
+        typer.Option("--keep", help="Columns of the source to keep as labels, for delays --by: --keep country,device"),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a converted folder.")] = False,
     as_json: o.AsJson = False,
     debug: o.Debug = False,
@@ -107,8 +111,9 @@ def convert_command(
     """
     from evaluator.datasets import convert
 
+    kept = [] if keep is None else [column.strip() for column in keep.split(",")]
     with o.progress("rows", None) as advance:
-        done = convert(dataset, out, overwrite=overwrite, advance=advance, **reading)
+        done = convert(dataset, out, overwrite=overwrite, advance=advance, keep=kept, **reading)
     log, left_out = done.log, done.quarantine
     if as_json:
         facts = {"name": log.meta.name, "displays": len(log), "conversions": log.conversions.num_rows,

@@ -56,7 +56,7 @@ def delays_command(
         typer.Option(
             "--by",
             rich_help_panel=STUDY,
-            help="Column whose values are groups, or none: --by arm. Default: action; of a file, none.",
+            help="Source column whose values are groups, or none: --by country. Default: action; of a file, none.",
         ),
     ] = None,
     groups: Annotated[
@@ -113,7 +113,8 @@ def delays_command(
     Corrects for what the log could not see yet: a conversion is in the log only if it came before the log stopped
     looking, so plain histograms show delays too short.
     """
-    from evaluator.evaluation.delay_study import DelayOptions, study_log, study_rows
+    from evaluator.evaluation.delay_options import DelayOptions
+    from evaluator.evaluation.study_delays import study_log, study_rows
 
     if out is not None:
         from evaluator.atomic import refuse_existing
@@ -138,9 +139,11 @@ def delays_command(
                 raise UsageError(f"{name} goes with --file.", hint="logs say in their spec what these say of a file.")
         if log is not None and dataset is not None:
             raise UsageError("LOG and --dataset name two logs.", hint="leave one out.")
-        opened = open_log(log or dataset, reading)
+        by = by or "action"
+        keep = [] if by in ("action", "none") else [by]
+        opened = open_log(log or dataset, {**reading, "keep": keep})
         quarantine = opened.quarantine
-        study = study_log(opened.log, options, by=None if by == "none" else by or "action")
+        study = study_log(opened.log, options, by=None if by == "none" else by)
         source = {"dataset": opened.log.meta.name, "fingerprint": opened.log.meta.fingerprint, "reading": reading}
     if as_json:
         o.print_json(study.to_dict())

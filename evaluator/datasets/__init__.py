@@ -49,6 +49,7 @@ def load(
     seed: int | None = None,
     sort: bool | None = None,
     on_error: str = "stop",
+    keep: Sequence[str] = (),
 ) -> Log:
     """Return the log of a dataset.
 
@@ -71,6 +72,9 @@ def load(
     on_error
         ``stop`` at rows that break a rule, or ``quarantine`` them: left out, counted in ``meta.counts["quarantined"]``,
         and listed by `read`.
+    keep
+        Columns of the source that every display keeps as they are, as text, to group by (``study_delays(by=...)``); of
+        a converted folder, those it must have. Outcomes are refused as among the features.
 
     Raises
     ------
@@ -91,6 +95,7 @@ def load(
     return read(
         dataset, path=path, actions=actions, features=features, deduplicate=deduplicate,
         attributed_only=attributed_only, limit=limit, seed=seed, sort=sort, on_error=on_error,
+        keep=keep,
     ).log  # fmt: skip
 
 

@@ -27,6 +27,8 @@ from evaluator.datasets.features import Features, choose_features
 from evaluator.datasets.files import SourceFile, find_files, fingerprint, unchanged
 from evaluator.datasets.identity import repeated
 from evaluator.datasets.intake import Intake
+from evaluator.datasets.keeping import check_keep
+from evaluator.datasets.labels import Labels
 from evaluator.datasets.metadata import log_meta
 from evaluator.datasets.scan import Chunks
 from evaluator.datasets.second_table import SecondTable
@@ -69,6 +71,7 @@ def read_files(
     limit: int | None = None,
     sort: bool | None = None,
     on_error: str = "stop",
+    keep: Sequence[str] = (),
     into: Path | None = None,
     contexts: bool = True,
     advance: Callable[[int], None] = lambda rows: None,
@@ -79,7 +82,7 @@ def read_files(
     ----------
     spec, folder
         Dataset spec, and the folder that holds it.
-    path, actions, features, deduplicate, attributed_only, limit, sort, on_error
+    path, actions, features, deduplicate, attributed_only, limit, sort, on_error, keep
         As in `evaluator.datasets.load`.
     into
         Existing folder that gets the canonical form of the log. Its displays then never are in memory; conversions,
@@ -102,6 +105,7 @@ def read_files(
         limit=limit,
         sort=spec.source.sort if sort is None else sort,
         listed=on_error == "quarantine",
+        keep=check_keep(spec, keep),
     )
     with unchanged([*plan.files, *plan.others]), _waiting_room(into) as new_spool:
         second = _second_table(plan)
@@ -121,6 +125,7 @@ class _Plan:
     limit: int | None
     sort: bool
     listed: bool
+    keep: tuple[str, ...]
 
 
 @contextmanager
@@ -150,7 +155,7 @@ def _take_in(
 ) -> Intake:
     """Pass over the displays; a second time, knowing which ids are repeated, if any are."""
     spec = plan.spec
-    kinds = _display_kinds(spec, plan.features)
+    kinds = _display_kinds(spec, plan.features, plan.keep)
     if second is None:
         kinds = _merged(kinds, conversion_kinds(spec, attributed_only=plan.rules.attributed_only))
     # Sorting needs every row before the first n are known.
@@ -168,6 +173,7 @@ def _take_in(
             second=second,
             repeated=again,
             spool=new_spool(),
+            keep={column: Labels() for column in plan.keep},
         )
         intake.see(chunks, advance)
         return intake
@@ -220,9 +226,9 @@ def _finish(
     uniform = spec.display.propensity_kind == "uniform"
     batches = display_batches(kept, vectors if contexts else None, numbers, uniform=uniform)
     if into is None:
-        displays = in_memory(batches, kept.displays)
+        displays = in_memory(batches, kept.displays, kept.kept_labels())
     else:
-        on_disk(batches, into)
+        on_disk(batches, into, kept.kept_labels())
     conversions = _conversion_table(rewards, numbers.found())
     counts |= {"displays": kept.displays, "conversions": conversions.num_rows}
     k = len(kept.labels)
@@ -260,8 +266,9 @@ def _rules(spec: FileSpec, deduplicate: Deduplicate | None, attributed_only: boo
     return Rules(rule, only)
 
 
-def _display_kinds(spec: FileSpec, features: Features) -> dict[str, Kind]:
-    kinds: dict[str, Kind] = {c: "float" if kind == "number" else "category" for c, kind in features.kinds.items()}
+def _display_kinds(spec: FileSpec, features: Features, keep: Sequence[str]) -> dict[str, Kind]:
+    kinds: dict[str, Kind] = dict.fromkeys(keep, "category")
+    kinds |= {c: "float" if kind == "number" else "category" for c, kind in features.kinds.items()}
     roles: list[tuple[str | None, Kind]] = [
         (spec.display.time, "datetime" if spec.time.unit == "datetime" else "int"),
         (spec.display.action, "category"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -14,6 +14,7 @@ import pyarrow as pa
 from evaluator.datasets.actions import choose_actions
 from evaluator.datasets.contexts import CODE, Array, ContextVectors
 from evaluator.datasets.intake import ACTION, PROPENSITY, TIME, Intake
+from evaluator.datasets.labels import KEPT
 from evaluator.datasets.threads import ahead
 from evaluator.datasets.writing import DisplayWriter, displays_table
 from evaluator.log.contract import BATCH
@@ -39,6 +40,10 @@ class Kept:
     labels: list[str]
     new_action: npt.NDArray[np.int32]
     displays: int
+
+    def kept_labels(self) -> dict[str, pa.Array]:
+        """Return the labels of each column that the log keeps as it is, by name."""
+        return {column: pa.array(found.names, pa.string()) for column, found in self.intake.keep.items()}
 
     def batches(self) -> Iterator[tuple[npt.NDArray[np.bool_], dict[str, Array]]]:
         """Yield all sound displays in order, some at a time: which of them stay, and the columns of those that do."""
@@ -122,11 +127,12 @@ def display_batches(
             batch["propensity"] = np.full(len(columns[TIME]), 1 / max(len(kept.labels), 1))
         if vectors is not None:
             batch["context"] = vectors.build({n: array for n, array in columns.items() if n.startswith(CODE)})
+        batch |= {n.removeprefix(KEPT): array for n, array in columns.items() if n.startswith(KEPT)}
         yield batch
 
 
-def in_memory(batches: Iterator[dict[str, Array]], n: int) -> pa.Table:
-    """Return `n` displays as one table."""
+def in_memory(batches: Iterator[dict[str, Array]], n: int, labels: Mapping[str, pa.Array]) -> pa.Table:
+    """Return `n` displays as one table; `labels` as of `displays_table`."""
     whole: dict[str, Array] = {"time": np.zeros(n, np.int64), "action": np.zeros(n, np.int32)}
     first = 0
     for batch in batches:
@@ -135,15 +141,15 @@ def in_memory(batches: Iterator[dict[str, Array]], n: int) -> pa.Table:
                 whole[name] = np.empty((n, *array.shape[1:]), array.dtype)
             whole[name][first : first + len(array)] = array
         first += len(batch["time"])
-    return displays_table(whole)
+    return displays_table(whole, labels=labels)
 
 
-def on_disk(batches: Iterator[dict[str, Array]], folder: Path) -> None:
+def on_disk(batches: Iterator[dict[str, Array]], folder: Path, labels: Mapping[str, pa.Array]) -> None:
     """Write displays into `folder`; the next ones are made while some are written."""
     none: dict[str, Array] = {"time": np.zeros(0, np.int64), "action": np.zeros(0, np.int32)}
     first = next(batches, none)
-    with DisplayWriter(folder, displays_table(first).schema) as writer:
+    with DisplayWriter(folder, displays_table(first, labels=labels).schema) as writer:
         number = 0
         for batch in ahead(chain([first], batches)):
-            writer.add(displays_table(batch, first=number))
+            writer.add(displays_table(batch, first=number, labels=labels))
             number += len(batch["time"])

@@ -15,7 +15,7 @@ from evaluator.datasets.checks import Order, check_cells, check_displays
 from evaluator.datasets.contexts import ContextCodes
 from evaluator.datasets.conversions import converted_rows
 from evaluator.datasets.identity import SeenIds
-from evaluator.datasets.labels import Labels
+from evaluator.datasets.labels import KEPT, Labels, texts
 from evaluator.datasets.second_table import SecondTable
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import Spool
@@ -45,7 +45,10 @@ class Intake:
     repeated
         Rows whose display was listed before, in order.
     spool
-        Gets the sound displays: `TIME`, `ACTION` (code of its label), `PROPENSITY` where logged, context codes.
+        Gets the sound displays: `TIME`, `ACTION` (code of its label), `PROPENSITY` where logged, context codes, and the
+        code of its label in each column of `keep`.
+    keep
+        Labels of each column that the log keeps as it is, by name.
     """
 
     spec: FileSpec
@@ -56,6 +59,7 @@ class Intake:
     second: SecondTable | None
     repeated: npt.NDArray[np.int64]
     spool: Spool
+    keep: dict[str, Labels] = field(default_factory=dict)
     labels: Labels = field(default_factory=Labels)
     ids: SeenIds = field(default_factory=SeenIds)
     rows: int = 0
@@ -113,4 +117,6 @@ class Intake:
         columns: dict[str, pl.Series | npt.NDArray[np.generic]] = {TIME: times, ACTION: action}
         if display.propensity is not None:
             columns[PROPENSITY] = frame[display.propensity].cast(pl.Float64)
+        for column, labels in self.keep.items():
+            columns[KEPT + column] = labels.codes(texts(frame[column]))
         self.spool.add(pl.DataFrame({**columns, **self.codes.of(frame)}))

@@ -9,6 +9,9 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+# Before the name of a column that the log keeps as it is.
+KEPT = "__kept_"
+
 
 class Coded(NamedTuple):
     """Distinct labels of a chunk, in order of appearance, and for each row the place of its own, -1 where missing."""
@@ -21,6 +24,12 @@ def coded(column: pl.Series) -> Coded:
     """Return a column of labels as codes that hold for this chunk."""
     found = column.cast(pl.String).to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
     return Coded(found.dictionary, found.indices.fill_null(-1).to_numpy(zero_copy_only=False))
+
+
+def texts(column: pl.Series) -> pl.Series:
+    """Return a column as labels: numbers without a needless fraction."""
+    label = column.cast(pl.String)
+    return label.str.strip_suffix(".0") if column.dtype == pl.Float64 else label
 
 
 class Labels:

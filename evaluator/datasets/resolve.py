@@ -8,6 +8,7 @@ from pathlib import Path
 from evaluator.datasets.adapter import Reading, read_files
 from evaluator.datasets.breaches import QUARANTINE
 from evaluator.datasets.canonical import is_canonical, open_canonical
+from evaluator.datasets.keeping import check_kept
 from evaluator.datasets.locate import bundled_folder
 from evaluator.datasets.spec import Deduplicate, FileSpec, ScenarioSpec, Spec
 from evaluator.datasets.spec_file import read_spec
@@ -70,6 +71,7 @@ def read(
     seed: int | None = None,
     sort: bool | None = None,
     on_error: str = "stop",
+    keep: Sequence[str] = (),
     into: Path | None = None,
     contexts: bool = True,
     advance: Callable[[int], None] = lambda rows: None,
@@ -78,7 +80,7 @@ def read(
 
     Parameters
     ----------
-    dataset, path, actions, features, deduplicate, attributed_only, limit, seed, sort, on_error
+    dataset, path, actions, features, deduplicate, attributed_only, limit, seed, sort, on_error, keep
         As in `evaluator.datasets.load`.
     into, contexts, advance
         As in `evaluator.datasets.adapter.read_files`.
@@ -95,7 +97,7 @@ def read(
             )
         return read_files(
             spec, where.parent, path=path, actions=actions, features=features, deduplicate=deduplicate,
-            attributed_only=attributed_only, limit=limit, sort=sort, on_error=on_error,
+            attributed_only=attributed_only, limit=limit, sort=sort, on_error=on_error, keep=keep,
             into=into, contexts=contexts, advance=advance,
         )  # fmt: skip
     if isinstance(spec, ScenarioSpec):
@@ -104,6 +106,7 @@ def read(
     else:
         _refuse({**reading_rules, "path": path, "seed": seed}, "a converted dataset: apply it when converting")
         log = open_canonical(where, limit=limit, actions=actions)
+    check_kept(log, keep)
     if into is not None:
         write_canonical(log, into)
         log = open_canonical(into)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -96,7 +96,9 @@ def writing(target: Path) -> Iterator[None]:
         raise OutputError(f"{target}: cannot be written ({reason}).", hint=hint) from None
 
 
-def displays_table(columns: Mapping[str, npt.NDArray[Any]], *, first: int = 0) -> pa.Table:
+def displays_table(
+    columns: Mapping[str, npt.NDArray[Any]], *, first: int = 0, labels: Mapping[str, pa.Array] = MappingProxyType({})
+) -> pa.Table:
     """Return displays as the contract has them.
 
     Parameters
@@ -105,6 +107,8 @@ def displays_table(columns: Mapping[str, npt.NDArray[Any]], *, first: int = 0) -
         ``time``, ``action`` and the optional ones, shapes (n,), (n, p) or (n, K, d).
     first
         Number of the first display.
+    labels
+        Of each column that holds codes: the label of code 0, 1, ...; -1 is none.
     """
     n = len(columns["time"])
     table = {
@@ -114,7 +118,11 @@ def displays_table(columns: Mapping[str, npt.NDArray[Any]], *, first: int = 0) -
         "propensity": pa.nulls(n, pa.float64()),
     }
     for name, array in columns.items():
-        if name not in table or name == "propensity":
+        if name in labels:
+            table[name] = labels[name].take(pa.array(array, mask=array < 0))
+        elif array.dtype == object:
+            table[name] = pa.array(array, pa.string())
+        elif name not in table or name == "propensity":
             table[name] = fixed_size_lists(array)
     return pa.table(table)
 

@@ -181,11 +181,16 @@ def fit_nonparametric(
     cdf = table.cdf()
     n, r = table.counts[1:], table.at_risk[1:]
     log_variance = np.append(np.cumsum((n / (r * (r - n).astype(np.float64)))[::-1])[::-1], 0.0)
-    low, high = _band(cdf, log_variance, normal_quantile(confidence))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_cdf = np.log(cdf)
+        # Standard error of log(-log F).
+        spread = np.sqrt(log_variance)
+        spread /= -log_cdf
+    low, high = _band(cdf, log_cdf, spread, normal_quantile(confidence))
     # F is 1 at `longest` by definition; short of it, of r conversions none was seen later.
     complete = 1.0 if table.support[-1] >= table.top else (1.0 - confidence) ** (1.0 / table.at_risk[-1])
     low[-1] = max(complete, *low[-2:])
-    band_low, band_high, first, last = _simultaneous(cdf, log_variance, confidence)
+    band_low, band_high, first, last = _simultaneous(cdf, log_cdf, spread, log_variance, confidence)
     band_low[-1] = max(band_low[-1], complete == 1.0)
     return NonparametricFit(
         delays=table.support,
@@ -220,23 +225,30 @@ def _naive(delays: Ticks, support: Ticks, counts: Ticks, used: int) -> Floats:
     return np.cumsum(every_count)[np.searchsorted(every, support)] / delays.size
 
 
-def _band(cdf: Floats, log_variance: Floats, width: float) -> tuple[Floats, Floats]:
+def _band(cdf: Floats, log_cdf: Floats, spread: Floats, width: float) -> tuple[Floats, Floats]:
     """Return F^exp(±width s / |log F|), and 0 or 1 where F has underflowed or is 1."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        log_cdf = np.log(cdf)
-        factor = np.exp(width * np.sqrt(log_variance) / -log_cdf)
-        low, high = np.exp(log_cdf * factor), np.exp(log_cdf / factor)
-    low[cdf == 1], high[cdf == 1] = 0.0, 1.0
+        factor = width * spread
+        np.exp(factor, out=factor)
+        low = log_cdf * factor
+        high = np.divide(log_cdf, factor, out=factor)
+        np.exp(low, out=low)
+        np.exp(high, out=high)
+    ones = cdf == 1
+    low[ones], high[ones] = 0.0, 1.0
     # Where no mass is left in floating point, the band of the smallest delay that has some still holds.
     empty = int((cdf == 0).sum())
     if empty:
         low[:empty], high[:empty] = 0.0, high[empty]
     # Steps of the band against the slope of the CDF are noise: a CDF within the band is within its monotone hull.
-    hull: tuple[Floats, Floats] = np.maximum.accumulate(low), np.minimum.accumulate(high[::-1])[::-1]
-    return hull
+    np.maximum.accumulate(low, out=low)
+    np.minimum.accumulate(high[::-1], out=high[::-1])
+    return low, high
 
 
-def _simultaneous(cdf: Floats, log_variance: Floats, confidence: float) -> tuple[Floats, Floats, int, int]:
+def _simultaneous(
+    cdf: Floats, log_cdf: Floats, spread: Floats, log_variance: Floats, confidence: float
+) -> tuple[Floats, Floats, int, int]:
     """Return the equal-precision band and the first and last index of its range."""
     terms = np.append(-np.diff(log_variance), 0.0)
     squares = np.cumsum(terms[::-1] ** 2)[::-1]
@@ -246,7 +258,8 @@ def _simultaneous(cdf: Floats, log_variance: Floats, confidence: float) -> tuple
         # All mass but a few hundredths on one delay: nothing is known but that F is in [0, 1].
         return np.zeros_like(cdf), np.ones_like(cdf), cdf.size - 1, cdf.size - 1
     first, last = int(inside[0]), int(inside[-1])
-    low, high = _band(cdf, log_variance, _supremum_quantile(log_variance[first] / log_variance[last], confidence))
+    width = _supremum_quantile(log_variance[first] / log_variance[last], confidence)
+    low, high = _band(cdf, log_cdf, spread, width)
     low[:first], high[:first] = 0.0, high[first]
     low[last + 1 :], high[last + 1 :] = low[last], 1.0
     return low, high, first, last

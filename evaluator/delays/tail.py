@@ -147,7 +147,8 @@ def _automatic(x: Floats, end: Floats) -> float:
     if x.size <= 2 * _FEWEST:
         return float(np.median(x))
     ranks = np.unique(np.geomspace(_FEWEST, x.size // 2, _CANDIDATES).astype(int))
-    best, smallest = 0.0, math.inf
+    # Where ties leave ten delays above no candidate, the longest, above which there is none.
+    best, smallest = float(x[-1]), math.inf
     for u in np.unique(x[x.size - 1 - ranks]):
         above = np.searchsorted(x, u, side="right")
         if x.size - above < 10:

@@ -57,6 +57,17 @@ def sight(rows: DelayRows, fit: NonparametricFit) -> tuple[str, ...]:
         span = f"{words(rows, fit.shortest)} <= delay" if fit.shortest else "delay"
         said.append(f"All that follows is conditional on {span} <= {longest}.")
         said.append(f"The share of conversions later than {longest} is unknown: the log cannot tell.")
+    if rows.deduplicated:
+        said.append(
+            f"{rows.deduplicated:,} more rows of the same conversions were dropped (de-duplication). Near the ends of "
+            "the log fewer displays compete for a conversion, so that rates and delays differ there for that reason "
+            "alone; --deduplicate all keeps every row."
+        )
+    if rows.shared:
+        said.append(
+            "Several displays carry the same conversion (no de-duplication): their delays are not independent, which "
+            "intervals and p-values take them to be."
+        )
     if fit.delays[-1] == 0:
         said.append("Every conversion came at once: all delays are 0, and there is no picture to draw.")
     if fit.left_out:

@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 from evaluator.delays.joint import JointFit, fit_joint
 from evaluator.errors import ParameterError
+from evaluator.evaluation.joint_checks import Calibration, calibrate
 from evaluator.log import Log
 from evaluator.log.contract import to_numpy
+from evaluator.log.delay_rows import Periods
 
 # The fit's standard errors are small long before; beyond this an evenly spaced sample is fitted, and the study says so.
 JOINT_ROWS = 200_000
@@ -68,6 +70,10 @@ class JointStudy:
         Attribution window; None where the log names none, and rates are those of conversions however late.
     mean_delay
         At the average context, by the exponential law, conversions beyond the window included.
+    cohorts
+        Rates of the displays of each period, by its number; empty where no periods were given.
+    calibration
+        Whether the model holds.
     notes
         What the reader should know.
     """
@@ -78,6 +84,8 @@ class JointStudy:
     immature: Rate
     window: int | None
     mean_delay: float
+    cohorts: dict[int, Rate]
+    calibration: Calibration
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,11 +100,13 @@ class JointStudy:
             "mean_delay": self.mean_delay,
             "converged": self.fit.converged,
             "log_likelihood": self.fit.log_likelihood,
+            "cohorts": [{"period": period, **rate.__dict__} for period, rate in self.cohorts.items()],
+            "calibration": self.calibration.to_dict(),
             "notes": list(self.notes),
         }
 
 
-def study_joint(log: Log) -> JointStudy:
+def study_joint(log: Log, periods: Periods | None = None) -> JointStudy:
     """Fit conversion and delay jointly on the contexts of a log (`evaluator.delays.joint.fit_joint`).
 
     On all displays, or on an evenly spaced sample of at most 200,000 (fewer if contexts are longer than 100 numbers);
@@ -107,6 +117,13 @@ def study_joint(log: Log) -> JointStudy:
     that the log will show once every display is as old as the window: conversions later than that are neither in it
     nor known. Without a window it counts every conversion that ever comes, as far beyond the oldest display as the
     exponential law goes.
+
+    Parameters
+    ----------
+    log
+        With contexts, and displays still open.
+    periods
+        Of `evaluator.log.delay_rows`, for rates period by period.
 
     Raises
     ------
@@ -129,10 +146,11 @@ def study_joint(log: Log) -> JointStudy:
     n = min(len(log), most)
     numbers = np.arange(n) * len(log) // n
     taken = log.take(numbers, ["context", "time"])
-    elapsed = until - to_numpy(taken["time"])
+    time = to_numpy(taken["time"])
+    elapsed = until - time
     if window is not None:
         elapsed = np.minimum(elapsed, window)
-    delay = _first_delays(log, numbers, to_numpy(taken["time"]))
+    delay = _first_delays(log, numbers, time)
     contexts = _directions(to_numpy(taken["context"]))
     fit = fit_joint(contexts, delay, elapsed)
     notes = ["delays are taken as exponential given the context, whatever the action"]
@@ -157,6 +175,11 @@ def study_joint(log: Log) -> JointStudy:
 
     whole = rate(np.ones(n, np.bool_))
     sampling = whole.corrected * (1.0 - whole.corrected) / n * (1.0 - n / len(log))
+    period = np.empty(0, np.int64) if periods is None else periods.at(time, numbers)
+    cohorts = {number: rate(period == number) for number in np.unique(period).tolist()}
+    mean = fit.mean_delay(contexts)
+    # A conversion of the last tick is in the log; `fit_joint` rounds down alike.
+    share = -np.expm1(-(elapsed + 1.0) / mean)
     return JointStudy(
         displays=len(log),
         fit=fit,
@@ -164,6 +187,8 @@ def study_joint(log: Log) -> JointStudy:
         immature=rate(elapsed < longest),
         window=window,
         mean_delay=float(fit.mean_delay(np.zeros((1, contexts.shape[1])))[0]),
+        cohorts=cohorts,
+        calibration=calibrate(fit.conversion_probability(contexts), share, elapsed, delay >= 0),
         notes=(*notes, *fit.notes),
     )
 

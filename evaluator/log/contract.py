@@ -6,7 +6,8 @@ displays
     ``display_id`` int64 (dense, in file order), ``time`` int64 in ticks (sorted, ties in file order),
     ``action`` int32 (index into `actions`), ``propensity`` float64 nullable; optionally
     ``context`` fixed_size_list<float>[p], ``action_set`` fixed_size_list<fixed_size_list<float>[d]>[K] (the K
-    action vectors of that display), ``expected_reward`` fixed_size_list<float>[K] (the truth of a synthetic log).
+    action vectors of that display), ``expected_reward`` fixed_size_list<float>[K] (the truth of a synthetic log); any
+    further column is a string, kept from the source to group by.
 conversions
     ``display_id`` int64, ``time`` int64 in ticks, ``value`` float64; sorted by display, then time.
 actions
@@ -35,6 +36,8 @@ Columns = dict[str, npt.NDArray[Any]]
 PropensityKind = Literal["logged", "uniform", "estimated", "absent"]
 
 DISPLAYS = {"display_id": pa.int64(), "time": pa.int64(), "action": pa.int32(), "propensity": pa.float64()}
+VECTORS = ("context", "action_set", "expected_reward")
+OWN_COLUMNS = (*DISPLAYS, *VECTORS)
 CONVERSIONS = {"display_id": pa.int64(), "time": pa.int64(), "value": pa.float64()}
 ACTIONS = {"action": pa.int32(), "label": pa.string()}
 

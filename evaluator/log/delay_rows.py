@@ -7,17 +7,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from evaluator.errors import DataError, ParameterError
-from evaluator.log.contract import Log, to_numpy
+from evaluator.log.contract import OWN_COLUMNS, Log, to_numpy
 from evaluator.units import SECONDS
 
 Ints = npt.NDArray[np.int64]
 # Logs without days, or of fewer than this many, are cut into parts of as many displays each.
 _FEWEST_DAYS, PARTS = 3, 10
-# What a log says of its displays that no group can be made of.
-_NO_GROUPS = ("display_id", "time", "propensity")
+# Group of the displays whose cell was empty.
+MISSING = "(missing)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +31,21 @@ class Periods:
         Period of each conversion's display, shape (n,), from 0.
     displays
         Displays of each period, shape (P,).
+    day, origin
+        Ticks in a day, and the day that is period 0; None where periods are parts of as many displays each.
     """
 
     name: str
     of: Ints
     displays: Ints
+    day: int | None = None
+    origin: int = 0
+
+    def at(self, time: Ints, number: Ints) -> Ints:
+        """Return the period of displays shown at `time` (ticks) whose numbers are `number`, shape (n,)."""
+        if self.day is not None:
+            return time // self.day - self.origin
+        return np.searchsorted(np.cumsum(self.displays), number, side="right")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +72,10 @@ class DelayRows:
         Displays per tick; nan where unknown.
     periods
         For drift; None where the displays have no times.
+    deduplicated
+        Conversion rows dropped for another of the same conversion.
+    shared
+        Whether one conversion may be several rows.
     """
 
     name: str
@@ -74,6 +87,8 @@ class DelayRows:
     displays: int | None = None
     rate: float = float("nan")
     periods: Periods | None = None
+    deduplicated: int = 0
+    shared: bool = False
 
     @property
     def tick_seconds(self) -> float | None:
@@ -85,21 +100,22 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
     """Return the delays of a log's conversions with the limits that the log's end and attribution window set.
 
     A conversion is seen if its delay is at most min(observed_until - shown_at, attribution_window). One pass over the
-    times, actions and, where groups are of another column, that column; memory grows with the conversions only.
+    times, and one over the column of the groups; memory grows with the conversions only.
 
     Parameters
     ----------
     log
         The log.
     by
-        Column of the displays whose values are groups; ``action`` gives labels. None for no groups.
+        ``action``, or a column that the log keeps (``keep`` of `evaluator.datasets.load`); displays without a value are
+        the group ``(missing)``. None for no groups.
 
     Raises
     ------
     DataError
         The log has no conversions.
     ParameterError
-        No such column, or one that holds no categories.
+        The log keeps no such column.
 
     Examples
     --------
@@ -114,16 +130,13 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
     if not len(display):
         raise DataError(f"Log {meta.name!r} has no conversions, so there are no delays.", hint="check the spec.")
     shown_at = np.empty(len(display), np.int64)
-    found: list[npt.NDArray[Any]] = []
     day = None if meta.tick_seconds is None else max(round(86400.0 / meta.tick_seconds), 1)
     by_day: dict[int, int] = {}
     start = end = 0
-    for first, batch in log.batches(["time"] if by is None else ["time", by]):
+    for first, batch in log.batches(["time"]):
         time = batch["time"]
         at = display[slice(*np.searchsorted(display, [first, first + len(time)]))] - first
         shown_at[np.searchsorted(display, first) :][: len(at)] = time[at]
-        if by is not None:
-            found.append(batch[by][at])
         start, end = (int(time[0]) if first == 0 else start), int(time[-1])
         if day is not None:
             days, counts = np.unique(time // day, return_counts=True)
@@ -131,29 +144,28 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
                 by_day[number] = by_day.get(number, 0) + count
     delay = to_numpy(log.conversions["time"]).astype(np.int64, copy=False) - shown_at
     limit = _limits(meta.observed_until, meta.attribution_window, shown_at)
-    group = None
-    if by is not None:
-        group = np.concatenate(found)
-        group = np.array(log.labels, object)[group] if by == "action" else group.astype(str).astype(object)
     if day is not None and max(by_day) - min(by_day) + 1 >= _FEWEST_DAYS:
         origin = min(by_day)
         shown = np.zeros(max(by_day) - origin + 1, np.int64)
         for number, count in by_day.items():
             shown[number - origin] = count
-        periods = Periods("day", shown_at // day - origin, shown)
+        periods = Periods("day", shown_at // day - origin, shown, day, origin)
     else:
         edges = len(log) * np.arange(PARTS + 1) // PARTS
         periods = Periods("tenth", np.searchsorted(edges, display, side="right") - 1, np.diff(edges))
+    deduplicated = int(meta.counts.get("conversion_rows_deduplicated", 0))
     return DelayRows(
         name=meta.name,
         tick=meta.tick,
         delay=delay,
         limit=limit,
-        group=group,
+        group=None if by is None else _groups(log, display, by),
         by=by or "",
         displays=len(log),
         rate=(len(log) - 1) / (end - start) if end > start else float("nan"),
         periods=periods,
+        deduplicated=deduplicated,
+        shared=not deduplicated and meta.counts.get("conversions_shared", 0) > 0,
     )
 
 
@@ -163,21 +175,19 @@ def _limits(until: int | None, window: int | None, shown_at: Ints) -> Ints | Non
     return until - shown_at if window is None else np.minimum(until - shown_at, window)
 
 
+def _groups(log: Log, display: Ints, by: str) -> npt.NDArray[Any]:
+    """Return the label of each conversion's display, shape (n,)."""
+    column: npt.NDArray[Any] = to_numpy(log.take(display, [by])[by])
+    if by == "action":
+        column = np.array(log.labels, object)[column]
+    column[column == None] = MISSING  # noqa: E711 elementwise
+    return column
+
+
 def _check_groups(log: Log, by: str | None) -> None:
-    if by is None or by == "action":
-        return
-    if by not in log.schema.names:
+    kept = [name for name in log.schema.names if name not in OWN_COLUMNS]
+    if by is not None and by not in ("action", *kept):
         raise ParameterError(
-            f"--by {by}: log {log.meta.name!r} keeps no such column (it has {', '.join(log.schema.names)}).",
-            hint="context columns are encoded as vectors, from which categories cannot be told: --by action, or read "
-            "the source with --file and --by its column.",
-        )
-    kind = log.schema.field(by).type
-    if by in _NO_GROUPS or not (
-        pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
-        or pa.types.is_boolean(kind)
-    ):  # fmt: skip
-        raise ParameterError(
-            f"--by {by}: column {by!r} is {kind}, which holds no groups.",
-            hint="--by action, or a column of labels.",
+            f"--by {by}: log {log.meta.name!r} keeps no such column (it keeps {', '.join(['action', *kept])}).",
+            hint="read or convert its source anew, keeping it: load(..., keep=[...]), convert --keep.",
         )

@@ -21,7 +21,8 @@ Spec = dict[str, Any]
 # Okabe and Ito's colours, told apart by all.
 CORRECTED, NAIVE, GREY = "#0072B2", "#D55E00", "#999999"
 _LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C564B", "#7F3C8D", "#B5A800", "#000000")
-_MARKS = (1e-3, 1.0, 10.0, 60.0, 600.0, 3600.0, 21600.0, 86400.0, 604800.0, 2592000.0, 31536000.0)
+_DAYS = (1.0, 3.0, 7.0, 14.0, 30.0, 90.0, 365.0)
+_MARKS = (1e-3, 1.0, 10.0, 60.0, 600.0, 3600.0, 21600.0, *(86400.0 * days for days in _DAYS))
 _WIDTH, _HEIGHT = 640, 300
 # Where a component's density is lower, its line would only hide the axis.
 _VISIBLE = 5e-4
@@ -63,8 +64,10 @@ def cdf_chart(study: DelayStudy) -> Spec:
     corrected = base.transform_calculate(kind=f"'{kinds[0]}'").mark_line(interpolate="step-after")
     layers.append(corrected.encode(y=alt.Y("cdf:Q", axis=share), color=colour, tooltip=tips))
     given = "" if rows.limit is None else f", given a delay of at most {words(rows, fit.longest)}"
-    subtitle = f"inner band: each delay at {level}; outer band: the whole curve at {level}, where it is calibrated"
-    return _finished(alt.layer(*layers), f"Conversions come by a delay{given}", subtitle)
+    subtitle = [f"inner band: each delay at {level}; outer band: the whole curve at {level}, where it is calibrated"]
+    if not differs:
+        subtitle.append("as seen and corrected are one curve: no delay was cut off earlier than another")
+    return finished(alt.layer(*layers), f"Conversions come by a delay{given}", subtitle)
 
 
 def density_chart(study: DelayStudy) -> Spec:
@@ -83,7 +86,7 @@ def density_chart(study: DelayStudy) -> Spec:
     axis = alt.Axis(title="density of log10(delay)", grid=False)
     layers: list[Any] = [
         base.encode(
-            x=_delay_axis(rows.tick_seconds, bars, float(edges[-1]) * scale),
+            x=_delay_axis(rows.tick_seconds, bars, max(float(edges[-1]), float(fit.longest)) * scale),
             x2="to:Q",
             y=alt.Y("density:Q", axis=axis, scale=alt.Scale(domainMin=0)),
             y2=alt.datum(0),
@@ -106,7 +109,7 @@ def density_chart(study: DelayStudy) -> Spec:
         title += f", and the {'best law' if study.choice.fits else 'nearest law, which does not fit'}"
     at_zero = float(fit(0))
     subtitle = f"bars: corrected delays{f'; {at_zero:.1%} of them are 0, left of the axis' if at_zero >= 5e-4 else ''}"
-    return _finished(alt.layer(*layers), title, subtitle)
+    return finished(alt.layer(*layers), title, subtitle)
 
 
 def groups_chart(study: DelayStudy) -> Spec | None:
@@ -141,7 +144,7 @@ def groups_chart(study: DelayStudy) -> Spec | None:
     )
     test = study.heterogeneity
     subtitle = "" if test is None else f"one law for all: p = {test.p:.2g}"
-    return _finished(chart, f"Delays by {rows.by}", subtitle)
+    return finished(chart, f"Delays by {rows.by}", subtitle)
 
 
 def _law_lines(study: DelayStudy, low: float, high: float) -> list[dict[str, Any]]:
@@ -197,7 +200,8 @@ def _spread(delays: npt.NDArray[Any], points: int) -> npt.NDArray[np.int64]:
     return np.unique(np.concatenate([np.minimum(by_log, n - 1), np.linspace(0, n - 1, points // 2).astype(np.int64)]))
 
 
-def _finished(chart: Any, title: str, subtitle: str) -> Spec:
+def finished(chart: Any, title: str, subtitle: str | Sequence[str]) -> Spec:
+    """Return a chart with its title, in the size and look of all."""
     named = chart.properties(
         width=_WIDTH, height=_HEIGHT, title=alt.TitleParams(title, subtitle=subtitle or [], anchor="start")
     )

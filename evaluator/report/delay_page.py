@@ -10,6 +10,8 @@ import vl_convert
 from evaluator.evaluation.delay_study import DelayStudy
 from evaluator.evaluation.delay_words import in_words, words
 from evaluator.report.delay_charts import Spec, cdf_chart, density_chart, groups_chart
+from evaluator.report.delay_sentences import drift_said, groups_said, joint_said, tail_said
+from evaluator.report.rate_charts import calibration_chart, rates_chart
 
 _STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:56rem;margin:2rem auto;padding:0 1rem}"
@@ -23,12 +25,12 @@ _POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-s
 
 
 def charts_of(study: DelayStudy) -> dict[str, Spec]:
-    """Return the charts by name of their files; none if all delays are 0."""
-    if not study.drawable:
-        return {}
-    charts = {"cdf": cdf_chart(study), "density": density_chart(study)}
-    groups = groups_chart(study)
-    return charts if groups is None else {**charts, "groups": groups}
+    """Return the charts by name of their files; none of delays if all are 0."""
+    charts: dict[str, Spec | None] = {}
+    if study.drawable:
+        charts = {"cdf": cdf_chart(study), "density": density_chart(study), "groups": groups_chart(study)}
+    charts |= {"rates": rates_chart(study), "calibration": calibration_chart(study)}
+    return {name: chart for name, chart in charts.items() if chart is not None}
 
 
 def png(chart: Spec) -> bytes:
@@ -53,14 +55,21 @@ def page(study: DelayStudy, charts: dict[str, Spec]) -> str:
         *study.sight,
         f"Law: {verdict}.",
         f"Recommended window: {words(rows, advice.recommended)}, {in_words(rows, advice.reason)}.",
+        f"Tail index: {tail_said(study)}.",
     ]
+    if rows.group is not None:
+        said.append(f"Delays by {rows.by}: {groups_said(study)}.")
+    if rows.periods is not None:
+        said.append(f"Drift by {rows.periods.name}: {drift_said(study)}.")
+    if study.joint is not None:
+        said.append(f"Conversion rate on context: {'; '.join(joint_said(study, study.joint))}.")
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n"
         f"<script>{vl_convert.javascript_bundle(_LIBRARIES)}</script>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
         f"<p>{study.conversions:,} conversions.</p>\n<ul>{''.join(f'<li>{escape(line)}</li>' for line in said)}</ul>\n"
-        f"{_quantiles(study)}\n{_windows(study)}\n{figures}\n<script>{draw}</script>\n</body>\n</html>\n"
+        f"{_quantiles(study)}\n{_windows(study)}\n{_rates(study)}\n{figures}\n<script>{draw}</script>\n</body>\n</html>\n"
     )
 
 
@@ -80,10 +89,23 @@ def _windows(study: DelayStudy) -> str:
     lines = []
     for window in study.windows:
         share = window.share
-        known = study.rows.limit is None or window.ticks < study.fit.longest
-        kept = [f"{share.tau:.1%}", f"{share.low:.1%} to {share.high:.1%}"] if known else ["not shown by the log", ""]
+        kept = [f"{share.tau:.1%}", f"{share.low:.1%} to {share.high:.1%}"]
+        if study.rows.limit is not None and window.ticks >= study.fit.longest:
+            just = window.ticks == study.fit.longest
+            kept = ["all that the log can see" if just else "beyond what the log shows", ""]
         lines.append([words(study.rows, window.ticks), *kept])
     return _table(["window", "keeps", f"{study.fit.confidence:.0%} interval"], lines)
+
+
+def _rates(study: DelayStudy) -> str:
+    if study.joint is None:
+        return ""
+    lines = [
+        [name, f"{rate.displays:,}", f"{rate.naive:.2%}", f"{rate.corrected:.2%}", f"{rate.error:.2%}"]
+        for name, rate in (("all", study.joint.rate), ("immature", study.joint.immature))
+        if rate.displays
+    ]
+    return _table(["displays", "", "converted", "corrected on context", "standard error"], lines)
 
 
 def _table(head: list[str], lines: list[list[str]]) -> str:

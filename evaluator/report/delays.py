@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from rich.console import Console, Group, RenderableType
@@ -11,14 +11,15 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from evaluator.evaluation.delay_study import FEWEST, GROUP_LEVELS, DelayStudy, PeriodRate
+from evaluator.delays.fitting import DelayFit
+from evaluator.evaluation.delay_study import GROUP_LEVELS, DelayStudy, PeriodRate
 from evaluator.evaluation.delay_words import first_positive, in_words, words
 from evaluator.evaluation.joint_study import JointStudy
+from evaluator.report.delay_sentences import Said, drift_said, groups_said, joint_said, tail_said
 from evaluator.report.sketch import Floats, sketch_cdf
 from evaluator.report.terminal import details, sentences
 
 _SKETCH_WIDTH = 76
-_NAMED = 5
 _PERIODS_SHOWN = 10
 
 
@@ -36,8 +37,8 @@ def print_study(console: Console, study: DelayStudy) -> None:
     console.print(Padding(_advice(study), (0, 0, 0, 2), expand=False))
     if rows.group is not None:
         console.print(_titled(f"By {rows.by}", _groups(study)))
-        console.print(Padding(_heterogeneity(study), (0, 0, 0, 2), expand=False))
-    console.print(details("Tail", [("index alpha", _tail(study))]))
+        console.print(Padding(_said(groups_said(study)), (0, 0, 0, 2), expand=False))
+    console.print(details("Tail", [("index alpha", escape(tail_said(study)))]))
     if rows.periods is not None:
         console.print(_titled(f"Drift by {rows.periods.name}", _drift(study)))
     if study.joint is not None:
@@ -96,12 +97,23 @@ def _law(study: DelayStudy) -> list[tuple[str, str]]:
     shown = ", ".join(f"{name} {value:.4g}" for name, value in best.parameters.items())
     said.append(("parameters", escape(f"{best.family}, in {rows.tick}: {shown}")))
     said.append(("AIC above it", ", ".join(f"{f.family} {f.aic - best.aic:,.0f}" for f in comparison.fits[1:]) or "-"))
+    for note, names in _without_maximum(comparison.fits).items():
+        said.append(("without maximum", escape(f"{', '.join(names)}: {note}")))
     if rows.limit is not None:
         beyond = 1.0 - float(best.cdf(best.longest))
         said.append((f"beyond {words(rows, best.longest)}", f"{beyond:.1%} of the law, which no data speak for"))
     if best.conversions < study.conversions:
         said.append(("fitted to", f"{best.conversions:,} of the conversions, drawn at random"))
     return said
+
+
+def _without_maximum(fits: Sequence[DelayFit]) -> dict[str, list[str]]:
+    """Return the laws whose likelihood has no strict maximum, by what is said of them."""
+    found: dict[str, list[str]] = {}
+    for fit in fits:
+        if not fit.converged:
+            found.setdefault(fit.notes[0], []).append(fit.family)
+    return found
 
 
 def _windows(study: DelayStudy) -> Table:
@@ -148,42 +160,15 @@ def _groups(study: DelayStudy) -> Table:
     return table
 
 
-def _heterogeneity(study: DelayStudy) -> Text:
-    test = study.heterogeneity
-    if test is None:
-        return Text(f"not compared: {study.missing['heterogeneity']}")
-    verdict = "the groups differ" if test.p <= test.level else "no difference shown"
-    text = Text.assemble((verdict, "bold"))
-    text.append(f": statistic {test.statistic:.4g}, p = {test.p:.2g}, {len(test.groups)} groups tested ")
-    text.append(f"on {test.rows:,} conversions, the {test.compared} largest in pairs")
-    differing = [pair for pair in test.pairs if pair.adjusted_p <= test.level]
-    if differing:
-        names = ", ".join(f"{pair.first} and {pair.second}" for pair in differing[:_NAMED])
-        more = f" and {len(differing) - _NAMED} more pairs" if len(differing) > _NAMED else ""
-        text.append(f"\n{test.groups_differing} of {test.compared} differ from another: {names}{more}")
-        text.append("\npolicies that assume one delay law for all arms may favour the fast ones")
-    if test.pooled:
-        text.append(f"\n{len(test.pooled)} groups of fewer than {FEWEST} conversions are pooled in the test")
-    return text
-
-
-def _tail(study: DelayStudy) -> str:
-    tail = study.tail
-    if tail is None:
-        return escape(in_words(study.rows, study.missing["tail"]))
-    text = f"{tail.alpha:.3g} \\[{tail.low:.3g}, {tail.high:.3g}], above {words(study.rows, tail.threshold)} "
-    return text + f"({tail.exceedances:,} delays)" + "".join(f"; {escape(note)}" for note in tail.notes)
+def _said(said: Said) -> Text:
+    text = Text.assemble((said.verdict, "bold yellow" if said.alarming else "bold"))
+    return text.append("\n".join((said.rest, *said.more)))
 
 
 def _drift(study: DelayStudy) -> RenderableType:
     drift, periods = study.drift, study.rows.periods
     if drift is None or periods is None:
-        return Text(study.missing["drift"])
-    flag = "no change shown"
-    if drift.changed:
-        flag = f"delays change, most likely after {periods.name} {drift.change_after}"
-    head = Text.assemble((flag, "bold yellow" if drift.changed else "bold"))
-    head.append(f" (p = {drift.p:.2g}; flagged without drift {drift.false_alarms:.0%} of the time)")
+        return _said(drift_said(study))
     table = _table(periods.name, "displays", "converted", "corrected", *(f"{level:.0%}" for level in drift.levels))
     days = {day.day: day for day in drift.days}
     for rate in _some(study.rates):
@@ -194,7 +179,7 @@ def _drift(study: DelayStudy) -> RenderableType:
     spans = sorted(day.longest for day in drift.days)
     young = "" if spans[0] == spans[-1] else ", or of what the period could show if that is less"
     note = Text(f"quantiles given a delay of at most {words(study.rows, spans[-1])}{young}", style="dim")
-    return Group(head, table, note)
+    return Group(_said(drift_said(study)), table, note)
 
 
 def _joint(study: DelayStudy, joint: JointStudy) -> tuple[RenderableType, ...]:
@@ -202,12 +187,7 @@ def _joint(study: DelayStudy, joint: JointStudy) -> tuple[RenderableType, ...]:
     for name, rate in (("all", joint.rate), ("immature", joint.immature)):
         if rate.displays:
             table.add_row(name, f"{rate.displays:,}", f"{rate.naive:.2%}", f"{rate.corrected:.2%}", f"{rate.error:.2%}")
-    until = "conversions however late, as the law goes on"
-    if joint.window is not None:
-        until = f"conversions within the attribution window of {words(study.rows, joint.window)}"
-    said = [f"corrected: {until}", f"mean delay at the average context: {words(study.rows, joint.mean_delay)}"]
-    said.append("the fit converged" if joint.fit.converged else "the fit did not converge: do not use it")
-    return table, Text("\n".join((*said, *joint.notes)))
+    return table, Text("\n".join(joint_said(study, joint)))
 
 
 def _some(rates: tuple[PeriodRate, ...]) -> Iterable[PeriodRate]:

@@ -77,18 +77,18 @@ def test_commands_take_every_option_of_the_python_function(path: str, window: st
 
     given = {p.name for p in command(path).params}
     fields = {f.name for f in dataclasses.fields(ReplayOptions)} - {"window"} | {window}
-    loading = set(inspect.signature(datasets.load).parameters) - {"seed"}
+    loading = set(inspect.signature(datasets.load).parameters) - {"seed", "keep"}  # a replay has no use for groups
     assert fields | loading <= given
     assert given - fields - loading == {*own, "as_json", "out", "debug"}
 
 
 def test_delays_takes_every_option_of_the_python_function() -> None:
     from evaluator import datasets
-    from evaluator.evaluation.delay_study import DelayOptions
+    from evaluator.evaluation.delay_options import DelayOptions
 
     given = {p.name: p for p in command("delays").params}
     fields = {f.name: f.default for f in dataclasses.fields(DelayOptions)}
-    loading = set(inspect.signature(datasets.load).parameters) - {"seed"}
+    loading = set(inspect.signature(datasets.load).parameters) - {"seed", "keep"}  # --by says what to keep
     file = {"file", "delay_column", "unit", "followed"}
     assert set(given) == fields.keys() | loading | file | {"log", "by", "as_json", "out", "debug"}
     assert {name: given[name].default for name in fields} == fields

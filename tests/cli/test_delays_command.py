@@ -96,8 +96,12 @@ def test_the_conversion_rate_on_context(tmp_path: Path) -> None:
         context=x, tick="s", name="shop", observed_until=40 * DAY, attribution_window=30 * DAY,
     )  # fmt: skip
     write_canonical(log, tmp_path)
-    run = evaluate("delays", str(tmp_path), *QUICK, "--joint")
+    run = evaluate("delays", str(tmp_path), *QUICK, "--joint", "--out", str(tmp_path / "out"))
     assert run.code == 0, run.err
+    page = (tmp_path / "out" / "delays.html").read_text(encoding="utf-8")
+    for said in ("corrected on context", "Does the model on context hold?", "the model holds (p = "):
+        assert said in page
+    assert {file.stem for file in (tmp_path / "out").glob("*.png")} >= {"rates", "calibration"}
     assert run.out.isascii()
     assert "\nConversion rate on context\n" in run.out
     assert "conversions within the attribution window of 30 d" in run.out
@@ -165,7 +169,7 @@ def test_the_folder_holds_fits_tables_charts_and_a_page(shop: Path, tmp_path: Pa
     assert run.code == 0, run.err
     assert sorted(file.name for file in out.iterdir()) == [
         "cdf.parquet", "cdf.png", "delays.html", "density.png", "fit.json", "groups.parquet", "groups.png", "law.json",
-        "manifest.json", "result.json",
+        "manifest.json", "rates.png", "result.json",
     ]  # fmt: skip
     assert json.loads((out / "result.json").read_text()) == run.json
     cdf = pq.read_table(out / "cdf.parquet")
@@ -178,7 +182,7 @@ def test_the_folder_holds_fits_tables_charts_and_a_page(shop: Path, tmp_path: Pa
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["source"]["dataset"] == "shop"
     assert {"altair", "vl-convert-python", "numpy"} <= set(manifest["versions"])
-    for name in ("cdf", "density", "groups"):
+    for name in ("cdf", "density", "groups", "rates"):
         assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     page = _Page()
     page.feed((out / "delays.html").read_text(encoding="utf-8"))
@@ -187,7 +191,7 @@ def test_the_folder_holds_fits_tables_charts_and_a_page(shop: Path, tmp_path: Pa
     assert len(page.scripts) == 2
     assert "</script><img src=x>" not in page.scripts[1]
     charts = json.loads(page.scripts[1].split("const charts = ", 1)[1].split(";\nfor", 1)[0])
-    assert set(charts) == {"cdf", "density", "groups"}
+    assert set(charts) == {"cdf", "density", "groups", "rates"}
     assert "</script><img src=x>" in json.dumps(charts)
 
 
@@ -340,8 +344,8 @@ def test_bad_rows_stop_with_their_lines_or_go_to_quarantine(
         (("synthetic", "-d", "synthetic"), 2, "name two logs"),
         (("--limit", "900", "--windows", "7d"), 2, "counts rounds"),
         (("--limit", "900", "--families", "weibul"), 2, "did you mean weibull"),
-        (("--limit", "900", "--by", "country"), 2, "context columns are encoded"),
-        (("--limit", "900", "--by", "context"), 2, "--by context"),
+        (("--limit", "900", "--by", "country"), 2, "keeps no column 'country'"),
+        (("--limit", "900", "--by", "context"), 2, "keeps no column 'context'"),
     ],
 )
 def test_words_that_do_not_fit(tmp_path: Path, words: tuple[str, ...], code: int, said: str) -> None:

@@ -50,6 +50,7 @@ OPTIONS = st.fixed_dictionaries(
         "limit": st.integers(1, 20),
         "actions": st.sampled_from(["top:2", "10,a"]),
         "features": st.sampled_from(["city,age", "city:one-hot", "none"]),
+        "keep": st.sampled_from([["city"], ["age", "city"], ["ad"]]),
     },
 )
 SECTIONS = st.fixed_dictionaries(

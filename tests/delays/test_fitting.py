@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from evaluator.delays import fitting
 from evaluator.delays.comparison import compare_families
 from evaluator.delays.families import FAMILIES, family_named
 from evaluator.delays.fitting import fit_family
@@ -157,19 +158,58 @@ def test_without_truncation_scipy_finds_no_better(name: str) -> None:
     assert fit.log_likelihood == pytest.approx(theirs, rel=1e-8)
 
 
-def test_agrees_with_lifelines_without_truncation() -> None:
-    lifelines = pytest.importorskip("lifelines", reason="lifelines is a peer, not needed to test")
-    x = np.random.default_rng(2).lognormal(3, 1.2, 3000)
-    peers = {
-        "exponential": lifelines.ExponentialFitter,
-        "weibull": lifelines.WeibullFitter,
-        "lognormal": lifelines.LogNormalFitter,
-        "loglogistic": lifelines.LogLogisticFitter,
-    }
-    for name, peer in peers.items():
-        theirs, ours = peer().fit(x), fit_family(x, family=name)
-        assert ours.log_likelihood == pytest.approx(theirs.log_likelihood_, rel=1e-8)
-        assert ours.aic == pytest.approx(theirs.AIC_, rel=1e-8)
+# Made by lifelines 0.30.3 (not needed to test: pandas and matplotlib come with it):
+#   i = np.arange(500)
+#   x = (1 + i * 7919 % 997) ** 2 / 400
+#   for peer in ("Exponential", "Weibull", "LogNormal", "LogLogistic"):
+#       print(getattr(lifelines, peer + "Fitter")().fit(x).log_likelihood_)
+LIFELINES = {
+    "exponential": -3875.5572344261295,
+    "weibull": -3865.316602865696,
+    "lognormal": -3973.872319373193,
+    "loglogistic": -3944.284912982312,
+}
+
+
+@pytest.mark.parametrize("name", LIFELINES)
+def test_agrees_with_lifelines_without_truncation(name: str) -> None:
+    fit = fit_family((1 + np.arange(500) * 7919 % 997) ** 2 / 400, family=name)
+    assert fit.log_likelihood == pytest.approx(LIFELINES[name], rel=1e-8)
+    assert fit.aic == pytest.approx(2 * fit.free_parameters - 2 * LIFELINES[name], rel=1e-8)
+
+
+@pytest.mark.parametrize("name", ["lognormal", "lognormal-mixture-3", "lognormal-mixture-4"])
+def test_fitting_in_bins_first_finds_the_maximum_of_all_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(11)
+    limits = np.floor(rng.uniform(3600, 2_592_000, 60_000))
+    law = (0.3, 0.3, 0.4, 4.7, 11.3, 14.0, 1.0, 1.0, 0.6)
+    drawn = np.floor(FAMILIES["lognormal-mixture-3"].quantile(rng.random(limits.size), law))
+    sample = sample_of(drawn[drawn <= limits], limits[drawn <= limits])
+    assert sample.size > 4 * 8192
+    monkeypatch.setattr(fitting, "_BINS", ())
+    plain = fitting.fit_sample(sample, name)
+    monkeypatch.setattr(fitting, "_BINS", (1024, 8192))
+    binned = fitting.fit_sample(sample, name)
+    # Newton's method stops closer to the top than a sum of so many terms can tell.
+    assert binned.log_likelihood >= plain.log_likelihood - 1e-12 * abs(plain.log_likelihood)
+    assert plain.converged
+    assert binned.converged
+
+
+def test_bins_keep_rows_short_delays_and_means() -> None:
+    rng = np.random.default_rng(12)
+    delays = rng.lognormal(6, 3, 20_000).astype(int)
+    sample = sample_of(delays, delays + rng.integers(0, 10**6, delays.size))
+    binned = sample.binned(512)
+    np.testing.assert_array_equal(binned.short_counts, sample.short_counts)
+    for fine, coarse in (
+        ((sample.log_nodes[:, 1], sample.node_counts), (binned.log_nodes[:, 1], binned.node_counts)),
+        ((np.log(sample.limits), sample.limit_counts), (np.log(binned.limits), binned.limit_counts)),
+    ):
+        assert coarse[0].size <= 512
+        assert coarse[1].sum() == fine[1].sum()
+        assert coarse[1] @ coarse[0] == pytest.approx(fine[1] @ fine[0], rel=1e-12)
+    assert sample.binned(10**6).limits is sample.limits
 
 
 def test_truncation_is_not_ignored() -> None:
@@ -279,3 +319,18 @@ def test_impossible_requests_are_refused() -> None:
         fit_family([1.5], family="geometric")
     with pytest.raises(ParameterError, match="No family is left"):
         compare_families([0, 1], families=["pareto"])
+
+
+def test_laws_that_flee_beyond_the_log_are_said_to_have_no_maximum() -> None:
+    """Seen delays pile up at the limit as no law's do: scales rise for ever, and the likelihood with them."""
+    rng = np.random.default_rng(13)
+    limits = rng.integers(1000, 100_000, 5000)
+    power = np.where(rng.random(5000) < 0.8, 1 / 0.3, 1.0)
+    delays = np.floor((limits + 1) * rng.random(5000) ** power).astype(int)
+    for name in ("weibull", "gamma", "loglogistic", "lomax"):
+        fit = fit_family(delays, limits, family=name)
+        assert not fit.converged
+        assert "beyond what the log can see" in fit.notes[0]
+        assert np.isnan(list(fit.standard_errors.values())).all()
+    ordinary = fit_family(*truncated_draws(rng, "weibull", displays=20_000, span=700), family="weibull")
+    assert ordinary.converged

@@ -90,3 +90,8 @@ def test_impossible_requests_are_refused() -> None:
         tail_index([1, 2, 3], threshold=0)
     with pytest.raises(ParameterError, match="confidence is 2"):
         tail_index([1, 2, 3], threshold=1, confidence=2)
+
+
+def test_ties_that_leave_no_tail_are_an_error() -> None:
+    with pytest.raises(DataError, match="Only 0 of 570 delays lie above"):
+        tail_index(np.repeat([10, 40], [270, 300]), 1000)

@@ -17,6 +17,8 @@ from evaluator.errors import DataError, ParameterError, UnknownNameError
 from evaluator.evaluation.delay_study import DelayStudy
 from evaluator.log import Log
 from evaluator.log.delay_rows import delay_rows
+from evaluator.report.delay_sentences import drift_said
+from tests.datasets.sources import dataset
 from tests.logs import bernoulli_log, build_log
 
 QUICK = {"families": ["geometric"], "bootstraps": 19}
@@ -172,7 +174,7 @@ def test_groups_of_another_column() -> None:
     log = replace(log, displays=log.displays.append_column("country", country))
     study = study_delays(log, by="country", **QUICK)
     assert [group.label for group in study.groups] == ["de", "fr"]
-    for column, said in (("region", "context columns are encoded"), ("propensity", "holds no groups")):
+    for column, said in (("region", r"it keeps action, country"), ("propensity", "keeps no such column")):
         with pytest.raises(ParameterError, match=said):
             study_delays(log, by=column)
 
@@ -233,3 +235,24 @@ def test_twin_reproduces_published_quantiles(shared_data: Path, tmp_path: Path) 
         error = np.sqrt(level * (1 - level) / n)
         least, found, most = study.fit.quantiles([max(level - 4 * error, 1e-3), level, min(level + 4 * error, 1.0)])
         assert least * 0.99 <= truth <= most * 1.01, (name, least, found, most, truth)
+
+
+def test_what_de_duplication_does_is_said(tmp_path: Path) -> None:
+    """Each conversion is logged on both clicks before it: the last one keeps it, unless the log ends before."""
+    lines = ["t,ad,sold,key,click"]
+    for i in range(300):
+        lines += [f"{i},a,{i + 40},{i},1", f"{i},b,,{i},1"]
+        if i >= 30:
+            lines.append(f"{i},a,{i + 10},{i - 30},1")
+    shop = dataset(tmp_path, lines, conversion={"key": ["key"], "deduplicate": "last_click", "click": "click"})
+    study = study_delays(str(shop), **QUICK)
+    assert study.rows.deduplicated == 270
+    assert any("270 more rows of the same conversions were dropped" in said for said in study.sight)
+    assert study.drift is not None
+    assert study.drift.changed
+    assert "de-duplication alone can do this" in str(drift_said(study))
+    whole = study_delays(load(shop, deduplicate="all"), **QUICK)
+    assert (whole.rows.deduplicated, whole.rows.shared) == (0, True)
+    assert any("not independent" in said for said in whole.sight)
+    plain = study_delays(load("synthetic", limit=300), **QUICK)
+    assert not any("same conversion" in said for said in plain.sight)

@@ -18,6 +18,7 @@ from evaluator.datasets.writing import write_canonical
 from evaluator.delays.joint import fit_joint
 from evaluator.errors import DataError, ParameterError
 from evaluator.evaluation import joint_study
+from evaluator.evaluation.joint_checks import calibrate
 from evaluator.evaluation.joint_study import study_joint
 from evaluator.log import Log
 from tests.logs import bernoulli_log, build_log
@@ -195,3 +196,58 @@ def test_a_log_of_old_displays_has_no_immature_ones() -> None:
     assert study_delays(log, joint=True, **QUICK).to_dict()["joint"]["immature"]["corrected"] is None
     assert found.rate.corrected == found.rate.naive == converts.mean()
     assert found.rate.error == 0
+
+
+def test_cohorts_are_the_rates_of_their_displays_alone() -> None:
+    log, converts = young_log(20_000, seed=5, window=1500, pace=5)
+    study = study_delays(log, joint=True, **QUICK)
+    found = study.joint
+    assert found is not None
+    assert study.rows.periods is not None
+    assert list(found.cohorts) == list(range(10))
+    assert sum(rate.displays for rate in found.cohorts.values()) == 20_000
+    seen = [rate.naive for rate in found.cohorts.values()]
+    np.testing.assert_allclose(seen, [rate.seen for rate in study.rates])
+    total = sum(rate.displays * rate.corrected for rate in found.cohorts.values()) / 20_000
+    assert total == pytest.approx(found.rate.corrected, rel=1e-12)
+    for period, rate in found.cohorts.items():
+        assert abs(rate.corrected - converts[2000 * period : 2000 * (period + 1)].mean()) <= 4 * rate.error
+    assert seen[-1] < found.cohorts[9].corrected - 10 * found.cohorts[9].error
+    document = study.to_dict()["joint"]
+    assert [cohort["period"] for cohort in document["cohorts"]] == list(range(10))
+    assert len(document["calibration"]["by_rate"]) == 10
+
+
+def test_calibration_by_hand() -> None:
+    p, age = np.array([0.1, 0.1, 0.4, 0.4]), np.array([1, 9, 1, 9])
+    share = np.array([0.5, 1.0, 0.5, 1.0])
+    found = calibrate(p, share, age.astype(float), np.array([False, True, False, True]))
+    low, high = found.by_rate
+    assert (low.displays, low.seen, low.low, low.high) == (2, 1, 0.1, 0.1)
+    assert low.expected == pytest.approx(0.15)
+    assert low.error == pytest.approx(math.sqrt(0.05 * 0.95 + 0.1 * 0.9))
+    assert high.expected == pytest.approx(0.6)
+    assert [part.expected for part in found.by_age] == pytest.approx([0.25, 0.5])
+    furthest = (2 - 0.5) / math.sqrt(0.1 * 0.9 + 0.4 * 0.6)
+    assert found.worst[0] == "age"
+    assert found.p == pytest.approx(4 * math.erfc(furthest / math.sqrt(2)))
+
+
+def test_calibration_holds_for_the_model_and_tells_another_law() -> None:
+    drawn = 100
+    rejected = 0
+    for seed in range(drawn):
+        rejected += not study_joint(young_log(3000, seed=500 + seed)[0]).calibration.holds
+    # At most 5 % by Bonferroni's inequality.
+    assert rejected / drawn <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / drawn)
+    # Delays that are short or long, whatever the context: no exponential law.
+    rng = np.random.default_rng(6)
+    n = 20_000
+    delay = rng.exponential(np.where(rng.random(n) < 0.5, 20.0, 3000.0)).astype(np.int64)
+    time = np.arange(n) // 5
+    of = np.flatnonzero((rng.random(n) < 0.4) & (time + delay <= n // 5))
+    log = build_log(
+        time=time, action=rng.integers(0, 2, n), conversion_display=of, conversion_time=(time + delay)[of],
+        n_actions=2, context=rng.standard_normal((n, 2)), observed_until=n // 5,
+    )  # fmt: skip
+    assert study_joint(log).calibration.p < 1e-6

@@ -1,0 +1,45 @@
+"""Columns of a source that a log keeps as they are, to group by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evaluator.datasets.spec import FileSpec
+from evaluator.errors import UsageError
+from evaluator.log import Log
+from evaluator.log.contract import OWN_COLUMNS
+
+
+def check_keep(spec: FileSpec, keep: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns to keep.
+
+    Raises
+    ------
+    UsageError
+        One is an outcome, or has a name that the log uses itself.
+    """
+    c = spec.conversion
+    outcomes = {*spec.leakage.columns, c.indicator, c.time, c.delay, c.value, c.click, c.attributed}
+    for column in keep:
+        if column in outcomes:
+            raise UsageError(
+                f"{column!r} is known only after the outcome: groups by it differ for that reason alone.",
+                hint="choose a column that is known before the display.",
+            )
+        if column in OWN_COLUMNS:
+            raise UsageError(
+                f"Column {column!r} of the source cannot be kept: every log has a column of that name.",
+                hint="rename it in the source.",
+            )
+    return tuple(dict.fromkeys(keep))
+
+
+def check_kept(log: Log, keep: Sequence[str]) -> None:
+    """Raise UsageError unless a log that is not read from files has the columns to keep."""
+    kept = [name for name in log.schema.names if name not in OWN_COLUMNS]
+    for column in keep:
+        if column not in kept:
+            raise UsageError(
+                f"Log {log.meta.name!r} keeps no column {column!r} (it keeps {', '.join(kept) or 'none'}).",
+                hint=f"convert its source with --keep {column}, or group by action.",
+            )

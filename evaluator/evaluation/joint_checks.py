@@ -1,0 +1,131 @@
+"""Whether the joint model of conversion and delay holds: conversions expected by now beside those seen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+_PARTS = 10
+# Below this level of the test the model is said not to hold.
+_LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class CalibrationPart:
+    """Some displays, and how many of them should have converted by now.
+
+    Parameters
+    ----------
+    low, high
+        Range of what they were sorted by: predicted conversion rate, or ticks followed.
+    displays
+        How many.
+    seen
+        How many have converted.
+    expected
+        How many should have, by the model.
+    error
+        Standard deviation of `seen` if the model holds.
+    """
+
+    low: float
+    high: float
+    displays: int
+    seen: int
+    expected: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Goodness of fit of the joint model (`calibrate`).
+
+    Parameters
+    ----------
+    by_rate, by_age
+        Tenths of the displays by predicted conversion rate and by how long they were followed, those of equal age
+        together.
+    p
+        Bonferroni's p-value of the part that is furthest off, normal: cautious, as the model was fitted to the same
+        displays.
+    """
+
+    by_rate: tuple[CalibrationPart, ...]
+    by_age: tuple[CalibrationPart, ...]
+    p: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing speaks against the model."""
+        return self.p > _LEVEL
+
+    @property
+    def worst(self) -> tuple[str, CalibrationPart]:
+        """The part furthest off, in standard deviations, and what it is of: ``rate`` or ``age``."""
+        parts = [("rate", part) for part in self.by_rate] + [("age", part) for part in self.by_age]
+        return max(parts, key=lambda named: _distance(named[1]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        parts = {name: [dict(part.__dict__) for part in getattr(self, name)] for name in ("by_rate", "by_age")}
+        return {**parts, "p": self.p, "holds": self.holds}
+
+
+def calibrate(probability: Floats, share: Floats, elapsed: Floats, converted: npt.NDArray[np.bool_]) -> Calibration:
+    """Return expected beside seen conversions.
+
+    A display should have converted by now with probability p (1 - exp(-r e)); the number of those that have is a sum of
+    independent indicators.
+
+    Parameters
+    ----------
+    probability
+        Shape (n,), of converting ever.
+    share
+        Shape (n,), 1 - exp(-r e): share of the conversions that come within what the display was followed for.
+    elapsed
+        Shape (n,), ticks it was followed for.
+    converted
+        Shape (n,), whether it has.
+
+    Examples
+    --------
+    >>> half = np.full(100, 0.5)
+    >>> found = calibrate(half, np.ones(100), np.full(100, 9.0), np.arange(100) < 80)
+    >>> found.by_age[0].seen, found.by_age[0].expected, found.holds
+    (80, 50.0, False)
+    """
+    now = probability * share
+    parts = [_parts(by, now, converted) for by in (probability, np.asarray(elapsed, np.float64))]
+    furthest = max(_distance(part) for of in parts for part in of)
+    p = min(1.0, sum(map(len, parts)) * math.erfc(furthest / math.sqrt(2.0)))
+    return Calibration(parts[0], parts[1], p)
+
+
+def _parts(by: Floats, now: Floats, converted: npt.NDArray[np.bool_]) -> tuple[CalibrationPart, ...]:
+    edges = np.unique(np.quantile(by, np.arange(1, _PARTS) / _PARTS, method="higher"))
+    of = np.searchsorted(edges, by, side="left")
+    out = []
+    for part in np.unique(of).tolist():
+        mine = of == part
+        chance = now[mine]
+        out.append(
+            CalibrationPart(
+                low=float(by[mine].min()),
+                high=float(by[mine].max()),
+                displays=int(mine.sum()),
+                seen=int(converted[mine].sum()),
+                expected=float(chance.sum()),
+                error=math.sqrt(float((chance * (1.0 - chance)).sum())),
+            )
+        )
+    return tuple(out)
+
+
+def _distance(part: CalibrationPart) -> float:
+    return abs(part.seen - part.expected) / part.error if part.error > 0 else 0.0

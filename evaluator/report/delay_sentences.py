@@ -1,0 +1,94 @@
+"""What a study of delays concludes, in sentences: a verdict and what stands behind it, for terminal and page."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from evaluator.evaluation.delay_study import FEWEST, DelayStudy
+from evaluator.evaluation.delay_words import in_words, words
+from evaluator.evaluation.joint_checks import CalibrationPart
+from evaluator.evaluation.joint_study import JointStudy
+
+_NAMED = 5
+
+
+class Said(NamedTuple):
+    """A verdict, what follows it in the same line, and further lines."""
+
+    verdict: str
+    rest: str
+    more: tuple[str, ...] = ()
+    alarming: bool = False
+
+    def __str__(self) -> str:
+        return "; ".join((f"{self.verdict}{self.rest}", *self.more))
+
+
+def groups_said(study: DelayStudy) -> Said:
+    """Whether the groups have one law."""
+    test = study.heterogeneity
+    if test is None:
+        return Said("not compared", f": {study.missing['heterogeneity']}")
+    rest = (
+        f": statistic {test.statistic:.4g}, p = {test.p:.2g}, {len(test.groups)} groups tested on {test.rows:,} "
+        f"conversions, the {test.compared} largest in pairs"
+    )
+    more = []
+    differing = [pair for pair in test.pairs if pair.adjusted_p <= test.level]
+    if differing:
+        names = ", ".join(f"{pair.first} and {pair.second}" for pair in differing[:_NAMED])
+        others = f" and {len(differing) - _NAMED} more pairs" if len(differing) > _NAMED else ""
+        more.append(f"{test.groups_differing} of {test.compared} differ from another: {names}{others}")
+        more.append("policies that assume one delay law for all arms may favour the fast ones")
+    if test.pooled:
+        more.append(f"{len(test.pooled)} groups of fewer than {FEWEST} conversions are pooled in the test")
+    return Said("the groups differ" if test.p <= test.level else "no difference shown", rest, tuple(more))
+
+
+def tail_said(study: DelayStudy) -> str:
+    """Return the tail index with its interval."""
+    tail = study.tail
+    if tail is None:
+        return in_words(study.rows, study.missing["tail"])
+    text = f"{tail.alpha:.3g} [{tail.low:.3g}, {tail.high:.3g}], above {words(study.rows, tail.threshold)} "
+    return text + f"({tail.exceedances:,} delays)" + "".join(f"; {note}" for note in tail.notes)
+
+
+def drift_said(study: DelayStudy) -> Said:
+    """Whether delays change along the log."""
+    drift, periods = study.drift, study.rows.periods
+    if drift is None or periods is None:
+        return Said(study.missing["drift"], "")
+    verdict = "no change shown"
+    if drift.changed:
+        verdict = f"delays change, most likely after {periods.name} {drift.change_after}"
+    rest = f" (p = {drift.p:.2g}; flagged without drift {drift.false_alarms:.0%} of the time)"
+    doubt = drift.changed and study.rows.deduplicated
+    more = ("de-duplication alone can do this (see above): look at --deduplicate all",) if doubt else ()
+    return Said(verdict, rest, more, drift.changed)
+
+
+def joint_said(study: DelayStudy, joint: JointStudy) -> list[str]:
+    """Return what the joint model corrects for, and whether it holds."""
+    until = "conversions however late, as the law goes on"
+    if joint.window is not None:
+        until = f"conversions within the attribution window of {words(study.rows, joint.window)}"
+    said = [f"corrected: {until}", f"mean delay at the average context: {words(study.rows, joint.mean_delay)}"]
+    said.append("the fit converged" if joint.fit.converged else "the fit did not converge: do not use it")
+    return [*said, *joint.notes, _calibration(study, joint)]
+
+
+def _calibration(study: DelayStudy, joint: JointStudy) -> str:
+    found = joint.calibration
+    by, part = found.worst
+    of = f"predicted rates of {part.low:.2%} to {part.high:.2%}" if by == "rate" else _ages(study, part)
+    verdict = "the model holds" if found.holds else "the model does not hold: its corrected rates may be off"
+    return (
+        f"{verdict} (p = {found.p:.2g}; furthest off are displays {'with' if by == 'rate' else 'followed for'} {of}: "
+        f"{part.seen:,} converted so far, {part.expected:,.0f} expected)"
+    )
+
+
+def _ages(study: DelayStudy, part: CalibrationPart) -> str:
+    low, high = words(study.rows, part.low), words(study.rows, part.high)
+    return low if low == high else f"{low} to {high}"

@@ -1,0 +1,111 @@
+"""Columns kept to group delays by: the same from memory, from disk and from the command line; differences and none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluator import study_delays
+from evaluator.datasets import convert, load, scan
+from evaluator.errors import SourceError, UsageError
+from evaluator.log import StoredLog
+from tests.cli.runs import evaluate
+from tests.datasets.sources import dataset
+
+DAY = 86_400
+QUICK = {"families": ["exponential"], "bootstraps": 19}
+CONTEXT = {"columns": {"country": "category", "hour": "number"}, "dimensions": 4}
+LEAKAGE = {"columns": ["basket"]}
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of 60 days cut at its end: conversions come 5 times later in France, and alike on all devices."""
+    rng = np.random.default_rng(3)
+    n = 6000
+    time = np.sort(rng.integers(0, 60 * DAY, n))
+    country, device = rng.choice(["de", "fr", "it"], n), rng.choice(["phone", "desk", ""], n)
+    delay = (rng.exponential(1.0, n) * np.where(country == "fr", 5, 1) * DAY).astype(int)
+    # Countries start at different times, so that their limits differ too.
+    seen = (rng.random(n) < 0.4) & (time + delay <= 60 * DAY)
+    rows = zip(time, rng.choice(["a", "b"], n), np.where(seen, time + delay, -1), country, device, strict=True)
+    lines = [f"{t},{ad},{sold if sold >= 0 else ''},{c},{d},{t // 3600 % 24},1" for t, ad, sold, c, d in rows]
+    return dataset(
+        tmp_path_factory.mktemp("shop"), ["t,ad,sold,country,device,hour,basket", *lines],
+        context=CONTEXT, leakage=LEAKAGE, log={"observed_until": 60 * DAY},
+    )  # fmt: skip
+
+
+def test_streaming_gives_what_memory_gives(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = load(shop, keep=["device", "country"])
+    monkeypatch.setattr(scan, "CHUNK_ROWS", 700)
+    stored = convert(shop, tmp_path / "log", keep=["device", "country"], sort=True).log
+    assert isinstance(stored, StoredLog)
+    everything = stored.take(np.arange(len(stored)), stored.schema.names)
+    assert everything.equals(whole.displays.combine_chunks())
+    assert set(whole.displays["device"].to_pylist()) == {"phone", "desk", None}
+    # A part of it, converted again: first batches may hold no label at all.
+    again = convert(tmp_path / "log", tmp_path / "again", limit=900, keep=["device"]).log
+    first = whole.displays.select(["device"]).slice(0, 900)
+    assert again.take(np.arange(900), ["device"]).equals(first.combine_chunks())
+
+
+@pytest.mark.parametrize(("by", "differ"), [("country", {("de", "fr"), ("fr", "it")}), ("device", set())])
+def test_groups_that_differ_are_found_and_no_others(
+    shop: Path, tmp_path: Path, by: str, differ: set[tuple[str, str]]
+) -> None:
+    study = study_delays(str(shop), by=by, **QUICK)
+    test = study.heterogeneity
+    assert test is not None
+    assert {tuple(sorted((p.first, p.second))) for p in test.pairs if p.adjusted_p <= test.level} == differ
+    assert (test.p <= 0.001) == bool(differ)
+    if by == "country":
+        medians = {group.label: group.fit.quantiles([0.5])[0] / (np.log(2) * DAY) for group in study.groups}
+        # Standard error of a median, relative: about 1 / (log 2 sqrt(n)); truncation adds a little.
+        slack = {group.label: 4 * 1.2 / (np.log(2) * group.conversions**0.5) for group in study.groups}
+        for label, truth in (("de", 1.0), ("fr", 5.0), ("it", 1.0)):
+            assert abs(medians[label] / truth - 1.0) < slack[label]
+    else:
+        assert {group.label for group in study.groups} == {"phone", "desk", "(missing)"}
+    convert(shop, tmp_path / "log", keep=[by])
+    assert study_delays(str(tmp_path / "log"), by=by, **QUICK).to_dict() == study.to_dict()
+    words = (*("--by", by), "--families", "exponential", "--bootstraps", "19", "--json")
+    for source in (shop, tmp_path / "log"):
+        run = evaluate("delays", str(source), *words)
+        assert run.code == 0, run.err
+        assert run.json["groups"] == study.to_dict()["groups"]
+
+
+def test_a_number_of_the_context_is_a_group_too(shop: Path) -> None:
+    hours = {group.label for group in study_delays(str(shop), by="hour", groups=30, **QUICK).groups}
+    assert hours >= {"0", "23"}
+
+
+@pytest.mark.parametrize(
+    ("column", "error", "said"),
+    [
+        ("sold", UsageError, "only after the outcome"),
+        ("basket", UsageError, "only after the outcome"),
+        ("contry", SourceError, "did you mean country"),
+    ],
+)
+def test_columns_that_cannot_be_groups(shop: Path, column: str, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        study_delays(str(shop), by=column, **QUICK)
+
+
+def test_a_name_of_the_log_cannot_be_kept(tmp_path: Path) -> None:
+    rows = ["t,ad,sold,context", "1,a,4,x", "2,b,,y"]
+    with pytest.raises(UsageError, match="rename it"):
+        load(dataset(tmp_path, rows), keep=["context"])
+
+
+def test_a_converted_log_names_what_it_keeps(shop: Path, tmp_path: Path) -> None:
+    run = evaluate("datasets", "convert", str(shop), str(tmp_path / "log"), "--keep", "country, hour")
+    assert run.code == 0, run.err
+    run = evaluate("delays", str(tmp_path / "log"), "--by", "device")
+    assert (run.code, run.out) == (2, "")
+    assert "it keeps country, hour" in run.err
+    assert "--keep device" in run.err
