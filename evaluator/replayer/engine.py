@@ -22,7 +22,8 @@ from evaluator.replayer.samplers import SamplerName, safe_horizon
 from evaluator.rounds.arrays import Batch
 
 BATCH = 65_536
-# Streams never meet: datasets draw from spawn key (0,), the samplers from (1, repeat), policies from (2, repeat).
+# Streams never meet: datasets draw from spawn key (0,), the samplers from (1, repeat), policies from (2, repeat), frozen
+# policies from (6, repeat).
 _SAMPLER_STREAM, _POLICY_STREAM = 1, 2
 
 
@@ -80,7 +81,7 @@ class Matching:
         self._pending: Pending | None = None
         self._displays: list[npt.NDArray[np.int64]] = []
         self._read = 0
-        self._step = loop.follow if sampler == "logged" else _loop_for(
+        self._step = loop.follow if sampler == "logged" else loop_for(
             policy, loop.match, loop.match_uncached, loop.match_interpreted
         )  # fmt: skip
         self.done = False
@@ -93,7 +94,7 @@ class Matching:
         pending = with_room(pending, len(batch.delay), reach=_reach(batch.delay, self._setting.window))
         before = int(self._progress.rounds[0])
         accepted = np.empty(len(batch.action), np.int64)
-        with _blamed(self._policy, self._setting):
+        with blamed(self._policy, self._setting.n_actions):
             seen = self._step(
                 self._state, self._rng, batch, self._setting.n_actions, self._setting.window, self._setting.horizon,
                 pending, self._progress, accepted,
@@ -156,8 +157,8 @@ class Queueing:
         accepted = np.empty(horizon, np.int64)
         pending = nothing_pending(len(batch.delay), batch.vectors.shape[2], reach=_reach(batch.delay, setting.window))
         state = self._policy.start(setting)
-        step = _loop_for(self._policy, loop.serve, loop.serve_uncached, loop.serve_interpreted)
-        with _blamed(self._policy, setting):
+        step = loop_for(self._policy, loop.serve, loop.serve_uncached, loop.serve_interpreted)
+        with blamed(self._policy, setting.n_actions):
             dry = step(
                 state, self._rng, batch, queues, heads, ends, setting.window, horizon, pending, progress, accepted
             )
@@ -223,7 +224,7 @@ class Rounds(Protocol):
 
 
 @contextmanager
-def _blamed(policy: Any, setting: Setting) -> Iterator[None]:
+def blamed(policy: Any, n_actions: int) -> Iterator[None]:
     """Turn what a user's policy raises into an error that names it."""
     try:
         yield
@@ -232,7 +233,7 @@ def _blamed(policy: Any, setting: Setting) -> Iterator[None]:
             raise
         raise PolicyError(
             f"{policy.name} raised {type(error).__name__}: {error}.",
-            hint=f"actions go from 0 to {setting.n_actions - 1}; --debug shows where.",
+            hint=f"actions go from 0 to {n_actions - 1}; --debug shows where.",
         ) from error
 
 
@@ -241,7 +242,8 @@ def _reach(delay: npt.NDArray[np.int64], window: int) -> int:
     return int(np.max(delay, where=delay <= window, initial=0))
 
 
-def _loop_for(policy: Any, cached: Any, uncached: Any, interpreted: Any) -> Any:
+def loop_for(policy: Any, cached: Any, uncached: Any, interpreted: Any) -> Any:
+    """Return the form of a loop that a policy runs in."""
     if not isinstance(policy, Policy):
         return interpreted
     return cached if _is_ours(policy) else uncached
