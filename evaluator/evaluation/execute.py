@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import pyarrow as pa
 from evaluator.estimates.arms import BestFixedAction, best_fixed_action
 from evaluator.estimates.combine import average, difference, scaled
 from evaluator.estimates.confidence import Interval, mean_interval
+from evaluator.evaluation.frozen import frozen_values
 from evaluator.evaluation.plan import Plan
 from evaluator.evaluation.result import Reference, ReplayResult
 from evaluator.evaluation.rewards import logged_rewards, observed_rewards, reward_bound
@@ -71,7 +72,17 @@ def execute_all(
         if len(repeats) == lane.plan.options.repeats:
             results.append(_summarise(lane.plan, repeats))
             repeats = []
-    return results
+    return _with_frozen(plans, results, replays)
+
+
+def _with_frozen(plans: Sequence[Plan], results: list[ReplayResult], replays: list[Replay]) -> list[ReplayResult]:
+    """Return the results with the values of the frozen policies, where these are asked for."""
+    each = iter(replays)
+    values = frozen_values([(plan, [next(each) for _ in range(plan.options.repeats)]) for plan in plans])
+    return [
+        result if value is None else replace(result, final=value, warnings=(*result.warnings, *value.warnings))
+        for result, value in zip(results, values, strict=True)
+    ]
 
 
 def _replay(lane: Lane) -> Replay:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from evaluator.errors import ParameterError, nearest
 from evaluator.rounds.clock import ClockName
+from evaluator.rounds.held_out import parse_last
 from evaluator.rounds.known_delays import parse_share
 from evaluator.rounds.maturity import ImmatureRule
 from evaluator.rounds.propensity import MODES, PropensityMode
@@ -48,6 +49,9 @@ class ReplayOptions:
     delays_from
         ``first:20%``: the log's own delays as they were known once that share of the displays had been shown. The
         replay, of whatever policy, leaves these displays out. None: the delays of the whole log, which is hindsight.
+    final
+        ``last:20%``: leave that share of the displays out of the replay, and estimate on them what the final policy
+        earns once it has stopped learning, by IPS, SNIPS and DR. None: no such estimate.
     reward
         eventual: every conversion counts. observed: those revealed by the horizon within the window.
     immature
@@ -71,6 +75,7 @@ class ReplayOptions:
     accept_quantile: float = 0.0
     delays: str = "log"
     delays_from: str | None = None
+    final: str | None = None
     reward: RewardName = "eventual"
     immature: ImmatureRule = "drop"
     seed: int = 0
@@ -107,6 +112,8 @@ class ReplayOptions:
                 raise ParameterError(
                     "--delays and --delays-from exclude each other.", hint="give the delays, or fit them to the log."
                 )
+        if self.final is not None:
+            parse_last(self.final)
         if not 0.0 <= self.accept_quantile < 1.0:
             raise ParameterError(f"--accept-quantile {self.accept_quantile:g} is out of range.", hint="take [0, 1).")
         if not 0.0 < self.level < 1.0:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from evaluator.estimates.confidence import Interval
+from evaluator.evaluation.frozen import FrozenValue
 
 SCHEMA = "evaluate.replay/1"
 
@@ -59,6 +60,8 @@ class ReplayResult:
         One row a round: repeat, round, display_id, time, action, propensity, reward, reward_observed.
     warnings, assumptions
         Sentences to read before the numbers.
+    final
+        Value of the final policy, frozen, where it was asked for: another target than `value`.
     """
 
     value: Interval
@@ -83,6 +86,7 @@ class ReplayResult:
     trajectory: pa.Table
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
+    final: FrozenValue | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result without its trajectory, as JSON values: nan becomes None."""
@@ -98,6 +102,7 @@ class ReplayResult:
         ):  # fmt: skip
             value = getattr(self, name)
             out[name] = asdict(value) if isinstance(value, Interval | Reference) else value
+        out["final"] = None if self.final is None else self.final.to_dict(self.action_labels)
         out["action_share"] = dict(zip(self.action_labels, self.action_share, strict=True))
         return json_values(out)  # type: ignore[no-any-return]
 

@@ -25,8 +25,13 @@ def logged_rewards(plan: Plan, *, rounds: int) -> SparseRewards:
         revealed by round T.
     """
     if plan.options.reward == "observed":
-        return _summed(plan, _shown_in_time(plan, rounds))
-    rewards = _summed(plan, _within_window(plan) if plan.rewards_end_with_window else None)
+        return _summed(plan, _shown_in_time(plan, rounds), plan.rounds.used)
+    return eventual_rewards(plan, used=plan.rounds.used)
+
+
+def eventual_rewards(plan: Plan, *, used: int) -> SparseRewards:
+    """Return the reward of each of the first `used` displays, corrected where they are young and used all the same."""
+    rewards = _summed(plan, _within_window(plan) if plan.rewards_end_with_window else None, used)
     if plan.maturity.correction is None:
         return rewards
     shown_at = plan.survey.shown_at[np.searchsorted(plan.survey.display, rewards.at)]
@@ -51,7 +56,7 @@ def reward_bound(plan: Plan) -> float:
     """Return the largest reward a display can have: the log's own bound, else the largest seen, times the weights."""
     bound = plan.log.meta.reward_max
     if bound is None:
-        bound = float(_summed(plan, None).value.max(initial=0.0))
+        bound = float(_summed(plan, None, plan.rounds.used).value.max(initial=0.0))
     return (bound or 1.0) * plan.maturity.heaviest
 
 
@@ -91,14 +96,14 @@ class ArmSample:
         ]
 
 
-def _summed(plan: Plan, share: npt.NDArray[np.float64] | None) -> SparseRewards:
-    """Return the summed value of each used display's conversions, each counted with its share, (c,)."""
+def _summed(plan: Plan, share: npt.NDArray[np.float64] | None, used: int) -> SparseRewards:
+    """Return the summed value of each of the first displays' conversions, each counted with its share, (c,)."""
     value = to_numpy(plan.log.conversions["value"]).astype(np.float64, copy=False)
     value = value if share is None else value * share
-    c = int(np.searchsorted(plan.survey.display, plan.rounds.used))
+    c = int(np.searchsorted(plan.survey.display, used))
     at, which = np.unique(plan.survey.display[:c], return_inverse=True)
     summed = np.bincount(which, weights=value[:c], minlength=len(at)).astype(np.float64)
-    return SparseRewards(plan.rounds.used, at, summed)
+    return SparseRewards(used, at, summed)
 
 
 def _within_window(plan: Plan) -> npt.NDArray[np.float64]:

@@ -22,8 +22,8 @@ from evaluator.replayer.samplers import SamplerName, safe_horizon
 from evaluator.rounds.arrays import Batch
 
 BATCH = 65_536
-# Streams never meet: datasets draw from spawn key (0,), the samplers from (1, repeat), policies from (2, repeat), frozen
-# policies from (6, repeat).
+# Streams never meet: datasets draw from spawn key (0,), the samplers from (1, repeat), policies from (2, repeat),
+# frozen ones from (6, repeat).
 _SAMPLER_STREAM, _POLICY_STREAM = 1, 2
 
 

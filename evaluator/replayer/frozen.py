@@ -1,7 +1,7 @@
 """What a policy would do if it stopped learning: its choices at displays it never hears of again.
 
 The policy is asked with its next round begun, at every display anew: `prepare` draws, `choose` answers, nothing is
-told back. Each draw's choice is one draw from pi(.|x), the probabilities of the frozen policy, and displays do not share
+told back. Each draw's choice is one draw from pi(.|x), the probabilities of the frozen policy, and displays share no
 draws; the share of the draws that fall on an action is an unbiased estimate of its probability, however few there are.
 What a policy has decided to stick to is part of its state: the arm that QPM-D's base has asked for stays asked for.
 """
