@@ -14,6 +14,7 @@ import pyarrow as pa
 from evaluator.datasets.actions import choose_actions
 from evaluator.datasets.contexts import CODE, Array, ContextVectors
 from evaluator.datasets.intake import ACTION, PROPENSITY, TIME, Intake
+from evaluator.datasets.target import target_of, target_places
 from evaluator.datasets.threads import ahead
 from evaluator.datasets.writing import DisplayWriter, displays_table
 from evaluator.log.contract import BATCH
@@ -113,6 +114,7 @@ def display_batches(
     uniform
         Whether propensities are 1/K.
     """
+    places = target_places(kept.intake.target, kept.labels) if kept.intake.target else []
     for stay, columns in kept.batches():
         numbers.see(stay)
         batch = {"time": columns[TIME], "action": columns[ACTION]}
@@ -122,6 +124,8 @@ def display_batches(
             batch["propensity"] = np.full(len(columns[TIME]), 1 / max(len(kept.labels), 1))
         if vectors is not None:
             batch["context"] = vectors.build({n: array for n, array in columns.items() if n.startswith(CODE)})
+        if places:
+            batch["target"] = target_of(columns, places)
         yield batch
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +19,7 @@ from evaluator.datasets.labels import Labels
 from evaluator.datasets.second_table import SecondTable
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import Spool
+from evaluator.datasets.target import check_target, target_codes
 from evaluator.datasets.threads import behind
 
 TIME, ACTION, PROPENSITY = "time", "action", "propensity"
@@ -44,8 +45,11 @@ class Intake:
         The table of the conversions, if it is not the displays' own.
     repeated
         Rows whose display was listed before, in order.
+    target
+        Column of each action's probability under a policy to be evaluated, by label.
     spool
-        Gets the sound displays: `TIME`, `ACTION` (code of its label), `PROPENSITY` where logged, context codes.
+        Gets the sound displays: `TIME`, `ACTION` (code of its label), `PROPENSITY` where logged, context codes, the
+        probabilities of `target`.
     """
 
     spec: FileSpec
@@ -55,6 +59,7 @@ class Intake:
     codes: ContextCodes
     second: SecondTable | None
     repeated: npt.NDArray[np.int64]
+    target: Mapping[str, str]
     spool: Spool
     labels: Labels = field(default_factory=Labels)
     ids: SeenIds = field(default_factory=SeenIds)
@@ -79,6 +84,7 @@ class Intake:
         check_cells(rows, frame, self.kinds)
         low, high = np.searchsorted(self.repeated, [self.rows, self.rows + frame.height])
         check_displays(rows, frame, self.spec, self.codes.features, self.repeated[low:high] - self.rows)
+        check_target(rows, frame, self.target)
         self.rows += frame.height
         if self.spec.display.id is not None:
             self.ids.add(frame[self.spec.display.id])
@@ -113,4 +119,4 @@ class Intake:
         columns: dict[str, pl.Series | npt.NDArray[np.generic]] = {TIME: times, ACTION: action}
         if display.propensity is not None:
             columns[PROPENSITY] = frame[display.propensity].cast(pl.Float64)
-        self.spool.add(pl.DataFrame({**columns, **self.codes.of(frame)}))
+        self.spool.add(pl.DataFrame({**columns, **self.codes.of(frame), **target_codes(frame, self.target)}))

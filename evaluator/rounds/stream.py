@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from evaluator.errors import LogError, ParameterError
 from evaluator.log import Log
+from evaluator.log.breaches import TARGET_REPAIR, target_breaches
 from evaluator.log.contract import BATCH, Columns, to_numpy
 from evaluator.rounds.arrays import Batch
 
@@ -169,7 +170,7 @@ def pieces(log: Log, columns: list[str], vectors: Sequence[str], size: int = BAT
     Raises
     ------
     LogError
-        A vector is not finite.
+        A vector is not finite, or a row of a policy's probabilities is none.
     """
     of = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
     stored = [name for name in vectors if name != "features"]
@@ -189,6 +190,11 @@ def _finite(first: int, name: str, vectors: npt.NDArray[np.floating]) -> npt.NDA
     bad = ~np.isfinite(vectors).reshape(len(vectors), -1).all(axis=1)
     if bad.any():
         raise LogError(f"displays.{name}: not finite (row {first + int(bad.argmax())}). Hint: fill or drop the rows.")
+    if name == "target":
+        for wrong, values, problem in target_breaches(vectors.astype(np.float64, copy=False)):
+            if wrong.any():
+                row = int(wrong.argmax())
+                raise LogError(f"displays.target: {problem} (row {first + row}: {values[row]:g}).", hint=TARGET_REPAIR)
     if name in _OF_A_DISPLAY:
         vectors = vectors[:, None, :]
     return np.ascontiguousarray(vectors)

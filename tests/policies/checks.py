@@ -31,6 +31,8 @@ WINDOW = 20
 
 
 def layouts(policy: Policy) -> tuple[Layout, ...]:
+    if policy.reads == "target":
+        return ("target",)
     return ("sets", "contexts", "catalogue") if policy.contextual else ("none",)
 
 
@@ -138,7 +140,7 @@ def check_description_is_complete(policy: Policy) -> None:
     assert said["summary"].endswith(".")
     assert said["summary"] == inspect.getdoc(type(policy)).splitlines()[0]
     assert said["contextual"] is policy.contextual
-    baselines = {"random", "fixed", "logging"}
+    baselines = {"random", "fixed", "logging", "columns"}
     assert bool(said["paper"]) is (policy.name not in baselines)
     assert [p["name"] for p in said["parameters"]] == list(policy.parameters)
     for p in said["parameters"]:
