@@ -19,6 +19,7 @@ draws, if each display has its own; what the draws add to the variance is then p
 
 References
 ----------
+Cochran. Sampling Techniques, 3rd edition, 1977: the rule by which an interval is called rough.
 Horvitz, Thompson. A generalization of sampling without replacement from a finite universe. JASA 47, 1952.
 Strehl, Langford, Li, Kakade. Learning from logged implicit exploration data. NIPS 2010.
 Swaminathan, Joachims. The self-normalized estimator for counterfactual learning. NIPS 2015.
@@ -39,6 +40,8 @@ from evaluator.estimates.confidence import Interval
 Floats = NDArray[np.float64]
 
 NORMAL = "asymptotic normal"
+# With more displays than so many times the squared skewness, a 95 % normal interval fails 6 % of the time at most.
+_COCHRAN = 25.0
 # A mean weight this many standard errors from 1 is no accident.
 _CALIBRATED = 4.0
 
@@ -54,10 +57,22 @@ class WeightedValue:
         the weight. Not cut at the rewards' range.
     standard_error
         Of the estimate; nan for fewer than two displays.
+    skewness
+        Of the terms whose mean the estimate is (for SNIPS of their linear parts): rare rewards and heavy weights make
+        it large; nan for terms all alike.
     """
 
     value: Interval
     standard_error: float
+    skewness: float
+
+    @property
+    def rough(self) -> bool:
+        """Whether there are too few displays for the normal interval: n < 25 skewness² (Cochran 1977, Section 2.15).
+
+        Terms that are all alike say nothing about their spread, and are too few too.
+        """
+        return not self.value.n >= _COCHRAN * self.skewness**2
 
 
 @dataclass(frozen=True)
@@ -87,12 +102,6 @@ class Weights:
         """Whether the mean weight is within 4 standard errors of 1; true where that cannot be told."""
         # Weights that are all alike have no standard error, only rounding.
         return not abs(self.mean - 1.0) > _CALIBRATED * self.mean_error + 1e-9
-
-    @property
-    def largest_share(self) -> float:
-        """Share of the total weight that the heaviest display carries; nan without weight."""
-        total = self.n * self.mean
-        return self.largest / total if total > 0 else math.nan
 
 
 def weights_of(target: ArrayLike, propensity: ArrayLike) -> Weights:
@@ -151,7 +160,7 @@ def ips(reward: ArrayLike, target: ArrayLike, propensity: ArrayLike, *, level: f
     """
     w = _weights(target, propensity)
     z = w * _like(w, "reward", reward)
-    return _estimate(_mean(z), _mean_error(z), z.size, level)
+    return _mean_of(z, level)
 
 
 def snips(reward: ArrayLike, target: ArrayLike, propensity: ArrayLike, *, level: float = 0.95) -> WeightedValue:
@@ -170,11 +179,11 @@ def snips(reward: ArrayLike, target: ArrayLike, propensity: ArrayLike, *, level:
     y = _like(w, "reward", reward)
     total = float(w.sum())
     if total <= 0:
-        return _estimate(math.nan, math.nan, w.size, level)
+        return _estimate(math.nan, math.nan, np.zeros(0), level, n=w.size)
     value = float(w @ y) / total
-    n = w.size
-    error = math.sqrt(float((w**2 * (y - value) ** 2).sum()) * n / (n - 1)) / total if n > 1 else math.nan
-    return _estimate(value, error, n, level)
+    n, terms = w.size, w * (y - value)
+    error = math.sqrt(float((terms**2).sum()) * n / (n - 1)) / total if n > 1 else math.nan
+    return _estimate(value, error, terms, level, n=n)
 
 
 def doubly_robust(
@@ -207,27 +216,34 @@ def doubly_robust(
     """
     w = _weights(target, propensity)
     y, q, v = (_like(w, *given) for given in (("reward", reward), ("model", model), ("model_value", model_value)))
-    z = v + w * (y - q)
-    return _estimate(_mean(z), _mean_error(z), z.size, level)
+    return _mean_of(v + w * (y - q), level)
 
 
 def mean_value(reward: ArrayLike, *, level: float = 0.95) -> WeightedValue:
     """Return the mean reward, the value of the logging policy itself (all weights 1), shape (n,) given."""
-    y = np.asarray(reward, np.float64)
-    return _estimate(_mean(y), _mean_error(y), y.size, level)
+    return _mean_of(np.asarray(reward, np.float64), level)
 
 
-def _estimate(estimate: float, error: float, n: int, level: float) -> WeightedValue:
+def _mean_of(terms: Floats, level: float) -> WeightedValue:
+    estimate = float(terms.mean()) if terms.size else math.nan
+    return _estimate(estimate, _mean_error(terms), terms, level, n=terms.size)
+
+
+def _estimate(estimate: float, error: float, terms: Floats, level: float, *, n: int) -> WeightedValue:
     from scipy.special import ndtri
 
     if not 0.0 < level < 1.0:
         raise ParameterError(f"level is {level:g}.", hint="take a level in (0, 1), such as 0.95.")
     reach = float(ndtri(0.5 + level / 2.0)) * error
-    return WeightedValue(Interval(estimate, estimate - reach, estimate + reach, n, level, NORMAL), error)
+    value = Interval(estimate, estimate - reach, estimate + reach, n, level, NORMAL)
+    return WeightedValue(value, error, _skewness(terms))
 
 
-def _mean(z: Floats) -> float:
-    return float(z.mean()) if z.size else math.nan
+def _skewness(terms: Floats) -> float:
+    if not terms.size or np.ptp(terms) == 0:
+        return math.nan
+    off = terms - terms.mean()
+    return float((off**3).mean() / (off**2).mean() ** 1.5)
 
 
 def _mean_error(z: Floats) -> float:

@@ -16,6 +16,7 @@ from evaluator.evaluation.frozen import frozen_values
 from evaluator.evaluation.plan import Plan
 from evaluator.evaluation.result import Reference, ReplayResult
 from evaluator.evaluation.rewards import logged_rewards, observed_rewards, reward_bound
+from evaluator.evaluation.running import running_value
 from evaluator.evaluation.scan import Lane, replay_all
 from evaluator.log.contract import to_numpy
 from evaluator.replayer.engine import BATCH, Replay
@@ -72,17 +73,25 @@ def execute_all(
         if len(repeats) == lane.plan.options.repeats:
             results.append(_summarise(lane.plan, repeats))
             repeats = []
-    return _with_frozen(plans, results, replays)
+    return _with_weighted(plans, results, replays)
 
 
-def _with_frozen(plans: Sequence[Plan], results: list[ReplayResult], replays: list[Replay]) -> list[ReplayResult]:
-    """Return the results with the values of the frozen policies, where these are asked for."""
+def _with_weighted(plans: Sequence[Plan], results: list[ReplayResult], replays: list[Replay]) -> list[ReplayResult]:
+    """Return the results with the estimates that weigh displays, where these are asked for."""
     each = iter(replays)
-    values = frozen_values([(plan, [next(each) for _ in range(plan.options.repeats)]) for plan in plans])
-    return [
-        result if value is None else replace(result, final=value, warnings=(*result.warnings, *value.warnings))
-        for result, value in zip(results, values, strict=True)
-    ]
+    done = [(plan, [next(each) for _ in range(plan.options.repeats)]) for plan in plans]
+    out = []
+    for result, frozen, (plan, repeats) in zip(results, frozen_values(done), done, strict=True):
+        running = running_value(plan, repeats)
+        said = [] if frozen is None else list(frozen.warnings)
+        if running is not None and running.rough:
+            said.append(
+                "The doubly robust value's interval is likely too short: rare rewards, or small propensities, skew it "
+                "more than this many displays make up for."
+            )
+        warnings = (*result.warnings, *said)
+        out.append(replace(result, final=frozen, doubly_robust=running, warnings=warnings))
+    return out
 
 
 def _replay(lane: Lane) -> Replay:

@@ -32,8 +32,8 @@ from evaluator.rounds.stream import pieces
 
 Floats = npt.NDArray[np.float64]
 
-# Below these a normal interval is hardly better than a guess.
-_FEW_EFFECTIVE, _FEW_REWARDED, _HEAVY = 100.0, 30, 0.05
+# Below this a normal interval is hardly better than a guess.
+_FEW_EFFECTIVE = 100.0
 # Probabilities of all actions for so many displays at a time that they fit into 32 MB.
 _PROBABILITIES = 2**22
 
@@ -139,19 +139,23 @@ def frozen_value(plan: Plan, replays: Sequence[Replay], model: RewardModel) -> F
     of = _read(plan, frozen, model)
     weighted = (of.reward, of.target, of.propensity)
     weights = weights_of(of.target, of.propensity)
-    rewarded = int(np.count_nonzero((of.reward != 0) & (of.target > 0)))
+    estimates = {
+        "IPS": ips(*weighted, level=options.level),
+        "SNIPS": snips(*weighted, level=options.level),
+        "DR": doubly_robust(*weighted, of.model, of.model_value, level=options.level),
+    }
     return FrozenValue(
         displays=len(judged),
         learned=frozen is not None,
         draws=0 if frozen is None else sum(one.draws for one in frozen),
-        ips=ips(*weighted, level=options.level),
-        snips=snips(*weighted, level=options.level),
-        dr=doubly_robust(*weighted, of.model, of.model_value, level=options.level),
+        ips=estimates["IPS"],
+        snips=estimates["SNIPS"],
+        dr=estimates["DR"],
         logging=mean_value(of.reward, level=options.level),
         weights=weights,
-        rewarded=rewarded,
+        rewarded=int(np.count_nonzero((of.reward != 0) & (of.target > 0))),
         action_share=tuple((of.shares / max(len(judged), 1)).tolist()),
-        warnings=tuple(_warnings(weights, rewarded)),
+        warnings=tuple(_warnings(weights, estimates)),
     )
 
 
@@ -196,7 +200,7 @@ def _probabilities(vectors: npt.NDArray[np.floating], n: int, k: int, frozen: li
     return shares
 
 
-def _warnings(weights: Weights, rewarded: int) -> Iterator[str]:
+def _warnings(weights: Weights, estimates: dict[str, WeightedValue]) -> Iterator[str]:
     if not weights.calibrated:
         yield (
             f"Frozen policy: the mean weight is {weights.mean:.3g} (standard error {weights.mean_error:.2g}), where "
@@ -207,13 +211,8 @@ def _warnings(weights: Weights, rewarded: int) -> Iterator[str]:
             f"Frozen policy: its {weights.n:,} displays are worth {weights.effective_sample_size:,.0f} of its own "
             "(effective sample size): the normal intervals are likely too short."
         )
-    elif weights.largest_share > _HEAVY:
+    elif rough := [name for name, found in estimates.items() if found.rough]:
         yield (
-            f"Frozen policy: one display carries {weights.largest_share:.0%} of the weight: the normal intervals are "
-            "likely too short."
-        )
-    if rewarded < _FEW_REWARDED:
-        yield (
-            f"Frozen policy: {rewarded:,} displays with a reward count for it: the normal intervals are likely too "
-            "short."
+            f"Frozen policy: the intervals of {', '.join(rough)} are likely too short: rare rewards, or heavy weights, "
+            "skew them more than this many displays make up for."
         )

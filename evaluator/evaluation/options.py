@@ -52,6 +52,9 @@ class ReplayOptions:
     final
         ``last:20%``: leave that share of the displays out of the replay, and estimate on them what the final policy
         earns once it has stopped learning, by IPS, SNIPS and DR. None: no such estimate.
+    doubly_robust
+        Estimate the value also from all displays that the replay reads, by a model of the rewards and weights for its
+        errors; for rejection replays, and eventual rewards.
     reward
         eventual: every conversion counts. observed: those revealed by the horizon within the window.
     immature
@@ -76,6 +79,7 @@ class ReplayOptions:
     delays: str = "log"
     delays_from: str | None = None
     final: str | None = None
+    doubly_robust: bool = False
     reward: RewardName = "eventual"
     immature: ImmatureRule = "drop"
     seed: int = 0
@@ -105,6 +109,11 @@ class ReplayOptions:
             raise ParameterError(
                 "--reward observed and --immature correct exclude each other.",
                 hint="the correction is for eventual rewards: use --immature drop.",
+            )
+        if self.reward == "observed" and self.doubly_robust:
+            raise ParameterError(
+                "--reward observed and --doubly-robust exclude each other.",
+                hint="what is observed by the horizon has no model: leave one out.",
             )
         if self.delays_from is not None:
             parse_share(self.delays_from)

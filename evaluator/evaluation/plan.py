@@ -91,6 +91,11 @@ class Plan:
         return range(0 if self.options.final is None else len(self.rounds), self.maturity.used)
 
     @property
+    def recorded(self) -> bool:
+        """Whether the policy's choice is kept at every display read, for the doubly robust value."""
+        return self.options.doubly_robust and self.sampler == "rejection"
+
+    @property
     def rewards_end_with_window(self) -> bool:
         """Whether only conversions within the policy's window are rewards: no other cut-off of the log is known."""
         return _ends_with_window(self.log, self.window)
@@ -237,8 +242,8 @@ def _known_cdf(text: str, clock: Clock, reach: int) -> DelayCDF:
 
 def _sampler(survey: Survey, policy: Any, options: ReplayOptions, propensities: Propensities) -> SamplerName:
     requested = options.sampler
-    if options.clock == "wall" and requested is None and not policy.contextual:
-        requested = "rejection"  # the only sampler whose acceptance rate is known beforehand
+    if (options.clock == "wall" or options.doubly_robust) and requested is None and not policy.contextual:
+        requested = "rejection"  # the only sampler whose acceptance rate is known beforehand, whatever is chosen
     sampler = choose_sampler(
         policy, requested, even=propensities.even, horizon=options.horizon, guaranteed=int(survey.shown.min())
     )
@@ -248,6 +253,11 @@ def _sampler(survey: Survey, policy: Any, options: ReplayOptions, propensities: 
             + (f" because {policy.name} reads contexts." if policy.contextual else "."),
             hint="choose what is true of the logging policy: --propensity uniform (chose at random), estimate "
             "(ignored the context), estimate:context (chose by the logged context), or name a column in the spec.",
+        )
+    if options.doubly_robust and sampler not in ("rejection", "logged"):
+        raise ParameterError(
+            f"--doubly-robust needs displays that are read in order and accepted alike, unlike --sampler {sampler}.",
+            hint="use --sampler rejection.",
         )
     if options.final is not None and propensities.rule is None and sampler != "logged":
         raise PropensityError(

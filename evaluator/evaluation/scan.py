@@ -37,7 +37,7 @@ class Lane:
         options = plan.options
         self._replaying: Matching | Queueing = begin(
             plan.policy, plan.setting, sampler=plan.sampler, seed=options.seed, repeat=repeat,
-            safe=plan.sampler == "queue" and options.horizon is None,
+            safe=plan.sampler == "queue" and options.horizon is None, recorded=plan.recorded,
         )  # fmt: skip
 
     @property

@@ -46,6 +46,8 @@ class Replay:
         What the policy knows after the last round.
     prepared
         Whether `state` has already begun a further round, for which the log held no display.
+    choices
+        The policy's choice at every display read, shape (read,), where it was recorded.
     """
 
     displays: npt.NDArray[np.int64]
@@ -57,6 +59,7 @@ class Replay:
     dry: int
     state: Any
     prepared: bool
+    choices: npt.NDArray[np.int32] | None = None
 
 
 def sampler_stream(seed: int, repeat: int) -> np.random.Generator:
@@ -72,18 +75,33 @@ def policy_stream(seed: int, repeat: int) -> np.random.Generator:
 class Matching:
     """A replay that matches each display it reads against the policy's choice, or follows the logging policy."""
 
-    def __init__(self, policy: Any, setting: Setting, *, sampler: SamplerName, seed: int = 0, repeat: int = 0) -> None:
+    def __init__(
+        self,
+        policy: Any,
+        setting: Setting,
+        *,
+        sampler: SamplerName,
+        seed: int = 0,
+        repeat: int = 0,
+        recorded: bool = False,
+    ) -> None:
         self._policy = policy
         self._setting = setting
         self._rng = policy_stream(seed, repeat)
+        self._choices: list[npt.NDArray[np.int32]] | None = [] if recorded else None
         self._state = policy.start(setting)
         self._progress = loop.no_progress()
         self._pending: Pending | None = None
         self._displays: list[npt.NDArray[np.int64]] = []
         self._read = 0
-        self._step = loop.follow if sampler == "logged" else loop_for(
-            policy, loop.match, loop.match_uncached, loop.match_interpreted
-        )  # fmt: skip
+        if sampler == "logged":
+            self._step = loop.follow
+        elif recorded:
+            self._step = loop_for(
+                policy, loop.match_recorded, loop.match_recorded_uncached, loop.match_recorded_interpreted
+            )
+        else:
+            self._step = loop_for(policy, loop.match, loop.match_uncached, loop.match_interpreted)
         self.done = False
 
     def read(self, first: int, batch: Batch) -> None:
@@ -94,11 +112,14 @@ class Matching:
         pending = with_room(pending, len(batch.delay), reach=_reach(batch.delay, self._setting.window))
         before = int(self._progress.rounds[0])
         accepted = np.empty(len(batch.action), np.int64)
+        choices = [] if self._choices is None else [np.empty(len(batch.action), np.int32)]
         with blamed(self._policy, self._setting.n_actions):
             seen = self._step(
                 self._state, self._rng, batch, self._setting.n_actions, self._setting.window, self._setting.horizon,
-                pending, self._progress, accepted,
+                pending, self._progress, accepted, *choices,
             )  # fmt: skip
+        if self._choices is not None:
+            self._choices.append(choices[0][:seen])
         self._pending = pending
         self._displays.append(first + accepted[: int(self._progress.rounds[0]) - before])
         self._read += int(seen)
@@ -107,7 +128,10 @@ class Matching:
     def result(self) -> Replay:
         """Return what was replayed."""
         displays = np.concatenate(self._displays) if self._displays else np.zeros(0, np.int64)
-        return _result(displays, self._read, self._progress, self._pending, self._state)
+        done = _result(displays, self._read, self._progress, self._pending, self._state)
+        if self._choices is None:
+            return done
+        return replace(done, choices=np.concatenate([np.zeros(0, np.int32), *self._choices]))
 
 
 class _Queued(NamedTuple):
@@ -167,7 +191,14 @@ class Queueing:
 
 
 def begin(
-    policy: Any, setting: Setting, *, sampler: SamplerName, seed: int = 0, repeat: int = 0, safe: bool = False
+    policy: Any,
+    setting: Setting,
+    *,
+    sampler: SamplerName,
+    seed: int = 0,
+    repeat: int = 0,
+    safe: bool = False,
+    recorded: bool = False,
 ) -> Matching | Queueing:
     """Return a replay that is ready to read.
 
@@ -183,6 +214,8 @@ def begin(
         Fix the policy's stream.
     safe
         Let the queue sampler stop at the rarest action's displays, which no outcome moves, instead of the horizon.
+    recorded
+        Ask the policy at every display read, thinned out or not, and keep its choices (not under queue).
 
     Raises
     ------
@@ -191,7 +224,7 @@ def begin(
     """
     if sampler == "queue":
         return Queueing(policy, setting, seed=seed, repeat=repeat, safe=safe)
-    return Matching(policy, setting, sampler=sampler, seed=seed, repeat=repeat)
+    return Matching(policy, setting, sampler=sampler, seed=seed, repeat=repeat, recorded=recorded)
 
 
 def run(

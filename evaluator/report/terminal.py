@@ -56,6 +56,8 @@ def _estimates(result: ReplayResult) -> Table:
         "reward per round" if result.plan["options"]["reward"] == "eventual" else "reward per round seen by the horizon"
     )
     table.add_row(f"value ({unit})", *_cells(result.value))
+    if result.doubly_robust is not None:
+        table.add_row("value, doubly robust, from all displays read (normal)", *_cells(result.doubly_robust.value))
     table.add_row(f"regret over {result.rounds:,} rounds vs best fixed action", *_cells(result.regret))
     if not math.isnan(result.true_regret):
         table.add_row("true regret vs the best action of each display", f"{result.true_regret:.5g}", "known truth", "")

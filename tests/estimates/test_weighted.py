@@ -125,7 +125,6 @@ def test_no_displays_and_no_weight_are_nan_not_zero() -> None:
     assert nothing.value.n == 0
     assert weights_of([], []).effective_sample_size == 0
     assert math.isnan(snips([1.0, 1.0], [0.0, 0.0], [0.5, 0.5]).value.estimate)
-    assert math.isnan(weights_of([0.0], [0.5]).largest_share)
     assert math.isnan(ips([1.0], [1.0], [0.5]).standard_error)
 
 

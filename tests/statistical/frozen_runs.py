@@ -64,7 +64,7 @@ def _arms(logger: tuple[float, ...] | None) -> Callable[[int], Log]:
 
 
 def _sets(temperature: float | None) -> Callable[[int], Log]:
-    return lambda seed: linear_log(2000, n_actions=4, dimension=3, mean_delay=20.0, seed=seed, temperature=temperature)
+    return lambda seed: linear_log(5000, n_actions=4, dimension=3, mean_delay=20.0, seed=seed, temperature=temperature)
 
 
 def _cut(logger: tuple[float, ...] | None) -> Callable[[int], Log]:

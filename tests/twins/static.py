@@ -16,6 +16,8 @@ class RandomTwin(Twin):
 
 
 class ColumnsTwin(Twin):
+    contextual = True
+
     def begin(self, rng: np.random.Generator) -> None:
         self.draw = rng.random()
 
