@@ -103,6 +103,22 @@ def _replaying(
             help="Displays too young at the end of the log: drop, or correct by the delay CDF.",
         ),
     ] = "drop",
+    final: Annotated[
+        str | None,
+        typer.Option(
+            "--final",
+            rich_help_panel=ESTIMATE,
+            help="last:20%: leave those displays out, and estimate on them the final policy, frozen: IPS, SNIPS, DR.",
+        ),
+    ] = None,
+    doubly_robust: Annotated[
+        bool,
+        typer.Option(
+            "--doubly-robust",
+            rich_help_panel=ESTIMATE,
+            help="Estimate the value also from all displays read, by a model of the rewards: --doubly-robust",
+        ),
+    ] = False,
     level: Annotated[
         float, typer.Option("--level", rich_help_panel=ESTIMATE, help="Level of the intervals: --level 0.9")
     ] = 0.95,

@@ -35,6 +35,7 @@ from evaluator.datasets.second_table import SecondTable
 from evaluator.datasets.sorting import SortedChunks
 from evaluator.datasets.spec import Deduplicate, FileSpec
 from evaluator.datasets.spool import Spool, spools
+from evaluator.datasets.target import target_columns
 from evaluator.datasets.writing import write_rest
 from evaluator.errors import LogError, UsageError
 from evaluator.log import Log
@@ -96,11 +97,13 @@ def read_files(
     rules = _rules(spec, deduplicate, attributed_only)
     if limit is not None and limit < 1:
         raise UsageError(f"limit={limit}.", hint="give the number of displays to read, at least 1.")
+    files = find_files(spec.source, folder, override=path)
     plan = _Plan(
         spec=spec,
         rules=rules,
         features=choose_features(spec, features),
-        files=find_files(spec.source, folder, override=path),
+        files=files,
+        target=target_columns(spec, files),
         others=[] if spec.conversion.source is None else find_files(spec.conversion.source.table(), folder),
         limit=limit,
         sort=spec.source.sort if sort is None else sort,
@@ -122,6 +125,7 @@ class _Plan:
     features: Features
     files: list[SourceFile]
     others: list[SourceFile]
+    target: dict[str, str]
     limit: int | None
     sort: bool
     listed: bool
@@ -155,7 +159,7 @@ def _take_in(
 ) -> Intake:
     """Pass over the displays; a second time, knowing which ids are repeated, if any are."""
     spec = plan.spec
-    kinds = _display_kinds(spec, plan.features, plan.keep)
+    kinds = _merged(_display_kinds(spec, plan.features, plan.keep), dict.fromkeys(plan.target.values(), "float"))
     if second is None:
         kinds = _merged(kinds, conversion_kinds(spec, attributed_only=plan.rules.attributed_only))
     # Sorting needs every row before the first n are known.
@@ -172,6 +176,7 @@ def _take_in(
             codes=ContextCodes(plan.features),
             second=second,
             repeated=again,
+            target=plan.target,
             spool=new_spool(),
             keep={column: Labels() for column in plan.keep},
         )

@@ -15,6 +15,7 @@ from evaluator.datasets.actions import choose_actions
 from evaluator.datasets.contexts import CODE, Array, ContextVectors
 from evaluator.datasets.intake import ACTION, PROPENSITY, TIME, Intake
 from evaluator.datasets.labels import KEPT
+from evaluator.datasets.target import target_of, target_places
 from evaluator.datasets.threads import ahead
 from evaluator.datasets.writing import DisplayWriter, displays_table
 from evaluator.log.contract import BATCH
@@ -118,6 +119,7 @@ def display_batches(
     uniform
         Whether propensities are 1/K.
     """
+    places = target_places(kept.intake.target, kept.labels) if kept.intake.target else []
     for stay, columns in kept.batches():
         numbers.see(stay)
         batch = {"time": columns[TIME], "action": columns[ACTION]}
@@ -128,6 +130,8 @@ def display_batches(
         if vectors is not None:
             batch["context"] = vectors.build({n: array for n, array in columns.items() if n.startswith(CODE)})
         batch |= {n.removeprefix(KEPT): array for n, array in columns.items() if n.startswith(KEPT)}
+        if places:
+            batch["target"] = target_of(columns, places)
         yield batch
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +19,7 @@ from evaluator.datasets.labels import KEPT, Labels, texts
 from evaluator.datasets.second_table import SecondTable
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import Spool
+from evaluator.datasets.target import check_target, target_codes
 from evaluator.datasets.threads import behind
 
 TIME, ACTION, PROPENSITY = "time", "action", "propensity"
@@ -44,9 +45,11 @@ class Intake:
         The table of the conversions, if it is not the displays' own.
     repeated
         Rows whose display was listed before, in order.
+    target
+        Column of each action's probability under a policy to be evaluated, by label.
     spool
-        Gets the sound displays: `TIME`, `ACTION` (code of its label), `PROPENSITY` where logged, context codes, and the
-        code of its label in each column of `keep`.
+        Gets the sound displays: `TIME`, `ACTION` (code of its label), `PROPENSITY` where logged, context codes, the
+        probabilities of `target`, and the code of its label in each column of `keep`.
     keep
         Labels of each column that the log keeps as it is, by name.
     """
@@ -58,6 +61,7 @@ class Intake:
     codes: ContextCodes
     second: SecondTable | None
     repeated: npt.NDArray[np.int64]
+    target: Mapping[str, str]
     spool: Spool
     keep: dict[str, Labels] = field(default_factory=dict)
     labels: Labels = field(default_factory=Labels)
@@ -83,6 +87,7 @@ class Intake:
         check_cells(rows, frame, self.kinds)
         low, high = np.searchsorted(self.repeated, [self.rows, self.rows + frame.height])
         check_displays(rows, frame, self.spec, self.codes.features, self.repeated[low:high] - self.rows)
+        check_target(rows, frame, self.target)
         self.rows += frame.height
         if self.spec.display.id is not None:
             self.ids.add(frame[self.spec.display.id])
@@ -119,4 +124,4 @@ class Intake:
             columns[PROPENSITY] = frame[display.propensity].cast(pl.Float64)
         for column, labels in self.keep.items():
             columns[KEPT + column] = labels.codes(texts(frame[column]))
-        self.spool.add(pl.DataFrame({**columns, **self.codes.of(frame)}))
+        self.spool.add(pl.DataFrame({**columns, **self.codes.of(frame), **target_codes(frame, self.target)}))

@@ -148,6 +148,25 @@ class Context(Section):
         return dict.fromkeys(self.columns, kind)
 
 
+class Target(Section):
+    """Columns that hold the action probabilities of a policy to be evaluated."""
+
+    columns: Annotated[
+        str | dict[str, Name],
+        Field(
+            description="column of each action's label, or one name for all with {action} for the label: 'pi_{action}'"
+        ),
+    ]
+
+    @model_validator(mode="after")
+    def _names_actions(self) -> Target:
+        if isinstance(self.columns, str) and self.columns.count("{action}") != 1:
+            raise ValueError("columns = '<name>' needs {action} in it once, for the label: 'pi_{action}'")
+        if not self.columns:
+            raise ValueError("columns names no action")
+        return self
+
+
 class Leakage(Section):
     """Columns that hold the outcome."""
 
@@ -173,6 +192,7 @@ class FileSpec(Heading):
     conversion: Conversion
     log: LogSection = LogSection()
     context: Context = Context()
+    target: Target | None = None
     leakage: Leakage = Leakage(columns=[])
     twin: Annotated[Twin | None, Field(description="how `evaluate datasets make` generates such files")] = None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,9 +14,11 @@ from evaluator.estimates.arms import BestFixedAction, best_fixed_action
 from evaluator.estimates.combine import average, difference, scaled
 from evaluator.estimates.confidence import Interval, mean_interval
 from evaluator.estimates.sparse import SparseRewards
+from evaluator.evaluation.frozen import frozen_values
 from evaluator.evaluation.plan import Plan
 from evaluator.evaluation.result import Reference, ReplayResult
 from evaluator.evaluation.rewards import ArmSample, logged_rewards, observed_rewards, reward_bound
+from evaluator.evaluation.running import running_value
 from evaluator.evaluation.scan import Lane, replay_all
 from evaluator.log.contract import to_numpy
 from evaluator.replayer.engine import BATCH, Replay
@@ -77,7 +79,25 @@ def execute_all(
         if len(repeats) == lane.plan.options.repeats:
             results.append(_summarise(lane.plan, repeats))
             repeats = []
-    return results
+    return _with_weighted(plans, results, replays)
+
+
+def _with_weighted(plans: Sequence[Plan], results: list[ReplayResult], replays: list[Replay]) -> list[ReplayResult]:
+    """Return the results with the estimates that weigh displays, where these are asked for."""
+    each = iter(replays)
+    done = [(plan, [next(each) for _ in range(plan.options.repeats)]) for plan in plans]
+    out = []
+    for result, frozen, (plan, repeats) in zip(results, frozen_values(done), done, strict=True):
+        running = running_value(plan, repeats)
+        said = [] if frozen is None else list(frozen.warnings)
+        if running is not None and running.rough:
+            said.append(
+                "The doubly robust value's interval is likely too short: rare rewards, or small propensities, skew it "
+                "more than this many displays make up for."
+            )
+        warnings = (*result.warnings, *said)
+        out.append(replace(result, final=frozen, doubly_robust=running, warnings=warnings))
+    return out
 
 
 def _replay(lane: Lane) -> Replay:

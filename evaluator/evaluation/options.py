@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from evaluator.errors import ParameterError, nearest
 from evaluator.rounds.clock import ClockName
+from evaluator.rounds.held_out import parse_last
 from evaluator.rounds.known_delays import parse_share
 from evaluator.rounds.maturity import ImmatureRule
 from evaluator.rounds.propensity import MODES, PropensityMode
@@ -48,6 +49,12 @@ class ReplayOptions:
     delays_from
         ``first:20%``: the log's own delays as they were known once that share of the displays had been shown. The
         replay, of whatever policy, leaves these displays out. None: the delays of the whole log, which is hindsight.
+    final
+        ``last:20%``: leave that share of the displays out of the replay, and estimate on them what the final policy
+        earns once it has stopped learning, by IPS, SNIPS and DR. None: no such estimate.
+    doubly_robust
+        Estimate the value also from all displays that the replay reads, by a model of the rewards and weights for its
+        errors; for rejection replays, and eventual rewards.
     reward
         eventual: every conversion counts. observed: those revealed by the horizon within the window.
     immature
@@ -71,6 +78,8 @@ class ReplayOptions:
     accept_quantile: float = 0.0
     delays: str = "log"
     delays_from: str | None = None
+    final: str | None = None
+    doubly_robust: bool = False
     reward: RewardName = "eventual"
     immature: ImmatureRule = "drop"
     seed: int = 0
@@ -101,12 +110,19 @@ class ReplayOptions:
                 "--reward observed and --immature correct exclude each other.",
                 hint="the correction is for eventual rewards: use --immature drop.",
             )
+        if self.reward == "observed" and self.doubly_robust:
+            raise ParameterError(
+                "--reward observed and --doubly-robust exclude each other.",
+                hint="what is observed by the horizon has no model: leave one out.",
+            )
         if self.delays_from is not None:
             parse_share(self.delays_from)
             if self.delays != "log":
                 raise ParameterError(
                     "--delays and --delays-from exclude each other.", hint="give the delays, or fit them to the log."
                 )
+        if self.final is not None:
+            parse_last(self.final)
         if not 0.0 <= self.accept_quantile < 1.0:
             raise ParameterError(f"--accept-quantile {self.accept_quantile:g} is out of range.", hint="take [0, 1).")
         if not 0.0 < self.level < 1.0:

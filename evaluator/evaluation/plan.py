@@ -16,6 +16,7 @@ from evaluator.log import Log
 from evaluator.policies.base import Setting
 from evaluator.replayer.samplers import SamplerName, choose_sampler
 from evaluator.rounds.clock import Clock, Window, on_clock, resolve_window, start_clock
+from evaluator.rounds.held_out import held_out
 from evaluator.rounds.known_delays import KnownDelays, known_delays, parse_share
 from evaluator.rounds.maturity import Maturity, judge_maturity
 from evaluator.rounds.propensity import NONE_GIVEN, Propensities, resolve_propensities
@@ -83,6 +84,18 @@ class Plan:
         return float(self.cdf(min(self.window.rounds, 2**53)))
 
     @property
+    def judged(self) -> range:
+        """Displays on which the frozen policy is evaluated; none where that is not asked for."""
+        if self.sampler == "logged" or (self.options.final is None and self.policy.reads != "target"):
+            return range(0)
+        return range(0 if self.options.final is None else len(self.rounds), self.maturity.used)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the policy's choice is kept at every display read, for the doubly robust value."""
+        return self.options.doubly_robust and self.sampler == "rejection"
+
+    @property
     def rewards_end_with_window(self) -> bool:
         """Whether only conversions within the policy's window are rewards: no other cut-off of the log is known."""
         return _ends_with_window(self.log, self.window)
@@ -94,6 +107,7 @@ class Plan:
             "displays": len(self.log),
             "displays_before": self.before,
             "displays_used": len(self.rounds),
+            "displays_judged": len(self.judged),
             "displays_immature": self.maturity.immature,
             "conversions": self.log.conversions.num_rows,
             "actions": self.log.n_actions,
@@ -157,8 +171,9 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
     maturity = judge_maturity(surveyed, window, options.immature)
     delay = on_clock(surveyed.delay, clock)
     cdf = _fit(clock, delay, surveyed.limit)
-    vectors = vectors_of(log, policy=policy.name) if policy.contextual else None
-    rounds = LogRounds(log, maturity.used, vectors, delay)
+    vectors = vectors_of(log, policy=policy.name, reads=policy.reads) if policy.contextual else None
+    final = 0 if options.final is None else held_out(maturity.used, options.final)
+    rounds = LogRounds(log, maturity.used - final, vectors, delay)
     reach = min(window.rounds, max(len(rounds), 1))
     given = cdf if options.delays == "log" else _known_cdf(options.delays, clock, reach)
     if basis.known is not None:
@@ -227,8 +242,8 @@ def _known_cdf(text: str, clock: Clock, reach: int) -> DelayCDF:
 
 def _sampler(survey: Survey, policy: Any, options: ReplayOptions, propensities: Propensities) -> SamplerName:
     requested = options.sampler
-    if options.clock == "wall" and requested is None and not policy.contextual:
-        requested = "rejection"  # the only sampler whose acceptance rate is known beforehand
+    if (options.clock == "wall" or options.doubly_robust) and requested is None and not policy.contextual:
+        requested = "rejection"  # the only sampler whose acceptance rate is known beforehand, whatever is chosen
     sampler = choose_sampler(
         policy, requested, even=propensities.even, horizon=options.horizon, guaranteed=int(survey.shown.min())
     )
@@ -238,6 +253,16 @@ def _sampler(survey: Survey, policy: Any, options: ReplayOptions, propensities: 
             + (f" because {policy.name} reads contexts." if policy.contextual else "."),
             hint="choose what is true of the logging policy: --propensity uniform (chose at random), estimate "
             "(ignored the context), estimate:context (chose by the logged context), or name a column in the spec.",
+        )
+    if options.doubly_robust and sampler not in ("rejection", "logged"):
+        raise ParameterError(
+            f"--doubly-robust needs displays that are read in order and accepted alike, unlike --sampler {sampler}.",
+            hint="use --sampler rejection.",
+        )
+    if options.final is not None and propensities.rule is None and sampler != "logged":
+        raise PropensityError(
+            f"--final weighs displays by their propensities, and log {survey.log.meta.name!r} has none.",
+            hint="choose what is true of the logging policy: --propensity uniform, estimate or estimate:context.",
         )
     if options.clock == "wall" and sampler in ("keep", "queue"):
         raise PropensityError("--clock wall needs a known acceptance rate.", hint="use --sampler rejection.")
@@ -275,6 +300,10 @@ def _assumptions(
         said.append("queue: displays are served out of the log's order, so drift would bias the result")
     if known is not None:
         said.append(f"the first {known.displays:,} displays are left out of the replay (--delays-from)")
+    if options.final is not None:
+        said.append("the last displays are left out of the replay, for the final policy (--final)")
+        if basis.propensities.kind == "estimated":
+            said.append("the final policy's intervals take the estimated propensities as known")
     if "delay CDF" in policy.needs and known is not None:
         said.append("the policy knows the delay CDF as fitted before the replay, without hindsight")
     elif "delay CDF" in policy.needs and options.delays == "log":

@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from evaluator.estimates.confidence import Interval
+from evaluator.estimates.weighted import WeightedValue
+from evaluator.evaluation.frozen import FrozenValue
 from evaluator.replayer.learned import LearnedPolicy
 
 SCHEMA = "evaluate.replay/1"
@@ -63,6 +65,10 @@ class ReplayResult:
         that took this result up from an interrupted one.
     warnings, assumptions
         Sentences to read before the numbers.
+    final
+        Value of the final policy, frozen, where it was asked for: another target than `value`.
+    doubly_robust
+        The value from all displays read (`evaluator.evaluation.running`), where it was asked for.
     """
 
     value: Interval
@@ -88,6 +94,8 @@ class ReplayResult:
     learned: LearnedPolicy | None
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
+    final: FrozenValue | None = None
+    doubly_robust: WeightedValue | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result without its trajectory, as JSON values: nan becomes None."""
@@ -103,6 +111,8 @@ class ReplayResult:
         ):  # fmt: skip
             value = getattr(self, name)
             out[name] = asdict(value) if isinstance(value, Interval | Reference) else value
+        out["doubly_robust"] = None if self.doubly_robust is None else asdict(self.doubly_robust)
+        out["final"] = None if self.final is None else self.final.to_dict(self.action_labels)
         out["action_share"] = dict(zip(self.action_labels, self.action_share, strict=True))
         return json_values(out)  # type: ignore[no-any-return]
 

@@ -25,8 +25,13 @@ def logged_rewards(plan: Plan, *, rounds: int) -> SparseRewards:
         revealed by round T.
     """
     if plan.options.reward == "observed":
-        return _summed(plan, _shown_in_time(plan, rounds))
-    rewards = _summed(plan, _within_window(plan) if plan.rewards_end_with_window else None)
+        return _summed(plan, _shown_in_time(plan, rounds), plan.rounds.used)
+    return eventual_rewards(plan, used=plan.rounds.used)
+
+
+def eventual_rewards(plan: Plan, *, used: int) -> SparseRewards:
+    """Return the reward of each of the first `used` displays, corrected where they are young and used all the same."""
+    rewards = _summed(plan, _within_window(plan) if plan.rewards_end_with_window else None, used)
     if plan.maturity.correction is None:
         return rewards
     shown_at = plan.survey.shown_at[np.searchsorted(plan.survey.display, rewards.at)]
@@ -49,7 +54,7 @@ def reward_bound(plan: Plan) -> float:
     """Return the largest reward a display can have: the log's own bound, else the largest seen, times the weights."""
     bound = plan.log.meta.reward_max
     if bound is None:
-        bound = float(_summed(plan, None).value.max(initial=0.0))
+        bound = float(_summed(plan, None, plan.rounds.used).value.max(initial=0.0))
     return (bound or 1.0) * plan.maturity.heaviest
 
 
@@ -89,13 +94,13 @@ class ArmSample:
         ]
 
 
-def _summed(plan: Plan, share: npt.NDArray[np.float64] | None) -> SparseRewards:
-    """Return the summed value of each used display's conversions, each counted with its share, (c,)."""
+def _summed(plan: Plan, share: npt.NDArray[np.float64] | None, used: int) -> SparseRewards:
+    """Return the summed value of each of the first displays' conversions, each counted with its share, (c,)."""
     value = to_numpy(plan.log.conversions["value"]).astype(np.float64, copy=False)
     value = value if share is None else value * share
-    c = int(np.searchsorted(plan.survey.display, plan.rounds.used))
+    c = int(np.searchsorted(plan.survey.display, used))
     at, first = _distinct(plan.survey.display[:c])
-    return SparseRewards(plan.rounds.used, at, np.add.reduceat(value[:c], first) if c else np.zeros(0))
+    return SparseRewards(used, at, np.add.reduceat(value[:c], first) if c else np.zeros(0))
 
 
 def _distinct(ordered: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

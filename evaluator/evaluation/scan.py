@@ -37,7 +37,7 @@ class Lane:
         options = plan.options
         self._replaying: Matching | Queueing = begin(
             plan.policy, plan.setting, sampler=plan.sampler, seed=options.seed, repeat=repeat,
-            safe=plan.sampler == "queue" and options.horizon is None,
+            safe=plan.sampler == "queue" and options.horizon is None, recorded=plan.recorded,
         )  # fmt: skip
 
     @property
@@ -85,7 +85,7 @@ def replay_all(
     lanes = [Lane(plan, repeat) for plan in plans for repeat in range(plan.options.repeats)]
     thinnings = _Thinnings(lanes)
     samples = _share_arm_samples(lanes)
-    vectors = next((plan.rounds.vectors for plan in plans if plan.rounds.vectors is not None), None)
+    vectors = list(dict.fromkeys(plan.rounds.vectors for plan in plans if plan.rounds.vectors is not None))
     last = max(plan.rounds.used for plan in plans)
     with ThreadPoolExecutor(jobs) as pool:
         for piece in _ahead(pieces(log, thinnings.columns, vectors, batch_size)):

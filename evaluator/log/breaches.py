@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from evaluator.log.contract import Log
 
 SHOWN = 3
+TARGET_REPAIR = (
+    "give the policy's probabilities of the log's own actions: it may show no action that the log never shows or that "
+    "--actions leaves out"
+)
+# How far from 1 the probabilities of a row may sum.
+SUM_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -115,7 +121,7 @@ class _Rows:
             self._values.setdefault(key, []).extend(values[rows[:SHOWN]].tolist())
 
     def _displays(self, log: Log, *, vectors: bool) -> None:
-        present = [c for c in ("context", "action_set") if vectors and c in log.schema.names]
+        present = [c for c in ("context", "action_set", "target") if vectors and c in log.schema.names]
         columns = ["display_id", "time", "action", *present]
         if log.meta.propensity != "absent":
             columns.append("propensity")
@@ -148,6 +154,9 @@ class _Rows:
                 if bad.any():
                     worst = array[np.arange(len(ids)), np.argmin(finite, axis=1)]
                     self._add(f"displays.{column}", bad, worst, "not finite", "fill or drop the rows", first=first)
+            if "target" in batch:
+                for wrong, values, problem in target_breaches(batch["target"]):
+                    self._add("displays.target", wrong, values, problem, TARGET_REPAIR, first=first)
 
     def _conversions(self, log: Log) -> None:
         from evaluator.log.contract import to_numpy
@@ -171,6 +180,19 @@ class _Rows:
         self._add("conversions.value", ~np.isfinite(value), value, "not finite", "fill or drop the rows")
         self._add("conversions.display_id", np.diff(of, prepend=of[:1]) < 0, of, "not sorted by display",
                   "sort by display_id, time")  # fmt: skip
+
+
+def target_breaches(
+    target: npt.NDArray[np.float64],
+) -> list[tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64], str]]:
+    """Return which rows of a policy's probabilities, shape (n, K), are none, their worst value, and why."""
+    off = np.maximum(-target, target - 1.0)
+    worst = target[np.arange(len(target)), off.argmax(axis=1)]
+    outside, total = off.max(axis=1) > 0, target.sum(axis=1)
+    return [
+        (outside, worst, "a probability outside [0, 1]"),
+        (~outside & (np.abs(total - 1.0) > SUM_TOLERANCE), total, "the probabilities do not sum to 1"),
+    ]
 
 
 def _propensity_breaches(p: npt.NDArray[np.float64]) -> list[tuple[npt.NDArray[np.bool_], str]]:

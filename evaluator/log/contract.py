@@ -6,7 +6,8 @@ displays
     ``display_id`` int64 (dense, in file order), ``time`` int64 in ticks (sorted, ties in file order),
     ``action`` int32 (index into `actions`), ``propensity`` float64 nullable; optionally
     ``context`` fixed_size_list<float>[p], ``action_set`` fixed_size_list<fixed_size_list<float>[d]>[K] (the K
-    action vectors of that display), ``expected_reward`` fixed_size_list<float>[K] (the truth of a synthetic log); any
+    action vectors of that display), ``expected_reward`` fixed_size_list<float>[K] (the truth of a synthetic log),
+    ``target`` fixed_size_list<float64>[K] (action probabilities of a policy to be evaluated; they sum to 1). Any
     further column is a string, kept from the source to group by.
 conversions
     ``display_id`` int64, ``time`` int64 in ticks, ``value`` float64; sorted by display, then time.

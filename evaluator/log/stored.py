@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from evaluator.log.contract import BATCH, Columns, Log, LogMeta, conversions_after, fixed_size_lists, to_numpy
 
 # Columns with one entry an action: they follow the choice of actions.
-PER_ACTION = ("action_set", "expected_reward")
+PER_ACTION = ("action_set", "expected_reward", "target")
 # Rows read at a time however few of them are kept.
 _MOST_READ = 8 * BATCH
 

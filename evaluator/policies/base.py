@@ -59,6 +59,8 @@ class Policy:
     contextual: ClassVar[bool] = False
     paper: ClassVar[str] = ""
     needs: ClassVar[tuple[str, ...]] = ()
+    # The one column of the displays it reads, where no other vectors will do.
+    reads: ClassVar[str] = ""
     note: ClassVar[str] = ""
 
     def __post_init__(self) -> None:

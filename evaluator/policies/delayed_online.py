@@ -35,8 +35,8 @@ class OnlineGeometric(NamedTuple):
     ----------
     pulls, effective, missing, conversions, indices
         N, N~, O, S and the indices, shape (K,).
-    choice, rounds
-        Held choice, rounds so far, shape (1,).
+    choice, rounds, aged
+        Held choice, rounds so far, and rounds for which O has been carried forward, shape (1,).
     mean_delay, observed
         mu and the number of delays seen, shape (1,).
     """
@@ -48,6 +48,7 @@ class OnlineGeometric(NamedTuple):
     indices: npt.NDArray[np.float64]
     choice: npt.NDArray[np.int64]
     rounds: npt.NDArray[np.int64]
+    aged: npt.NDArray[np.int64]
     mean_delay: npt.NDArray[np.float64]
     observed: npt.NDArray[np.int64]
     epsilon: float
@@ -99,7 +100,7 @@ def start_online(
 ) -> OnlineCounts | OnlineGeometric:
     """Return the state before the first round: uncensored when `gamma` is given."""
     pulls, effective, third, conversions, indices = np.zeros((5, setting.n_actions))
-    choice, rounds, observed = np.zeros((3, 1), np.int64)
+    choice, rounds, observed, aged = np.zeros((4, 1), np.int64)
     if gamma is not None:
         return OnlineGeometric(
             pulls=pulls,
@@ -109,6 +110,7 @@ def start_online(
             indices=indices,
             choice=choice,
             rounds=rounds,
+            aged=aged,
             mean_delay=np.zeros(1),
             observed=observed,
             epsilon=epsilon,
@@ -151,7 +153,8 @@ def _choose_largest(state: OnlineCounts | OnlineGeometric, rng: np.random.Genera
 
 def _prepare_geometric(state: OnlineGeometric, rng: np.random.Generator) -> None:
     mean = state.mean_delay[0]
-    ratio = mean / (1.0 + mean) if state.observed[0] > 0 else 1.0
+    ratio = mean / (1.0 + mean) if state.observed[0] > 0 and state.aged[0] < state.rounds[0] else 1.0
+    state.aged[0] = state.rounds[0]
     for k in range(state.missing.shape[0]):
         state.missing[k] *= ratio
         state.effective[k] = max(state.pulls[k] - state.missing[k], 0.0)

@@ -35,8 +35,8 @@ class DiscardingState(NamedTuple):
         Arms and summed conversion values of the last m + 1 pulls; empty when no window closes before the horizon.
     pulls, conversions, indices
         N(t-m), S(t-m) and the indices, shape (K,).
-    choice, rounds
-        Held choice, rounds so far, shape (1,).
+    choice, rounds, closed
+        Held choice, rounds so far, and pulls whose window has closed, shape (1,).
     tau
         tau_m.
     """
@@ -48,6 +48,7 @@ class DiscardingState(NamedTuple):
     indices: npt.NDArray[np.float64]
     choice: npt.NDArray[np.int64]
     rounds: npt.NDArray[np.int64]
+    closed: npt.NDArray[np.int64]
     tau: float
     epsilon: float
     kl: bool
@@ -83,7 +84,7 @@ class _Discarding(Policy):
                 )
             tau = float(setting.delay_cdf(min(setting.window, setting.horizon)))
         pulls, conversions, indices = np.zeros((3, setting.n_actions))
-        choice, rounds = np.zeros((2, 1), np.int64)
+        choice, rounds, closed = np.zeros((3, 1), np.int64)
         held = setting.window + 1 if setting.window < setting.horizon else 0
         return DiscardingState(
             actions=np.zeros(held, np.int64),
@@ -93,6 +94,7 @@ class _Discarding(Policy):
             indices=indices,
             choice=choice,
             rounds=rounds,
+            closed=closed,
             tau=tau,
             epsilon=self.epsilon,
             kl=kl,
@@ -129,9 +131,10 @@ class DiscardingKLUCB(_Discarding):
 
 def _prepare(state: DiscardingState, rng: np.random.Generator) -> None:
     n, held, n_actions = state.rounds[0], state.actions.shape[0], state.indices.shape[0]
-    if held > 0 and n >= held:
+    if held > 0 and n - held >= state.closed[0]:
         # The pull whose age has just reached the window m = held - 1.
         slot = (n - held) % held
+        state.closed[0] = n - held + 1
         state.pulls[state.actions[slot]] += 1.0
         state.conversions[state.actions[slot]] += state.values[slot]
     if held == 0 or n < held - 1 + n_actions:

@@ -9,6 +9,9 @@ that is revealed at the end of the round, and `collected` once with the sum of t
 anonymous is the sum alone: such a policy has `collected` in the place of `converted`, and nothing else reaches it.
 Randomness happens in `prepare` alone, so a round's choice is held, with its
 randomness, until a display matches it.
+
+Whatever passes with a round passes once: `prepare` again in the same round only draws anew. So a policy that has begun
+a round can be asked what it would do, as often as one likes (`evaluator.replayer.frozen`).
 """
 
 from __future__ import annotations
@@ -68,7 +71,7 @@ def implement(
     collected
         ``collected(state, total)``: the round's conversions summed to this; given by policies that learn nothing else.
     prepare
-        ``prepare(state, rng)``: a round begins. Nothing to do when absent.
+        ``prepare(state, rng)``: a round begins, or begins anew with other draws. Nothing to do when absent.
     choose
         ``choose(state, vectors) -> action`` from a display's vectors, shape (K, d) or (1, d). When absent,
         ``state.choice[0]``, which `prepare` has set: the policy is not contextual.
@@ -109,6 +112,11 @@ def wins(state: Any, vectors: Vectors, action: int, n_actions: int) -> bool:
 def held_choice(state: Any, vectors: Vectors, n_actions: int) -> int:
     """Return the round's action for all displays with these vectors; -1 when each display must be asked about."""
     return int(_functions(type(state)).held_choice(state, vectors, n_actions))
+
+
+def is_pure(state: Any) -> bool:
+    """Return whether all displays with the same vectors get the same action within a round."""
+    return _functions(type(state)).held_choice is _choice_for_all
 
 
 def index(state: Any, k: int, log_t: float) -> tuple[float, float]:

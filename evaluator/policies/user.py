@@ -37,6 +37,7 @@ class UserPolicy:
     instance: Any = None
 
     needs = ()
+    reads = ""
     paper = ""
     note = "user policy"
 

@@ -31,8 +31,8 @@ class WaitLinUCBState(NamedTuple):
     ----------
     vectors, actions, values
         Ring of the last m + 1 displays: vectors, shape (m + 1, d), actions, and summed conversion values.
-    rounds
-        Displays so far, shape (1,).
+    rounds, closed
+        Displays so far, and displays whose window has closed, shape (1,).
     forced
         The held random action before the first conversion has entered, else -1, shape (1,).
     started
@@ -44,6 +44,7 @@ class WaitLinUCBState(NamedTuple):
     actions: npt.NDArray[np.int64]
     values: npt.NDArray[np.float64]
     rounds: npt.NDArray[np.int64]
+    closed: npt.NDArray[np.int64]
     forced: npt.NDArray[np.int64]
     started: npt.NDArray[np.int64]
     window: int
@@ -80,6 +81,7 @@ class WaitLinUCB(Policy):
             actions=np.zeros(held, np.int64),
             values=np.zeros(held),
             rounds=np.zeros(1, np.int64),
+            closed=np.zeros(1, np.int64),
             forced=np.full(1, -1),
             started=np.zeros(1, np.int64),
             window=min(setting.window, setting.horizon),
@@ -95,8 +97,9 @@ def _close_window(state: WaitLinUCBState) -> None:
     """Let the display whose age has just reached the window enter the regression."""
     n = state.rounds[0]
     closing = n - 1 - state.window
-    if closing < 0:
+    if closing < state.closed[0]:
         return
+    state.closed[0] = closing + 1
     slot = closing % state.actions.shape[0]
     ridge = state.optimist.ridge
     b = block(ridge, state.actions[slot])

@@ -22,7 +22,8 @@ from evaluator.replayer.samplers import SamplerName, safe_horizon
 from evaluator.rounds.arrays import Batch
 
 BATCH = 65_536
-# Streams never meet: datasets draw from spawn key (0,), the samplers from (1, repeat), policies from (2, repeat).
+# Streams never meet: datasets draw from spawn key (0,), the samplers from (1, repeat), policies from (2, repeat),
+# frozen ones from (6, repeat).
 _SAMPLER_STREAM, _POLICY_STREAM = 1, 2
 
 
@@ -49,6 +50,8 @@ class Replay:
         The policy's stream, after its last draw.
     calendar
         The pending conversions; None when there was no round.
+    choices
+        The policy's choice at every display read, shape (read,), where it was recorded.
     """
 
     displays: npt.NDArray[np.int64]
@@ -62,6 +65,7 @@ class Replay:
     prepared: bool
     rng: np.random.Generator
     calendar: Pending | None
+    choices: npt.NDArray[np.int32] | None = None
 
 
 def sampler_stream(seed: int, repeat: int) -> np.random.Generator:
@@ -77,18 +81,33 @@ def policy_stream(seed: int, repeat: int) -> np.random.Generator:
 class Matching:
     """A replay that matches each display it reads against the policy's choice, or follows the logging policy."""
 
-    def __init__(self, policy: Any, setting: Setting, *, sampler: SamplerName, seed: int = 0, repeat: int = 0) -> None:
+    def __init__(
+        self,
+        policy: Any,
+        setting: Setting,
+        *,
+        sampler: SamplerName,
+        seed: int = 0,
+        repeat: int = 0,
+        recorded: bool = False,
+    ) -> None:
         self._policy = policy
         self._setting = setting
         self._rng = policy_stream(seed, repeat)
+        self._choices: list[npt.NDArray[np.int32]] | None = [] if recorded else None
         self._state = policy.start(setting)
         self._progress = loop.no_progress()
         self._pending: Pending | None = None
         self._displays: list[npt.NDArray[np.int64]] = []
         self._read = 0
-        self._step = loop.follow if sampler == "logged" else _loop_for(
-            policy, loop.match, loop.match_uncached, loop.match_interpreted
-        )  # fmt: skip
+        if sampler == "logged":
+            self._step = loop.follow
+        elif recorded:
+            self._step = loop_for(
+                policy, loop.match_recorded, loop.match_recorded_uncached, loop.match_recorded_interpreted
+            )
+        else:
+            self._step = loop_for(policy, loop.match, loop.match_uncached, loop.match_interpreted)
         self.done = False
 
     def read(self, first: int, batch: Batch) -> None:
@@ -99,11 +118,14 @@ class Matching:
         pending = with_room(pending, len(batch.delay), reach=_reach(batch.delay, self._setting.window))
         before = int(self._progress.rounds[0])
         accepted = np.empty(len(batch.action), np.int64)
-        with _blamed(self._policy, self._setting):
+        choices = [] if self._choices is None else [np.empty(len(batch.action), np.int32)]
+        with blamed(self._policy, self._setting.n_actions):
             seen = self._step(
                 self._state, self._rng, batch, self._setting.n_actions, self._setting.window, self._setting.horizon,
-                pending, self._progress, accepted,
+                pending, self._progress, accepted, *choices,
             )  # fmt: skip
+        if self._choices is not None:
+            self._choices.append(choices[0][:seen])
         self._pending = pending
         self._displays.append(first + accepted[: int(self._progress.rounds[0]) - before])
         self._read += int(seen)
@@ -112,7 +134,10 @@ class Matching:
     def result(self) -> Replay:
         """Return what was replayed."""
         displays = np.concatenate(self._displays) if self._displays else np.zeros(0, np.int64)
-        return _result(displays, self._read, self._progress, self._pending, self._state, self._rng)
+        done = _result(displays, self._read, self._progress, self._pending, self._state, self._rng)
+        if self._choices is None:
+            return done
+        return replace(done, choices=np.concatenate([np.zeros(0, np.int32), *self._choices]))
 
 
 class _Queued(NamedTuple):
@@ -162,8 +187,8 @@ class Queueing:
         accepted = np.empty(horizon, np.int64)
         pending = nothing_pending(len(batch.delay), batch.vectors.shape[2], reach=_reach(batch.delay, setting.window))
         state = self._policy.start(setting)
-        step = _loop_for(self._policy, loop.serve, loop.serve_uncached, loop.serve_interpreted)
-        with _blamed(self._policy, setting):
+        step = loop_for(self._policy, loop.serve, loop.serve_uncached, loop.serve_interpreted)
+        with blamed(self._policy, setting.n_actions):
             dry = step(
                 state, self._rng, batch, queues, heads, ends, setting.window, horizon, pending, progress, accepted
             )
@@ -172,7 +197,14 @@ class Queueing:
 
 
 def begin(
-    policy: Any, setting: Setting, *, sampler: SamplerName, seed: int = 0, repeat: int = 0, safe: bool = False
+    policy: Any,
+    setting: Setting,
+    *,
+    sampler: SamplerName,
+    seed: int = 0,
+    repeat: int = 0,
+    safe: bool = False,
+    recorded: bool = False,
 ) -> Matching | Queueing:
     """Return a replay that is ready to read.
 
@@ -188,6 +220,8 @@ def begin(
         Fix the policy's stream.
     safe
         Let the queue sampler stop at the rarest action's displays, which no outcome moves, instead of the horizon.
+    recorded
+        Ask the policy at every display read, thinned out or not, and keep its choices (not under queue).
 
     Raises
     ------
@@ -196,7 +230,7 @@ def begin(
     """
     if sampler == "queue":
         return Queueing(policy, setting, seed=seed, repeat=repeat, safe=safe)
-    return Matching(policy, setting, sampler=sampler, seed=seed, repeat=repeat)
+    return Matching(policy, setting, sampler=sampler, seed=seed, repeat=repeat, recorded=recorded)
 
 
 def run(
@@ -229,7 +263,7 @@ class Rounds(Protocol):
 
 
 @contextmanager
-def _blamed(policy: Any, setting: Setting) -> Iterator[None]:
+def blamed(policy: Any, n_actions: int) -> Iterator[None]:
     """Turn what a user's policy raises into an error that names it."""
     try:
         yield
@@ -238,7 +272,7 @@ def _blamed(policy: Any, setting: Setting) -> Iterator[None]:
             raise
         raise PolicyError(
             f"{policy.name} raised {type(error).__name__}: {error}.",
-            hint=f"actions go from 0 to {setting.n_actions - 1}; --debug shows where.",
+            hint=f"actions go from 0 to {n_actions - 1}; --debug shows where.",
         ) from error
 
 
@@ -247,7 +281,8 @@ def _reach(delay: npt.NDArray[np.int64], window: int) -> int:
     return int(np.max(delay, where=delay <= window, initial=0))
 
 
-def _loop_for(policy: Any, cached: Any, uncached: Any, interpreted: Any) -> Any:
+def loop_for(policy: Any, cached: Any, uncached: Any, interpreted: Any) -> Any:
+    """Return the form of a loop that a policy runs in."""
     if not isinstance(policy, Policy):
         return interpreted
     return cached if _is_ours(policy) else uncached

@@ -90,6 +90,37 @@ def _match(
     return i
 
 
+def _match_recorded(
+    state: Any,
+    rng: np.random.Generator,
+    batch: Batch,
+    n_actions: int,
+    window: int,
+    horizon: int,
+    pending: Pending,
+    progress: Progress,
+    accepted: npt.NDArray[np.int64],
+    choices: npt.NDArray[np.int32],
+) -> int:
+    """Do as `_match` does, and write the choice at every display that is read, thinned out or not, to `choices`."""
+    state, rng, batch, pending, progress = borrowed((state, rng, batch, pending, progress))
+    written = i = 0
+    while i < batch.action.shape[0] and progress.rounds[0] < horizon:
+        if progress.prepared[0] == 0:
+            prepare(state, rng)
+            progress.prepared[0] = 1
+        chosen = choose(state, _vectors(batch, i))
+        if chosen < 0 or chosen >= n_actions:
+            raise ValueError("the policy chose an impossible action")
+        choices[i] = chosen
+        if chosen == batch.action[i]:
+            _play_round(state, batch, i, chosen, window, pending, progress)
+            accepted[written] = i
+            written += 1
+        i += 1
+    return i
+
+
 @inlinable
 def _next_match(state: Any, batch: Batch, i: int, n_actions: int) -> int:
     """Return the number of the first display from `i` on that shows the round's choice; the batch's length if none."""
@@ -170,9 +201,12 @@ def _follow(
 
 
 match = compiled(_match)
+match_recorded = compiled(_match_recorded)
 serve = compiled(_serve)
 follow = compiled(_follow)
 match_uncached = compiled_uncached(_match)
+match_recorded_uncached = compiled_uncached(_match_recorded)
 serve_uncached = compiled_uncached(_serve)
 match_interpreted = _match
+match_recorded_interpreted = _match_recorded
 serve_interpreted = _serve

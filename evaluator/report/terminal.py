@@ -12,10 +12,19 @@ from rich.table import Table
 from rich.text import Text
 
 from evaluator.estimates.confidence import Interval
+from evaluator.evaluation.frozen import FrozenValue
 from evaluator.evaluation.result import ReplayResult
 from evaluator.report.numbers import count_text
 
 _ACTIONS_SHOWN = 10
+_OF_FROZEN = (
+    "Reward per round of what was learned, without learning on, estimated on displays left out of the replay: another "
+    "target than the value above, which is that of the rounds in which the policy learned. Normal intervals."
+)
+_OF_FIXED = (
+    "Reward per round of the policy whose probabilities are columns of the log, by weights on all its displays, or on "
+    "those that --final names. Normal intervals."
+)
 
 
 def print_result(console: Console, result: ReplayResult) -> None:
@@ -25,6 +34,8 @@ def print_result(console: Console, result: ReplayResult) -> None:
     console.print(_estimates(result))
     console.print(details("How", _how(result)))
     console.print(_action_shares(result))
+    if result.final is not None:
+        console.print(frozen(result.final))
     # What the adapter did not have to do is no news.
     counts = [(name.replace("_", " "), count_text(value)) for name, value in plan["counts"].items() if value]
     if counts:
@@ -45,6 +56,8 @@ def _estimates(result: ReplayResult) -> Table:
         "reward per round" if result.plan["options"]["reward"] == "eventual" else "reward per round seen by the horizon"
     )
     table.add_row(f"value ({unit})", *_cells(result.value))
+    if result.doubly_robust is not None:
+        table.add_row("value, doubly robust, from all displays read (normal)", *_cells(result.doubly_robust.value))
     table.add_row(f"regret over {result.rounds:,} rounds vs best fixed action", *_cells(result.regret))
     if not math.isnan(result.true_regret):
         table.add_row("true regret vs the best action of each display", f"{result.true_regret:.5g}", "known truth", "")
@@ -53,6 +66,34 @@ def _estimates(result: ReplayResult) -> Table:
     best = result.best_fixed_action
     table.add_row(f"best fixed action: {escape(best.label) or 'unknown'}", *_cells(best.value))
     return table
+
+
+def frozen(final: FrozenValue) -> RenderableType:
+    """Return the value of a frozen policy by every estimator, and what it rests on."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("", style="bold")
+    table.add_column("estimate", justify="right")
+    table.add_column(f"{final.ips.value.level:.0%} interval", justify="right")
+    table.add_column("n", justify="right")
+    names = {
+        "doubly robust (DR)": final.dr,
+        "self-normalised (SNIPS)": final.snips,
+        "inverse propensity (IPS)": final.ips,
+        "logging policy on these displays": final.logging,
+    }
+    for name, found in names.items():
+        table.add_row(name, *_cells(found.value))
+    w = final.weights
+    weights = (
+        f"effective sample size {w.effective_sample_size:,.0f} of {w.n:,}, mean {w.mean:.3g} (1 if propensities are "
+        f"right), largest {w.largest:.3g}; {final.rewarded:,} displays with a reward count"
+    )
+    return Group(
+        Text("\nFinal policy, frozen" if final.learned else "\nFixed policy", style="bold"),
+        Padding(Text(_OF_FROZEN if final.learned else _OF_FIXED, style="dim"), (0, 0, 0, 2)),
+        Padding(table, (0, 0, 0, 2), expand=False),
+        Padding(Text(f"weights: {weights}"), (0, 0, 0, 2)),
+    )
 
 
 def _cells(interval: Interval) -> tuple[str, str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,10 +11,13 @@ import numpy.typing as npt
 
 from evaluator.errors import LogError, ParameterError
 from evaluator.log import Log
+from evaluator.log.breaches import TARGET_REPAIR, target_breaches
 from evaluator.log.contract import BATCH, Columns, to_numpy
 from evaluator.rounds.arrays import Batch
 
 NO_VECTORS = np.zeros((1, 1, 0))
+# One vector a display, whatever the action.
+_OF_A_DISPLAY = ("context", "target")
 
 
 class Piece(NamedTuple):
@@ -27,16 +30,21 @@ class Piece(NamedTuple):
     displays
         Columns that were read, always with ``action``.
     vectors
-        Shape (n, K, d), (n, 1, d) or (1, K, d), as the log stores them, float32 or float64; (1, 1, 0) where none were
-        read.
+        Those that were read, by name: shape (n, K, d), (n, 1, d) or (1, K, d), as the log stores them, float32 or
+        float64.
     first_conversion
         Conversions of display i are first_conversion[i] to first_conversion[i + 1] (excluded) among the log's own.
     """
 
     first: int
     displays: Columns
-    vectors: npt.NDArray[np.floating]
+    vectors: dict[str, npt.NDArray[np.floating]]
     first_conversion: npt.NDArray[np.int64]
+
+    def part(self, name: str | None, rows: slice) -> npt.NDArray[np.floating]:
+        """Return the vectors of a name for some displays; shape (1, ...) where all share them, (1, 1, 0) for None."""
+        vectors = NO_VECTORS if name is None else self.vectors[name]
+        return vectors if len(vectors) == 1 else vectors[rows]
 
     @property
     def action(self) -> npt.NDArray[np.int32]:
@@ -56,7 +64,8 @@ class LogRounds:
     used
         Only its first so many displays.
     vectors
-        What a policy reads: ``action_set``, ``context``, ``features`` (of the actions), or None.
+        What a policy reads: ``action_set``, ``context``, ``target`` (probabilities of a policy), ``features`` (of the
+        actions), or None.
     delay
         Of each of the log's conversions, in rounds, shape (c,).
     """
@@ -77,7 +86,7 @@ class LogRounds:
     @property
     def rows(self) -> int:
         """Vectors a display: K when each action has its own, 1 for the display's context, 0 without."""
-        return 0 if self.vectors is None else 1 if self.vectors == "context" else self.n_actions
+        return 0 if self.vectors is None else 1 if self.vectors in _OF_A_DISPLAY else self.n_actions
 
     @property
     def dimension(self) -> int:
@@ -93,13 +102,9 @@ class LogRounds:
         n = min(len(action), self.used - piece.first)
         low, high = int(piece.first_conversion[0]), int(piece.first_conversion[n])
         value = to_numpy(self.log.conversions["value"])
-        if self.vectors is None:
-            vectors: npt.NDArray[np.floating] = NO_VECTORS
-        else:
-            vectors = piece.vectors if len(piece.vectors) == 1 else piece.vectors[:n]
         return Batch(
             action=action[:n],
-            vectors=vectors,
+            vectors=piece.part(self.vectors, slice(n)),
             first_conversion=piece.first_conversion[: n + 1] - low,
             delay=self.delay[low:high],
             value=value[low:high],
@@ -107,20 +112,36 @@ class LogRounds:
 
     def batches(self, size: int = BATCH) -> Iterator[tuple[int, Batch]]:
         """Yield (number of its first display, batch)."""
-        for piece in pieces(self.log, ["action"], self.vectors, size):
+        for piece in pieces(self.log, ["action"], [] if self.vectors is None else [self.vectors], size):
             if piece.first >= self.used:
                 return
             yield piece.first, self.batch(piece, piece.action)
 
 
-def vectors_of(log: Log, *, policy: str) -> str:
+def vectors_of(log: Log, *, policy: str, reads: str = "") -> str:
     """Return which vectors of a log a contextual policy reads.
+
+    Parameters
+    ----------
+    log
+        The log.
+    policy
+        Its name, for errors.
+    reads
+        The one column it reads, if it cannot do with another.
 
     Raises
     ------
     ParameterError
-        The log has no contexts, action sets or action features.
+        The log has not what it reads, or no contexts, action sets or action features.
     """
+    if reads and reads not in log.schema.names:
+        raise ParameterError(
+            f"{policy} needs the column {reads!r} of displays, and log {log.meta.name!r} has none.",
+            hint="name a policy's columns of probabilities in the spec: [target] in datasets/README.md.",
+        )
+    if reads:
+        return reads
     for name in ("action_set", "context"):
         if name in log.schema.names:
             return name
@@ -132,7 +153,7 @@ def vectors_of(log: Log, *, policy: str) -> str:
     )
 
 
-def pieces(log: Log, columns: list[str], vectors: str | None, size: int = BATCH) -> Iterator[Piece]:
+def pieces(log: Log, columns: list[str], vectors: Sequence[str], size: int = BATCH) -> Iterator[Piece]:
     """Read a log once.
 
     Parameters
@@ -142,26 +163,26 @@ def pieces(log: Log, columns: list[str], vectors: str | None, size: int = BATCH)
     columns
         Columns of displays to read, with ``action``.
     vectors
-        What the policies read, as in `LogRounds`.
+        Names of what the policies read, as in `LogRounds`.
     size
         Displays at a time, about.
 
     Raises
     ------
     LogError
-        A vector is not finite.
+        A vector is not finite, or a row of a policy's probabilities is none.
     """
     of = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
-    stored = vectors in ("action_set", "context")
-    read = [*dict.fromkeys([*columns, vectors] if stored and vectors else columns)]
-    shared = to_numpy(log.actions["features"]).astype(np.float64)[None] if vectors == "features" else NO_VECTORS
+    stored = [name for name in vectors if name != "features"]
+    read = [*dict.fromkeys([*columns, *stored])]
+    shared = {name: to_numpy(log.actions[name]).astype(np.float64)[None] for name in vectors if name == "features"}
     low = 0
     for first, displays in log.batches(read, size):
         n = len(displays["action"])
         high = int(np.searchsorted(of, first + n, side="left"))
         counts = np.bincount(of[low:high] - first, minlength=n)
-        own = _finite(first, str(vectors), displays[vectors]) if stored and vectors else shared
-        yield Piece(first, displays, own, np.concatenate([[low], low + np.cumsum(counts)]))
+        own = {name: _finite(first, name, displays[name]) for name in stored}
+        yield Piece(first, displays, own | shared, np.concatenate([[low], low + np.cumsum(counts)]))
         low = high
 
 
@@ -169,6 +190,11 @@ def _finite(first: int, name: str, vectors: npt.NDArray[np.floating]) -> npt.NDA
     bad = ~np.isfinite(vectors).reshape(len(vectors), -1).all(axis=1)
     if bad.any():
         raise LogError(f"displays.{name}: not finite (row {first + int(bad.argmax())}). Hint: fill or drop the rows.")
-    if name == "context":
+    if name == "target":
+        for wrong, values, problem in target_breaches(vectors.astype(np.float64, copy=False)):
+            if wrong.any():
+                row = int(wrong.argmax())
+                raise LogError(f"displays.target: {problem} (row {first + row}: {values[row]:g}).", hint=TARGET_REPAIR)
+    if name in _OF_A_DISPLAY:
         vectors = vectors[:, None, :]
     return np.ascontiguousarray(vectors)

@@ -130,6 +130,10 @@ def _check(problem: Problem, policies: Sequence[Any]) -> None:
             raise ParameterError(f"{policy.spec} is there twice.", hint="name each policy once.")
         if policy.name == "logging":
             raise ParameterError("logging follows a log, and a live run has none.", hint="take random instead.")
+        if policy.reads == "target":
+            raise ParameterError(
+                f"{policy.name} reads probabilities from a log, and a live run has none.", hint="take random instead."
+            )
         if policy.contextual and isinstance(problem, BernoulliProblem):
             raise ParameterError(
                 f"{policy.name} needs contexts, and scenario {problem.name!r} has none.",

@@ -12,6 +12,7 @@ import pytest
 
 from evaluator import load, load_policy, replay
 from tests.cli.runs import evaluate
+from tests.datasets.sources import dataset
 
 SMALL = ("--limit", "5000", "--window", "200")
 
@@ -26,6 +27,40 @@ def test_json_keeps_its_schema_and_equals_the_python_result() -> None:
     jsonschema.validate(run.json, schema())
     expected = replay(load("synthetic", limit=5000), "otflinucb:alpha=0.5", window="200", seed=3).to_dict()
     assert run.json == json.loads(json.dumps(expected))
+
+
+def test_json_of_the_weighted_estimates_keeps_its_schema_and_equals_python() -> None:
+    asked = ("--seed", "3", "--final", "last:30%", "--doubly-robust")
+    run = evaluate("replay", "-p", "otflinucb:alpha=0.5", *SMALL, *asked, "--json")
+    assert run.code == 0, run.err
+    jsonschema.validate(run.json, schema())
+    options = {"window": "200", "seed": 3, "final": "last:30%", "doubly_robust": True}
+    expected = replay(load("synthetic", limit=5000), "otflinucb:alpha=0.5", **options).to_dict()
+    assert run.json == json.loads(json.dumps(expected))
+    assert run.json["final"]["displays"] == 1500
+
+
+def test_the_report_tells_the_final_policy_from_the_value() -> None:
+    run = evaluate("replay", "-p", "otflinucb:alpha=0.5", *SMALL, "--final", "last:30%", "--doubly-robust")
+    assert run.code == 0, run.err
+    said = " ".join(run.out.split())
+    assert "Final policy, frozen" in said
+    assert "another target than the value above" in said
+    assert "doubly robust (DR)" in said
+    assert "value, doubly robust, from all displays read" in said
+    assert "effective sample size" in said
+
+
+def test_columns_are_replayed_from_a_spec(tmp_path: Path) -> None:
+    rows = [f"{t},{'ab'[t % 2]},0.5,{t + 1 if t % 3 else ''},0.25,0.75" for t in range(300)]
+    spec = dataset(
+        tmp_path, ["t,ad,p,sold,pi_a,pi_b", *rows], display={"propensity": "p"}, target={"columns": "pi_{action}"}
+    )
+    run = evaluate("replay", "-d", str(spec), "-p", "columns", "--window", "20", "--json")
+    assert run.code == 0, run.err
+    jsonschema.validate(run.json, schema())
+    assert run.json["final"]["action_share"] == {"a": 0.25, "b": 0.75}
+    assert (run.json["final"]["displays"], run.json["final"]["learned"]) == (run.json["plan"]["displays_judged"], False)
 
 
 def test_json_of_an_empty_replay_keeps_its_schema() -> None:

@@ -10,7 +10,7 @@ from evaluator.delays.cdf import DelayCDF
 from evaluator.policies.base import NO_WINDOW, Setting
 from tests.logged_rounds import LoggedRounds
 
-Layout = Literal["none", "sets", "contexts", "catalogue"]
+Layout = Literal["none", "sets", "contexts", "catalogue", "target"]
 
 
 def random_rounds(
@@ -35,6 +35,7 @@ def random_rounds(
         "sets": (n, n_actions, dimension),
         "contexts": (n, 1, dimension),
         "catalogue": (1, n_actions, dimension),
+        "target": (n, 1, n_actions),
     }[layout]
     action = rng.integers(0, n_actions, n).astype(np.int32)
     rates = np.linspace(0.2, 0.6, n_actions)
@@ -42,9 +43,12 @@ def random_rounds(
     if not units:
         count += rng.random(n) < 0.1
     total = int(count.sum())
+    vectors = rng.random(shape)
+    if layout == "target":
+        vectors /= vectors.sum(axis=2, keepdims=True)
     return LoggedRounds(
         action=action,
-        vectors=rng.random(shape),
+        vectors=vectors,
         first_conversion=np.concatenate(([0], np.cumsum(count))),
         delay=rng.geometric(1 / (1 + mean_delay), total) - 1,
         value=np.ones(total) if units else rng.uniform(0.1, 1.0, total),

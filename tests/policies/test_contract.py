@@ -16,7 +16,15 @@ def test_contract(check: Check, name: str) -> None:
 
 
 @pytest.mark.parametrize("spec", ALL)
-@pytest.mark.parametrize("check", ["representation_round_trips", "wins_is_choose", "interpreted_is_compiled"])
+@pytest.mark.parametrize(
+    "check",
+    [
+        "representation_round_trips",
+        "wins_is_choose",
+        "interpreted_is_compiled",
+        "beginning_a_round_again_only_draws_anew",
+    ],
+)
 def test_contract_of_variants(check: str, spec: str) -> None:
     CHECKS[check](resolve(spec))
 

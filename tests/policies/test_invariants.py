@@ -16,6 +16,7 @@ from evaluator.policies.user import UserPolicy
 from evaluator.replayer.engine import Replay, run
 from evaluator.replayer.samplers import SamplerName
 from tests.logged_rounds import LoggedRounds
+from tests.policies.checks import layouts
 from tests.policies.rounds import random_rounds, setting_for
 from tests.policies.variants import CDFS, DISCARDING, PATIENT
 from tests.twins.patient import AdaptPatientTwin
@@ -172,7 +173,7 @@ def test_discarding_policies_hold_nothing_without_a_window() -> None:
 
 @pytest.mark.parametrize("spec", [name for name in names() if name != "logging"])
 def test_a_single_arm_leaves_nothing_to_regret(spec: str) -> None:
-    layout = "sets" if resolve(spec).contextual else "none"
+    layout = layouts(resolve(spec))[0]
     rounds = random_rounds(layout, 80, n_actions=1, kept=1.0, seed=9)
     replay = play(spec, rounds, "rejection", window=10, delay_cdf=CDFS["geometric from 0"])
     np.testing.assert_array_equal(replay.displays, np.arange(80))

@@ -163,6 +163,10 @@ def test_arrived_policies(spec: str, layout: Layout, window: int) -> None:
     agree(spec, random_rounds(layout, seed=13), sampler="rejection", window=window)
 
 
+def test_columns() -> None:
+    agree("columns", random_rounds("target", seed=14), sampler="rejection")
+
+
 def test_waiting_for_ever_plays_at_random() -> None:
     rounds = random_rounds("sets", seed=6)
     agree("waitlinucb:ties=lowest", rounds, sampler="rejection", window=10_000)

@@ -155,6 +155,7 @@ def test_the_scenario_recommends_and_the_options_decide() -> None:
     [
         (bernoulli(), ("linucb",), {}, "needs contexts"),
         (bernoulli(), ("logging",), {}, "a live run has none"),
+        (bernoulli(), ("columns",), {}, "a live run has none"),
         (bernoulli(), (), {}, "No policy"),
         (bernoulli(), ("ucb1", "ucb1"), {}, "twice"),
         (bernoulli(), ("fixed:action=3",), {}, "take 0 to 2"),

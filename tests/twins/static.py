@@ -15,6 +15,17 @@ class RandomTwin(Twin):
         return np.eye(self.setting.n_actions)[self.pick]
 
 
+class ColumnsTwin(Twin):
+    contextual = True
+
+    def begin(self, rng: np.random.Generator) -> None:
+        self.draw = rng.random()
+
+    def scores(self, vectors: Floats) -> Floats:
+        pick = np.searchsorted(np.cumsum(vectors[0]), self.draw, side="right")
+        return np.eye(self.setting.n_actions)[min(int(pick), self.setting.n_actions - 1)]
+
+
 class FixedTwin(Twin):
     def scores(self, vectors: Floats) -> Floats:
         return np.eye(self.setting.n_actions)[self.parameters["action"]]

@@ -1,0 +1,94 @@
+"""Columns that hold the action probabilities of a policy to be evaluated: ``[target]`` of a spec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evaluator.datasets.breaches import Checked
+from evaluator.datasets.files import SourceFile
+from evaluator.datasets.scan import column_names
+from evaluator.datasets.spec import FileSpec
+from evaluator.errors import LogError, SpecError
+from evaluator.log.breaches import SUM_TOLERANCE
+
+PLACEHOLDER = "{action}"
+CODE = "__target_"
+
+
+def target_columns(spec: FileSpec, files: Sequence[SourceFile]) -> dict[str, str]:
+    """Return the column of each action's label; empty without ``[target]``.
+
+    Raises
+    ------
+    SpecError
+        No column of the source fits the pattern.
+    """
+    if spec.target is None:
+        return {}
+    if not isinstance(spec.target.columns, str):
+        return dict(spec.target.columns)
+    before, after = spec.target.columns.split(PLACEHOLDER)
+    names = column_names(files[0], spec.source)
+    found = {
+        name[len(before) : len(name) - len(after)]: name
+        for name in names
+        if len(name) > len(before) + len(after) and name.startswith(before) and name.endswith(after)
+    }
+    if not found:
+        raise SpecError(
+            f"{files[0].path}: no column fits target.columns = {spec.target.columns!r}.",
+            hint=f"the columns are {', '.join(names[:8])}{'...' if len(names) > 8 else ''}.",
+        )
+    return found
+
+
+def check_target(rows: Checked, frame: pl.DataFrame, columns: Mapping[str, str]) -> None:
+    """Report displays whose probabilities are missing, outside [0, 1], or do not sum to 1."""
+    if not columns:
+        return
+    sound = rows.sound
+    repair = "give the probability with which the policy shows the action"
+    for column in columns.values():
+        p = frame[column].cast(pl.Float64)
+        rows.add(column, sound & (p.is_null() | p.is_nan()), "probability missing or nan", repair)
+        rows.add(column, sound & p.is_not_nan() & ((p < 0) | (p > 1)), "probability outside [0, 1]", repair)
+    # A row is told of once: of its cells if these are wrong, else of its sum.
+    cells = rows.sound
+    total = frame.select(pl.sum_horizontal(*dict.fromkeys(columns.values()))).to_series().cast(pl.Float64)
+    first = next(iter(columns.values()))
+    rows.add(
+        first, cells & ((total - 1.0).abs() > SUM_TOLERANCE), "probabilities of a row do not sum to 1",
+        f"name the columns of all actions in [target], {len(columns)} are named, and normalise them", values=total,
+    )  # fmt: skip
+
+
+def target_codes(frame: pl.DataFrame, columns: Mapping[str, str]) -> dict[str, pl.Series]:
+    """Return the probabilities of a chunk as columns of the spool, by place of the action."""
+    return {f"{CODE}{i}": frame[column].cast(pl.Float64) for i, column in enumerate(columns.values())}
+
+
+def target_places(columns: Mapping[str, str], labels: Sequence[str]) -> list[str]:
+    """Return the column of the spool that holds each action's probability, (K,).
+
+    Raises
+    ------
+    LogError
+        An action of the log has none.
+    """
+    place = {label: f"{CODE}{i}" for i, label in enumerate(columns)}
+    for label in labels:
+        if label not in place:
+            raise LogError(
+                f"[target] has no column for action {label!r} of the log.",
+                hint="name one; if the policy never shows the action, a column of zeros.",
+            )
+    return [place[label] for label in labels]
+
+
+def target_of(columns: Mapping[str, npt.NDArray[np.float64]], places: Sequence[str]) -> npt.NDArray[np.float64]:
+    """Return the probabilities of some displays, shape (n, K)."""
+    return np.column_stack([columns[place] for place in places])

@@ -1,0 +1,271 @@
+"""Values of a policy that does not learn, from displays that another policy chose: IPS, SNIPS and DR.
+
+Display i has context x_i, action a_i, shown with probability p_i > 0, and reward Y_i. The target policy shows a with
+probability pi(a|x). With w_i = pi(a_i|x_i) / p_i and a model q^ of the reward,
+
+    IPS    (1/n) sum w_i Y_i
+    SNIPS  sum w_i Y_i / sum w_i
+    DR     (1/n) sum [ sum_a pi(a|x_i) q^(x_i, a) + w_i (Y_i - q^(x_i, a_i)) ]
+
+estimate the target's value E[sum_a pi(a|x) r(x, a)]. All three need displays that are independent and identically
+distributed, rewards that do not depend on other displays, and p_i > 0 wherever pi(a_i|x_i) > 0. IPS is then unbiased if
+the propensities are right. So is DR, whatever the model, if q^ was fitted without the reward it is compared with
+(`evaluator.evaluation.reward_model`); a good model makes it more precise, a bad one less. DR is consistent also with
+wrong propensities if the model is right. SNIPS has a bias of order 1/n, lies within the rewards' range, and is often
+the more precise of the first two.
+
+IPS and DR are linear in pi: drawn choices in the place of exact probabilities leave them unbiased, however few the
+draws, if each display has its own; what the draws add to the variance is then part of the standard error.
+
+References
+----------
+Cochran. Sampling Techniques, 3rd edition, 1977: the rule by which an interval is called rough.
+Horvitz, Thompson. A generalization of sampling without replacement from a finite universe. JASA 47, 1952.
+Strehl, Langford, Li, Kakade. Learning from logged implicit exploration data. NIPS 2010.
+Swaminathan, Joachims. The self-normalized estimator for counterfactual learning. NIPS 2015.
+Dudik, Langford, Li. Doubly robust policy evaluation and learning. ICML 2011; with Erhan, Statistical Science 29, 2014.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evaluator.errors import DataError, ParameterError
+from evaluator.estimates.confidence import Interval
+
+Floats = NDArray[np.float64]
+
+NORMAL = "asymptotic normal"
+# With more displays than so many times the squared skewness, a 95 % normal interval fails 6 % of the time at most.
+_COCHRAN = 25.0
+# A mean weight this many standard errors from 1 is no accident.
+_CALIBRATED = 4.0
+
+
+@dataclass(frozen=True)
+class WeightedValue:
+    """An estimate with its standard error.
+
+    Parameters
+    ----------
+    value
+        Estimate and normal interval: right for large n, at one time only; too short while few displays carry most of
+        the weight. Not cut at the rewards' range.
+    standard_error
+        Of the estimate; nan for fewer than two displays.
+    skewness
+        Of the terms whose mean the estimate is (for SNIPS of their linear parts): rare rewards and heavy weights make
+        it large; nan for terms all alike.
+    """
+
+    value: Interval
+    standard_error: float
+    skewness: float
+
+    @property
+    def rough(self) -> bool:
+        """Whether there are too few displays for the normal interval: n < 25 skewness² (Cochran 1977, Section 2.15).
+
+        Terms that are all alike say nothing about their spread, and are too few too.
+        """
+        return not self.value.n >= _COCHRAN * self.skewness**2
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How the weights w = pi(a|x) / p of some displays are distributed.
+
+    Parameters
+    ----------
+    n
+        Displays.
+    mean, mean_error
+        Mean weight and its standard error. Right propensities give a mean of 1, up to chance.
+    effective_sample_size
+        (sum w)² / sum w²: about so many displays chosen by the target itself would tell as much.
+    largest
+        The largest weight.
+    """
+
+    n: int
+    mean: float
+    mean_error: float
+    effective_sample_size: float
+    largest: float
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the mean weight is within 4 standard errors of 1; true where that cannot be told."""
+        # Weights that are all alike have no standard error, only rounding.
+        return not abs(self.mean - 1.0) > _CALIBRATED * self.mean_error + 1e-9
+
+
+def weights_of(target: ArrayLike, propensity: ArrayLike) -> Weights:
+    """Return how the weights of some displays are distributed.
+
+    Parameters
+    ----------
+    target
+        pi(a_i|x_i), shape (n,).
+    propensity
+        p_i, shape (n,), in (0, 1].
+
+    Raises
+    ------
+    DataError
+        Shapes differ, or a number is out of range; the first such index is named.
+
+    Examples
+    --------
+    >>> found = weights_of([0.5, 0.5, 0.0, 1.0], [0.25, 0.5, 0.5, 1.0])
+    >>> found.mean, round(found.mean_error, 3), round(found.effective_sample_size, 3), found.largest
+    (1.0, 0.408, 2.667, 2.0)
+    """
+    w = _weights(target, propensity)
+    if not w.size:
+        return Weights(0, math.nan, math.nan, 0.0, math.nan)
+    squares = float((w**2).sum())
+    effective = float(w.sum()) ** 2 / squares if squares > 0 else 0.0
+    return Weights(w.size, float(w.mean()), _mean_error(w), effective, float(w.max()))
+
+
+def ips(reward: ArrayLike, target: ArrayLike, propensity: ArrayLike, *, level: float = 0.95) -> WeightedValue:
+    """Return the inverse-propensity-scored value (1/n) sum w_i Y_i.
+
+    Standard error: the standard deviation of w_i Y_i over sqrt(n). Conditions: see the module. O(n).
+
+    Parameters
+    ----------
+    reward
+        Y_i, shape (n,).
+    target, propensity
+        As in `weights_of`.
+    level
+        Of the interval.
+
+    Raises
+    ------
+    DataError, ParameterError
+        As `weights_of`; the level is not in (0, 1).
+
+    Examples
+    --------
+    >>> found = ips([1, 0, 1, 0], [0.8, 0.2, 0.8, 0.8], [0.5, 0.5, 0.5, 0.5])
+    >>> round(found.value.estimate, 6), round(found.standard_error, 4)
+    (0.8, 0.4619)
+    """
+    w = _weights(target, propensity)
+    z = w * _like(w, "reward", reward)
+    return _mean_of(z, level)
+
+
+def snips(reward: ArrayLike, target: ArrayLike, propensity: ArrayLike, *, level: float = 0.95) -> WeightedValue:
+    """Return the self-normalised value V = sum w_i Y_i / sum w_i; nan where no display has weight.
+
+    Standard error, by the delta method: sqrt(sum w_i² (Y_i - V)²) / sum w_i, times sqrt(n / (n - 1)). O(n).
+    Parameters and errors as in `ips`; conditions: see the module.
+
+    Examples
+    --------
+    >>> found = snips([1, 0, 1, 0], [0.8, 0.2, 0.8, 0.8], [0.5, 0.5, 0.5, 0.5])
+    >>> round(found.value.estimate, 6), round(found.standard_error, 4)
+    (0.615385, 0.2969)
+    """
+    w = _weights(target, propensity)
+    y = _like(w, "reward", reward)
+    total = float(w.sum())
+    if total <= 0:
+        return _estimate(math.nan, math.nan, np.zeros(0), level, n=w.size)
+    value = float(w @ y) / total
+    n, terms = w.size, w * (y - value)
+    error = math.sqrt(float((terms**2).sum()) * n / (n - 1)) / total if n > 1 else math.nan
+    return _estimate(value, error, terms, level, n=n)
+
+
+def doubly_robust(
+    reward: ArrayLike,
+    target: ArrayLike,
+    propensity: ArrayLike,
+    model: ArrayLike,
+    model_value: ArrayLike,
+    *,
+    level: float = 0.95,
+) -> WeightedValue:
+    """Return the doubly robust value (1/n) sum [sum_a pi(a|x_i) q^(x_i, a) + w_i (Y_i - q^(x_i, a_i))].
+
+    Standard error: the standard deviation of the terms over sqrt(n). Where the target learns on the way, its terms are
+    a martingale's: see `evaluator.evaluation.running`. O(n). Other parameters and errors as in `ips`.
+
+    Parameters
+    ----------
+    model
+        q^(x_i, a_i), shape (n,).
+    model_value
+        sum_a pi(a|x_i) q^(x_i, a), shape (n,).
+
+    Examples
+    --------
+    >>> model = [0.5, 0.25, 0.5, 0.5]
+    >>> found = doubly_robust([1, 0, 1, 0], [0.8, 0.2, 0.8, 0.8], [0.5] * 4, model, [0.45] * 4)
+    >>> round(found.value.estimate, 6), round(found.standard_error, 4)
+    (0.625, 0.3881)
+    """
+    w = _weights(target, propensity)
+    y, q, v = (_like(w, *given) for given in (("reward", reward), ("model", model), ("model_value", model_value)))
+    return _mean_of(v + w * (y - q), level)
+
+
+def mean_value(reward: ArrayLike, *, level: float = 0.95) -> WeightedValue:
+    """Return the mean reward, the value of the logging policy itself (all weights 1), shape (n,) given."""
+    return _mean_of(np.asarray(reward, np.float64), level)
+
+
+def _mean_of(terms: Floats, level: float) -> WeightedValue:
+    estimate = float(terms.mean()) if terms.size else math.nan
+    return _estimate(estimate, _mean_error(terms), terms, level, n=terms.size)
+
+
+def _estimate(estimate: float, error: float, terms: Floats, level: float, *, n: int) -> WeightedValue:
+    from scipy.special import ndtri
+
+    if not 0.0 < level < 1.0:
+        raise ParameterError(f"level is {level:g}.", hint="take a level in (0, 1), such as 0.95.")
+    reach = float(ndtri(0.5 + level / 2.0)) * error
+    value = Interval(estimate, estimate - reach, estimate + reach, n, level, NORMAL)
+    return WeightedValue(value, error, _skewness(terms))
+
+
+def _skewness(terms: Floats) -> float:
+    if not terms.size or np.ptp(terms) == 0:
+        return math.nan
+    off = terms - terms.mean()
+    return float((off**3).mean() / (off**2).mean() ** 1.5)
+
+
+def _mean_error(z: Floats) -> float:
+    return float(z.std(ddof=1)) / math.sqrt(z.size) if z.size > 1 else math.nan
+
+
+def _weights(target: ArrayLike, propensity: ArrayLike) -> Floats:
+    pi = np.asarray(target, np.float64)
+    p = _like(pi, "propensity", propensity)
+    _refuse(~((pi >= 0) & (pi <= 1 + 1e-9)), "target", pi, "a probability in [0, 1]")
+    _refuse(~((p > 0) & (p <= 1)), "propensity", p, "a probability in (0, 1]")
+    return pi / p
+
+
+def _like(array: Floats, name: str, given: ArrayLike) -> Floats:
+    out = np.asarray(given, np.float64)
+    if array.ndim != 1 or out.shape != array.shape:
+        raise DataError(f"{name} has shape {out.shape}, target {array.shape}.", hint="give one number a display, (n,).")
+    return out
+
+
+def _refuse(wrong: NDArray[np.bool_], name: str, array: Floats, expected: str) -> None:
+    if wrong.any():
+        first = int(wrong.argmax())
+        raise DataError(f"{name}[{first}] is {array[first]:g} ({int(wrong.sum())} such in all).", hint=f"{expected}.")

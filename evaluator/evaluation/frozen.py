@@ -1,0 +1,218 @@
+"""The value of a policy that does not learn (any more), on displays that taught it nothing: IPS, SNIPS and DR.
+
+A replay's value is that of the rounds in which the policy learned. This is another target: what the final policy,
+frozen with its action probabilities pi(a|x), would earn per round from then on. It is estimated on displays that the
+replay left out (``final="last:20%"``), or, for a policy whose probabilities the log itself holds, on all displays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.estimates.weighted import (
+    WeightedValue,
+    Weights,
+    doubly_robust,
+    ips,
+    mean_value,
+    snips,
+    weights_of,
+)
+from evaluator.evaluation.plan import Plan
+from evaluator.evaluation.reward_model import RewardModel, fit_reward_model, model_vectors
+from evaluator.evaluation.rewards import eventual_rewards
+from evaluator.replayer.engine import Replay
+from evaluator.replayer.frozen import Frozen
+from evaluator.rounds.stream import pieces
+
+Floats = npt.NDArray[np.float64]
+
+# Below this a normal interval is hardly better than a guess.
+_FEW_EFFECTIVE = 100.0
+# Probabilities of all actions for so many displays at a time that they fit into 32 MB.
+_PROBABILITIES = 2**22
+
+
+@dataclass(frozen=True)
+class FrozenValue:
+    """Value of the final policy, frozen.
+
+    Parameters
+    ----------
+    displays
+        Displays it is estimated on.
+    learned
+        Whether the policy learned before it was frozen; else its probabilities are the log's own columns.
+    draws
+        Choices drawn a display for the probabilities; 0 where they are known exactly. With several repeats the policy
+        is any of their final policies, with equal chance.
+    ips, snips, dr
+        See `evaluator.estimates.weighted`; the model of DR: `evaluator.evaluation.reward_model`.
+    logging
+        Mean reward of the same displays.
+    weights
+        Effective sample size, mean and largest weight.
+    rewarded
+        Displays with a reward and a weight above 0: what IPS and SNIPS rest on.
+    action_share
+        Mean probability of each action, in the order of the log's actions.
+    warnings
+        Sentences to read before the numbers.
+    """
+
+    displays: int
+    learned: bool
+    draws: int
+    ips: WeightedValue
+    snips: WeightedValue
+    dr: WeightedValue
+    logging: WeightedValue
+    weights: Weights
+    rewarded: int
+    action_share: tuple[float, ...]
+    warnings: tuple[str, ...]
+
+    def to_dict(self, labels: Sequence[str]) -> dict[str, Any]:
+        """Return the numbers by name; the warnings are the result's."""
+        out = {name: value for name, value in asdict(self).items() if name != "warnings"}
+        return {**out, "action_share": dict(zip(labels, self.action_share, strict=True))}
+
+
+class _Displays(NamedTuple):
+    """What the estimators read of each display, shape (n,), and the sum of the probabilities, shape (K,)."""
+
+    reward: Floats
+    target: Floats
+    propensity: Floats
+    model: Floats
+    model_value: Floats
+    shares: Floats
+
+
+def frozen_values(done: Sequence[tuple[Plan, Sequence[Replay]]]) -> list[FrozenValue | None]:
+    """Return the value of each plan's final policy, given its repeats; None where it is not asked for.
+
+    Costs a scan of the log for the model of the rewards, shared by plans that count the same rewards, and one of the
+    displays judged for each plan.
+    """
+    models: dict[tuple[object, ...], RewardModel] = {}
+    found: list[FrozenValue | None] = []
+    for plan, replays in done:
+        if not len(plan.judged):
+            found.append(None)
+            continue
+        # On one log and with one set of options, only the window tells one plan's rewards from another's.
+        key = (plan.maturity.used, plan.window.rounds)
+        if key not in models:
+            models[key] = fit_reward_model(plan.log, eventual_rewards(plan, used=plan.maturity.used), to="others")
+        found.append(frozen_value(plan, replays, models[key]))
+    return found
+
+
+def frozen_value(plan: Plan, replays: Sequence[Replay], model: RewardModel) -> FrozenValue:
+    """Estimate what the final policy of some repeats of a plan would earn, in one scan of the displays it is judged on.
+
+    Parameters
+    ----------
+    plan
+        Its `judged` displays are read.
+    replays
+        The repeats.
+    model
+        Of the rewards, each display predicted without its own.
+    """
+    judged, policy, options = plan.judged, plan.policy, plan.options
+    frozen = None
+    if policy.reads != "target":
+        frozen = [
+            Frozen(
+                policy, replay.state, n_actions=plan.log.n_actions, displays=len(judged) * len(replays),
+                seed=options.seed, repeat=repeat,
+            )
+            for repeat, replay in enumerate(replays)
+        ]  # fmt: skip
+    of = _read(plan, frozen, model)
+    weighted = (of.reward, of.target, of.propensity)
+    weights = weights_of(of.target, of.propensity)
+    estimates = {
+        "IPS": ips(*weighted, level=options.level),
+        "SNIPS": snips(*weighted, level=options.level),
+        "DR": doubly_robust(*weighted, of.model, of.model_value, level=options.level),
+    }
+    return FrozenValue(
+        displays=len(judged),
+        learned=frozen is not None,
+        draws=0 if frozen is None else sum(one.draws for one in frozen),
+        ips=estimates["IPS"],
+        snips=estimates["SNIPS"],
+        dr=estimates["DR"],
+        logging=mean_value(of.reward, level=options.level),
+        weights=weights,
+        rewarded=int(np.count_nonzero((of.reward != 0) & (of.target > 0))),
+        action_share=tuple((of.shares / max(len(judged), 1)).tolist()),
+        warnings=tuple(_warnings(weights, estimates)),
+    )
+
+
+def _read(plan: Plan, frozen: list[Frozen] | None, model: RewardModel) -> _Displays:
+    judged, k = plan.judged, plan.log.n_actions
+    rewards = eventual_rewards(plan, used=plan.maturity.used)
+    n = len(judged)
+    target, propensity, q_shown, q_target = np.empty((4, n))
+    reward = rewards.taken(np.arange(judged.start, judged.stop))
+    out = _Displays(reward, target, propensity, q_shown, q_target, np.zeros(k))
+    step = max(_PROBABILITIES // k, 1)
+    names = dict.fromkeys([plan.rounds.vectors, model_vectors(plan.log)])
+    columns = list(dict.fromkeys(["action", *plan.propensities.reads]))
+    for piece in pieces(plan.log.after(judged.start), columns, [name for name in names if name is not None]):
+        size = min(len(piece.action), n - piece.first)
+        if size <= 0:
+            break
+        out.propensity[piece.first : piece.first + size] = plan.propensities.of(piece.displays)[:size]
+        for part in _parts(size, step):
+            at = slice(piece.first + part.start, piece.first + part.stop)
+            rows, action = np.arange(part.stop - part.start), piece.action[part]
+            pi = _probabilities(piece.part(plan.rounds.vectors, part), len(rows), k, frozen)
+            q = model.values(judged.start + at.start, len(rows), piece.part(model_vectors(plan.log), part))
+            out.target[at], out.model[at] = pi[rows, action], q[rows, action]
+            out.model_value[at] = (pi * q).sum(axis=1)
+            out.shares[:] += pi.sum(axis=0)
+    return out
+
+
+def _parts(n: int, step: int) -> Iterator[slice]:
+    for low in range(0, n, step):
+        yield slice(low, min(low + step, n))
+
+
+def _probabilities(vectors: npt.NDArray[np.floating], n: int, k: int, frozen: list[Frozen] | None) -> Floats:
+    """Return pi(a|x_i), shape (n, K): as logged, or as drawn."""
+    if frozen is None:
+        return vectors[:, 0].astype(np.float64, copy=False)
+    choices = np.concatenate([one.choices(vectors, n) for one in frozen], axis=1)
+    counts = np.bincount((np.arange(n)[:, None] * k + choices).ravel(), minlength=n * k)
+    shares: Floats = counts.reshape(n, k) / choices.shape[1]
+    return shares
+
+
+def _warnings(weights: Weights, estimates: dict[str, WeightedValue]) -> Iterator[str]:
+    if not weights.calibrated:
+        yield (
+            f"Frozen policy: the mean weight is {weights.mean:.3g} (standard error {weights.mean_error:.2g}), where "
+            "right propensities give 1: IPS and SNIPS cannot be trusted, DR only as far as its model."
+        )
+    if weights.effective_sample_size < _FEW_EFFECTIVE:
+        yield (
+            f"Frozen policy: its {weights.n:,} displays are worth {weights.effective_sample_size:,.0f} of its own "
+            "(effective sample size): the normal intervals are likely too short."
+        )
+    elif rough := [name for name, found in estimates.items() if found.rough]:
+        yield (
+            f"Frozen policy: the intervals of {', '.join(rough)} are likely too short: rare rewards, or heavy weights, "
+            "skew them more than this many displays make up for."
+        )

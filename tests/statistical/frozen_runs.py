@@ -1,0 +1,124 @@
+"""Frozen policies on logs of known truth: their estimated value on one log, and the true one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evaluator.api import plan
+from evaluator.delays.cdf import DelayCDF
+from evaluator.evaluation.frozen import FrozenValue, frozen_values
+from evaluator.evaluation.scan import replay_all
+from evaluator.log import Log
+from evaluator.log.contract import to_numpy
+from evaluator.replayer.frozen import Frozen
+from evaluator.rounds.stream import LogRounds
+from tests.logs import bernoulli_log, build_log, linear_log
+
+MEANS, LOGGER = (0.5, 0.3, 0.2), (0.2, 0.3, 0.5)
+MEAN_DELAY, ATTRIBUTION = 100.0, 250
+
+
+class Case(NamedTuple):
+    """A kind of log, a policy, options of the replay, and the share of the rewards that the log counts at all."""
+
+    make: Callable[[int], Log]
+    policy: str
+    options: tuple[tuple[str, Any], ...] = ()
+    counted: float = 1.0
+
+
+def crossed_log(n: int, *, seed: int, even: bool) -> Log:
+    """Return a log whose rewards are no linear function of the context: each action has its own exclusive or."""
+    rng = np.random.default_rng(seed)
+    bits = rng.integers(0, 2, (n, 2))
+    crossed = (bits[:, 0] != bits[:, 1]).astype(float)
+    expected = 0.3 + np.array([0.3, 0.0, -0.2]) * (crossed - 0.5)[:, None] + np.array([0.0, 0.1, 0.2]) * bits[:, :1]
+    scores = (0.0 if even else 1.0) * np.array([1.5, 0.0, -1.0]) * (crossed - 0.5)[:, None]
+    p = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    action = (rng.random((n, 1)) > np.cumsum(p, axis=1)).sum(axis=1)
+    at = np.arange(n)
+    shown = np.flatnonzero(rng.random(n) < expected[at, action])
+    return build_log(
+        time=at, action=action, conversion_display=shown, conversion_time=shown + rng.geometric(0.05, len(shown)),
+        n_actions=3, propensity=p[at, action], context=np.column_stack([np.ones(n), bits]), expected_reward=expected,
+    )  # fmt: skip
+
+
+def cut_log(n: int, *, seed: int, logger: tuple[float, ...] | None) -> Log:
+    """Return a log that stopped looking at its last display, and after the attribution window before."""
+    log = bernoulli_log(n, MEANS, mean_delay=MEAN_DELAY, seed=seed, logger=logger)
+    when, of = to_numpy(log.conversions["time"]), to_numpy(log.conversions["display_id"])
+    seen = (when <= n - 1) & (when - of <= ATTRIBUTION)
+    cut = replace(log, conversions=log.conversions.filter(seen))
+    return cut.with_meta(observed_until=n - 1, attribution_window=ATTRIBUTION)
+
+
+def _arms(logger: tuple[float, ...] | None) -> Callable[[int], Log]:
+    return lambda seed: bernoulli_log(2000, MEANS, mean_delay=20.0, seed=seed, logger=logger)
+
+
+def _sets(temperature: float | None) -> Callable[[int], Log]:
+    return lambda seed: linear_log(5000, n_actions=4, dimension=3, mean_delay=20.0, seed=seed, temperature=temperature)
+
+
+def _cut(logger: tuple[float, ...] | None) -> Callable[[int], Log]:
+    return lambda seed: cut_log(2500, seed=seed, logger=logger)
+
+
+_SEEN = float(DelayCDF.geometric(MEAN_DELAY)(ATTRIBUTION))
+CASES = {
+    "arms, uniform": Case(_arms(None), "delayed-klucb:ties=lowest"),
+    "arms, uneven": Case(_arms(LOGGER), "delayed-klucb:ties=lowest"),
+    "arms drawn, uneven": Case(_arms(LOGGER), "thompson", (("horizon", 60),)),
+    "action sets, uniform": Case(_sets(None), "otflinucb:alpha=0.1,ties=lowest"),
+    "action sets, by softmax": Case(_sets(0.2), "otflinucb:alpha=0.1,ties=lowest"),
+    "action sets drawn, by softmax": Case(_sets(0.2), "lints", (("horizon", 60),)),
+    "wrong model, uniform": Case(partial(crossed_log, 2000, even=True), "linucb:ties=lowest"),
+    "wrong model, by context": Case(partial(crossed_log, 2000, even=False), "linucb:ties=lowest"),
+    "young displays dropped": Case(_cut(None), "delayed-klucb:ties=lowest", (("immature", "drop"),), _SEEN),
+    "young displays corrected": Case(_cut(LOGGER), "delayed-klucb:ties=lowest", (("immature", "correct"),), _SEEN),
+}
+
+
+def one_run(case: Case, run: int) -> tuple[FrozenValue, float]:
+    """Return the estimated and the true value of the final policy of one replay of log number `run`."""
+    log = case.make(run) if not isinstance(case.make, partial) else case.make(seed=run)
+    planned = plan(log, case.policy, window=200, final="last:50%", seed=run, **dict(case.options))
+    (lane,) = replay_all([planned])
+    (found,) = frozen_values([(planned, [lane.replay])])
+    return found, case.counted * true_value(planned, lane.replay.state)
+
+
+def true_value(planned: Any, state: Any) -> float:
+    """Return the value of a frozen state over fresh displays, whose expected rewards are known."""
+    if planned.rounds.vectors is None:
+        frozen = Frozen(planned.policy, state, n_actions=3, displays=1, seed=1)
+        return float(np.array(MEANS)[frozen.choices(np.zeros((1, 1, 0)), 400)].mean())
+    return _fresh_value(planned, state)
+
+
+def _fresh_value(planned: Any, state: Any) -> float:
+    n = 20_000
+    sets = planned.rounds.vectors == "action_set"
+    fresh = (
+        linear_log(n, n_actions=4, dimension=3, mean_delay=1.0, seed=10**6)
+        if sets
+        else crossed_log(n, seed=10**6, even=True)
+    )
+    expected = fresh.column("expected_reward")
+    rounds = LogRounds(fresh, n, planned.rounds.vectors, np.zeros(fresh.conversions.num_rows, np.int64))
+    vectors = np.concatenate([batch.vectors for _, batch in rounds.batches()])
+    frozen = Frozen(planned.policy, state, n_actions=fresh.n_actions, displays=10 * n, seed=1)
+    return float(expected[np.arange(n)[:, None], frozen.choices(vectors, n)].mean())
+
+
+def runs_of(name: str, runs: int) -> Iterator[tuple[FrozenValue, float]]:
+    """Return estimate and truth on some logs of a case."""
+    with ThreadPoolExecutor(2) as pool:
+        yield from pool.map(partial(one_run, CASES[name]), range(runs))
