@@ -12,6 +12,7 @@ import pyarrow as pa
 from evaluator.estimates.arms import BestFixedAction, best_fixed_action
 from evaluator.estimates.combine import average, difference, scaled
 from evaluator.estimates.confidence import Interval, mean_interval
+from evaluator.evaluation.bootstrap import resample, with_expected_value
 from evaluator.evaluation.plan import Plan
 from evaluator.evaluation.result import Reference, ReplayResult
 from evaluator.evaluation.rewards import logged_rewards, observed_rewards, reward_bound
@@ -71,7 +72,12 @@ def execute_all(
         if len(repeats) == lane.plan.options.repeats:
             results.append(_summarise(lane.plan, repeats))
             repeats = []
-    return results
+    if not plans[0].options.bootstrap:
+        return results
+    lengths = iter([len(replay.displays) for replay in replays])
+    rounds = [[next(lengths) for _ in range(plan.options.repeats)] for plan in plans]
+    resampled = resample(plans, rounds, jobs=jobs, advance=advance)
+    return [with_expected_value(result, resampled, i) for i, result in enumerate(results)]
 
 
 def _replay(lane: Lane) -> Replay:
@@ -150,6 +156,7 @@ def _summarise(plan: Plan, done: list[_Repeat]) -> ReplayResult:
     delay = plan.rounds.delay[: np.searchsorted(plan.survey.display, plan.rounds.used)]
     return ReplayResult(
         value=average([r.value for r in done]),
+        expected_value=None,
         regret=scaled(difference(best, joint_value), t),
         uplift=difference(joint_value, average([r.joint_logging for r in done], same_data=True)),
         logging_value=average([r.logging for r in done], same_data=True),
@@ -169,6 +176,7 @@ def _summarise(plan: Plan, done: list[_Repeat]) -> ReplayResult:
         action_labels=tuple(labels),
         plan=plan.to_dict(),
         trajectory=trajectory,
+        resampled=(),
         warnings=(*plan.warnings, *_warnings(plan, done, t)),
         assumptions=plan.assumptions,
     )

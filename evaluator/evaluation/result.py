@@ -29,8 +29,11 @@ class ReplayResult:
     Parameters
     ----------
     value
-        Mean reward per round of the learning policy over the rounds replayed, as its conditional expectation round by
-        round (not of one frozen policy).
+        Realised value of this run: mean reward per round of the learning policy over the rounds replayed, as its
+        conditional expectation round by round (not of one frozen policy).
+    expected_value
+        The same estimate with an interval of its expectation over logs and seeds: what the policy earns on average in
+        T rounds. None unless a bootstrap was asked for.
     regret
         Total over the rounds against the best fixed action.
     uplift
@@ -57,11 +60,14 @@ class ReplayResult:
         Every choice made (`evaluator.evaluation.plan.Plan.to_dict`).
     trajectory
         One row a round: repeat, round, display_id, time, action, propensity, reward, reward_observed.
+    resampled
+        Mean reward per round of each resampled replay, B of them; the same resampled logs for all policies of a seed.
     warnings, assumptions
         Sentences to read before the numbers.
     """
 
     value: Interval
+    expected_value: Interval | None
     regret: Interval
     uplift: Interval
     logging_value: Interval
@@ -81,6 +87,7 @@ class ReplayResult:
     action_labels: tuple[str, ...]
     plan: dict[str, Any]
     trajectory: pa.Table
+    resampled: tuple[float, ...]
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
 
@@ -92,7 +99,7 @@ class ReplayResult:
             "dataset": self.plan["dataset"],
         }
         for name in (
-            "rounds", "value", "regret", "uplift", "logging_value", "best_fixed_action", "true_regret", "live_days",
+            "rounds", "value", "expected_value", "regret", "uplift", "logging_value", "best_fixed_action", "true_regret", "live_days",
             "conversions_within", "acceptance_rate", "effective_sample_size", "clipped", "generated", "delivered",
             "expired", "pending", "warnings", "assumptions", "plan",
         ):  # fmt: skip

@@ -34,17 +34,19 @@ def logged_rewards(plan: Plan, *, rounds: int) -> SparseRewards:
 
 
 def observed_rewards(plan: Plan, displays: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return each round's reward revealed by the last round: delay at most min(m, T - s). Shape (T,)."""
-    t, of, delay = len(displays), plan.survey.display, plan.rounds.delay
-    out = np.zeros(t)
-    if not t:
-        return out
-    order = np.argsort(displays, kind="stable")
-    place = np.minimum(np.searchsorted(displays[order], of), t - 1)
-    played = order[place]
-    shown = (displays[played] == of) & (delay <= np.minimum(plan.window.rounds, t - 1 - played))
-    np.add.at(out, played[shown], to_numpy(plan.log.conversions["value"])[shown])
-    return out
+    """Return each round's reward revealed by the last round: delay at most min(m, T - s). Shape (T,).
+
+    A resampled log shows a display in several rounds.
+    """
+    t = len(displays)
+    low = np.searchsorted(plan.survey.display, displays, side="left")
+    counts = np.searchsorted(plan.survey.display, displays, side="right") - low
+    bounds = np.cumsum(counts)
+    of = np.arange(counts.sum()) + np.repeat(low - (bounds - counts), counts)
+    played = np.repeat(np.arange(t), counts)
+    shown = plan.rounds.delay[of] <= np.minimum(plan.window.rounds, t - 1 - played)
+    value = to_numpy(plan.log.conversions["value"])[of[shown]]
+    return np.bincount(played[shown], weights=value, minlength=t).astype(np.float64)
 
 
 def reward_bound(plan: Plan) -> float:

@@ -85,10 +85,10 @@ class Matching:
         )  # fmt: skip
         self.done = False
 
-    def read(self, first: int, batch: Batch) -> None:
-        """Walk through the next displays, the first of which has this number."""
+    def read(self, first: int, batch: Batch) -> npt.NDArray[np.int64]:
+        """Walk through the next displays, the first of which has this number; return the numbers of those accepted."""
         if self.done:
-            return
+            return np.zeros(0, np.int64)
         pending = self._pending or nothing_pending(1024, batch.vectors.shape[2])
         pending = with_room(pending, len(batch.delay), reach=_reach(batch.delay, self._setting.window))
         before = int(self._progress.rounds[0])
@@ -102,6 +102,7 @@ class Matching:
         self._displays.append(first + accepted[: int(self._progress.rounds[0]) - before])
         self._read += int(seen)
         self.done = seen < len(batch.action)
+        return self._displays[-1]
 
     def result(self) -> Replay:
         """Return what was replayed."""

@@ -165,6 +165,41 @@ def pieces(log: Log, columns: list[str], vectors: str | None, size: int = BATCH)
         low = high
 
 
+def blocks(log: Log, columns: list[str], vectors: str | None, size: int) -> Iterator[Piece]:
+    """Read a log once, as `pieces` does, in blocks of exactly `size` displays but for the last."""
+    shared = vectors not in ("action_set", "context")
+    held: list[Piece] = []
+    for piece in pieces(log, columns, vectors, size):
+        held.append(piece)
+        while sum(len(p.action) for p in held) >= size:
+            whole = _joined(held, shared)
+            yield _part(whole, slice(0, size), shared)
+            held = [_part(whole, slice(size, None), shared)] if len(whole.action) > size else []
+    if held:
+        yield _joined(held, shared)
+
+
+def _joined(several: list[Piece], shared: bool) -> Piece:
+    first, *rest = several
+    if not rest:
+        return first
+    return Piece(
+        first.first,
+        {name: np.concatenate([piece.displays[name] for piece in several]) for name in first.displays},
+        first.vectors if shared else np.concatenate([piece.vectors for piece in several]),
+        np.concatenate([first.first_conversion, *(piece.first_conversion[1:] for piece in rest)]),
+    )
+
+
+def _part(piece: Piece, at: slice, shared: bool) -> Piece:
+    return Piece(
+        piece.first + at.start,
+        {name: column[at] for name, column in piece.displays.items()},
+        piece.vectors if shared else piece.vectors[at],
+        piece.first_conversion[at.start : None if at.stop is None else at.stop + 1],
+    )
+
+
 def _finite(first: int, name: str, vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
     bad = ~np.isfinite(vectors).reshape(len(vectors), -1).all(axis=1)
     if bad.any():
