@@ -36,6 +36,8 @@ from evaluator.rounds.thinning import Thinning, thinning
 
 # Displays among which draws are made; no result depends on how the log is read.
 BLOCK = 65_536
+# Drawn displays put together at a time: replays that have their rounds need no more.
+_PART = 8_192
 # Resampled logs replayed in one scan; those whose replays keep a queue are as many as there are threads.
 _TOGETHER = 16
 # Streams never meet: resampled log b draws from spawn key (6, b, ...).
@@ -285,9 +287,14 @@ class _ResampledLog:
         for lanes in shared.values():
             own = drawn[_kept(piece, drawn, lanes[0], uniform[lanes[0].repeat])]
             vectors = next((p.plan.rounds.vectors for p in lanes if p.plan.rounds.vectors is not None), None)
-            gathered = _gather(piece, own, vectors)
-            for lane in lanes:
-                lane.read(piece.first + own, gathered)
+            for at in range(0, len(own), _PART):
+                part = own[at : at + _PART]
+                lanes = [lane for lane in lanes if not lane.done]
+                if not lanes:
+                    break
+                gathered = _gather(piece, part, vectors)
+                for lane in lanes:
+                    lane.read(piece.first + part, gathered)
 
     def values(self) -> list[tuple[float, bool]]:
         """Return the value of each plan, mean over its repeats, and whether all of them reached their rounds."""

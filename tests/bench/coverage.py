@@ -1,0 +1,43 @@
+"""Coverage of every 95 % interval on logs with known truth: ``python -m tests.bench.coverage``.
+
+Anytime-valid intervals hold at every number of rounds at once, and so more often than 95 % at a single one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tests.statistical.coverage import CELLS, HORIZON, KINDS, POLICIES, coverage
+
+TITLE = "| policy | logging | young displays | logs | " + " | ".join(KINDS) + " |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.coverage", description=__doc__)
+    parser.add_argument("--logs", type=int, default=500)
+    parser.add_argument("--bootstrap", type=int, default=100)
+    parser.add_argument("--live", type=int, default=20_000, help="live runs behind the truth of expected values")
+    parser.add_argument("--jobs", type=int, default=2)
+    asked = parser.parse_args()
+    print(
+        f"{asked.logs} logs a row, {HORIZON} rounds, {asked.bootstrap} resampled replays; "
+        f"truth from {asked.live:,} live runs.\n"
+    )
+    print(TITLE)
+    print("|---" * (4 + len(KINDS)) + "|")
+    for cell in CELLS:
+        found = coverage(cell, logs=asked.logs, bootstrap=asked.bootstrap, live_runs=asked.live, jobs=asked.jobs)
+        share, n = found.held.mean(axis=0), len(found.held)
+        se = (share * (1 - share) / n) ** 0.5
+        figures = [
+            f"{p:.1%} ± {e:.1%} ({w:.3g})" for p, e, w in zip(share, se, found.width.mean(axis=0), strict=True)
+        ]
+        policies = " − ".join(reversed(POLICIES[cell.scenario]))
+        first = POLICIES[cell.scenario][0]
+        print(f"| {first} ({policies}) | {cell.logger} | {cell.young} | {n} | " + " | ".join(figures) + " |")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
