@@ -25,7 +25,9 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("", justify="right")
     table.add_column("policy", overflow="fold")
-    for column in ("window", "rounds", "value", level, "regret", level, "uplift", level):
+    expects = any(result.expected_value for result in comparison.results)
+    of_expected = (f"expected value, {level}",) if expects else ()
+    for column in ("window", "rounds", "value", level, *of_expected, "regret", level, "uplift", level):
         table.add_column(column, justify="right", overflow="fold")
     for i, result in enumerate(comparison.results, start=1):
         window = result.plan["window_rounds"]
@@ -35,6 +37,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
             "none" if window is None else f"{window:,}",
             f"{result.rounds:,}",
             *_cells(result.value),
+            *(_cells(i)[1] for i in [result.expected_value] if i is not None),
             *_cells(result.regret),
             *_cells(result.uplift),
         )

@@ -44,7 +44,9 @@ def _estimates(result: ReplayResult) -> Table:
     unit = (
         "reward per round" if result.plan["options"]["reward"] == "eventual" else "reward per round seen by the horizon"
     )
-    table.add_row(f"value ({unit})", *_cells(result.value))
+    table.add_row(f"realised value ({unit})", *_cells(result.value))
+    if result.expected_value is not None:
+        table.add_row(f"expected value at {result.rounds:,} rounds (bootstrap)", *_cells(result.expected_value))
     table.add_row(f"regret over {result.rounds:,} rounds vs best fixed action", *_cells(result.regret))
     if not math.isnan(result.true_regret):
         table.add_row("true regret vs the best action of each display", f"{result.true_regret:.5g}", "known truth", "")

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
-from tests.statistical.coverage import CELLS, HORIZON, KINDS, POLICIES, coverage
+from tests.statistical.coverage import CELLS, HORIZON, KINDS, POLICIES, coverage, live
 
 TITLE = "| policy | logging | young displays | logs | " + " | ".join(KINDS) + " |"
 
@@ -26,8 +28,10 @@ def main() -> None:
     )
     print(TITLE)
     print("|---" * (4 + len(KINDS)) + "|")
+    truths = {scenario: live(scenario, asked.live) for scenario in POLICIES}
     for cell in CELLS:
-        found = coverage(cell, logs=asked.logs, bootstrap=asked.bootstrap, live_runs=asked.live, jobs=asked.jobs)
+        with ProcessPoolExecutor(asked.jobs, get_context("spawn")) as pool:
+            found = coverage(cell, pool, truth=truths[cell.scenario], logs=asked.logs, bootstrap=asked.bootstrap)
         share, n = found.held.mean(axis=0), len(found.held)
         se = (share * (1 - share) / n) ** 0.5
         figures = [

@@ -46,7 +46,7 @@ def test_says_which_log_it_used_on_stderr_only() -> None:
 def test_report_shows_numbers_warnings_and_assumptions() -> None:
     run = evaluate("replay", "-p", "delayed-klucb", "--limit", "300", "--window", "20")
     for words in (
-        "value (reward per round)",
+        "realised value (reward per round)",
         "regret over",
         "uplift",
         "delivered",

@@ -6,18 +6,17 @@ Each log is just long enough for the horizon, so that the replay reads it to its
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluator import compare
 from evaluator.delays.laws import geometric
-from evaluator.estimates.confidence import Interval
 from evaluator.evaluation.bootstrap import expected_differences
 from evaluator.evaluation.result import ReplayResult
 from evaluator.log import Log
@@ -121,9 +120,8 @@ def best_values() -> tuple[float, float]:
     return float(found.max(axis=1).mean()), float(found.mean())
 
 
-@cache
-def live(scenario: str, runs: int) -> tuple[float, float, float]:
-    """Return both policies' expected mean reward of the first rounds, played live, and the first's standard error."""
+def live(scenario: str, runs: int) -> tuple[float, float]:
+    """Return both policies' expected mean reward of the first rounds, played live."""
     law = (LAWS[scenario],)
     arms = scenario == "arms"
     problem = (
@@ -132,14 +130,21 @@ def live(scenario: str, runs: int) -> tuple[float, float, float]:
         else LinearProblem(name="linear", n_actions=K, dimension=D, laws=law)
     )
     options = SimulateOptions(runs=runs, horizon=HORIZON, window=WINDOW, seed=99, jobs=2)
-    first, second = simulate(problem, [resolve(spec) for spec in POLICIES[scenario]], options).curves
     best = max(MEANS) if arms else best_values()[0]
-    lost = [float(curve.regret[-1]) / HORIZON for curve in (first, second)]
-    return best - lost[0], best - lost[1], float(first.regret_se[-1]) / HORIZON
+    first, second = (
+        best - float(curve.regret[-1]) / HORIZON
+        for curve in simulate(problem, [resolve(spec) for spec in POLICIES[scenario]], options).curves
+    )
+    return first, second
 
 
-def intervals_of(cell: Cell, seed: int, *, bootstrap: int, live_runs: int) -> list[tuple[Interval, float]]:
-    """Return each interval of `KINDS` and its truth on one log; none where a replay fell short of the horizon."""
+def intervals_of(
+    cell: Cell, truth: tuple[float, float], bootstrap: int, seed: int
+) -> list[tuple[float, float, float]]:
+    """Return low and high end of each interval of `KINDS` and what it should hold, on one log.
+
+    `truth` are both policies' expected values. Nothing where a replay fell short of the horizon.
+    """
     first, second = cell.replayed(seed, bootstrap=bootstrap)
     if {first.rounds, second.rounds} != {HORIZON}:
         return []
@@ -150,30 +155,23 @@ def intervals_of(cell: Cell, seed: int, *, bootstrap: int, live_runs: int) -> li
     used = np.arange(first.plan["displays_used"])
     logging = float(expected[used, action[used]].mean())
     fixed = max(MEANS) if cell.scenario == "arms" else best_values()[1]
-    value, other, _ = live(cell.scenario, live_runs)
+    value, other = truth
     assert first.expected_value is not None
     _, difference = expected_differences([first, second])
     truths = (realised, realised - logging, HORIZON * (fixed - realised), value, other - value)
     found = (first.value, first.uplift, first.regret, first.expected_value, difference)
-    return [(interval, truth * cell.revealed) for interval, truth in zip(found, truths, strict=True)]
+    return [(i.low, i.high, true * cell.revealed) for i, true in zip(found, truths, strict=True)]
 
 
-@dataclass(frozen=True)
-class Coverage:
-    """Of each interval of `KINDS` over the logs that reached the horizon, shape (logs, 5): inside or not, width."""
+class Coverage(NamedTuple):
+    """Of each interval of `KINDS` over the logs that reached the horizon, shape (logs, 5): held or not, and width."""
 
     held: npt.NDArray[np.bool_]
     width: npt.NDArray[np.float64]
 
 
-def coverage(cell: Cell, *, logs: int, bootstrap: int, live_runs: int, jobs: int = 2) -> Coverage:
+def coverage(cell: Cell, pool: Executor, *, truth: tuple[float, float], logs: int, bootstrap: int) -> Coverage:
     """Return how often the intervals of a cell hold."""
-    live(cell.scenario, live_runs)  # before the threads ask for it
-    with ThreadPoolExecutor(jobs) as pool:
-        runs = list(
-            pool.map(lambda seed: intervals_of(cell, seed, bootstrap=bootstrap, live_runs=live_runs), range(logs))
-        )
-    whole = [run for run in runs if run]
-    held = [[interval.low <= truth <= interval.high for interval, truth in run] for run in whole]
-    width = [[interval.high - interval.low for interval, _ in run] for run in whole]
-    return Coverage(np.array(held), np.array(width))
+    runs = list(pool.map(partial(intervals_of, cell, truth, bootstrap), range(logs)))
+    low, high, true = np.moveaxis(np.array([run for run in runs if run]), 2, 0)
+    return Coverage((low <= true) & (true <= high), high - low)
