@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from evaluator.api import plan
+from evaluator.log import Log
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting
 from evaluator.policies.user import UserPolicy
 from evaluator.replayer import run
+from evaluator.replayer.engine import sampler_stream
 from tests.live import Bernoulli, Linear, live_regrets
-from tests.logged_rounds import LoggedRounds
-from tests.logs import bernoulli_log, linear_log
+from tests.logged_rounds import LoggedRounds, in_memory
+from tests.logs import bernoulli_log, build_log, linear_log
 from tests.statistical.runs import Floats, off, regrets, replays
 
 ARMS = Bernoulli(means=(0.2, 0.5, 0.4, 0.1), mean_delay=50.0)
@@ -23,7 +27,8 @@ ARMS_WINDOW, ARMS_HORIZON = 100, 500
 # The best arm is shown least, so that a tilt towards what was logged often shows.
 LOGGERS = {"uniform": None, "uneven": (0.5, 0.1, 0.15, 0.25)}
 LINEAR = Linear(n_actions=4, dimension=3, mean_delay=50.0)
-LINEAR_WINDOW, LINEAR_HORIZON = 100, 300
+LINEAR_WINDOW, LINEAR_HORIZON, TEMPERATURE = 100, 300, 0.2
+Bools = npt.NDArray[np.bool_]
 LIVE_RUNS, REPLAY_RUNS = 2000, 400
 
 
@@ -34,8 +39,8 @@ def live_arms(policy: str) -> Floats:
 
 
 @cache
-def live_linear(policy: str) -> Floats:
-    setting = Setting(n_actions=4, dimension=3, rows=4, window=LINEAR_WINDOW, horizon=LINEAR_HORIZON)
+def live_linear(policy: str, horizon: int = LINEAR_HORIZON) -> Floats:
+    setting = Setting(n_actions=4, dimension=3, rows=4, window=LINEAR_WINDOW, horizon=horizon)
     return live_regrets(resolve(policy), setting, LINEAR, runs=LIVE_RUNS, seed=12)
 
 
@@ -49,7 +54,7 @@ def arms_log(seed: int, logger: Any) -> Any:
 def softmax_log(seed: int) -> Any:
     # Rewards lie in [1/sqrt(3), 1]: at temperature 0.2 no propensity is below 1/(1 + 3 exp((1 - .577)/.2)) = 1/26.
     n = 26 * (LINEAR_HORIZON + int(6 * LINEAR_HORIZON**0.5))
-    return linear_log(n, n_actions=4, dimension=3, mean_delay=LINEAR.mean_delay, seed=seed, temperature=0.2)
+    return linear_log(n, n_actions=4, dimension=3, mean_delay=LINEAR.mean_delay, seed=seed, temperature=TEMPERATURE)
 
 
 @pytest.mark.parametrize("logger", LOGGERS)
@@ -71,17 +76,85 @@ def test_rejection_is_unbiased_under_a_logger_that_reads_the_context(policy: str
     assert abs(off(regrets(results, LINEAR_HORIZON), live_linear(policy))) < 3
 
 
+def standard_errors_off(
+    kept: Callable[[Log, int], Bools | None],
+    make_log: Callable[[int], Log] = softmax_log,
+    horizon: int = LINEAR_HORIZON,
+) -> float:
+    """Return how far the regret of OTFLinUCB on the displays that a thinning keeps (None: all) is off the live one."""
+
+    def regret(seed: int) -> float:
+        log = make_log(seed)
+        planned = plan(log, "otflinucb", window=LINEAR_WINDOW, horizon=horizon)
+        rounds, left = in_memory(planned.rounds), kept(log, seed)
+        rounds = rounds if left is None else rounds.thinned(left)
+        displays = run(planned.policy, planned.setting, rounds, sampler="rejection", seed=seed).displays
+        assert len(displays) == horizon
+        expected, shown = log.column("expected_reward")[displays], log.column("action")[displays]
+        return float((expected.max(axis=1) - expected[np.arange(horizon), shown]).sum())
+
+    return off(np.array([regret(seed) for seed in range(REPLAY_RUNS)]), live_linear("otflinucb", horizon))
+
+
+def of_the_whole_log(log: Log, seed: int) -> Bools:
+    """Right: draws of the sampler's own, one c for the whole log."""
+    p = log.column("propensity")
+    return sampler_stream(seed, 0).random(len(log)) * p < p.min()
+
+
+def of_each_context(log: Log, seed: int) -> Bools:
+    """Wrong: the largest c that each context allows."""
+    p = np.exp(log.column("expected_reward") / TEMPERATURE)
+    least = (p / p.sum(axis=1, keepdims=True)).min(axis=1)
+    return sampler_stream(seed, 0).random(len(log)) * log.column("propensity") < least
+
+
+def logged_by_the_samplers_stream(seed: int) -> Log:
+    """Return a log whose actions were drawn with the stream that thins it: one seed for logger and replay.
+
+    The logger inverts the cumulated probabilities, the likeliest action first.
+    """
+    log = softmax_log(seed)
+    expected = log.column("expected_reward")
+    p = np.exp(expected / TEMPERATURE)
+    p /= p.sum(axis=1, keepdims=True)
+    order = np.argsort(-p, axis=1)
+    bounds = np.cumsum(np.take_along_axis(p, order, axis=1), axis=1)
+    rank = np.minimum((sampler_stream(seed, 0).random((len(log), 1)) > bounds).sum(axis=1), 3)
+    rng, at = np.random.default_rng([seed, 1]), np.arange(len(log))
+    action = order[at, rank]
+    shown = np.flatnonzero(rng.random(len(log)) < expected[at, action])
+    return build_log(
+        time=at, action=action, n_actions=4, propensity=p[at, action], action_set=log.column("action_set"),
+        expected_reward=expected, conversion_display=shown,
+        conversion_time=shown + rng.geometric(1 / LINEAR.mean_delay, len(shown)),
+    )  # fmt: skip
+
+
+def with_another_seed(log: Log, seed: int) -> Bools:
+    return of_the_whole_log(log, seed + REPLAY_RUNS)
+
+
+def test_thinning_with_one_c_is_unbiased() -> None:
+    assert abs(standard_errors_off(of_the_whole_log)) < 3
+
+
 def test_plain_matching_under_a_logger_that_reads_the_context_is_biased() -> None:
     # Without thinning the accepted contexts are those in which the policy and the logger agree.
-    def regret(seed: int) -> float:
-        log = softmax_log(seed)
-        planned = plan(log, "otflinucb", window=LINEAR_WINDOW, horizon=LINEAR_HORIZON)
-        replayed = run(planned.policy, planned.setting, planned.rounds, sampler="rejection", seed=seed)
-        expected = log.column("expected_reward")[replayed.displays]
-        shown = log.column("action")[replayed.displays]
-        return float((expected.max(axis=1) - expected[np.arange(LINEAR_HORIZON), shown]).sum())
+    assert abs(standard_errors_off(lambda log, seed: None)) > 5
 
-    assert abs(off(np.array([regret(seed) for seed in range(REPLAY_RUNS)]), live_linear("otflinucb"))) > 5
+
+def test_a_c_for_each_context_is_biased() -> None:
+    # Contexts in which the logger nearly plays at random are accepted more often than others.
+    assert abs(standard_errors_off(of_each_context)) > 5
+
+
+def test_one_seed_for_logger_and_sampler_is_biased() -> None:
+    # A low draw then both shows the likeliest action and keeps the display: others are hardly ever accepted, and the
+    # log gives fewer rounds.
+    assert abs(standard_errors_off(of_the_whole_log, logged_by_the_samplers_stream, 100)) > 5
+    # The very same logs, thinned with another seed.
+    assert abs(standard_errors_off(with_another_seed, logged_by_the_samplers_stream, 100)) < 3
 
 
 class Coin:
