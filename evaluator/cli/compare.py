@@ -55,7 +55,8 @@ def compare_command(
     asked = [None if text.strip() == "none" else text.strip() for text in (windows or "none").split(",")]
     source = open_log(dataset, reading)
     plans = plan_comparison(source.log, descriptions, asked, ReplayOptions(**replaying))
-    with o.progress("displays", max(len(p.rounds) for p in plans) * (1 + plans[0].options.bootstrap), compiles=True) as advance:
+    replays = 1 + plans[0].options.bootstrap
+    with o.progress("displays", replays * max(len(plan.rounds) for plan in plans), compiles=True) as advance:
         found = execute_comparison(plans, advance=advance)
     if as_json:
         o.print_json(found.to_dict())

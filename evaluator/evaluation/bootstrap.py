@@ -13,7 +13,7 @@ whole log would undo that too, but not on a log that stays on disk, and it would
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 

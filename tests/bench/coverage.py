@@ -34,9 +34,7 @@ def main() -> None:
             found = coverage(cell, pool, truth=truths[cell.scenario], logs=asked.logs, bootstrap=asked.bootstrap)
         share, n = found.held.mean(axis=0), len(found.held)
         se = (share * (1 - share) / n) ** 0.5
-        figures = [
-            f"{p:.1%} ± {e:.1%} ({w:.3g})" for p, e, w in zip(share, se, found.width.mean(axis=0), strict=True)
-        ]
+        figures = [f"{p:.1%} ± {e:.1%} ({w:.3g})" for p, e, w in zip(share, se, found.width.mean(axis=0), strict=True)]
         policies = " − ".join(reversed(POLICIES[cell.scenario]))
         first = POLICIES[cell.scenario][0]
         print(f"| {first} ({policies}) | {cell.logger} | {cell.young} | {n} | " + " | ".join(figures) + " |")

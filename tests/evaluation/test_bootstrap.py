@@ -118,9 +118,7 @@ def test_replays_that_cannot_reach_their_rounds_are_counted(sampler: str) -> Non
     action = np.zeros(200, int)
     action[[20, 80, 150]] = 1
     log = build_log(time=np.arange(200), action=action, n_actions=2, propensity=np.where(action, 0.015, 0.985))
-    plan = plan_replay(
-        log, as_description("fixed:action=1"), ReplayOptions(sampler=sampler, bootstrap=200, horizon=3)
-    )
+    plan = plan_replay(log, as_description("fixed:action=1"), ReplayOptions(sampler=sampler, bootstrap=200, horizon=3))
     short = int(resample([plan], [[3]]).short[0])
     p = np.exp(-6) * (1 + 6 + 18)
     assert abs(short - 200 * p) < 4 * (200 * p * (1 - p)) ** 0.5
@@ -156,7 +154,8 @@ def test_the_correction_of_young_displays_is_fitted_anew() -> None:
     own = LOG.conversions.take(np.repeat(np.arange(len(times)), times))
     written = plan_replay(replace(LOG, conversions=own), as_description("ucb1"), plan.options)
     anew, by_hand = log.asked[0].plan.maturity.correction, written.maturity.correction
-    assert anew is not None and by_hand is not None
+    assert anew is not None
+    assert by_hand is not None
     assert anew.cdf == by_hand.cdf
     assert anew.cdf != plan.maturity.correction.cdf
     assert (anew.shortest, anew.needed) == (plan.maturity.correction.shortest, plan.maturity.correction.needed)

@@ -138,9 +138,7 @@ def live(scenario: str, runs: int) -> tuple[float, float]:
     return first, second
 
 
-def intervals_of(
-    cell: Cell, truth: tuple[float, float], bootstrap: int, seed: int
-) -> list[tuple[float, float, float]]:
+def intervals_of(cell: Cell, truth: tuple[float, float], bootstrap: int, seed: int) -> list[tuple[float, float, float]]:
     """Return low and high end of each interval of `KINDS` and what it should hold, on one log.
 
     `truth` are both policies' expected values. Nothing where a replay fell short of the horizon.
@@ -164,14 +162,15 @@ def intervals_of(
 
 
 class Coverage(NamedTuple):
-    """Of each interval of `KINDS` over the logs that reached the horizon, shape (logs, 5): held or not, and width."""
+    """Of each interval of `KINDS` over the logs that reached the horizon, shape (logs, 5): held or not, width, middle."""
 
     held: npt.NDArray[np.bool_]
     width: npt.NDArray[np.float64]
+    middle: npt.NDArray[np.float64]
 
 
 def coverage(cell: Cell, pool: Executor, *, truth: tuple[float, float], logs: int, bootstrap: int) -> Coverage:
     """Return how often the intervals of a cell hold."""
     runs = list(pool.map(partial(intervals_of, cell, truth, bootstrap), range(logs)))
     low, high, true = np.moveaxis(np.array([run for run in runs if run]), 2, 0)
-    return Coverage((low <= true) & (true <= high), high - low)
+    return Coverage((low <= true) & (true <= high), high - low, (low + high) / 2)
