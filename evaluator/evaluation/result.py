@@ -99,9 +99,9 @@ class ReplayResult:
             "dataset": self.plan["dataset"],
         }
         for name in (
-            "rounds", "value", "expected_value", "regret", "uplift", "logging_value", "best_fixed_action", "true_regret",
-            "live_days", "conversions_within", "acceptance_rate", "effective_sample_size", "clipped", "generated",
-            "delivered", "expired", "pending", "warnings", "assumptions", "plan",
+            "rounds", "value", "expected_value", "regret", "uplift", "logging_value", "best_fixed_action",
+            "true_regret", "live_days", "conversions_within", "acceptance_rate", "effective_sample_size", "clipped",
+            "generated", "delivered", "expired", "pending", "warnings", "assumptions", "plan",
         ):  # fmt: skip
             value = getattr(self, name)
             out[name] = asdict(value) if isinstance(value, Interval | Reference) else value

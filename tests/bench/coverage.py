@@ -17,6 +17,7 @@ TITLE = "| policy | logging | young displays | logs | " + " | ".join(KINDS) + " 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.coverage", description=__doc__)
+    parser.add_argument("rows", nargs="*", help="some rows only, such as linear:uneven:drop")
     parser.add_argument("--logs", type=int, default=500)
     parser.add_argument("--bootstrap", type=int, default=100)
     parser.add_argument("--live", type=int, default=20_000, help="live runs behind the truth of expected values")
@@ -28,8 +29,12 @@ def main() -> None:
     )
     print(TITLE)
     print("|---" * (4 + len(KINDS)) + "|")
+    cells = {f"{cell.scenario}:{cell.logger}:{cell.young}": cell for cell in CELLS}
+    unknown = set(asked.rows) - set(cells)
+    if unknown:
+        parser.error(f"no row {', '.join(sorted(unknown))}; there are {', '.join(cells)}")
     truths = {scenario: live(scenario, asked.live) for scenario in POLICIES}
-    for cell in CELLS:
+    for cell in (cells[row] for row in asked.rows or cells):
         with ProcessPoolExecutor(asked.jobs, get_context("spawn")) as pool:
             found = coverage(cell, pool, truth=truths[cell.scenario], logs=asked.logs, bootstrap=asked.bootstrap)
         share, n = found.held.mean(axis=0), len(found.held)

@@ -45,6 +45,12 @@ def test_the_table_has_a_line_a_variant_and_says_what_a_line_is_about() -> None:
     assert "knows the delay CDF of this whole log (hindsight) (line 3, 4)" in run.out
 
 
+def test_a_bootstrap_adds_a_column() -> None:
+    run = evaluate("compare", "-p", "random", "-p", "ucb1", *SHORT, "--bootstrap", "20")
+    assert run.code == 0, run.err
+    assert "expected" in run.out.splitlines()[1]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -28,6 +28,16 @@ def test_json_keeps_its_schema_and_equals_the_python_result() -> None:
     assert run.json == json.loads(json.dumps(expected))
 
 
+def test_a_bootstrap_adds_the_expected_value() -> None:
+    words = ("replay", "-p", "ucb1", "--limit", "2000", "--window", "200", "--bootstrap", "20")
+    run = evaluate(*words, "--json")
+    assert run.code == 0, run.err
+    jsonschema.validate(run.json, schema())
+    assert run.json["expected_value"]["estimate"] == run.json["value"]["estimate"]
+    assert "bootstrap" in run.json["expected_value"]["kind"]
+    assert f"expected value at {run.json['rounds']:,} rounds (bootstrap)" in evaluate(*words).out
+
+
 def test_json_of_an_empty_replay_keeps_its_schema() -> None:
     run = evaluate("replay", "-p", "linucb", "--limit", "3", "--json", "--seed", "1")
     assert run.code == 0, run.err

@@ -162,7 +162,7 @@ def intervals_of(cell: Cell, truth: tuple[float, float], bootstrap: int, seed: i
 
 
 class Coverage(NamedTuple):
-    """Of each interval of `KINDS` over the logs that reached the horizon, shape (logs, 5): held or not, width, middle."""
+    """Of each interval of `KINDS` on each log that reached the horizon, shape (logs, 5): held or not, width, middle."""
 
     held: npt.NDArray[np.bool_]
     width: npt.NDArray[np.float64]

@@ -6,7 +6,7 @@ obp has none to compare with: its replay method takes uniformly logged data only
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -68,7 +68,7 @@ class Largest:
 class LargestInCoba:
     """The same as a learner of coba."""
 
-    params: dict[str, Any] = {}
+    params: ClassVar[dict[str, Any]] = {}
 
     def score(self, context: Any, actions: list[Any], action: Any) -> float:
         return float(action == max(actions))
