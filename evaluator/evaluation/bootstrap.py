@@ -28,7 +28,7 @@ from evaluator.evaluation.plan import Plan
 from evaluator.evaluation.result import ReplayResult
 from evaluator.evaluation.rewards import logged_rewards, observed_rewards
 from evaluator.log.contract import to_numpy
-from evaluator.replayer.engine import Matching, Queueing, begin
+from evaluator.replayer.engine import Matching, Queueing, Replay, begin
 from evaluator.rounds.arrays import Batch
 from evaluator.rounds.propensity import resolve_propensities
 from evaluator.rounds.stream import NO_VECTORS, Piece, blocks
@@ -49,10 +49,10 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """A plan, the rounds to reach in each repeat, and what displays earn; None where that depends on the rounds."""
+    """A plan, its original replays, and what displays earn; None where that depends on the rounds."""
 
     plan: Plan
-    rounds: Sequence[int]
+    replays: Sequence[Replay]
     rewards: SparseRewards | None
 
 
@@ -74,7 +74,7 @@ class Resampled:
 
 def resample(
     plans: Sequence[Plan],
-    rounds: Sequence[Sequence[int]],
+    replays: Sequence[Sequence[Replay]],
     *,
     jobs: int = 1,
     advance: Callable[[int], None] = lambda displays: None,
@@ -88,15 +88,15 @@ def resample(
     ----------
     plans
         Plans on one log, with the same seed and number of repeats and `bootstrap` resampled logs.
-    rounds
-        Rounds of the original replay of each plan, repeat by repeat: those to reach.
+    replays
+        The original replays of each plan, repeat by repeat, whose rounds are to be reached.
     jobs
         Threads; no result depends on them.
     advance
         Called with the displays drawn since the last call.
     """
     options = plans[0].options
-    asked = [_Asked(plan, reach, _rewards(plan)) for plan, reach in zip(plans, rounds, strict=True)]
+    asked = [_Asked(plan, done, _rewards(plan)) for plan, done in zip(plans, replays, strict=True)]
     values = np.full((options.bootstrap, len(plans)), np.nan)
     short = np.zeros(len(plans), np.int64)
     with ThreadPoolExecutor(jobs) as pool:
@@ -310,7 +310,7 @@ class _ResampledLog:
 
 def _kept(piece: Piece, drawn: Numbers, lane: _Lane, uniform: Floats) -> npt.NDArray[np.bool_]:
     """Return which drawn displays are used and left by the thinning."""
-    kept: npt.NDArray[np.bool_] = piece.first + drawn < lane.plan.rounds.used
+    kept: npt.NDArray[np.bool_] = piece.first + drawn < lane.used
     matched = lane.plan.matched
     if not matched.keeps_all:
         columns = {name: piece.displays[name][drawn] for name in ("action", *matched.propensities.reads)}
@@ -356,7 +356,11 @@ class _Lane:
     def __init__(self, asked: _Asked, number: int, repeat: int) -> None:
         self.plan = plan = asked.plan
         self.repeat = repeat
-        self._rounds = asked.rounds[repeat]
+        original = asked.replays[repeat]
+        self._rounds = len(original.displays)
+        # Young displays weigh more and are the last of the log: no more of them than the original replay read.
+        young = plan.maturity.correction is not None and plan.sampler != "queue"
+        self.used = original.read if young else plan.rounds.used
         self._rewards = asked.rewards
         options, setting = plan.options, plan.setting
         if plan.sampler == "queue" and options.horizon is None:
@@ -373,10 +377,10 @@ class _Lane:
     @property
     def key(self) -> tuple[object, ...]:
         """What tells one thinned resampled log from another."""
-        matched, used = self.plan.matched, self.plan.rounds.used
+        matched = self.plan.matched
         if matched.keeps_all:
-            return (used,)
-        return used, self.repeat, id(matched.propensities.rule), matched.c.tobytes()
+            return (self.used,)
+        return self.used, self.repeat, id(matched.propensities.rule), matched.c.tobytes()
 
     @property
     def done(self) -> bool:

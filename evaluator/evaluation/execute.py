@@ -74,9 +74,9 @@ def execute_all(
             repeats = []
     if not plans[0].options.bootstrap:
         return results
-    lengths = iter([len(replay.displays) for replay in replays])
-    rounds = [[next(lengths) for _ in range(plan.options.repeats)] for plan in plans]
-    resampled = resample(plans, rounds, jobs=jobs, advance=advance)
+    done = iter(replays)
+    by_plan = [[next(done) for _ in range(plan.options.repeats)] for plan in plans]
+    resampled = resample(plans, by_plan, jobs=jobs, advance=advance)
     return [with_expected_value(result, resampled, i) for i, result in enumerate(results)]
 
 
