@@ -77,18 +77,27 @@ def bernoulli_log(
 
 
 def linear_log(
-    n: int, *, n_actions: int, dimension: int, mean_delay: float, seed: int, temperature: float | None = None
+    n: int,
+    *,
+    n_actions: int,
+    dimension: int,
+    mean_delay: float,
+    seed: int,
+    temperature: float | None = None,
+    logger: npt.ArrayLike | None = None,
 ) -> Log:
     """Return a log of the linear scenario of Vernade et al. 2020, delays geometric on {1, 2, ...}.
 
     With a `temperature`, the logger is a softmax of the arms' true rewards at that temperature, so that it depends on
-    the context.
+    the context; with a `logger`, it shows actions with these probabilities, whatever the context.
     """
     rng = np.random.default_rng(seed)
     vectors = rng.random((n, n_actions, dimension))
     vectors /= np.linalg.norm(vectors, axis=2, keepdims=True)
     expected = vectors @ np.full(dimension, 1.0 / np.sqrt(dimension))
     p = np.full((n, n_actions), 1.0 / n_actions)
+    if logger is not None:
+        p = np.tile(np.asarray(logger, np.float64), (n, 1))
     if temperature is not None:
         p = np.exp(expected / temperature)
         p /= p.sum(axis=1, keepdims=True)
@@ -101,7 +110,7 @@ def linear_log(
         conversion_display=shown,
         conversion_time=shown + rng.geometric(1.0 / mean_delay, len(shown)),
         n_actions=n_actions,
-        propensity=None if temperature is None else p[at, action],
+        propensity=None if temperature is None and logger is None else p[at, action],
         action_set=vectors,
         expected_reward=expected,
     )

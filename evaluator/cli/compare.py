@@ -91,7 +91,7 @@ def compare_command(
     if finished:
         o.note(f"Took up {len(finished):,} of {len(plans):,} variants, finished before, from {out}.partial.")
     total = sum(max(len(plans[i].rounds) for i in group) for group in scans(plans, finished))
-    with o.progress("displays", total, compiles=True) as advance:
+    with o.progress("displays", total * (1 + options.bootstrap), compiles=True) as advance:
         if kept is None:
             found = execute_comparison(plans, baseline=first, advance=advance)
         else:

@@ -83,7 +83,7 @@ def replay_command(
     if dry_run:
         o.print_json({"schema": "evaluate.plan/1", **plan.to_dict()})
         return
-    with o.progress("displays", len(plan.rounds), compiles=True) as advance:
+    with o.progress("displays", len(plan.rounds) * (1 + chosen.bootstrap), compiles=True) as advance:
         result = execute(plan, advance=advance)
     if as_json:
         o.print_json(result.to_dict())

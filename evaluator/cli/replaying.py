@@ -122,6 +122,14 @@ def _replaying(
     level: Annotated[
         float, typer.Option("--level", rich_help_panel=ESTIMATE, help="Level of the intervals: --level 0.9")
     ] = 0.95,
+    bootstrap: Annotated[
+        int,
+        typer.Option(
+            "--bootstrap",
+            rich_help_panel=ESTIMATE,
+            help="Resampled logs to replay for an interval of the expected value over logs and seeds: --bootstrap 200",
+        ),
+    ] = 0,
 ) -> None:
     """Lend its parameters to every command that `replays`."""
 

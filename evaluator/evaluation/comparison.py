@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from evaluator.errors import ParameterError, nearest
+from evaluator.estimates.confidence import Interval
+from evaluator.evaluation.bootstrap import expected_differences
 from evaluator.evaluation.curves import Curve, curve_table, draw_curve
 from evaluator.evaluation.differences import (
     Difference,
@@ -250,6 +252,10 @@ def compare_results(plans: Sequence[Plan], results: Sequence[ReplayResult], *, b
     others = [i for i in range(len(plans)) if i != baseline]
     asked = [*ranked_pairs(len(plans), baseline), *((min(pair), max(pair)) for pair in costs)]
     found = find_differences(plans, lived, asked, rounds=horizon.rounds, jobs=options.jobs)
+    found = {
+        pair: of if of.realised is None else replace(of, expected=_expected(results, *pair))
+        for pair, of in found.items()
+    }
 
     def to_reference(variant: int, reference: int) -> Difference:
         return found[variant, reference] if variant < reference else found[reference, variant].turned()
@@ -265,6 +271,14 @@ def compare_results(plans: Sequence[Plan], results: Sequence[ReplayResult], *, b
         curves=tuple(curves),
         assumed=tuple(_assumed(plan) for plan in plans),
     )
+
+
+def _expected(results: Sequence[ReplayResult], variant: int, reference: int) -> Interval | None:
+    """Return the difference of two expected values, where both are at the same horizon."""
+    pair = [results[reference], results[variant]]
+    if not all(result.resampled for result in pair) or pair[0].rounds != pair[1].rounds:
+        return None
+    return expected_differences(pair)[1]
 
 
 def _assumed(plan: Plan) -> Assumed:

@@ -30,6 +30,9 @@ class Difference:
         Numbers of the variants, from 0; the reference's value is subtracted.
     realised
         Of these two runs; None where there is none.
+    expected
+        Of the expected values, from common resampled logs; None without a bootstrap, or where the two replays ended
+        after different numbers of rounds.
     p
         Anytime-valid p-value of "no difference", for this one test; nan where there is no difference.
     why_not
@@ -41,12 +44,21 @@ class Difference:
     realised: Interval | None
     p: float
     why_not: str
+    expected: Interval | None = None
 
     def turned(self) -> Difference:
         """Return the difference seen from the other side."""
-        of = self.realised
-        turned = None if of is None else replace(of, estimate=0.0 - of.estimate, low=0.0 - of.high, high=0.0 - of.low)
-        return replace(self, variant=self.reference, reference=self.variant, realised=turned)
+        return replace(
+            self,
+            variant=self.reference,
+            reference=self.variant,
+            realised=_turned(self.realised),
+            expected=_turned(self.expected),
+        )
+
+
+def _turned(of: Interval | None) -> Interval | None:
+    return None if of is None else replace(of, estimate=0.0 - of.estimate, low=0.0 - of.high, high=0.0 - of.low)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from evaluator.estimates.arms import BestFixedAction, best_fixed_action
 from evaluator.estimates.combine import average, difference, scaled
 from evaluator.estimates.confidence import Interval, mean_interval
 from evaluator.estimates.sparse import SparseRewards
+from evaluator.evaluation.bootstrap import resample, with_expected_value
 from evaluator.evaluation.frozen import frozen_values
 from evaluator.evaluation.plan import Plan
 from evaluator.evaluation.result import Reference, ReplayResult
@@ -79,13 +80,20 @@ def execute_all(
         if len(repeats) == lane.plan.options.repeats:
             results.append(_summarise(lane.plan, repeats))
             repeats = []
-    return _with_weighted(plans, results, replays)
+    done = iter(replays)
+    by_plan = [[next(done) for _ in range(plan.options.repeats)] for plan in plans]
+    results = _with_weighted(plans, results, by_plan)
+    if not plans[0].options.bootstrap:
+        return results
+    resampled = resample(plans, by_plan, jobs=jobs, advance=advance)
+    return [with_expected_value(result, resampled, i) for i, result in enumerate(results)]
 
 
-def _with_weighted(plans: Sequence[Plan], results: list[ReplayResult], replays: list[Replay]) -> list[ReplayResult]:
+def _with_weighted(
+    plans: Sequence[Plan], results: Sequence[ReplayResult], replays: Sequence[Sequence[Replay]]
+) -> list[ReplayResult]:
     """Return the results with the estimates that weigh displays, where these are asked for."""
-    each = iter(replays)
-    done = [(plan, [next(each) for _ in range(plan.options.repeats)]) for plan in plans]
+    done = list(zip(plans, replays, strict=True))
     out = []
     for result, frozen, (plan, repeats) in zip(results, frozen_values(done), done, strict=True):
         running = running_value(plan, repeats)
@@ -216,6 +224,7 @@ def _summarise(plan: Plan, done: list[_Repeat]) -> ReplayResult:
     delay = plan.rounds.delay[: np.searchsorted(plan.survey.display, plan.rounds.used)]
     return ReplayResult(
         value=average([r.value for r in done]),
+        expected_value=None,
         regret=scaled(difference(best, joint_value), t),
         uplift=difference(joint_value, average([r.joint_logging for r in done], same_data=True)),
         logging_value=average([r.logging for r in done], same_data=True),
@@ -236,6 +245,7 @@ def _summarise(plan: Plan, done: list[_Repeat]) -> ReplayResult:
         plan=plan.to_dict(),
         trajectory=trajectory,
         learned=learned_policy(plan.policy, plan.setting, tuple(labels), done[0].replay),
+        resampled=(),
         warnings=(*plan.warnings, *_warnings(plan, done, t)),
         assumptions=plan.assumptions,
     )

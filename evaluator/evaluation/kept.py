@@ -8,17 +8,16 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, is_dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pyarrow.parquet as pq
 
 from evaluator import __version__
-from evaluator.estimates.confidence import Interval
 from evaluator.evaluation.plan import Plan
-from evaluator.evaluation.result import Reference, ReplayResult
+from evaluator.evaluation.result import ReplayResult
 
 _RESULT = b"result"
 _LIBRARIES = ("numpy", "numba", "scipy")
@@ -52,7 +51,7 @@ class KeptResults:
         """Write a result."""
         self._folder.mkdir(parents=True, exist_ok=True)
         said = {f.name: getattr(result, f.name) for f in fields(result) if f.name not in _NOT_KEPT}
-        said = {name: asdict(x) if isinstance(x, Interval | Reference) else x for name, x in said.items()}
+        said = {name: asdict(x) if is_dataclass(x) and not isinstance(x, type) else x for name, x in said.items()}
         file = self._file(plan)
         partial = file.with_name(f".{file.name}-{os.getpid()}")
         pq.write_table(result.trajectory.replace_schema_metadata({_RESULT: json.dumps(said)}), partial)
@@ -80,13 +79,22 @@ class KeptResults:
 
 def _read(file: Path, plan: Plan) -> ReplayResult:
     table = pq.read_table(file)
-    said = json.loads(table.schema.metadata[_RESULT])
-    for name in ("value", "regret", "uplift", "logging_value"):
-        said[name] = Interval(**said[name])
-    best = said["best_fixed_action"]
-    said["best_fixed_action"] = Reference(best["action"], best["label"], Interval(**best["value"]))
-    said = {name: tuple(x) if isinstance(x, list) else x for name, x in said.items()}
+    hints = get_type_hints(ReplayResult)
+    said = {name: _rebuilt(hints[name], x) for name, x in json.loads(table.schema.metadata[_RESULT]).items()}
     return ReplayResult(**said, plan=plan.to_dict(), trajectory=table.replace_schema_metadata(None), learned=None)
+
+
+def _rebuilt(hint: Any, value: Any) -> Any:
+    """Return a value of the type that a field names, from what JSON made of it."""
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return tuple(value)
+    kind = next((kind for kind in (hint, *get_args(hint)) if is_dataclass(kind)), None)
+    if kind is None:
+        return value
+    hints = get_type_hints(kind)
+    return kind(**{name: _rebuilt(hints[name], x) for name, x in value.items()})  # type: ignore[operator]
 
 
 def _own_code(policy: Any) -> str | None:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from evaluator.errors import ParameterError, nearest
+from evaluator.estimates.bootstrap import FEWEST
 from evaluator.rounds.clock import ClockName
 from evaluator.rounds.held_out import parse_last
 from evaluator.rounds.known_delays import parse_share
@@ -67,6 +68,8 @@ class ReplayOptions:
         Threads.
     level
         Of the intervals.
+    bootstrap
+        Resampled logs to replay for an interval of the expected value; 0 for none, else at least 20.
     """
 
     window: str | int | None = None
@@ -86,6 +89,7 @@ class ReplayOptions:
     repeats: int = 1
     jobs: int = 1
     level: float = 0.95
+    bootstrap: int = 0
 
     def __post_init__(self) -> None:
         """Check every option's range.
@@ -99,12 +103,17 @@ class ReplayOptions:
             value = getattr(self, name)
             if value is not None and value not in choices:
                 raise ParameterError(f"--{name} {value!r} is not a choice.", hint=nearest(str(value), choices))
-        for name, least in (("horizon", 1), ("repeats", 1), ("jobs", 1), ("seed", 0)):
+        for name, least in (("horizon", 1), ("repeats", 1), ("jobs", 1), ("seed", 0), ("bootstrap", 0)):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
                 raise ParameterError(
                     f"--{name} {value!r} is out of range.", hint=f"take a whole number from {least} on."
                 )
+        if 0 < self.bootstrap < FEWEST:
+            raise ParameterError(
+                f"--bootstrap {self.bootstrap} is too few to know a spread.",
+                hint=f"take {FEWEST} at least, better 200; 0 for none.",
+            )
         if self.reward == "observed" and self.immature == "correct":
             raise ParameterError(
                 "--reward observed and --immature correct exclude each other.",

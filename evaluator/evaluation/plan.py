@@ -290,6 +290,8 @@ def _assumptions(
         "displays are independent and identically distributed over the log's time",
         basis.propensities.assumption,
     ]
+    if basis.propensities.kind == "estimated" and sampler != "logged":
+        said.append("anytime-valid intervals take the estimated propensities as given")
     if clock.kind == "wall":
         said.append(
             f"wall clock: feedback comes at the log's pace, as if the policy served {clock.share:.1%} of the traffic"

@@ -32,8 +32,11 @@ class ReplayResult:
     Parameters
     ----------
     value
-        Mean reward per round of the learning policy over the rounds replayed, as its conditional expectation round by
-        round (not of one frozen policy).
+        Realised value of this run: mean reward per round of the learning policy over the rounds replayed, as its
+        conditional expectation round by round (not of one frozen policy).
+    expected_value
+        The same estimate with an interval of its expectation over logs and seeds: what the policy earns on average in
+        T rounds. None unless a bootstrap was asked for.
     regret
         Total over the rounds against the best fixed action.
     uplift
@@ -63,6 +66,8 @@ class ReplayResult:
     learned
         The policy after its last round, of the first repeat: it can go on, decide, and be saved. None in a comparison
         that took this result up from an interrupted one.
+    resampled
+        Mean reward per round of each resampled replay, B of them; the same resampled logs for all policies of a seed.
     warnings, assumptions
         Sentences to read before the numbers.
     final
@@ -72,6 +77,7 @@ class ReplayResult:
     """
 
     value: Interval
+    expected_value: Interval | None
     regret: Interval
     uplift: Interval
     logging_value: Interval
@@ -92,6 +98,7 @@ class ReplayResult:
     plan: dict[str, Any]
     trajectory: pa.Table
     learned: LearnedPolicy | None
+    resampled: tuple[float, ...]
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
     final: FrozenValue | None = None
@@ -105,9 +112,9 @@ class ReplayResult:
             "dataset": self.plan["dataset"],
         }
         for name in (
-            "rounds", "value", "regret", "uplift", "logging_value", "best_fixed_action", "true_regret", "live_days",
-            "conversions_within", "acceptance_rate", "effective_sample_size", "clipped", "generated", "delivered",
-            "expired", "pending", "warnings", "assumptions", "plan",
+            "rounds", "value", "expected_value", "regret", "uplift", "logging_value", "best_fixed_action",
+            "true_regret", "live_days", "conversions_within", "acceptance_rate", "effective_sample_size", "clipped",
+            "generated", "delivered", "expired", "pending", "warnings", "assumptions", "plan",
         ):  # fmt: skip
             value = getattr(self, name)
             out[name] = asdict(value) if isinstance(value, Interval | Reference) else value

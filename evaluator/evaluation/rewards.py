@@ -39,15 +39,19 @@ def eventual_rewards(plan: Plan, *, used: int) -> SparseRewards:
 
 
 def observed_rewards(plan: Plan, displays: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return each round's reward revealed by the last round: delay at most min(m, T - s). Shape (T,)."""
-    t, of = len(displays), plan.survey.display
-    low, high = np.searchsorted(of, displays, side="left"), np.searchsorted(of, displays, side="right")
-    played = np.repeat(np.arange(t), high - low)
-    # Conversions low[s] to high[s] (excluded) are those of round s.
-    conversion = np.arange(len(played)) + np.repeat(low - np.cumsum(high - low) + (high - low), high - low)
-    shown = plan.rounds.delay[conversion] <= np.minimum(plan.window.rounds, t - 1 - played)
-    value = to_numpy(plan.log.conversions["value"])[conversion[shown]].astype(np.float64, copy=False)
-    return np.bincount(played[shown], weights=value, minlength=t).astype(np.float64, copy=False)
+    """Return each round's reward revealed by the last round: delay at most min(m, T - s). Shape (T,).
+
+    A resampled log shows a display in several rounds.
+    """
+    t = len(displays)
+    low = np.searchsorted(plan.survey.display, displays, side="left")
+    counts = np.searchsorted(plan.survey.display, displays, side="right") - low
+    bounds = np.cumsum(counts)
+    of = np.arange(counts.sum()) + np.repeat(low - (bounds - counts), counts)
+    played = np.repeat(np.arange(t), counts)
+    shown = plan.rounds.delay[of] <= np.minimum(plan.window.rounds, t - 1 - played)
+    value = to_numpy(plan.log.conversions["value"])[of[shown]]
+    return np.bincount(played[shown], weights=value, minlength=t).astype(np.float64)
 
 
 def reward_bound(plan: Plan) -> float:

@@ -22,8 +22,8 @@ from evaluator.replayer.samplers import SamplerName, safe_horizon
 from evaluator.rounds.arrays import Batch
 
 BATCH = 65_536
-# Streams never meet: datasets draw from spawn key (0,), the samplers from (1, repeat), policies from (2, repeat),
-# frozen ones from (6, repeat).
+# Streams never meet. Spawn keys begin with 0 for datasets, 1 and 2 for replays, 3 and 4 for live runs, 6 for resampled
+# logs, 7 for frozen policies, 8 for twins of the Criteo log, 9 for checks, 10 to 13 for audits.
 _SAMPLER_STREAM, _POLICY_STREAM = 1, 2
 
 
@@ -110,10 +110,10 @@ class Matching:
             self._step = loop_for(policy, loop.match, loop.match_uncached, loop.match_interpreted)
         self.done = False
 
-    def read(self, first: int, batch: Batch) -> None:
-        """Walk through the next displays, the first of which has this number."""
+    def read(self, first: int, batch: Batch) -> npt.NDArray[np.int64]:
+        """Walk through the next displays, the first of which has this number; return the numbers of those accepted."""
         if self.done:
-            return
+            return np.zeros(0, np.int64)
         pending = self._pending or nothing_pending(1024, batch.vectors.shape[2])
         pending = with_room(pending, len(batch.delay), reach=_reach(batch.delay, self._setting.window))
         before = int(self._progress.rounds[0])
@@ -130,6 +130,7 @@ class Matching:
         self._displays.append(first + accepted[: int(self._progress.rounds[0]) - before])
         self._read += int(seen)
         self.done = seen < len(batch.action)
+        return self._displays[-1]
 
     def result(self) -> Replay:
         """Return what was replayed."""

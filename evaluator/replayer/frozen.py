@@ -21,7 +21,7 @@ from evaluator.policies.base import Policy
 from evaluator.policies.dispatch import choose, is_pure, prepare
 from evaluator.replayer.engine import blamed, loop_for
 
-_STREAM = 6
+_STREAM = 7
 # More draws a display leave nothing to gain; so many questions take seconds (of Python policies too).
 _MOST_DRAWS = 100
 _QUESTIONS, _QUESTIONS_IN_PYTHON = 2_000_000, 200_000

@@ -31,6 +31,10 @@ REALISED = (
 )
 Column = tuple[str, Callable[[int], "Interval | str"]]
 
+NO_EXPECTED = (
+    "Differences of expected values need replays of the same number of rounds: give a --horizon that all of them reach."
+)
+
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
     """Print a comparison."""
@@ -43,6 +47,9 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         ("rounds", lambda i: f"{results[i].rounds:,}"),
         ("value", lambda i: results[i].value),
     ]
+    expected = [result.expected_value for result in results]
+    if all(expected):
+        named.append((f"expected value, {level}", lambda i: _ends(expected[i])))
     against: list[Column] = [("regret", lambda i: results[i].regret), ("uplift", lambda i: results[i].uplift)]
     lines = range(len(results))
     names = [result.plan["policy"] for result in results]
@@ -80,7 +87,9 @@ def _print_differences(console: Console, comparison: Comparison, level: str) -> 
     )
     console.print(Padding(_differences(comparison.differences, level), (0, 0, 0, 2), expand=False))
     said = _together([[d.why_not] if d.why_not else [] for d in comparison.differences], _lines(comparison.differences))
-    for line in [*(f"{line}." for line in said), REALISED]:
+    bootstrap = any(result.resampled for result in comparison.results)
+    apart = [NO_EXPECTED] if bootstrap and not any(d.expected for d in comparison.differences) else []
+    for line in [*(f"{line}." for line in said), REALISED, *apart]:
         console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
     if comparison.window_costs:
         console.print(
@@ -95,13 +104,24 @@ def _print_differences(console: Console, comparison: Comparison, level: str) -> 
 
 def _differences(differences: Sequence[Difference], level: str, *, to: bool = False) -> Table:
     table = _plain_table()
-    for column in ("", *(["to"] if to else []), "difference", level, "n"):
+    expects = any(difference.expected for difference in differences)
+    last = [f"expected difference, {level}"] if expects else []
+    for column in ("", *(["to"] if to else []), "difference", level, "n", *last):
         table.add_column(column, justify="right", overflow="fold")
     for difference in differences:
         of = difference.realised
         cells = ("none", "", "") if of is None else (*_cells(of), f"{of.n:,}")
-        table.add_row(str(difference.variant + 1), *([str(difference.reference + 1)] if to else []), *cells)
+        table.add_row(
+            str(difference.variant + 1),
+            *([str(difference.reference + 1)] if to else []),
+            *cells,
+            *([_ends(difference.expected)] if expects else []),
+        )
     return table
+
+
+def _ends(of: Interval | None) -> str:
+    return "none" if of is None else f"[{of.low:.4g}, {of.high:.4g}]"
 
 
 def _lines(differences: Sequence[Difference]) -> list[int]:

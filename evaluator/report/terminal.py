@@ -55,7 +55,9 @@ def _estimates(result: ReplayResult) -> Table:
     unit = (
         "reward per round" if result.plan["options"]["reward"] == "eventual" else "reward per round seen by the horizon"
     )
-    table.add_row(f"value ({unit})", *_cells(result.value))
+    table.add_row(f"realised value ({unit})", *_cells(result.value))
+    if result.expected_value is not None:
+        table.add_row(f"expected value at {result.rounds:,} rounds (bootstrap)", *_cells(result.expected_value))
     if result.doubly_robust is not None:
         table.add_row("value, doubly robust, from all displays read (normal)", *_cells(result.doubly_robust.value))
     table.add_row(f"regret over {result.rounds:,} rounds vs best fixed action", *_cells(result.regret))

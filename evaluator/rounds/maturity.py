@@ -7,7 +7,7 @@ tau(follow-up): unbiased when the delay does not depend on the action.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -80,12 +80,25 @@ class Correction:
         """Return the weight of displays shown at these times (ticks), shape (n,)."""
         followed = np.minimum(self.until - shown_at, self.needed)
         weight: npt.NDArray[np.float64] = float(self.cdf(self.needed)) / np.asarray(self.cdf(followed))
-        return weight
+        return np.minimum(weight, 1.0 / LEAST_SEEN)
 
     @property
     def heaviest(self) -> float:
         """No used display weighs more."""
         return float(self.cdf(self.needed)) / float(self.cdf(self.shortest))
+
+    def refitted(self, survey: Survey, times: npt.NDArray[np.integer]) -> Correction:
+        """Return the correction of the same displays with a CDF fitted to a resampled log.
+
+        Parameters
+        ----------
+        survey
+            Of the log.
+        times
+            How often each of the log's conversions is in the resampled one, shape (c,).
+        """
+        cdf = _delays_within(survey, self.until, self.needed, times)
+        return self if cdf is None else replace(self, cdf=cdf)
 
 
 def judge_maturity(survey: Survey, window: Window, rule: ImmatureRule) -> Maturity:
@@ -122,12 +135,17 @@ def _followed(survey: Survey, until: int, ticks: int) -> int:
 
 
 def _correction(survey: Survey, until: int, needed: int) -> Correction:
-    if not len(survey.display):
+    cdf = _delays_within(survey, until, needed, np.ones(len(survey.display), np.int64))
+    if cdf is None:
         raise DataError("--immature correct: the log has no conversions to fit delays to.", hint="use --immature drop.")
-    delay = to_numpy(survey.log.conversions["time"]).astype(np.int64) - survey.shown_at
-    within = delay <= needed
-    limit = np.minimum(until - survey.shown_at, needed)
-    cdf = product_limit(delay[within], limit[within])
     enough = LEAST_SEEN * float(cdf(needed))
     shortest = int(cdf.delays[np.searchsorted(cdf.cdf, enough, side="left")])
     return Correction(cdf, needed, until, shortest)
+
+
+def _delays_within(survey: Survey, until: int, needed: int, times: npt.NDArray[np.integer]) -> DelayCDF | None:
+    """Fit the delay CDF, in ticks, to conversions that are there so many times each; None where there are none."""
+    delay = to_numpy(survey.log.conversions["time"]).astype(np.int64) - survey.shown_at
+    limit = np.minimum(until - survey.shown_at, needed)
+    times = np.where(delay <= needed, times, 0)
+    return product_limit(np.repeat(delay, times), np.repeat(limit, times)) if times.any() else None

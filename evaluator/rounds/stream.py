@@ -18,6 +18,8 @@ from evaluator.rounds.arrays import Batch
 NO_VECTORS = np.zeros((1, 1, 0))
 # One vector a display, whatever the action.
 _OF_A_DISPLAY = ("context", "target")
+# Vectors of the actions, the same for all displays.
+_SHARED = "features"
 
 
 class Piece(NamedTuple):
@@ -41,7 +43,7 @@ class Piece(NamedTuple):
     vectors: dict[str, npt.NDArray[np.floating]]
     first_conversion: npt.NDArray[np.int64]
 
-    def part(self, name: str | None, rows: slice) -> npt.NDArray[np.floating]:
+    def part(self, name: str | None, rows: slice | npt.NDArray[np.int64]) -> npt.NDArray[np.floating]:
         """Return the vectors of a name for some displays; shape (1, ...) where all share them, (1, 1, 0) for None."""
         vectors = NO_VECTORS if name is None else self.vectors[name]
         return vectors if len(vectors) == 1 else vectors[rows]
@@ -93,7 +95,7 @@ class LogRounds:
         """Length d of the vectors, 0 without."""
         if self.vectors is None:
             return 0
-        of_actions = self.vectors == "features"
+        of_actions = self.vectors == _SHARED
         kind = (self.log.actions.schema if of_actions else self.log.schema).field(self.vectors).type
         return int((kind.value_type if self.vectors == "action_set" else kind).list_size)
 
@@ -145,8 +147,8 @@ def vectors_of(log: Log, *, policy: str, reads: str = "") -> str:
     for name in ("action_set", "context"):
         if name in log.schema.names:
             return name
-    if "features" in log.actions.column_names:
-        return "features"
+    if _SHARED in log.actions.column_names:
+        return _SHARED
     raise ParameterError(
         f"{policy} needs contexts, and log {log.meta.name!r} has none.",
         hint="name context columns with --features, or take a policy without contexts such as delayed-klucb.",
@@ -173,9 +175,9 @@ def pieces(log: Log, columns: list[str], vectors: Sequence[str], size: int = BAT
         A vector is not finite, or a row of a policy's probabilities is none.
     """
     of = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
-    stored = [name for name in vectors if name != "features"]
+    stored = [name for name in vectors if name != _SHARED]
     read = [*dict.fromkeys([*columns, *stored])]
-    shared = {name: to_numpy(log.actions[name]).astype(np.float64)[None] for name in vectors if name == "features"}
+    shared = {name: to_numpy(log.actions[name]).astype(np.float64)[None] for name in vectors if name == _SHARED}
     low = 0
     for first, displays in log.batches(read, size):
         n = len(displays["action"])
@@ -184,6 +186,43 @@ def pieces(log: Log, columns: list[str], vectors: Sequence[str], size: int = BAT
         own = {name: _finite(first, name, displays[name]) for name in stored}
         yield Piece(first, displays, own | shared, np.concatenate([[low], low + np.cumsum(counts)]))
         low = high
+
+
+def blocks(log: Log, columns: list[str], vectors: Sequence[str], size: int) -> Iterator[Piece]:
+    """Read a log once, as `pieces` does, in blocks of exactly `size` displays but for the last."""
+    held: list[Piece] = []
+    for piece in pieces(log, columns, vectors, size):
+        held.append(piece)
+        while sum(len(p.action) for p in held) >= size:
+            whole = _joined(held)
+            yield _part(whole, slice(0, size))
+            held = [_part(whole, slice(size, None))] if len(whole.action) > size else []
+    if held:
+        yield _joined(held)
+
+
+def _joined(several: list[Piece]) -> Piece:
+    first, *rest = several
+    if not rest:
+        return first
+    return Piece(
+        first.first,
+        {name: np.concatenate([piece.displays[name] for piece in several]) for name in first.displays},
+        {
+            name: own if name == _SHARED else np.concatenate([piece.vectors[name] for piece in several])
+            for name, own in first.vectors.items()
+        },
+        np.concatenate([first.first_conversion, *(piece.first_conversion[1:] for piece in rest)]),
+    )
+
+
+def _part(piece: Piece, at: slice) -> Piece:
+    return Piece(
+        piece.first + at.start,
+        {name: column[at] for name, column in piece.displays.items()},
+        {name: own if name == _SHARED else own[at] for name, own in piece.vectors.items()},
+        piece.first_conversion[at.start : None if at.stop is None else at.stop + 1],
+    )
 
 
 def _finite(first: int, name: str, vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:

@@ -145,6 +145,12 @@ def test_rewards_observed_by_the_horizon_are_not_paired() -> None:
     assert "the windows differ" in other["why_not"]
 
 
+def test_a_bootstrap_adds_a_column() -> None:
+    run = evaluate("compare", "-p", "random", "-p", "ucb1", *SHORT, "--bootstrap", "20")
+    assert run.code == 0, run.err
+    assert "expected" in run.out.splitlines()[1]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

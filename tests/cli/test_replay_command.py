@@ -63,6 +63,16 @@ def test_columns_are_replayed_from_a_spec(tmp_path: Path) -> None:
     assert (run.json["final"]["displays"], run.json["final"]["learned"]) == (run.json["plan"]["displays_judged"], False)
 
 
+def test_a_bootstrap_adds_the_expected_value() -> None:
+    words = ("replay", "-p", "ucb1", "--limit", "2000", "--window", "200", "--bootstrap", "20")
+    run = evaluate(*words, "--json")
+    assert run.code == 0, run.err
+    jsonschema.validate(run.json, schema())
+    assert run.json["expected_value"]["estimate"] == run.json["value"]["estimate"]
+    assert "bootstrap" in run.json["expected_value"]["kind"]
+    assert f"expected value at {run.json['rounds']:,} rounds (bootstrap)" in evaluate(*words).out
+
+
 def test_json_of_an_empty_replay_keeps_its_schema() -> None:
     run = evaluate("replay", "-p", "linucb", "--limit", "3", "--json", "--seed", "1")
     assert run.code == 0, run.err
@@ -81,7 +91,7 @@ def test_says_which_log_it_used_on_stderr_only() -> None:
 def test_report_shows_numbers_warnings_and_assumptions() -> None:
     run = evaluate("replay", "-p", "delayed-klucb", "--limit", "300", "--window", "20")
     for words in (
-        "value (reward per round)",
+        "realised value (reward per round)",
         "regret over",
         "uplift",
         "delivered",

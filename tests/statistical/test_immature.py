@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,21 +19,25 @@ N, MEANS, MEAN_DELAY, ATTRIBUTION, RUNS = 4000, (0.5, 0.3), 300.0, 900, 300
 TRUE_VALUE = float(np.mean(MEANS) * DelayCDF.geometric(MEAN_DELAY)(ATTRIBUTION))
 
 
-def cut_log(seed: int) -> Log:
+UNEVEN = (0.2, 0.8)
+
+
+def cut_log(seed: int, logger: tuple[float, ...] | None = None) -> Log:
     """Return a log without the conversions past the attribution window or past the last display."""
-    log = bernoulli_log(N, MEANS, mean_delay=MEAN_DELAY, seed=seed)
+    log = bernoulli_log(N, MEANS, mean_delay=MEAN_DELAY, seed=seed, logger=logger)
     when, of = to_numpy(log.conversions["time"]), to_numpy(log.conversions["display_id"])
     seen = (when <= N - 1) & (when - of <= ATTRIBUTION)
     return replace(log, conversions=log.conversions.filter(seen))
 
 
-def followed(seed: int) -> Log:
-    return cut_log(seed).with_meta(observed_until=N - 1, attribution_window=ATTRIBUTION)
+def followed(seed: int, logger: tuple[float, ...] | None = None) -> Log:
+    return cut_log(seed, logger).with_meta(observed_until=N - 1, attribution_window=ATTRIBUTION)
 
 
 @cache
-def values(naive: bool, **options: Any) -> Floats:
-    (results,) = replays(cut_log if naive else followed, ["random"], runs=RUNS, sampler="keep", **options)
+def values(naive: bool, logger: tuple[float, ...] | None = None, sampler: str = "keep", **options: Any) -> Floats:
+    make_log = partial(cut_log if naive else followed, logger=logger)
+    (results,) = replays(make_log, ["random"], runs=RUNS, sampler=sampler, **options)
     return np.array([r.value.estimate for r in results])
 
 
@@ -44,6 +48,13 @@ def test_counting_young_displays_as_failures_is_biased() -> None:
 @pytest.mark.parametrize("rule", ["drop", "correct"])
 def test_dropping_and_correcting_are_unbiased(rule: str) -> None:
     assert abs(off(values(naive=False, immature=rule), TRUE_VALUE)) < 3
+
+
+@pytest.mark.parametrize("sampler", ["keep", "rejection"])
+def test_under_an_uneven_logger_too_only_the_naive_count_is_biased(sampler: str) -> None:
+    assert off(values(True, UNEVEN, sampler), TRUE_VALUE) < -5
+    for rule in ("drop", "correct"):
+        assert abs(off(values(False, UNEVEN, sampler, immature=rule), TRUE_VALUE)) < 3
 
 
 def test_correcting_keeps_more_rounds_than_dropping() -> None:

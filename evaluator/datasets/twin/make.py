@@ -29,7 +29,7 @@ from evaluator.errors import ParameterError, UsageError
 
 FEWEST_ROWS = 1_000
 # Replays and synthetic logs draw from other children of the same entropy.
-STREAM = 2
+STREAM = 8
 
 
 @dataclass(frozen=True)

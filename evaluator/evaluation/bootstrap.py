@@ -1,0 +1,421 @@
+"""Replays of resampled logs: how much the value of a learning policy changes from log to log and seed to seed.
+
+A resampled log is an endless stream of displays drawn with replacement, each with all that belongs to it: context,
+action, propensity, conversions and their delays. It goes through the log block by block, as many draws as a block has
+displays, in the order in which they were drawn; then through the log once more. Each replay reads as much of the
+stream as it needs for the rounds of the original one, with streams of its own for thinning and policy. All policies
+read the same resampled logs.
+
+Why draws, and not the log's order with each display repeated: copies of a display that follow one another show a
+policy that still explores the same reward several times in a row, which the world would not do. Drawing across the
+whole log would undo that too, but not on a log that stays on disk, and it would undo the log's drift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.errors import ParameterError
+from evaluator.estimates.bootstrap import spread_interval
+from evaluator.estimates.confidence import Interval
+from evaluator.estimates.sparse import SparseRewards
+from evaluator.evaluation.plan import Plan
+from evaluator.evaluation.result import ReplayResult
+from evaluator.evaluation.rewards import logged_rewards, observed_rewards
+from evaluator.log.contract import to_numpy
+from evaluator.replayer.engine import Matching, Queueing, Replay, begin
+from evaluator.rounds.arrays import Batch
+from evaluator.rounds.propensity import resolve_propensities
+from evaluator.rounds.stream import Piece, blocks
+from evaluator.rounds.thinning import Thinning, thinning
+
+# Displays among which draws are made; no result depends on how the log is read.
+BLOCK = 65_536
+# Drawn displays put together at a time: replays that have their rounds need no more.
+_PART = 8_192
+# Resampled logs replayed in one scan; those whose replays keep a queue are as many as there are threads.
+_TOGETHER = 16
+# Streams never meet: resampled log b draws from spawn key (6, b, ...).
+_STREAM = 6
+
+Numbers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """A plan, its original replays, and what displays earn; None where that depends on the rounds."""
+
+    plan: Plan
+    replays: Sequence[Replay]
+    rewards: SparseRewards | None
+
+
+@dataclass(frozen=True, eq=False)
+class Resampled:
+    """Values of replays of resampled logs.
+
+    Parameters
+    ----------
+    values
+        Mean reward per round of each plan in each resampled log, shape (B, plans).
+    short
+        Resampled logs in which a plan did not reach its rounds, shape (plans,).
+    """
+
+    values: Floats
+    short: Numbers
+
+
+def resample(
+    plans: Sequence[Plan],
+    replays: Sequence[Sequence[Replay]],
+    *,
+    jobs: int = 1,
+    advance: Callable[[int], None] = lambda displays: None,
+) -> Resampled:
+    """Replay plans on resampled logs. Cost: B replays of each; memory: a few blocks, and 8 bytes a round and replay.
+
+    What a policy was told (its horizon, its delay CDF) stays as it was. Propensities estimated by frequencies and the
+    correction of immature displays are estimated anew on each resampled log.
+
+    Parameters
+    ----------
+    plans
+        Plans on one log, with the same seed and number of repeats and `bootstrap` resampled logs.
+    replays
+        The original replays of each plan, repeat by repeat, whose rounds are to be reached.
+    jobs
+        Threads; no result depends on them.
+    advance
+        Called with the displays drawn since the last call.
+    """
+    options = plans[0].options
+    asked = [_Asked(plan, done, _rewards(plan)) for plan, done in zip(plans, replays, strict=True)]
+    values = np.full((options.bootstrap, len(plans)), np.nan)
+    short = np.zeros(len(plans), np.int64)
+    with ThreadPoolExecutor(jobs) as pool:
+        for queued, together in ((False, _TOGETHER), (True, jobs)):
+            chosen = [i for i, plan in enumerate(plans) if (plan.sampler == "queue") == queued]
+            for start in range(0, options.bootstrap if chosen else 0, together):
+                numbers = range(start, min(start + together, options.bootstrap))
+                logs = [_ResampledLog(b, [asked[i] for i in chosen]) for b in numbers]
+                _estimate_anew(logs)
+                _read(logs, pool, advance)
+                for log, found in zip(logs, pool.map(_ResampledLog.values, logs), strict=True):
+                    for i, (value, complete) in zip(chosen, found, strict=True):
+                        values[log.number, i] = value
+                        short[i] += not complete
+    return Resampled(values, short)
+
+
+def with_expected_value(result: ReplayResult, resampled: Resampled, number: int) -> ReplayResult:
+    """Return a result with the interval that column `number` of the resampled values gives its expected value."""
+    values, short = resampled.values[:, number], int(resampled.short[number])
+    target = f"expected value of the learning policy at {result.rounds:,} rounds"
+    interval = spread_interval(
+        result.value.estimate, values, n=result.value.n, level=result.plan["options"]["level"], target=target
+    )
+    said = list(result.warnings)
+    if short:
+        said.append(
+            f"{short:,} of {len(values):,} resampled replays ended before their rounds were reached: the interval of "
+            "the expected value mixes horizons."
+        )
+    if result.plan["options"]["propensity"] == "estimate:context":
+        said.append("The interval of the expected value takes the estimated propensities as given: it is too short.")
+    return replace(result, expected_value=interval, resampled=tuple(values.tolist()), warnings=tuple(said))
+
+
+def expected_differences(results: Sequence[ReplayResult], *, baseline: int = 0) -> tuple[Interval, ...]:
+    """Return expected value minus that of a baseline for each result, at the horizon that all share.
+
+    The values of both come from the same resampled logs, so what the two have in common cancels.
+
+    Parameters
+    ----------
+    results
+        Replays of one log with the same seed and `bootstrap`.
+    baseline
+        Number of the result that all are compared with; its own difference is 0.
+
+    Raises
+    ------
+    ParameterError
+        Without a bootstrap, or when the results have different numbers of rounds: their values then are expectations
+        at different horizons.
+    """
+    if len({len(result.resampled) for result in results}) != 1 or not results[0].resampled:
+        raise ParameterError("There are no common resampled replays.", hint="replay all with the same --bootstrap.")
+    if len({result.rounds for result in results}) != 1:
+        raise ParameterError("The replays have different numbers of rounds.", hint="give a common --horizon.")
+    of = results[baseline]
+    return tuple(
+        spread_interval(
+            result.value.estimate - of.value.estimate,
+            np.subtract(result.resampled, of.resampled),
+            n=result.value.n,
+            level=result.plan["options"]["level"],
+            target=f"difference of expected values at {result.rounds:,} rounds",
+        )
+        for result in results
+    )
+
+
+def _read(logs: Sequence[_ResampledLog], pool: ThreadPoolExecutor, advance: Callable[[int], None]) -> None:
+    """Read each resampled log as far as its replays need, at most twice through the log."""
+    plans = [asked.plan for asked in logs[0].asked]
+    columns = list(dict.fromkeys(["action", *(c for log in logs for t in log.thinnings for c in t.propensities.reads)]))
+    vectors = list(dict.fromkeys(plan.rounds.vectors for plan in plans if plan.rounds.vectors is not None))
+    last = max(plan.rounds.used for plan in plans)
+    for lap in range(2):
+        reading = [log for log in logs if log.begin_lap(lap)]
+        for piece in blocks(plans[0].log, columns, vectors, BLOCK) if reading else ():
+            if piece.first >= last or not reading:
+                break
+            list(pool.map(lambda log: log.read(piece), reading))  # noqa: B023
+            if lap == 0:
+                advance(len(piece.action) * len(reading))
+            reading = [log for log in reading if not log.done]
+
+
+def _estimate_anew(logs: Sequence[_ResampledLog]) -> None:
+    """Estimate on each resampled log what was estimated on the log itself."""
+    plans = [asked.plan for asked in logs[0].asked]
+    refits = any(plan.maturity.correction is not None for plan in plans)
+    if not refits and not any(_by_frequency(plan) for plan in plans):
+        return
+    survey = plans[0].survey
+    shown = [np.zeros(survey.log.n_actions, np.int64) for _ in logs]
+    times = [np.zeros(len(survey.display) if refits else 0, np.int32) for _ in logs]
+    draws = [log.draws(0) for log in logs]
+    for piece in blocks(survey.log, ["action"], [], BLOCK):
+        n = len(piece.action)
+        low, high = int(piece.first_conversion[0]), int(piece.first_conversion[-1])
+        for i, rng in enumerate(draws):
+            drawn = np.bincount(_drawn(rng, n), minlength=n)
+            shown[i] += np.bincount(piece.action, weights=drawn, minlength=len(shown[i])).astype(np.int64)
+            if refits:
+                times[i][low:high] = drawn[survey.display[low:high] - piece.first]
+    for log, counts, copies in zip(logs, shown, times, strict=True):
+        log.asked = [_anew(asked, counts, copies) for asked in log.asked]
+
+
+def _by_frequency(plan: Plan) -> bool:
+    """Whether the replay depends on propensities that are frequencies of this log."""
+    return plan.options.propensity == "estimate" and plan.sampler != "logged" and not plan.matched.keeps_all
+
+
+def _anew(asked: _Asked, shown: Numbers, times: npt.NDArray[np.int32]) -> _Asked:
+    """Return what was asked as the resampled log, with these displays and copies of conversions, makes it."""
+    plan, rewards = asked.plan, asked.rewards
+    if plan.maturity.correction is not None:
+        correction = plan.maturity.correction.refitted(plan.survey, times)
+        plan = replace(plan, maturity=replace(plan.maturity, correction=correction))
+        rewards = _rewards(plan)
+    if _by_frequency(plan):
+        propensities = resolve_propensities(replace(plan.survey, shown=shown), "estimate")
+        matched = thinning(plan.log, propensities, per_action=plan.sampler in ("keep", "queue"))
+        if plan.options.accept_quantile > 0:
+            matched = replace(matched, c=plan.matched.c)
+        plan = replace(plan, matched=matched)
+    return replace(asked, plan=plan, rewards=rewards)
+
+
+def _rewards(plan: Plan) -> SparseRewards | None:
+    return None if plan.options.reward == "observed" else logged_rewards(plan, rounds=0)
+
+
+def _drawn(rng: np.random.Generator, n: int) -> Numbers:
+    return rng.integers(0, n, n)
+
+
+class _ResampledLog:
+    """One resampled log and the replays that read it.
+
+    Parameters
+    ----------
+    number
+        b.
+    asked
+        What is replayed.
+    """
+
+    def __init__(self, number: int, asked: list[_Asked]) -> None:
+        self.number = number
+        self.asked = asked
+        self._lanes: list[_Lane] = []
+
+    @property
+    def thinnings(self) -> list[Thinning]:
+        """How the plans thin the log."""
+        return [asked.plan.matched for asked in self.asked]
+
+    @property
+    def done(self) -> bool:
+        """Whether no replay needs another display."""
+        return all(lane.done for lane in self._lanes)
+
+    def draws(self, lap: int, *more: int) -> np.random.Generator:
+        """Return the stream that draws displays in a lap through the log, or, for a repeat, that thins them."""
+        seed = self.asked[0].plan.options.seed
+        return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAM, self.number, lap, *more)))
+
+    def begin_lap(self, lap: int) -> bool:
+        """Get ready to go through the log; return whether that is needed."""
+        repeats = self.asked[0].plan.options.repeats
+        if lap == 0:
+            self._lanes = [_Lane(asked, self.number, repeat) for asked in self.asked for repeat in range(repeats)]
+        self._draws = self.draws(lap)
+        self._thins = [self.draws(lap, repeat) for repeat in range(repeats)]
+        return not self.done
+
+    def read(self, piece: Piece) -> None:
+        """Draw from a block of displays, and hand them to the replays."""
+        n = len(piece.action)
+        drawn = _drawn(self._draws, n)
+        uniform = [rng.random(n) for rng in self._thins]
+        shared: dict[tuple[object, ...], list[_Lane]] = {}
+        for lane in self._lanes:
+            if not lane.done:
+                shared.setdefault(lane.key, []).append(lane)
+        for lanes in shared.values():
+            own = drawn[_kept(piece, drawn, lanes[0], uniform[lanes[0].repeat])]
+            vectors = {lane.plan.rounds.vectors for lane in lanes}
+            for at in range(0, len(own), _PART):
+                part = own[at : at + _PART]
+                lanes = [lane for lane in lanes if not lane.done]
+                if not lanes:
+                    break
+                gathered = _gather(piece, part, vectors)
+                for lane in lanes:
+                    lane.read(piece.first + part, gathered)
+
+    def values(self) -> list[tuple[float, bool]]:
+        """Return the value of each plan, mean over its repeats, and whether all of them reached their rounds."""
+        repeats = self.asked[0].plan.options.repeats
+        found = [lane.value() for lane in self._lanes]
+        whole = [lane.complete for lane in self._lanes]
+        self._lanes = []
+        return [
+            (float(np.mean(found[at : at + repeats])), all(whole[at : at + repeats]))
+            for at in range(0, len(found), repeats)
+        ]
+
+
+def _kept(piece: Piece, drawn: Numbers, lane: _Lane, uniform: Floats) -> npt.NDArray[np.bool_]:
+    """Return which drawn displays are used and left by the thinning."""
+    kept: npt.NDArray[np.bool_] = piece.first + drawn < lane.used
+    matched = lane.plan.matched
+    if not matched.keeps_all:
+        columns = {name: piece.displays[name][drawn] for name in ("action", *matched.propensities.reads)}
+        kept &= matched.kept(columns, uniform)
+    return kept
+
+
+@dataclass(frozen=True, eq=False)
+class _Gathered:
+    """Drawn displays: as a batch, but with the numbers of the conversions among the log's own."""
+
+    action: npt.NDArray[np.int32]
+    vectors: dict[str | None, npt.NDArray[np.floating]]
+    first_conversion: Numbers
+    conversion: Numbers
+
+    def batch(self, plan: Plan) -> Batch:
+        """Return them as the plan's policy reads them."""
+        rounds = plan.rounds
+        value = to_numpy(plan.log.conversions["value"])[self.conversion]
+        return Batch(
+            self.action, self.vectors[rounds.vectors], self.first_conversion, rounds.delay[self.conversion], value
+        )
+
+
+def _gather(piece: Piece, drawn: Numbers, vectors: set[str | None]) -> _Gathered:
+    first = piece.first_conversion[drawn]
+    counts = piece.first_conversion[drawn + 1] - first
+    bounds = np.concatenate([[0], np.cumsum(counts)])
+    conversion = np.repeat(first - bounds[:-1], counts) + np.arange(bounds[-1])
+    own = {name: piece.part(name, drawn) for name in vectors}
+    return _Gathered(piece.action[drawn], own, bounds, conversion)
+
+
+class _Lane:
+    """One replay of a resampled log.
+
+    Parameters
+    ----------
+    asked, number, repeat
+        What is replayed, on which resampled log.
+    """
+
+    def __init__(self, asked: _Asked, number: int, repeat: int) -> None:
+        self.plan = plan = asked.plan
+        self.repeat = repeat
+        original = asked.replays[repeat]
+        self._rounds = len(original.displays)
+        # Young displays weigh more and are the last of the log: no more of them than the original replay read.
+        young = plan.maturity.correction is not None and plan.sampler != "queue"
+        self.used = original.read if young else plan.rounds.used
+        self._rewards = asked.rewards
+        options, setting = plan.options, plan.setting
+        if plan.sampler == "queue" and options.horizon is None:
+            setting = replace(setting, horizon=self._rounds)  # what the original replay was told
+        # Repeats 0 to R - 1 are the original replays.
+        stream = (number + 1) * options.repeats + repeat
+        self._replaying: Matching | Queueing = begin(
+            plan.policy, setting, sampler=plan.sampler, seed=options.seed, repeat=stream
+        )
+        self._displays: list[Numbers] = []
+        self._accepted = 0
+        self._queued = np.zeros(setting.n_actions, np.int64)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells one thinned resampled log from another."""
+        matched = self.plan.matched
+        if matched.keeps_all:
+            return (self.used,)
+        return self.used, self.repeat, id(matched.propensities.rule), matched.c.tobytes()
+
+    @property
+    def done(self) -> bool:
+        """Whether T rounds are reached; for queues, whether none of them can run dry before."""
+        if isinstance(self._replaying, Queueing):
+            return int(self._queued.min()) >= self._rounds
+        return self._accepted >= self._rounds
+
+    @property
+    def complete(self) -> bool:
+        """Whether T rounds were reached."""
+        return self._accepted >= self._rounds
+
+    def read(self, displays: Numbers, gathered: _Gathered) -> None:
+        """Replay the next displays, which have these numbers in the log."""
+        batch = gathered.batch(self.plan)
+        if isinstance(self._replaying, Queueing):
+            self._replaying.read(0, batch)
+            self._displays.append(displays)
+            self._queued += np.bincount(batch.action, minlength=len(self._queued))
+        else:
+            accepted = displays[self._replaying.read(0, batch)]
+            self._displays.append(accepted)
+            self._accepted += len(accepted)
+
+    def value(self) -> float:
+        """Return the mean reward of the first T rounds."""
+        shown = np.concatenate(self._displays) if self._displays else np.zeros(0, np.int64)
+        if isinstance(self._replaying, Queueing):
+            shown = shown[self._replaying.result().displays]
+            self._accepted = len(shown)
+        shown = shown[: self._rounds]
+        if not len(shown):
+            return float("nan")
+        if self._rewards is None:
+            return float(observed_rewards(self.plan, shown).mean())
+        return float(self._rewards.taken(shown).mean())
