@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.evaluation.plan import Plan
+from evaluator.evaluation.plan import Plan, least_acceptance
 from evaluator.evaluation.result import ReplayResult
 from evaluator.evaluation.rewards import observed_rewards
 from evaluator.log.contract import to_numpy
+from evaluator.replayer.samplers import sure_rounds
 
 # Probability that any of the replays ends before the horizon: three standard deviations for a single one.
 _MISSED = 0.00135
@@ -86,8 +86,4 @@ def _rounds_before_any(plan: Plan, result: ReplayResult, z: float) -> int:
         return n
     if plan.sampler == "queue":
         return result.rounds
-    if plan.propensities.rule is None:
-        c = float(plan.survey.shown.min() / len(plan.log))
-    else:
-        c = float(min(plan.matched.c.min(), 1.0))
-    return math.floor(c * n - z * math.sqrt(c * n * (1.0 - c)))
+    return sure_rounds(n, least_acceptance(plan.survey, plan.matched), deviations=z)

@@ -14,7 +14,7 @@ from evaluator.errors import ParameterError, PropensityError
 from evaluator.evaluation.options import ReplayOptions
 from evaluator.log import Log
 from evaluator.policies.base import Setting
-from evaluator.replayer.samplers import SamplerName, choose_sampler
+from evaluator.replayer.samplers import SamplerName, choose_sampler, sure_rounds
 from evaluator.rounds.clock import Clock, Window, on_clock, resolve_window, start_clock
 from evaluator.rounds.held_out import held_out
 from evaluator.rounds.known_delays import KnownDelays, known_delays, parse_share
@@ -178,16 +178,17 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
     given = cdf if options.delays == "log" else _known_cdf(options.delays, clock, reach)
     if basis.known is not None:
         given = _fit(clock, on_clock(basis.known.delay, clock), basis.known.limit)
+    # The logger's own rounds are not thinned, so nothing of theirs is clipped either.
+    of_sampler = NONE_GIVEN if sampler == "logged" else propensities
+    matched = thinning(log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=options.accept_quantile)
     setting = Setting(
         n_actions=log.n_actions,
         dimension=rounds.dimension,
         rows=rounds.rows,
         window=window.rounds,
-        horizon=min(options.horizon or len(rounds), len(rounds)),
+        horizon=_horizon(surveyed, policy, options, sampler, matched, len(rounds)),
         delay_cdf=None if given is None else told_cdf(given, reach),
     )
-    # The logger's own rounds are not thinned, so nothing of theirs is clipped either.
-    of_sampler = NONE_GIVEN if sampler == "logged" else propensities
     plan = Plan(
         survey=surveyed,
         policy=policy,
@@ -197,7 +198,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         propensities=propensities,
         maturity=maturity,
         sampler=sampler,
-        matched=thinning(log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=options.accept_quantile),
+        matched=matched,
         by_action=thinning(log, propensities, per_action=True),
         rounds=rounds,
         setting=setting,
@@ -207,6 +208,33 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         assumptions=_assumptions(basis, policy, options, clock, window, sampler),
     )
     return replace(plan, warnings=tuple(_warnings(plan, acceptance)))
+
+
+def least_acceptance(survey: Survey, matched: Thinning) -> float:
+    """Return the probability with which rejection and keep accept a display at least, whatever their policy does.
+
+    Where nothing is thinned that is the share of the rarest action, which no outcome moves.
+    """
+    rarest = float(survey.shown.min() / len(survey.log))
+    if matched.propensities.rule is None:
+        return rarest
+    c = float(min(matched.c.min(), 1.0))
+    return min(c, rarest) if matched.propensities.even else c
+
+
+def _horizon(
+    survey: Survey, policy: Any, options: ReplayOptions, sampler: SamplerName, matched: Thinning, displays: int
+) -> int:
+    """Return the largest number of rounds.
+
+    A policy that needs the horizon is told one that it reaches: with the number of displays, K times as many, it would
+    be another policy than the one that goes live for so many rounds.
+    """
+    if options.horizon is not None:
+        return min(options.horizon, displays)
+    if "horizon" in policy.needs and sampler in ("rejection", "keep"):
+        return max(sure_rounds(displays, least_acceptance(survey, matched)), 1)
+    return displays
 
 
 def _type_name(kind: object) -> str:

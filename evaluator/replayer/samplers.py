@@ -13,6 +13,7 @@ logged      the logging policy itself: every display is a round.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -62,6 +63,16 @@ def choose_sampler(
     if policy.contextual:
         return "rejection"
     return "keep" if even and (horizon is None or horizon <= guaranteed) else "queue"
+
+
+def sure_rounds(displays: int, acceptance: float, *, deviations: float = 3.0) -> int:
+    """Return the rounds of a replay that accepts each display with at least this probability, all but surely.
+
+    floor(cN - z sqrt(cN (1 - c))) for c = `acceptance`, N = `displays` and z = `deviations`; no outcome moves it. At
+    least 0.
+    """
+    expected = acceptance * displays
+    return max(math.floor(expected - deviations * math.sqrt(expected * (1.0 - acceptance))), 0)
 
 
 def safe_horizon(action: npt.NDArray[np.int32], n_actions: int) -> int:
