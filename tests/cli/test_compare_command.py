@@ -114,7 +114,7 @@ def test_the_report_says_what_differs_and_what_was_assumed() -> None:
         "No difference is real at 95 %.",
         "Regret against the best fixed action",
         "Actions",
-        "the policy was told the horizon: at most 343 rounds (line 1, 2)",
+        "the policy was told the horizon: at most 306 rounds (line 1, 2)",
         "the policy was told the delay CDF: empirical CDF",
     ):
         assert words in said
