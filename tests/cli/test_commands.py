@@ -100,7 +100,7 @@ def test_check_takes_every_option_of_the_python_function() -> None:
 
     given = {p.name: p for p in command("check").params}
     fields = {f.name: f.default for f in dataclasses.fields(CheckOptions)}
-    loading = set(inspect.signature(datasets.load).parameters) - {"seed"}
+    loading = set(inspect.signature(datasets.load).parameters) - {"seed", "keep"}
     assert set(given) == fields.keys() | loading | {"log", "as_json", "debug"}
     assert {name: given[name].default for name in fields} == fields
 
@@ -111,7 +111,7 @@ def test_audit_takes_every_option_of_the_python_function() -> None:
 
     given = {p.name: p for p in command("audit").params}
     fields = {f.name: f.default for f in dataclasses.fields(AuditOptions)}
-    loading = set(inspect.signature(datasets.load).parameters) - {"seed"}
+    loading = set(inspect.signature(datasets.load).parameters) - {"seed", "keep"}
     assert set(given) == fields.keys() | loading | {"policy", "as_json", "out", "debug"}
     assert {name: given[name].default for name in fields} == fields
 

@@ -26,12 +26,15 @@ def test_blocks_are_the_log_in_equal_parts(size: int, vectors: str | None, store
     if stored:
         write_canonical(log, tmp_path)
         log = open_canonical(tmp_path)
-    found = list(blocks(log, ["action", "context"], vectors, size))
-    (whole,) = pieces(log, ["action", "context"], vectors, n)
+    names = [] if vectors is None else [vectors]
+    found = list(blocks(log, ["action", "context"], names, size))
+    (whole,) = pieces(log, ["action", "context"], names, n)
     assert [len(block.action) for block in found] == [size] * (n // size) + [n % size] * (n % size > 0)
     for block in found:
         rows = slice(block.first, block.first + len(block.action))
         assert (block.action == whole.action[rows]).all()
         assert (block.displays["context"] == whole.displays["context"][rows]).all()
         assert (block.first_conversion == whole.first_conversion[rows.start : rows.stop + 1]).all()
-        assert (block.vectors == (whole.vectors if vectors is None else whole.vectors[rows])).all()
+        assert block.vectors.keys() == set(names)
+        for name in names:
+            assert (block.vectors[name] == whole.vectors[name][rows]).all()
