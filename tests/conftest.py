@@ -14,6 +14,7 @@ settings.register_profile("default", deadline=None, suppress_health_check=[Healt
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
+STATISTICAL = Path(__file__).parent / "statistical"
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
@@ -21,6 +22,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--run-notebooks", action="store_true", help="run every notebook")
     parser.addoption("--wheel", help="built wheel to look into")
     parser.addoption("--installed", help="environment the wheel is installed in")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the long proofs on known truth to those who name them: ``pytest tests/statistical``, as .ci/run does."""
+    if collection_path == STATISTICAL and not any("statistical" in argument for argument in config.args):
+        return True
+    return None
 
 
 @pytest.fixture(scope="session")
