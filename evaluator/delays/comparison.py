@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from evaluator.delays.families import FAMILIES
 from evaluator.delays.fitting import DelayFit, fit_sample, inapplicable
 from evaluator.delays.likelihood import Sample, sample_of
+from evaluator.delays.threads import in_threads
 from evaluator.errors import ParameterError
 
 
@@ -86,7 +87,7 @@ def compare_sample(sample: Sample, *, families: Iterable[str] | None = None, see
     """As `compare_families`, on an aggregated sample."""
     names = list(FAMILIES if families is None else families)
     skipped = {}
-    fits = []
+    applicable = []
     for name in names:
         reason = inapplicable(sample, name)
         if name == "geometric" and "exponential" in names and sample.smallest < 1 and not reason:
@@ -94,9 +95,10 @@ def compare_sample(sample: Sample, *, families: Iterable[str] | None = None, see
         if reason:
             skipped[name] = reason
         else:
-            fits.append(fit_sample(sample, name, seed=seed))
-    if not fits:
+            applicable.append(name)
+    if not applicable:
         raise ParameterError(f"No family is left of {', '.join(names)}.", hint="; ".join(skipped.values()))
+    fits = in_threads(lambda name: fit_sample(sample, name, seed=seed), applicable)
     # Stable: of equal ones the first named, which has fewer parameters.
     fits.sort(key=lambda fit: fit.aic)
     margin = fits[1].aic - fits[0].aic if len(fits) > 1 else float("inf")

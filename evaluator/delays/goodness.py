@@ -14,6 +14,7 @@ from evaluator.delays.comparison import FamilyComparison, compare_families
 from evaluator.delays.fitting import DelayFit, fit_sample
 from evaluator.delays.likelihood import sample_of
 from evaluator.delays.nonparametric import fit_nonparametric
+from evaluator.delays.threads import in_threads
 from evaluator.errors import ParameterError
 
 
@@ -107,14 +108,14 @@ def goodness_of_fit(
         delay, limit = delay[chosen], None if limit is None else limit[chosen]
     fit = fit_sample(sample_of(delay, limit, rounding=rounding), family, seed=seed)
     smirnov, darling = _distances(fit, delay, limit)
-    above_smirnov = above_darling = 0
     start = tuple(fit.parameters.values())
-    for _ in range(bootstraps):
-        drawn = fit.draw(rng, limit, delay.size)
-        again = fit_sample(sample_of(drawn, limit, rounding=rounding), family, start=start)
-        one, other = _distances(again, drawn, limit)
-        above_smirnov += one >= smirnov
-        above_darling += other >= darling
+
+    def refitted(drawn: Ticks) -> tuple[float, float]:
+        return _distances(fit_sample(sample_of(drawn, limit, rounding=rounding), family, start=start), drawn, limit)
+
+    distances = in_threads(refitted, [fit.draw(rng, limit, delay.size) for _ in range(bootstraps)])
+    above_smirnov = sum(one >= smirnov for one, _ in distances)
+    above_darling = sum(other >= darling for _, other in distances)
     observed = fit_nonparametric(delay, limit)
     levels = np.arange(1, 100) / 100
     return GoodnessOfFit(
