@@ -8,10 +8,9 @@ from typing import Any, Literal
 from evaluator.errors import ParameterError, nearest
 from evaluator.estimates.bootstrap import FEWEST
 from evaluator.rounds.clock import ClockName
-from evaluator.rounds.held_out import parse_last
-from evaluator.rounds.known_delays import parse_share
 from evaluator.rounds.maturity import ImmatureRule
 from evaluator.rounds.propensity import MODES, PropensityMode
+from evaluator.rounds.shares import final_share, known_share
 
 RewardName = Literal["eventual", "observed"]
 
@@ -125,13 +124,13 @@ class ReplayOptions:
                 hint="what is observed by the horizon has no model: leave one out.",
             )
         if self.delays_from is not None:
-            parse_share(self.delays_from)
+            known_share(self.delays_from)
             if self.delays != "log":
                 raise ParameterError(
                     "--delays and --delays-from exclude each other.", hint="give the delays, or fit them to the log."
                 )
         if self.final is not None:
-            parse_last(self.final)
+            final_share(self.final)
         if not 0.0 <= self.accept_quantile < 1.0:
             raise ParameterError(f"--accept-quantile {self.accept_quantile:g} is out of range.", hint="take [0, 1).")
         if not 0.0 < self.level < 1.0:

@@ -17,9 +17,10 @@ from evaluator.policies.base import Setting
 from evaluator.replayer.samplers import SamplerName, choose_sampler, sure_rounds
 from evaluator.rounds.clock import Clock, Window, on_clock, resolve_window, start_clock
 from evaluator.rounds.held_out import held_out
-from evaluator.rounds.known_delays import KnownDelays, known_delays, parse_share
+from evaluator.rounds.known_delays import KnownDelays, known_delays
 from evaluator.rounds.maturity import Maturity, judge_maturity
 from evaluator.rounds.propensity import NONE_GIVEN, Propensities, resolve_propensities
+from evaluator.rounds.shares import known_share
 from evaluator.rounds.stream import LogRounds, vectors_of
 from evaluator.rounds.survey import Survey, survey
 from evaluator.rounds.thinning import Thinning, thinning
@@ -146,7 +147,7 @@ def read_basis(log: Log, options: ReplayOptions) -> Basis:
     surveyed = survey(log)
     known = None
     if options.delays_from is not None:
-        known = known_delays(surveyed, parse_share(options.delays_from))
+        known = known_delays(surveyed, known_share(options.delays_from))
         surveyed = survey(log.after(known.displays))
     return Basis(surveyed, resolve_propensities(surveyed, options.propensity), known)
 

@@ -2,28 +2,8 @@
 
 from __future__ import annotations
 
-from evaluator.errors import DataError, ParameterError
-
-
-def parse_last(text: str) -> float:
-    """Return the share of the displays that ``last:20%`` names.
-
-    >>> parse_last("last:20%")
-    0.2
-
-    Raises
-    ------
-    ParameterError
-        Another form, or a share outside (0, 100) percent.
-    """
-    kind, _, percent = text.strip().partition(":")
-    try:
-        share = float(percent.removesuffix("%")) / 100.0
-        if kind == "last" and percent.endswith("%") and 0.0 < share < 1.0:
-            return share
-    except ValueError:
-        pass
-    raise ParameterError(f"--final {text!r} is no part of the log.", hint="the last displays: last:20%.")
+from evaluator.errors import DataError
+from evaluator.rounds.shares import final_share
 
 
 def held_out(used: int, text: str) -> int:
@@ -34,7 +14,7 @@ def held_out(used: int, text: str) -> int:
     DataError
         None of them, or all: too short a log for the share.
     """
-    displays = round(parse_last(text) * used)
+    displays = round(final_share(text) * used)
     if not 0 < displays < used:
         raise DataError(
             f"--final {text} leaves {used - displays:,} displays to replay and {displays:,} for the final policy.",

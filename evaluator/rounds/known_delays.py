@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.errors import DataError, ParameterError
+from evaluator.errors import DataError
 from evaluator.rounds.survey import Survey
 
 
@@ -26,27 +26,6 @@ class KnownDelays:
     displays: int
     delay: npt.NDArray[np.int64]
     limit: npt.NDArray[np.int64]
-
-
-def parse_share(text: str) -> float:
-    """Return the share of the displays that ``first:20%`` names.
-
-    >>> parse_share("first:20%")
-    0.2
-
-    Raises
-    ------
-    ParameterError
-        Another form, or a share outside (0, 100) percent.
-    """
-    kind, _, percent = text.strip().partition(":")
-    try:
-        share = float(percent.removesuffix("%")) / 100.0
-        if kind == "first" and percent.endswith("%") and 0.0 < share < 1.0:
-            return share
-    except ValueError:
-        pass
-    raise ParameterError(f"--delays-from {text!r} is no part of the log.", hint="the first displays: first:20%.")
 
 
 def known_delays(survey: Survey, share: float) -> KnownDelays:

@@ -13,7 +13,8 @@ from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.writing import write_canonical
 from evaluator.delays import product_limit
 from evaluator.errors import DataError, ParameterError
-from evaluator.rounds.known_delays import known_delays, parse_share
+from evaluator.rounds.known_delays import known_delays
+from evaluator.rounds.shares import known_share
 from evaluator.rounds.survey import survey
 from tests.logs import bernoulli_log, build_log
 
@@ -92,7 +93,7 @@ def test_policies_are_compared_on_the_same_displays() -> None:
 @pytest.mark.parametrize("text", ["20%", "first:20", "first:0%", "first:100%", "last:20%", "first:%"])
 def test_other_words_are_refused(text: str) -> None:
     with pytest.raises(ParameterError, match="no part of the log"):
-        parse_share(text)
+        known_share(text)
 
 
 def test_what_does_not_go_together() -> None:

@@ -1,0 +1,38 @@
+"""A share of a log's displays, from its beginning or its end."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from evaluator.errors import ParameterError
+
+
+def parse_share(text: str, *, end: Literal["first", "last"], option: str) -> float:
+    """Return the share of the displays that ``first:20%`` or ``last:20%`` names.
+
+    >>> parse_share("first:20%", end="first", option="--delays-from")
+    0.2
+
+    Raises
+    ------
+    ParameterError
+        Another form or end, or a share outside (0, 100) percent; names the option.
+    """
+    kind, _, percent = text.strip().partition(":")
+    try:
+        share = float(percent.removesuffix("%")) / 100.0
+        if kind == end and percent.endswith("%") and 0.0 < share < 1.0:
+            return share
+    except ValueError:
+        pass
+    raise ParameterError(f"{option} {text!r} is no part of the log.", hint=f"the {end} displays: {end}:20%.")
+
+
+def known_share(text: str) -> float:
+    """Return the share of ``--delays-from``."""
+    return parse_share(text, end="first", option="--delays-from")
+
+
+def final_share(text: str) -> float:
+    """Return the share of ``--final``."""
+    return parse_share(text, end="last", option="--final")
