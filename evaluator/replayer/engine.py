@@ -7,15 +7,14 @@ run beside this one. The policy's description is never changed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.errors import EvaluatorError, PolicyError
-from evaluator.policies.base import Policy, Setting
+from evaluator.policies.base import Setting
+from evaluator.policies.running import blamed, loop_for
 from evaluator.replayer import loop
 from evaluator.replayer.pending import Pending, nothing_pending, with_room
 from evaluator.replayer.samplers import SamplerName, safe_horizon
@@ -263,34 +262,9 @@ class Rounds(Protocol):
         """Yield (number of its first display, batch)."""
 
 
-@contextmanager
-def blamed(policy: Any, n_actions: int) -> Iterator[None]:
-    """Turn what a user's policy raises into an error that names it."""
-    try:
-        yield
-    except Exception as error:
-        if isinstance(error, EvaluatorError) or _is_ours(policy):
-            raise
-        raise PolicyError(
-            f"{policy.name} raised {type(error).__name__}: {error}.",
-            hint=f"actions go from 0 to {n_actions - 1}; --debug shows where.",
-        ) from error
-
-
 def _reach(delay: npt.NDArray[np.int64], window: int) -> int:
     """Return the longest delay that will ever be revealed."""
     return int(np.max(delay, where=delay <= window, initial=0))
-
-
-def loop_for(policy: Any, cached: Any, uncached: Any, interpreted: Any) -> Any:
-    """Return the form of a loop that a policy runs in."""
-    if not isinstance(policy, Policy):
-        return interpreted
-    return cached if _is_ours(policy) else uncached
-
-
-def _is_ours(policy: Any) -> bool:
-    return type(policy).__module__.startswith("evaluator.") and isinstance(policy, Policy)
 
 
 def _result(

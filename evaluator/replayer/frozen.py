@@ -19,7 +19,7 @@ from evaluator.kernels.compiling import compiled, compiled_uncached
 from evaluator.kernels.memory import borrowed
 from evaluator.policies.base import Policy
 from evaluator.policies.dispatch import choose, is_pure, prepare
-from evaluator.replayer.engine import blamed, loop_for
+from evaluator.policies.running import blamed, loop_for
 
 _STREAM = 7
 # More draws a display leave nothing to gain; so many questions take seconds (of Python policies too).

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.errors import EvaluatorError, PolicyError
 from evaluator.kernels.compiling import compiled, compiled_uncached
 from evaluator.kernels.ridge import row
-from evaluator.policies.base import Policy, Setting
+from evaluator.policies.base import Setting
 from evaluator.policies.dispatch import choose, collected, converted, displayed, prepare
+from evaluator.policies.running import blamed, loop_for
 
 Floats = npt.NDArray[np.float64]
 
@@ -130,15 +130,7 @@ def play_in_pool(
     PolicyError
         A user's policy raised.
     """
-    ours = isinstance(policy, Policy) and type(policy).__module__.startswith("evaluator.")
-    fast = _compiled if ours else _compiled_uncached
-    step = fast if isinstance(policy, Policy) else _play
-    try:
-        return step(policy.start(setting), own, luck, pool, weights)
-    except Exception as error:
-        if ours or isinstance(error, EvaluatorError):
-            raise
-        raise PolicyError(
-            f"{policy.name} raised {type(error).__name__}: {error}.",
-            hint=f"actions go from 0 to {setting.n_actions - 1}; --debug shows where.",
-        ) from error
+    step = loop_for(policy, _compiled, _compiled_uncached, _play)
+    with blamed(policy, setting.n_actions):
+        found: Floats = step(policy.start(setting), own, luck, pool, weights)
+    return found

@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.given import given_cdf, told_cdf
-from evaluator.errors import EvaluatorError, ParameterError, PolicyError
-from evaluator.policies.base import Policy, Setting
+from evaluator.errors import ParameterError
+from evaluator.policies.base import Setting
+from evaluator.policies.running import blamed, loop_for
 from evaluator.simulator import loop
 from evaluator.simulator.lower_bound import lower_bound
 from evaluator.simulator.options import SimulateOptions
@@ -205,18 +206,10 @@ def _bounds(problem: Problem, world: loop.World) -> tuple[Floats | None, Floats 
 
 
 def _run(policy: Any, setting: Setting, world: loop.World, seed: int, run: int) -> loop.Played:
-    ours = isinstance(policy, Policy) and type(policy).__module__.startswith("evaluator.")
-    compiled = loop.play if ours else loop.play_uncached
-    step = compiled if isinstance(policy, Policy) else loop.play_interpreted
-    try:
-        return step(policy.start(setting), policy_stream(seed, run), world_stream(seed, run), world)
-    except Exception as error:
-        if ours or isinstance(error, EvaluatorError):
-            raise
-        raise PolicyError(
-            f"{policy.name} raised {type(error).__name__}: {error}.",
-            hint=f"actions go from 0 to {setting.n_actions - 1}; --debug shows where.",
-        ) from error
+    step = loop_for(policy, loop.play, loop.play_uncached, loop.play_interpreted)
+    with blamed(policy, setting.n_actions):
+        played: loop.Played = step(policy.start(setting), policy_stream(seed, run), world_stream(seed, run), world)
+    return played
 
 
 def in_order(job: Callable[[Task], Result], tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
