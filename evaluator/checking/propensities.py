@@ -82,7 +82,7 @@ def independence(t: Tables, level: float) -> Finding:
         counts = t.counts[t.rows_of(family)]
         what = family.removeprefix("by ")
         tests.append(homogeneity(counts, what=what, family=family))
-        tests.append(GroupTest(what, f"trend along {what}", *_trend(counts), n))
+        tests.append(GroupTest(what, f"trend along {what}", *trend(counts), n))
     if t.ignored is not None:
         tests.append(GroupTest("the vectors of the actions", "vectors", *t.ignored.statistic(), n))
     outcome = judge(tests, level)
@@ -160,12 +160,20 @@ def _by_action(t: Tables) -> list[GroupTest]:
     return tests
 
 
-def _trend(counts: Floats) -> tuple[float, float]:
-    """Return the score statistic for shares that rise or fall along the bins (rows), and its degrees of freedom."""
+def trend(counts: Floats, along: Floats | None = None) -> tuple[float, float]:
+    """Return the score statistic for shares that change along the bins (rows), and its degrees of freedom.
+
+    Parameters
+    ----------
+    counts
+        Shape (G, K).
+    along
+        Value of each bin, shape (G,); its middle among the displays unless given.
+    """
     size, shown = counts.sum(axis=1), counts.sum(axis=0)
     n = size.sum()
-    middle = (np.cumsum(size) - size / 2.0) / n
-    middle -= (size * middle).sum() / n
+    middle = (np.cumsum(size) - size / 2.0) / n if along is None else along
+    middle = middle - (size * middle).sum() / n
     spread = float((size * middle**2).sum() / n)
     score = middle @ counts
     rare = shown < 2.5 * FEWEST
@@ -189,15 +197,15 @@ def _finding(name: str, t: Tables, outcome: Outcome, good: str, bad: str, repair
             means=what[0].upper() + what[1:] + ".",
         )  # fmt: skip
     number = f"off by {outcome.effect:.0%} ({where}), p {p_words(outcome.p_value)}"
-    details = _most_off(t, where)
+    details = most_off(t, where)
     return Finding(
         name=name, verdict=outcome.verdict, number=number, statistic=worst.statistic, p_value=outcome.p_value,
         effect=outcome.effect, numbers=numbers, means=f"{bad}{details}", do=repair,
     )  # fmt: skip
 
 
-def _most_off(t: Tables, where: str) -> str:
-    """Return a sentence naming the action furthest from its propensity in the group that shows it most."""
+def most_off(t: Tables, where: str) -> str:
+    """Return a sentence, or nothing, naming the action furthest from its propensity in the group that shows it most."""
     rows: Sequence[int] = [i for i, group in enumerate(t.groups) if group.name == where]
     rows = rows or t.rows_of(f"by {where}")
     constant = t.logged.constant
