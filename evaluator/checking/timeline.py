@@ -39,6 +39,10 @@ class Timeline:
         Time of the first and the last display.
     asked
         Times of the displays that were asked for.
+    ends
+        Time at which each period ends, shape (P,); None where periods are tenths.
+    whole
+        Which periods the log covers but for an hour, shape (P,). Times of day are alike in these; all tenths count.
     rhythms
         What comes again: a family and the names of its groups, the hours of the day where the log covers a day, and the
         days of the week where it covers two weeks.
@@ -54,6 +58,8 @@ class Timeline:
     start: int
     end: int
     asked: Ints
+    ends: Ints | None
+    whole: npt.NDArray[np.bool_]
     rhythms: tuple[tuple[str, tuple[str, ...]], ...] = ()
     rhythm_ticks: tuple[int, ...] = ()
 
@@ -97,8 +103,9 @@ def read_timeline(log: Log, asked: Ints) -> Timeline:
     back = np.empty_like(times)
     back[order] = times
     tenths = len(log) * np.arange(PARTS + 1, dtype=np.int64) // PARTS
+    whole = np.ones(PARTS, bool)
     if hour is None or max(by_hour) - min(by_hour) >= MOST_HOURS:
-        return Timeline("tenth", tenths, None, hour or 1, 0, start, end, back)
+        return Timeline("tenth", tenths, None, hour or 1, 0, start, end, back, None, whole)
     origin = min(by_hour)
     hours = np.zeros(max(by_hour) - origin + 1, np.int64)
     for number, count in by_hour.items():
@@ -111,12 +118,16 @@ def read_timeline(log: Log, asked: Ints) -> Timeline:
     by_hours = hours if seconds <= 3600.0 else None
     rhythms = _rhythms(start, end, hour, ticks_a_day, seconds)
     if len(days) < _FEWEST_DAYS:
-        return Timeline("tenth", tenths, by_hours, hour, origin % 24, start, end, back, *rhythms)
+        return Timeline("tenth", tenths, by_hours, hour, origin % 24, start, end, back, None, whole, *rhythms)
     together = -(-len(days) // _MOST_PERIODS)
     starts = np.arange(0, len(days), together)
     edges = np.concatenate(([0], np.cumsum(np.add.reduceat(days, starts))))
     name = "day" if together == 1 else f"block of {together} days"
-    return Timeline(name, edges, by_hours, hour, origin % 24, start, end, back, *rhythms)
+    ends = (start // ticks_a_day + np.append(starts[1:], len(days))) * ticks_a_day
+    whole = np.ones(len(ends), bool)
+    whole[0] = start % ticks_a_day <= hour
+    whole[-1] &= end + hour >= ends[-1]
+    return Timeline(name, edges, by_hours, hour, origin % 24, start, end, back, ends, whole, *rhythms)
 
 
 def _rhythms(
