@@ -70,13 +70,12 @@ def absences(t: Tables) -> list[Absence]:
     n = len(t.logged.survey.log)
     found = []
     for a in np.flatnonzero(t.counts[0]).tolist():
-        first, last = int(t.first[0, a]), int(t.last[0, a])
-        rate = t.counts[0, a] / (last - first + 1)
-        came = rate * first >= USUAL and first >= TRIVIAL * n
-        after = n - 1 - last
+        before, after = t.outside[:, a].tolist()
+        rate = t.counts[0, a] / (n - before - after)
+        came = rate * before >= USUAL and before >= TRIVIAL * n
         went = rate * after >= USUAL and after >= TRIVIAL * n
         if came or went:
-            share = (first * came + after * went) / n
+            share = (before * came + after * went) / n
             found.append(Absence(a, share, int(t.first[1, a]) if came else None, int(t.last[1, a]) if went else None))
     return found
 

@@ -71,7 +71,9 @@ def _repair(t: Tables, gap: Gap) -> str:
     """Return what to do: the displays followed to their end before the gap are known where the log names a window."""
     survey = t.logged.survey
     window = survey.log.meta.attribution_window
-    start = "Find the missing conversions. Otherwise keep what was followed without the gap: a file that starts after it"
+    start = (
+        "Find the missing conversions. Otherwise keep what was followed without the gap: a file that starts after it"
+    )
     if window is None:
         return f"{start}, or with --limit the displays long before it."
     kept = survey.displays_until(gap.start - window)

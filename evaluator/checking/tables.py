@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from evaluator.checking.ties import Ties
 from evaluator.checking.timeline import Timeline
 from evaluator.log.contract import Columns, to_numpy
 from evaluator.rounds.propensity import Propensities
-from evaluator.rounds.survey import Survey
+from evaluator.rounds.survey import Survey, displays_until
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -159,6 +160,18 @@ class Tables:
     certain: int = 0
     largest_weight: float = 0.0
     copies: Pairs = field(default_factory=Pairs)
+
+    @cached_property
+    def outside(self) -> Ints:
+        """Displays earlier than the first of each action, and later than its last, shape (2, K); 0 if never shown."""
+        seen, log = self.first[0] >= 0, self.logged.survey.log
+        out = np.zeros((2, len(seen)), np.int64)
+        if self.ties.tied:  # by time: within one, displays may be sorted by action
+            out[0, seen], upto = displays_until(log, self.first[1, seen] - 1, self.last[1, seen])
+        else:
+            out[0, seen], upto = self.first[0, seen], self.last[0, seen] + 1
+        out[1, seen] = len(log) - upto
+        return out
 
     def rows_of(self, family: str) -> list[int]:
         """Return the rows of a family of groups."""

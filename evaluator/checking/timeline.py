@@ -74,9 +74,7 @@ class Timeline:
 
     def rhythms_of(self, time: Ints) -> list[Ints]:
         """Return the group of displays shown at these times, for each rhythm."""
-        return [
-            time // ticks % len(names) for ticks, (_, names) in zip(self.rhythm_ticks, self.rhythms, strict=True)
-        ]
+        return [time // ticks % len(names) for ticks, (_, names) in zip(self.rhythm_ticks, self.rhythms, strict=True)]
 
     def name(self, d: int) -> str:
         """Return what a period is called, counted from 1."""

@@ -88,10 +88,11 @@ def gap_warnings(survey: Survey) -> list[str]:
     if not gaps:
         return []
     longest = max(gaps, key=lambda gap: gap.usual)
-    more = f" ({len(gaps) - 1} more such gaps)" if len(gaps) > 1 else ""
+    times = "time" if len(gaps) == 2 else "times"
+    more = f" (and {len(gaps) - 1} more {times})" if len(gaps) > 1 else ""
     return [
-        f"No conversion comes {gap_words(survey, longest, start=int(survey.shown_at[0]))}, where the same hours of the days around have "
-        f"{longest.usual:,} or more{more}: an outage, or a hole in the log. Displays of that time and before it lose "
+        f"No conversion comes {gap_words(survey, longest, start=int(survey.shown_at[0]))}{more}, where the same hours of "
+        f"the days around have {longest.usual:,} or more: an outage, or a hole in the log. Displays of that time and before it lose "
         "conversions but count as judged, so values are too low: evaluate check says which displays to keep."
     ]
 
