@@ -184,4 +184,4 @@ def hole_cause(t: Tables) -> tuple[str, str] | None:
 def without(t: Tables, actions: npt.NDArray[np.bool_]) -> str:
     """Return what ``--actions`` takes to leave out some actions, shape (K,), where they are few enough to be named."""
     kept = [label for label, gone in zip(t.logged.survey.log.labels, actions, strict=True) if not gone]
-    return ",".join(kept) if len(kept) <= _NAMED else "with the labels of the others"
+    return ",".join(kept) if len(kept) <= _NAMED else "the labels of the others"

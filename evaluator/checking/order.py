@@ -61,8 +61,8 @@ def order_within_ties(t: Tables, level: float) -> Finding:
         means=f"Displays with one time stand in the file in an order that goes with their {by} ({what}): the file was "
         "sorted after the fact, or its times are cut too coarsely. A replay takes the order of the file for that of "
         "time: it meets such displays in long runs, accepts few of them, and delays counted in displays are artefacts.",
-        do="Give times as fine as they were logged. Otherwise let chance order the displays of one time: read the log "
-        'without ties = "file" in its spec, or shuffle the rows of each time before building a Log by hand.',
+        do="Give times as fine as they were logged. Otherwise let chance order the displays of one time: leave out "
+        'ties = "file" under [time] of the spec, or pass a Log made by hand through evaluator.log.shuffle_ties.',
     )
 
 

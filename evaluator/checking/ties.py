@@ -234,6 +234,8 @@ def _sums(action: Ints, values: Floats, start: Ints, k: int) -> _Groups:
         cells % k,
         count.astype(np.float64),
         places.astype(np.float64, copy=False),
-        *sums,
+        sums[0],
+        sums[1],
+        sums[2],
         int(action[-1]),
     )

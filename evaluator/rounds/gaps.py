@@ -116,12 +116,12 @@ def _before(total: Ints, start: int, end: int) -> float:
     long = end - start
     if long >= DAY:
         reach = min(-(-long // DAY), start // DAY) * DAY
-        return float(total[start] - total[start - reach]) * long / reach if reach else 0.0
+        return float(total[start] - total[start - reach]) * float(long / reach) if reach else 0.0
     if start >= DAY:
         return float(total[end - DAY] - total[start - DAY])
     if end + DAY >= len(total) or total[start + DAY] - total[DAY] < USUAL:
         return 0.0
-    share = min(total[start] / (total[start + DAY] - total[DAY]), 1.0)
+    share = min(float(total[start] / (total[start + DAY] - total[DAY])), 1.0)
     return float(total[end + DAY] - total[start + DAY]) * share
 
 
