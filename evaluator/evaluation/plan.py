@@ -175,19 +175,20 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
     vectors = vectors_of(log, policy=policy.name, reads=policy.reads) if policy.contextual else None
     final = 0 if options.final is None else held_out(maturity.used, options.final)
     rounds = LogRounds(log, maturity.used - final, vectors, delay)
-    reach = min(window.rounds, max(len(rounds), 1))
-    given = cdf if options.delays == "log" else _known_cdf(options.delays, clock, reach)
-    if basis.known is not None:
-        given = _fit(clock, on_clock(basis.known.delay, clock), basis.known.limit)
     # The logger's own rounds are not thinned, so nothing of theirs is clipped either.
     of_sampler = NONE_GIVEN if sampler == "logged" else propensities
     matched = thinning(log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=options.accept_quantile)
+    horizon = _horizon(surveyed, policy, options, sampler, matched, len(rounds))
+    reach = min(window.rounds, max(horizon, 1))
+    given = cdf if options.delays == "log" else _known_cdf(options.delays, clock, reach)
+    if basis.known is not None:
+        given = _fit(clock, on_clock(basis.known.delay, clock), basis.known.limit)
     setting = Setting(
         n_actions=log.n_actions,
         dimension=rounds.dimension,
         rows=rounds.rows,
         window=window.rounds,
-        horizon=_horizon(surveyed, policy, options, sampler, matched, len(rounds)),
+        horizon=horizon,
         delay_cdf=None if given is None else told_cdf(given, reach),
     )
     plan = Plan(
