@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from evaluator.delays import DelayCDF, product_limit
-from evaluator.delays.given import given_cdf, told_cdf
+from evaluator.delays import DelayCDF
 from evaluator.errors import ParameterError, PropensityError
 from evaluator.evaluation.options import ReplayOptions
+from evaluator.evaluation.told_delays import fit_on_clock, share_within, told_delays
 from evaluator.log import Log
 from evaluator.policies.base import Setting
 from evaluator.replayer.samplers import SamplerName, choose_sampler, sure_rounds
@@ -25,7 +24,7 @@ from evaluator.rounds.stream import LogRounds, vectors_of
 from evaluator.rounds.survey import Survey, survey
 from evaluator.rounds.thinning import Thinning, thinning
 from evaluator.rounds.window import Window, resolve_window
-from evaluator.units import NO_WINDOW, ROUND, format_duration, parse_duration
+from evaluator.units import NO_WINDOW, format_duration
 
 
 @dataclass(frozen=True)
@@ -169,31 +168,22 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
     window = resolve_window(options.window, clock, surveyed)
     maturity = judge_maturity(surveyed, window, clock, options.immature)
     delay = on_clock(surveyed.delay, clock)
-    cdf = _fit(clock, delay, surveyed.limit)
-    tau = _share_within(surveyed, window, cdf)
+    cdf = fit_on_clock(surveyed.delay, surveyed.limit, clock)
+    tau = share_within(surveyed, window, cdf)
     vectors = vectors_of(log, policy=policy.name, reads=policy.reads) if policy.contextual else None
     final = 0 if options.final is None else held_out(maturity.used, options.final)
     rounds = LogRounds(log, maturity.used - final, vectors, window.revealed(surveyed, delay))
-    reach = min(window.rounds, max(len(rounds), 1))
-    if basis.known is not None:
-        known = basis.known
-        given = _revealed(clock, window, known.delay, known.limit, known.delay_ticks, known.limit_ticks)
-    elif options.delays == "log":
-        given = _revealed(clock, window, surveyed.delay, surveyed.limit, surveyed.delay_ticks, surveyed.limit_ticks())
-    else:
-        if window.ticks is not None:  # what a law gives away beyond the window's mean length would never be revealed
-            reach = min(reach, max(round(window.ticks * clock.rate * clock.share), 1))
-        given = _known_cdf(options.delays, clock, reach)
     # The logger's own rounds are not thinned, so nothing of theirs is clipped either.
     of_sampler = NONE_GIVEN if sampler == "logged" else propensities
     matched = thinning(log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=options.accept_quantile)
+    horizon = _horizon(surveyed, policy, options, sampler, matched, len(rounds))
     setting = Setting(
         n_actions=log.n_actions,
         dimension=rounds.dimension,
         rows=rounds.rows,
         window=window.rounds,
-        horizon=_horizon(surveyed, policy, options, sampler, matched, len(rounds)),
-        delay_cdf=None if given is None else told_cdf(given, reach),
+        horizon=horizon,
+        delay_cdf=told_delays(surveyed, basis.known, clock, window, cdf=cdf, delays=options.delays, horizon=horizon),
     )
     plan = Plan(
         survey=surveyed,
@@ -254,27 +244,6 @@ def _ends_with_window(log: Log, window: Window) -> bool:
     return meta.observed_until is not None and meta.attribution_window is None and window.rounds != NO_WINDOW
 
 
-def _known_cdf(text: str, clock: Clock, reach: int) -> DelayCDF:
-    """Return the CDF a user gives: in rounds, as the window; on the wall clock in logged displays, as the window.
-
-    One from a file counts time, or displays of the full traffic: the clock turns both into rounds.
-    """
-
-    def ticks_per_round(tick: str) -> float:
-        own = ROUND if clock.tick_seconds is None else format_duration(clock.tick_seconds)
-        if (tick == ROUND) != (clock.tick_seconds is None) or not np.isfinite(clock.rate):
-            raise ParameterError(
-                f"--delays {text} counts in units of {tick}, this log in {own} at "
-                f"{clock.rate:.3g} displays each: no way from one to the other.",
-                hint="fit the delays to a log that counts alike: evaluate delays.",
-            )
-        ticks = 1.0 if clock.tick_seconds is None else clock.tick_seconds / parse_duration(tick)
-        return ticks / (clock.rate * clock.share)
-
-    share = clock.share if clock.kind == "wall" else 1.0
-    return given_cdf(text, reach=reach, ticks_per_round=ticks_per_round, share=share)
-
-
 def _sampler(survey: Survey, policy: Any, options: ReplayOptions, propensities: Propensities) -> SamplerName:
     requested = options.sampler
     if (options.clock == "wall" or options.doubly_robust) and requested is None and not policy.contextual:
@@ -302,52 +271,6 @@ def _sampler(survey: Survey, policy: Any, options: ReplayOptions, propensities: 
     if options.clock == "wall" and sampler in ("keep", "queue"):
         raise PropensityError("--clock wall needs a known acceptance rate.", hint="use --sampler rejection.")
     return sampler
-
-
-def _fit(clock: Clock, delay: npt.NDArray[np.int64], limit: npt.NDArray[np.int64] | None) -> DelayCDF | None:
-    """Fit the delay CDF on the replay's clock: a CDF used on a clock must be estimated on that clock.
-
-    Delays in rounds; limits, the longest that would have been seen, in displays.
-    """
-    if not len(delay):
-        return None
-    if limit is None:
-        return product_limit(delay)
-    # Rounding to rounds may put a conversion at the very end of its follow-up one round past it.
-    return product_limit(delay, np.maximum(on_clock(limit, clock), delay))
-
-
-def _share_within(survey: Survey, window: Window, cdf: DelayCDF | None) -> float:
-    """Return the share of the conversions that come within the window, in its own unit; nan without conversions."""
-    if cdf is None:
-        return float("nan")
-    if window.ticks is None:
-        return float(cdf(min(window.rounds, 2**53)))
-    return float(product_limit(survey.delay_ticks, survey.limit_ticks())(window.ticks))
-
-
-def _revealed(
-    clock: Clock,
-    window: Window,
-    delay: npt.NDArray[np.int64],
-    limit: npt.NDArray[np.int64] | None,
-    delay_ticks: npt.NDArray[np.int64],
-    limit_ticks: npt.NDArray[np.int64] | None,
-) -> DelayCDF | None:
-    """Fit the delay CDF that policies weigh their displays with: of the conversions that are ever revealed to them.
-
-    Where the window is a duration W, it is P(D <= a rounds and D <= W in time): the CDF of the conversions within W,
-    times the share of them, so that no display is credited with a conversion that W cuts off.
-    """
-    if window.ticks is None or not len(delay):
-        return _fit(clock, on_clock(delay, clock), limit)
-    within = delay_ticks <= window.ticks
-    if not within.any():
-        return None
-    share = float(product_limit(delay_ticks, limit_ticks)(window.ticks))
-    fitted = _fit(clock, on_clock(delay[within], clock), None if limit is None else limit[within])
-    assert fitted is not None
-    return DelayCDF(delays=fitted.delays, cdf=np.minimum(fitted.cdf * share, 1.0), source=fitted.source)
 
 
 def _assumptions(
