@@ -10,6 +10,8 @@ import numpy.typing as npt
 from evaluator.errors import LogError
 from evaluator.log import Log
 from evaluator.log.contract import to_numpy
+from evaluator.log.traffic import TrafficCount
+from evaluator.rounds.traffic import traffic_until
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,16 +28,21 @@ class Survey:
         Smallest and largest logged propensity of each action, shape (K,); nan for actions never shown, and everywhere
         on a log without propensities.
     rate
-        Logged displays per tick; nan when all displays share one time.
+        Displays of the traffic per tick; nan when all displays share one time. The traffic is the log itself, or what
+        `evaluator.log.traffic` counts; a sampling rate of the log's metadata is left to the clock.
+    kept
+        Displays of the log per display of the traffic; 1 where the log is all of it.
     display
-        Number of each conversion's display, shape (c,).
+        Number of each conversion's display in the log, shape (c,).
+    position
+        Number of that display in the traffic; the same array where the log is all of it.
     shown_at
         Time of that display, in ticks.
     delay
-        Logged displays that follow it no later than the conversion, shape (c,): its delay in displays.
+        Displays of the traffic that follow it no later than the conversion, shape (c,): its delay in displays.
     limit
-        Logged displays that follow it no later than the end of its follow-up, shape (c,): the longest delay that would
-        have been seen. None where every display was followed to its end.
+        Displays of the traffic that follow it no later than the end of its follow-up, shape (c,): the longest delay
+        that would have been seen. None where every display was followed to its end.
     """
 
     log: Log
@@ -43,7 +50,9 @@ class Survey:
     smallest: npt.NDArray[np.float64]
     largest: npt.NDArray[np.float64]
     rate: float
+    kept: float
     display: npt.NDArray[np.int64]
+    position: npt.NDArray[np.int64]
     shown_at: npt.NDArray[np.int64]
     delay: npt.NDArray[np.int64]
     limit: npt.NDArray[np.int64] | None
@@ -70,8 +79,10 @@ def survey(log: Log) -> Survey:
     smallest, largest = np.full(k, np.inf), np.full(k, -np.inf)
     display = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
     shown_at = np.empty(len(display), np.int64)
-    columns = ["time", "action"] + ["propensity"] * (log.meta.propensity != "absent")
-    start, end = 0, 0
+    traffic = TrafficCount(log.schema)
+    position = np.empty(len(display), np.int64) if traffic.columns else display
+    columns = ["time", "action"] + ["propensity"] * (log.meta.propensity != "absent") + traffic.columns
+    start, end, span = 0, 0, (0, len(log) - 1)
     for first, batch in log.batches(columns):
         time, action = batch["time"], batch["action"]
         shown += np.bincount(action, minlength=k)
@@ -80,20 +91,27 @@ def survey(log: Log) -> Survey:
             np.maximum.at(largest, action, batch["propensity"])
         low, high = np.searchsorted(display, [first, first + len(time)])
         shown_at[low:high] = time[display[low:high] - first]
+        if traffic.columns:
+            number = traffic.read(first, batch, len(time)) - 1
+            position[low:high] = number[display[low:high] - first]
+            span = (int(number[0]) if first == 0 else span[0]), int(number[-1])
         start, end = (int(time[0]) if first == 0 else start), int(time[-1])
-    rate = (len(log) - 1) / (end - start) if end > start else float("nan")
+    passed = span[1] - span[0]
+    rate = passed / (end - start) if end > start else float("nan")
     times = [to_numpy(log.conversions["time"]).astype(np.int64, copy=False)]
     until, longest = log.meta.observed_until, log.meta.attribution_window
     if until is not None:
         times.append(np.full(len(display), until) if longest is None else np.minimum(until, shown_at + longest))
     last = _Last(len(log), end, rate)
-    followed = [_past_the_end(count, when, last) - 1 - display
-                for count, when in zip(displays_until(log, *times), times, strict=True)]  # fmt: skip
+    counted = traffic_until(log, *times) if traffic.columns else displays_until(log, *times)
+    followed = [_past_the_end(count, when, last) - 1 - position
+                for count, when in zip(counted, times, strict=True)]  # fmt: skip
     never = shown == 0
     smallest[never | np.isinf(smallest)] = largest[never | np.isinf(largest)] = np.nan
     return Survey(
-        log, shown, smallest, largest, rate, display, shown_at, followed[0], followed[1] if until is not None else None
-    )
+        log, shown, smallest, largest, rate, (len(log) - 1) / passed if passed else 1.0, display, position, shown_at,
+        followed[0], followed[1] if until is not None else None,
+    )  # fmt: skip
 
 
 def displays_until(log: Log, *times: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
