@@ -10,6 +10,7 @@ import numpy as np
 from evaluator.delays import DelayCDF
 from evaluator.errors import ParameterError, PropensityError
 from evaluator.evaluation.options import ReplayOptions
+from evaluator.evaluation.parts import even_conversions, refuse_on_parts, said_of_parts
 from evaluator.evaluation.told_delays import fit_on_clock, share_within, told_delays
 from evaluator.log import Log
 from evaluator.policies.base import Setting
@@ -18,7 +19,7 @@ from evaluator.rounds.clock import Clock, on_clock, start_clock
 from evaluator.rounds.held_out import held_out
 from evaluator.rounds.known_delays import KnownDelays, known_delays
 from evaluator.rounds.maturity import Maturity, judge_maturity
-from evaluator.rounds.propensity import NONE_GIVEN, Propensities, resolve_propensities
+from evaluator.rounds.propensity import Propensities, display_weights, resolve_propensities
 from evaluator.rounds.shares import known_share
 from evaluator.rounds.stream import LogRounds, vectors_of
 from evaluator.rounds.survey import Survey, survey
@@ -85,6 +86,8 @@ class Plan:
         """Displays on which the frozen policy is evaluated; none where that is not asked for."""
         if self.sampler == "logged" or (self.options.final is None and self.policy.reads != "target"):
             return range(0)
+        if self.propensities.tilted:
+            return range(0)
         return range(0 if self.options.final is None else len(self.rounds), self.maturity.used)
 
     @property
@@ -114,7 +117,8 @@ class Plan:
             "policy": self.policy.spec,
             "sampler": self.sampler,
             "clock": self.clock.kind,
-            "traffic_share": self.clock.share,
+            "traffic_share": self.clock.traffic_share,
+            "sampling_rate": self.clock.sampling_rate,
             "window_rounds": None if self.window.rounds == NO_WINDOW else self.window.rounds,
             "window_ticks": self.window.ticks,
             "window": self.window.describe(self.clock),
@@ -162,20 +166,25 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
     basis = read_basis(log, options) if isinstance(log, Log) else log
     surveyed, propensities = basis.survey, basis.propensities
     log = surveyed.log
+    refuse_on_parts(log, propensities, options)
     sampler = _sampler(surveyed, policy, options, propensities)
-    acceptance = 1.0 if sampler == "logged" else propensities.quantile(log, options.accept_quantile)
+    # The logger's own rounds are thinned by nothing but the displays' weights, so nothing of theirs is clipped either.
+    of_sampler = display_weights(log) if sampler == "logged" else propensities
+    quantile = 0.0 if sampler == "logged" else options.accept_quantile
+    acceptance = of_sampler.quantile(log, quantile)
+    if sampler == "logged" and of_sampler.rule is None:
+        acceptance = 1.0
     clock = start_clock(surveyed, options.clock, traffic_share=options.traffic_share, acceptance=acceptance)
     window = resolve_window(options.window, clock, surveyed)
     maturity = judge_maturity(surveyed, window, clock, options.immature)
     delay = on_clock(surveyed.delay, clock)
-    cdf = fit_on_clock(surveyed.delay, surveyed.limit, clock)
-    tau = share_within(surveyed, window, cdf)
+    even = even_conversions(log, surveyed.display, options.seed)
+    cdf = fit_on_clock(surveyed.delay[even], None if surveyed.limit is None else surveyed.limit[even], clock)
+    tau = share_within(surveyed, window, cdf, even)
     vectors = vectors_of(log, policy=policy.name, reads=policy.reads) if policy.contextual else None
     final = 0 if options.final is None else held_out(maturity.used, options.final)
     rounds = LogRounds(log, maturity.used - final, vectors, window.revealed(surveyed, delay))
-    # The logger's own rounds are not thinned, so nothing of theirs is clipped either.
-    of_sampler = NONE_GIVEN if sampler == "logged" else propensities
-    matched = thinning(log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=options.accept_quantile)
+    matched = thinning(log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=quantile)
     horizon = _horizon(surveyed, policy, options, sampler, matched, len(rounds))
     setting = Setting(
         n_actions=log.n_actions,
@@ -183,7 +192,9 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         rows=rounds.rows,
         window=window.rounds,
         horizon=horizon,
-        delay_cdf=told_delays(surveyed, basis.known, clock, window, cdf=cdf, delays=options.delays, horizon=horizon),
+        delay_cdf=told_delays(
+            surveyed, basis.known, clock, window, even, cdf=cdf, delays=options.delays, horizon=horizon
+        ),
     )
     plan = Plan(
         survey=surveyed,
@@ -285,10 +296,16 @@ def _assumptions(
         said.append("anytime-valid intervals take the estimated propensities as given")
     if clock.kind == "wall":
         said.append(
-            f"wall clock: feedback comes at the log's pace, as if the policy served {clock.share:.1%} of the traffic"
+            f"wall clock: feedback comes at the log's pace, as if the policy served {clock.traffic_share:.1%} of "
+            "the traffic"
         )
     else:
-        said.append(f"traffic clock: one round is one display of live traffic, at a share of {clock.share:.3g}")
+        said.append(f"traffic clock: one round is one display of live traffic, at a share of {clock.traffic_share:.3g}")
+        if clock.sampling_rate < 1.0:
+            said.append(
+                f"the log is an even sample of {clock.sampling_rate:.3g} of the traffic: delays count "
+                f"{1.0 / clock.sampling_rate:.3g} displays for each that it shows"
+            )
     if sampler == "queue":
         said.append("queue: displays are served out of the log's order, so drift would bias the result")
     if known is not None:
@@ -320,7 +337,8 @@ def _warnings(plan: Plan, acceptance: float) -> list[str]:
     if plan.maturity.immature:
         fate = "left out" if plan.options.immature == "drop" else "corrected by the delay CDF"
         said.append(f"{plan.maturity.immature:,} displays were followed too briefly to be judged: {fate}.")
-    if plan.propensities.kind == "uniform":
+    said += said_of_parts(plan.log, plan.propensities, plan.policy)
+    if plan.propensities.kind == "uniform" and plan.propensities.weights is None:
         counts = plan.survey.shown
         expected = len(plan.log) / plan.log.n_actions
         worst = float(np.max(np.abs(counts - expected)) / np.sqrt(expected * (1 - 1 / plan.log.n_actions)))
@@ -330,10 +348,11 @@ def _warnings(plan: Plan, acceptance: float) -> list[str]:
                 f"The log is said to be uniform, but one action's count is {worst:.0f} standard errors off: the "
                 "estimate is biased if it is not. Consider --propensity estimate."
             )
-    if plan.clock.kind == "traffic" and plan.clock.share < acceptance:
+    acceptance *= plan.survey.kept * plan.clock.sampling_rate
+    if plan.clock.kind == "traffic" and plan.clock.traffic_share < acceptance:
         said.append(
-            f"The traffic share {plan.clock.share:g} is below the acceptance rate {acceptance:.3g}: the replay reads "
-            "conversions that the log saw only later, which is right only if nothing drifts."
+            f"The traffic share {plan.clock.traffic_share:g} is below the acceptance rate {acceptance:.3g}: the replay "
+            "reads conversions that the log saw only later, which is right only if nothing drifts."
         )
     said += _coarse_stamps(plan)
     if plan.tau_window < 0.5:

@@ -36,13 +36,17 @@ def fit_on_clock(delay: Ints, limit: Ints | None, clock: Clock) -> DelayCDF | No
     return product_limit(rounds, np.maximum(on_clock(limit, clock), rounds))
 
 
-def share_within(survey: Survey, window: Window, cdf: DelayCDF | None) -> float:
-    """Return the share of the conversions that come within the window, in its own unit; nan without conversions."""
+def share_within(survey: Survey, window: Window, cdf: DelayCDF | None, even: slice | Ints) -> float:
+    """Return the share of the conversions that come within the window, in its own unit; nan without conversions.
+
+    `even` picks the conversions that are an even sample of the traffic's.
+    """
     if cdf is None:
         return float("nan")
     if window.ticks is None:
         return float(cdf(min(window.rounds, 2**53)))
-    return float(product_limit(survey.delay_ticks, survey.limit_ticks())(window.ticks))
+    limit = survey.limit_ticks()
+    return float(product_limit(survey.delay_ticks[even], None if limit is None else limit[even])(window.ticks))
 
 
 def told_delays(
@@ -50,6 +54,7 @@ def told_delays(
     known: KnownDelays | None,
     clock: Clock,
     window: Window,
+    even: slice | Ints,
     *,
     cdf: DelayCDF | None,
     delays: str,
@@ -65,6 +70,8 @@ def told_delays(
         What was known of the delays before it began, if no more is to be told.
     clock, window
         Of the replay.
+    even
+        Which conversions are an even sample of the traffic's.
     cdf
         Fitted to the whole log, on the replay's clock.
     delays
@@ -78,7 +85,11 @@ def told_delays(
     elif delays == "log" and window.ticks is None:
         given = cdf
     elif delays == "log":
-        given = _revealed(clock, window, survey.delay, survey.limit, survey.delay_ticks, survey.limit_ticks())
+        columns = (survey.delay, survey.limit, survey.delay_ticks, survey.limit_ticks())
+        delay, limit, ticks, limit_ticks = (None if of is None else of[even] for of in columns)
+        assert delay is not None
+        assert ticks is not None
+        given = _revealed(clock, window, delay, limit, ticks, limit_ticks)
     else:
         if window.ticks is not None:  # what a law gives away beyond the window's mean length would never be revealed
             reach = min(reach, max(round(window.ticks * clock.rate * clock.share), 1))
