@@ -18,7 +18,7 @@ from evaluator.log.contract import to_numpy
 # Spawn key of the draws; those before it are listed in evaluator.replayer.engine and evaluator.simulator.runs.
 STREAM = 9
 NAME = "replay of the logger"
-DO = "Look at uniformity, calibration and drift: they say which propensities are wrong, and where."
+DO = "Look at uniformity, calibration, overlap and drift: they say which propensities are wrong, and where or when."
 
 
 def replay_of_logger(t: Tables, level: float, seed: int) -> Finding:

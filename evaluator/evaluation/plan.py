@@ -16,6 +16,7 @@ from evaluator.log import Log
 from evaluator.policies.base import Setting
 from evaluator.replayer.samplers import SamplerName, choose_sampler, sure_rounds
 from evaluator.rounds.clock import Clock, on_clock, start_clock
+from evaluator.rounds.gaps import gap_warnings
 from evaluator.rounds.held_out import held_out
 from evaluator.rounds.known_delays import KnownDelays, known_delays
 from evaluator.rounds.maturity import Maturity, judge_maturity
@@ -361,7 +362,7 @@ def _warnings(plan: Plan, acceptance: float) -> list[str]:
         )
     if "delay CDF" in plan.policy.needs and plan.setting.delay_cdf is None:
         said.append("The log has no conversions to fit a delay CDF to.")
-    return said
+    return [*said, *gap_warnings(plan.survey)]
 
 
 def _coarse_stamps(plan: Plan) -> list[str]:
