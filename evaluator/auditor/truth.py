@@ -221,7 +221,7 @@ def _delays(plan: Plan, longest: int | None) -> DelayCDF:
 def _chance_to_show(plan: Plan, cdf: DelayCDF) -> float:
     """Return the mean chance that a conversion counts among the rewards that rates are fitted to."""
     if plan.rewards_end_with_window:
-        return float(cdf(round(plan.window.rounds / plan.clock.share)))
+        return plan.tau_window
     if plan.maturity.known:
         return 1.0
     left = len(plan.log) - 1 + _beyond(plan) - np.arange(len(plan.log))

@@ -24,6 +24,7 @@ from evaluator.evaluation.scan import Lane, replay_all
 from evaluator.log.contract import to_numpy
 from evaluator.replayer.engine import BATCH, Replay
 from evaluator.replayer.learned import learned_policy
+from evaluator.rounds.clock import on_clock
 
 # Below this many displays the mean of a rare reward is mostly luck.
 FEW_DISPLAYS = 100
@@ -145,11 +146,13 @@ class _References:
 def _rewards_key(plan: Plan, rounds: int) -> tuple[object, ...]:
     """Return what fixes the logged rewards of plans on one log."""
     correction = plan.maturity.correction
-    window = (plan.window.rounds, plan.clock) if plan.rewards_end_with_window else None
+    window = (plan.window.cut, plan.clock) if plan.rewards_end_with_window else None
     return (
         plan.rounds.used,
-        (rounds, plan.window.rounds, plan.clock) if plan.options.reward == "observed" else window,
-        None if correction is None else (correction.needed, correction.shortest, correction.until),
+        (rounds, plan.window.cut, plan.clock) if plan.options.reward == "observed" else window,
+        None
+        if correction is None
+        else (correction.needed, correction.shortest, correction.until, correction.in_displays),
     )
 
 
@@ -221,7 +224,7 @@ def _summarise(plan: Plan, done: list[_Repeat]) -> ReplayResult:
     trajectory = pa.concat_tables([r.trajectory for r in done])
     counts = np.bincount(to_numpy(trajectory["action"]), minlength=plan.log.n_actions)
     days = plan.clock.days(t)
-    delay = plan.rounds.delay[: np.searchsorted(plan.survey.display, plan.rounds.used)]
+    delay = on_clock(plan.survey.delay[: np.searchsorted(plan.survey.display, plan.rounds.used)], plan.clock)
     return ReplayResult(
         value=average([r.value for r in done]),
         expected_value=None,

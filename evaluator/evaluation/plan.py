@@ -15,7 +15,7 @@ from evaluator.evaluation.options import ReplayOptions
 from evaluator.log import Log
 from evaluator.policies.base import Setting
 from evaluator.replayer.samplers import SamplerName, choose_sampler, sure_rounds
-from evaluator.rounds.clock import Clock, Window, on_clock, resolve_window, start_clock
+from evaluator.rounds.clock import Clock, on_clock, start_clock
 from evaluator.rounds.held_out import held_out
 from evaluator.rounds.known_delays import KnownDelays, known_delays
 from evaluator.rounds.maturity import Maturity, judge_maturity
@@ -24,6 +24,7 @@ from evaluator.rounds.shares import known_share
 from evaluator.rounds.stream import LogRounds, vectors_of
 from evaluator.rounds.survey import Survey, survey
 from evaluator.rounds.thinning import Thinning, thinning
+from evaluator.rounds.window import Window, resolve_window
 from evaluator.units import NO_WINDOW, ROUND, format_duration, parse_duration
 
 
@@ -49,6 +50,8 @@ class Plan:
         What the policy is told.
     cdf
         Delay CDF of the log on the replay's clock; None without conversions.
+    tau_window
+        Share of the conversions that come within the window; nan without conversions.
     before
         Displays of the log before the replayed ones, to which the policy's delay CDF was fitted.
     warnings, assumptions
@@ -68,6 +71,7 @@ class Plan:
     rounds: LogRounds
     setting: Setting
     cdf: DelayCDF | None
+    tau_window: float
     before: int
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
@@ -76,13 +80,6 @@ class Plan:
     def log(self) -> Log:
         """The log."""
         return self.survey.log
-
-    @property
-    def tau_window(self) -> float:
-        """Share of the conversions that come within the window; nan without conversions."""
-        if self.cdf is None:
-            return float("nan")
-        return float(self.cdf(min(self.window.rounds, 2**53)))
 
     @property
     def judged(self) -> range:
@@ -120,6 +117,7 @@ class Plan:
             "clock": self.clock.kind,
             "traffic_share": self.clock.share,
             "window_rounds": None if self.window.rounds == NO_WINDOW else self.window.rounds,
+            "window_ticks": self.window.ticks,
             "window": self.window.describe(self.clock),
             "tau_window": None if np.isnan(self.tau_window) else self.tau_window,
             "propensity": self.propensities.kind,
@@ -168,17 +166,24 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
     sampler = _sampler(surveyed, policy, options, propensities)
     acceptance = 1.0 if sampler == "logged" else propensities.quantile(log, options.accept_quantile)
     clock = start_clock(surveyed, options.clock, traffic_share=options.traffic_share, acceptance=acceptance)
-    window = resolve_window(options.window, clock)
-    maturity = judge_maturity(surveyed, window, options.immature)
+    window = resolve_window(options.window, clock, surveyed)
+    maturity = judge_maturity(surveyed, window, clock, options.immature)
     delay = on_clock(surveyed.delay, clock)
     cdf = _fit(clock, delay, surveyed.limit)
+    tau = _share_within(surveyed, window, cdf)
     vectors = vectors_of(log, policy=policy.name, reads=policy.reads) if policy.contextual else None
     final = 0 if options.final is None else held_out(maturity.used, options.final)
-    rounds = LogRounds(log, maturity.used - final, vectors, delay)
+    rounds = LogRounds(log, maturity.used - final, vectors, window.revealed(surveyed, delay))
     reach = min(window.rounds, max(len(rounds), 1))
-    given = cdf if options.delays == "log" else _known_cdf(options.delays, clock, reach)
     if basis.known is not None:
-        given = _fit(clock, on_clock(basis.known.delay, clock), basis.known.limit)
+        known = basis.known
+        given = _revealed(clock, window, known.delay, known.limit, known.delay_ticks, known.limit_ticks)
+    elif options.delays == "log":
+        given = _revealed(clock, window, surveyed.delay, surveyed.limit, surveyed.delay_ticks, surveyed.limit_ticks())
+    else:
+        if window.ticks is not None:  # what a law gives away beyond the window's mean length would never be revealed
+            reach = min(reach, max(round(window.ticks * clock.rate * clock.share), 1))
+        given = _known_cdf(options.delays, clock, reach)
     # The logger's own rounds are not thinned, so nothing of theirs is clipped either.
     of_sampler = NONE_GIVEN if sampler == "logged" else propensities
     matched = thinning(log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=options.accept_quantile)
@@ -204,6 +209,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         rounds=rounds,
         setting=setting,
         cdf=cdf,
+        tau_window=tau,
         before=0 if basis.known is None else basis.known.displays,
         warnings=(),
         assumptions=_assumptions(basis, policy, options, clock, window, sampler),
@@ -311,6 +317,39 @@ def _fit(clock: Clock, delay: npt.NDArray[np.int64], limit: npt.NDArray[np.int64
     return product_limit(delay, np.maximum(on_clock(limit, clock), delay))
 
 
+def _share_within(survey: Survey, window: Window, cdf: DelayCDF | None) -> float:
+    """Return the share of the conversions that come within the window, in its own unit; nan without conversions."""
+    if cdf is None:
+        return float("nan")
+    if window.ticks is None:
+        return float(cdf(min(window.rounds, 2**53)))
+    return float(product_limit(survey.delay_ticks, survey.limit_ticks())(window.ticks))
+
+
+def _revealed(
+    clock: Clock,
+    window: Window,
+    delay: npt.NDArray[np.int64],
+    limit: npt.NDArray[np.int64] | None,
+    delay_ticks: npt.NDArray[np.int64],
+    limit_ticks: npt.NDArray[np.int64] | None,
+) -> DelayCDF | None:
+    """Fit the delay CDF that policies weigh their displays with: of the conversions that are ever revealed to them.
+
+    Where the window is a duration W, it is P(D <= a rounds and D <= W in time): the CDF of the conversions within W,
+    times the share of them, so that no display is credited with a conversion that W cuts off.
+    """
+    if window.ticks is None or not len(delay):
+        return _fit(clock, on_clock(delay, clock), limit)
+    within = delay_ticks <= window.ticks
+    if not within.any():
+        return None
+    share = float(product_limit(delay_ticks, limit_ticks)(window.ticks))
+    fitted = _fit(clock, on_clock(delay[within], clock), None if limit is None else limit[within])
+    assert fitted is not None
+    return DelayCDF(delays=fitted.delays, cdf=np.minimum(fitted.cdf * share, 1.0), source=fitted.source)
+
+
 def _assumptions(
     basis: Basis, policy: Any, options: ReplayOptions, clock: Clock, window: Window, sampler: SamplerName
 ) -> tuple[str, ...]:
@@ -373,6 +412,7 @@ def _warnings(plan: Plan, acceptance: float) -> list[str]:
             f"The traffic share {plan.clock.share:g} is below the acceptance rate {acceptance:.3g}: the replay reads "
             "conversions that the log saw only later, which is right only if nothing drifts."
         )
+    said += _coarse_stamps(plan)
     if plan.tau_window < 0.5:
         said.append(
             f"Only {plan.tau_window:.1%} of the conversions come within the window: the policy sees few of them."
@@ -380,3 +420,20 @@ def _warnings(plan: Plan, acceptance: float) -> list[str]:
     if "delay CDF" in plan.policy.needs and plan.setting.delay_cdf is None:
         said.append("The log has no conversions to fit a delay CDF to.")
     return said
+
+
+def _coarse_stamps(plan: Plan) -> list[str]:
+    """Say what time stamps of whole minutes, hours or days leave unknown of a window."""
+    stamp, window, seconds = plan.survey.stamp, plan.window, plan.log.meta.tick_seconds
+    if stamp == 1 or seconds is None or window.rounds == NO_WINDOW:
+        return []
+    unit = format_duration(stamp * seconds)
+    if window.ticks is not None and window.ticks < 10 * stamp:
+        return [f"Times are multiples of {unit}, so whether a conversion came within the window is known up to {unit}."]
+    displays = plan.clock.rate * plan.clock.share * stamp
+    if window.ticks is None and window.rounds < displays:
+        return [
+            f"Times are multiples of {unit}, and {displays:,.0f} rounds share one: which conversions come within "
+            f"{window.rounds:,} rounds is decided by the order of displays that share a time, which means nothing."
+        ]
+    return []

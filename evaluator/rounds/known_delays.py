@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import DataError
+from evaluator.log.contract import to_numpy
 from evaluator.rounds.survey import Survey
 
 
@@ -21,11 +22,15 @@ class KnownDelays:
         How many displays there were until then; the replay leaves them out.
     delay, limit
         Of each conversion seen by then, in displays, shape (c,): delay, and the longest one that could have been seen.
+    delay_ticks, limit_ticks
+        The same in ticks.
     """
 
     displays: int
     delay: npt.NDArray[np.int64]
     limit: npt.NDArray[np.int64]
+    delay_ticks: npt.NDArray[np.int64]
+    limit_ticks: npt.NDArray[np.int64]
 
 
 def known_delays(survey: Survey, share: float) -> KnownDelays:
@@ -45,4 +50,7 @@ def known_delays(survey: Survey, share: float) -> KnownDelays:
             hint="take a larger share, or give the delays with --delays.",
         )
     limit = left[seen] if survey.limit is None else np.minimum(left[seen], survey.limit[seen])
-    return KnownDelays(first, survey.delay[seen], limit)
+    now = int(to_numpy(survey.log.take(np.array([first - 1]), ["time"])["time"])[0])
+    whole = survey.limit_ticks()
+    left_ticks = now - survey.shown_at if whole is None else np.minimum(now - survey.shown_at, whole)
+    return KnownDelays(first, survey.delay[seen], limit, survey.delay_ticks[seen], left_ticks[seen])

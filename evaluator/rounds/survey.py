@@ -11,6 +11,11 @@ from evaluator.errors import LogError
 from evaluator.log import Log
 from evaluator.log.contract import to_numpy
 
+# So many displays at the most have their times kept: spans of longer logs are known up to two parts in so many.
+_MARKS = 65_536
+# Time stamps are looked at for these units, in seconds, from the coarsest on.
+_STAMPS = (86400.0, 3600.0, 60.0)
+
 
 @dataclass(frozen=True, eq=False)
 class Survey:
@@ -36,6 +41,11 @@ class Survey:
     limit
         Logged displays that follow it no later than the end of its follow-up, shape (c,): the longest delay that would
         have been seen. None where every display was followed to its end.
+    mark, marked_at
+        Numbers of some displays, the first and the last among them, and their times in ticks.
+    stamp
+        Ticks that the time stamps tell apart: those of a day, an hour or a minute where all times are whole ones,
+        else 1.
     """
 
     log: Log
@@ -47,6 +57,9 @@ class Survey:
     shown_at: npt.NDArray[np.int64]
     delay: npt.NDArray[np.int64]
     limit: npt.NDArray[np.int64] | None
+    mark: npt.NDArray[np.int64]
+    marked_at: npt.NDArray[np.int64]
+    stamp: int
 
     _until: dict[int, int] = field(default_factory=dict, repr=False)
 
@@ -55,6 +68,44 @@ class Survey:
         if time not in self._until:
             self._until[time] = int(displays_until(self.log, np.array([time]))[0][0])
         return self._until[time]
+
+    def traffic_until(self, time: int) -> int:
+        """Return `displays_until`, and past the last display those that the mean rate would have brought."""
+        end = int(self.marked_at[-1])
+        last = _Last(len(self.log), end, self.rate)
+        return int(_past_the_end(np.array([self.displays_until(min(time, end))]), np.array([time]), last)[0])
+
+    @property
+    def delay_ticks(self) -> npt.NDArray[np.int64]:
+        """Delay of each conversion in ticks, shape (c,)."""
+        when: npt.NDArray[np.int64] = to_numpy(self.log.conversions["time"]).astype(np.int64, copy=False)
+        return when - self.shown_at
+
+    def limit_ticks(self, longest: int | None = None) -> npt.NDArray[np.int64] | None:
+        """Return the longest delay, in ticks, that would have been seen of each conversion's display, shape (c,).
+
+        None where every display was followed to its end; `longest` is one more bound.
+        """
+        until, bounds = self.log.meta.observed_until, [self.log.meta.attribution_window, longest]
+        known = [bound for bound in bounds if bound is not None]
+        if until is None:
+            return np.full(len(self.shown_at), min(known), np.int64) if known else None
+        return np.minimum(until - self.shown_at, min(known)) if known else until - self.shown_at
+
+    def longest_span(self, ticks: int) -> int:
+        """Return the most displays that follow one within so many ticks, those past the end at the mean rate.
+
+        Exact where all displays are marks; else an upper bound, by less than two of their distances. It is at least
+        the `delay` of every conversion that came within so many ticks.
+        """
+        # Of the displays after a mark up to the next one, none was shown later than that one, none has a lower number.
+        first = np.concatenate([[0], self.mark[:-1] + 1])
+        until = self.marked_at + ticks
+        # As many displays came until then as the first later mark has before it.
+        before = np.append(self.mark, len(self.log))
+        count = before[np.searchsorted(self.marked_at, until, side="right")]
+        count = _past_the_end(count, until, _Last(len(self.log), int(self.marked_at[-1]), self.rate))
+        return int((count - 1 - first).max())
 
 
 def survey(log: Log) -> Survey:
@@ -72,8 +123,13 @@ def survey(log: Log) -> Survey:
     shown_at = np.empty(len(display), np.int64)
     columns = ["time", "action"] + ["propensity"] * (log.meta.propensity != "absent")
     start, end = 0, 0
+    step = max(-(-len(log) // _MARKS), 1)
+    marked_at: list[npt.NDArray[np.int64]] = []
+    stamps = _Stamps(log.meta.tick_seconds)
     for first, batch in log.batches(columns):
         time, action = batch["time"], batch["action"]
+        marked_at.append(time[-first % step :: step])
+        stamps.see(time)
         shown += np.bincount(action, minlength=k)
         if "propensity" in batch:
             np.minimum.at(smallest, action, batch["propensity"])
@@ -91,9 +147,35 @@ def survey(log: Log) -> Survey:
                 for count, when in zip(displays_until(log, *times), times, strict=True)]  # fmt: skip
     never = shown == 0
     smallest[never | np.isinf(smallest)] = largest[never | np.isinf(largest)] = np.nan
+    stamps.see(times[0])
     return Survey(
-        log, shown, smallest, largest, rate, display, shown_at, followed[0], followed[1] if until is not None else None
-    )
+        log, shown, smallest, largest, rate, display, shown_at, followed[0], followed[1] if until is not None else None,
+        mark=np.append(np.arange(0, len(log), step), len(log) - 1),
+        marked_at=np.append(np.concatenate(marked_at), end),
+        stamp=stamps.ticks,
+    )  # fmt: skip
+
+
+class _Stamps:
+    """The coarsest unit of which all times seen are multiples, counted from the first."""
+
+    def __init__(self, tick_seconds: float | None) -> None:
+        units = [] if tick_seconds is None else [round(unit / tick_seconds) for unit in _STAMPS]
+        self._units = [unit for unit in units if unit > 1]
+        self._from: int | None = None
+
+    def see(self, time: npt.NDArray[np.int64]) -> None:
+        """Look at some times. Cost: one pass for each unit that may still be the one, mostly none."""
+        if len(time):
+            self._from = int(time[0]) if self._from is None else self._from
+            # A few first: they rule out most units.
+            for some in (time[:100], time):
+                self._units = [unit for unit in self._units if not np.any((some - self._from) % unit)]
+
+    @property
+    def ticks(self) -> int:
+        """The unit in ticks."""
+        return self._units[0] if self._units else 1
 
 
 def displays_until(log: Log, *times: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
