@@ -207,7 +207,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         cdf=cdf,
         before=0 if basis.known is None else basis.known.displays,
         warnings=(),
-        assumptions=_assumptions(basis, policy, options, clock, window, sampler),
+        assumptions=_assumptions(basis, policy, options, clock, window, sampler, given),
     )
     return replace(plan, warnings=tuple(_warnings(plan, acceptance)))
 
@@ -313,7 +313,13 @@ def _fit(clock: Clock, delay: npt.NDArray[np.int64], limit: npt.NDArray[np.int64
 
 
 def _assumptions(
-    basis: Basis, policy: Any, options: ReplayOptions, clock: Clock, window: Window, sampler: SamplerName
+    basis: Basis,
+    policy: Any,
+    options: ReplayOptions,
+    clock: Clock,
+    window: Window,
+    sampler: SamplerName,
+    given: DelayCDF | None,
 ) -> tuple[str, ...]:
     log, known = basis.survey.log, basis.known
     said = [
@@ -341,7 +347,8 @@ def _assumptions(
     elif "delay CDF" in policy.needs and options.delays == "log":
         said.append("the policy knows the delay CDF of this whole log (hindsight)")
     elif "delay CDF" in policy.needs and options.delays.endswith(".json"):
-        said.append(f"the policy knows the delay CDF of {options.delays}, on the clock of this log's traffic")
+        known_as = "" if given is None else f" ({given.source})"
+        said.append(f"the policy knows the delay CDF of {options.delays}{known_as}, on the clock of this log's traffic")
     if _ends_with_window(log, window):
         said.append("the log names no attribution window, so rewards are the conversions within the policy's window")
     if options.accept_quantile > 0:
