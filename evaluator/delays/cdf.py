@@ -329,6 +329,19 @@ class DelayCDF:
         )
 
 
+def stating_the_rest(source: str, end: float) -> str:
+    """Return a source that also says what becomes of the rest, where its CDF ends below 1.
+
+    >>> stating_the_rest("by hand", 0.75)
+    'by hand; it ends below 1: 25% of the conversions never come'
+    """
+    return (
+        source
+        if end >= _COMPLETE
+        else f"{source}; it ends below 1: {100 * (1.0 - end):.3g}% of the conversions never come"
+    )
+
+
 def _frozen(values: ArrayLike, dtype: type[T]) -> NDArray[T]:
     """Return a read-only copy."""
     with np.errstate(invalid="ignore"):

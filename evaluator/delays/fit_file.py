@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from evaluator.delays.cdf import DelayCDF
+from evaluator.delays.cdf import DelayCDF, stating_the_rest
 from evaluator.delays.checks import Floats, Ints
 from evaluator.delays.families import FAMILIES
 from evaluator.delays.fitting import DelayFit
@@ -158,13 +158,17 @@ def _geometric(fit: DelayFit, ticks_per_round: float, source: str) -> DelayCDF |
 
 
 def steps_cdf(delays: Floats, cdf: Floats, source: str, *, ticks_per_round: float = 1.0) -> DelayCDF:
-    """Return steps in ticks as steps in whole rounds, floor(delay / ticks_per_round)."""
+    """Return steps in ticks as steps in whole rounds, floor(delay / ticks_per_round).
+
+    Steps that end below 1 leave a rest that never converts; their source says so.
+    """
     if not 0 < ticks_per_round < math.inf:
         raise ParameterError(f"ticks_per_round is {ticks_per_round}.", hint="a number above 0.")
     rounds = np.floor(np.asarray(delays) / ticks_per_round).astype(np.int64)
     # Of the steps that fall into one round the last holds the mass of all; mass lost to underflow is none.
     kept = np.append(np.diff(rounds) > 0, True) & (np.asarray(cdf) > 0)
-    return DelayCDF(delays=rounds[kept], cdf=np.asarray(cdf)[kept], source=source)
+    steps = DelayCDF(delays=rounds[kept], cdf=np.asarray(cdf)[kept], source=source)
+    return replace(steps, source=stating_the_rest(source, float(steps.cdf[-1])))
 
 
 def save_fit(path: str | Path, fit: DelayFit | NonparametricFit, *, tick: str) -> None:

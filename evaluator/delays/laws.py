@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erf, ndtr, pdtr
 
-from evaluator.delays.cdf import DelayCDF
+from evaluator.delays.cdf import DelayCDF, stating_the_rest
 from evaluator.delays.moments import law_moments
 from evaluator.errors import DataError, ParameterError
 
@@ -257,7 +257,7 @@ def empirical(delays: ArrayLike, cdf: ArrayLike, *, source: str) -> DelayLaw:
     cdf
         Shape (n,), P(delay <= point). Ending below 1, the rest never converts.
     source
-        Sentence for reports.
+        Sentence for reports; where the CDF ends below 1, the law's says so too.
 
     Raises
     ------
@@ -282,7 +282,8 @@ def empirical(delays: ArrayLike, cdf: ArrayLike, *, source: str) -> DelayLaw:
     if not last.any():
         raise DataError("A delay CDF is 0 throughout.", hint="no conversion would ever come: check its columns.")
     top = np.minimum(tau[last], 1.0)
-    steps = DelayCDF(delays=rounds[last], cdf=np.where(top > 1 - 1e-9, 1.0, top), source=source)
+    top = np.where(top > 1 - 1e-9, 1.0, top)
+    steps = DelayCDF(delays=rounds[last], cdf=top, source=stating_the_rest(source, float(top[-1])))
     return _closed(steps)
 
 

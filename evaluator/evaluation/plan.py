@@ -214,7 +214,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         tau_window=tau,
         before=0 if basis.known is None else basis.known.displays,
         warnings=(),
-        assumptions=_assumptions(basis, policy, options, clock, window, sampler),
+        assumptions=_assumptions(basis, policy, options, clock, window, sampler, given),
     )
     return replace(plan, warnings=tuple(_warnings(plan, acceptance)))
 
@@ -286,7 +286,13 @@ def _sampler(survey: Survey, policy: Any, options: ReplayOptions, propensities: 
 
 
 def _assumptions(
-    basis: Basis, policy: Any, options: ReplayOptions, clock: Clock, window: Window, sampler: SamplerName
+    basis: Basis,
+    policy: Any,
+    options: ReplayOptions,
+    clock: Clock,
+    window: Window,
+    sampler: SamplerName,
+    given: DelayCDF | None,
 ) -> tuple[str, ...]:
     log, known = basis.survey.log, basis.known
     said = [
@@ -320,7 +326,8 @@ def _assumptions(
     elif "delay CDF" in policy.needs and options.delays == "log":
         said.append("the policy knows the delay CDF of this whole log (hindsight)")
     elif "delay CDF" in policy.needs and options.delays.endswith(".json"):
-        said.append(f"the policy knows the delay CDF of {options.delays}, on the clock of this log's traffic")
+        known_as = "" if given is None else f" ({given.source})"
+        said.append(f"the policy knows the delay CDF of {options.delays}{known_as}, on the clock of this log's traffic")
     if _ends_with_window(log, window):
         said.append("the log names no attribution window, so rewards are the conversions within the policy's window")
     if options.accept_quantile > 0:
