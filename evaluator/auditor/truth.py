@@ -187,6 +187,8 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
             f"contexts drawn from {len(entries):,} of the log's {len(log):,} displays" if pool is not None
             else "no contexts",
             f"{n:,} displays at an even pace, as many per time as the log's mean",
+            *([f"twins are {log.meta.sampling_rate * kept:.3g} of their traffic, as the log is"]
+              if log.meta.sampling_rate * kept < 1.0 else []),
             "nothing drifts, and displays are independent",
         ),
     )  # fmt: skip

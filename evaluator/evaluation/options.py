@@ -36,7 +36,7 @@ class ReplayOptions:
     clock
         traffic: one accepted display is one round of live traffic. wall: the log's own pace.
     traffic_share
-        Share of the logged traffic the policy will serve; above 1 for more traffic than was logged.
+        Share of the traffic the policy will serve, above 0; above 1 where it is to serve more than was logged.
     sampler
         rejection, keep or queue; None for the most efficient unbiased one.
     propensity

@@ -214,7 +214,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         tau_window=tau,
         before=0 if basis.known is None else basis.known.displays,
         warnings=(),
-        assumptions=_assumptions(basis, policy, options, clock, window, sampler, given),
+        assumptions=_assumptions(basis, policy, options, clock, window, sampler, setting.delay_cdf),
     )
     return replace(plan, warnings=tuple(_warnings(plan, acceptance)))
 
@@ -292,7 +292,7 @@ def _assumptions(
     clock: Clock,
     window: Window,
     sampler: SamplerName,
-    given: DelayCDF | None,
+    told: DelayCDF | None,
 ) -> tuple[str, ...]:
     log, known = basis.survey.log, basis.known
     said = [
@@ -326,7 +326,7 @@ def _assumptions(
     elif "delay CDF" in policy.needs and options.delays == "log":
         said.append("the policy knows the delay CDF of this whole log (hindsight)")
     elif "delay CDF" in policy.needs and options.delays.endswith(".json"):
-        known_as = "" if given is None else f" ({given.source})"
+        known_as = "" if told is None else f" ({told.source})"
         said.append(f"the policy knows the delay CDF of {options.delays}{known_as}, on the clock of this log's traffic")
     if _ends_with_window(log, window):
         said.append("the log names no attribution window, so rewards are the conversions within the policy's window")
