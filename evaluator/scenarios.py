@@ -23,7 +23,7 @@ def load_problem(scenario: str | Path) -> Problem:
     SpecError, SourceError
         The spec, or a file of delays it names, is wrong.
     UsageError
-        The dataset is a log in files, whose truth is not known.
+        The dataset is a log in files, whose truth is not known; or a scenario in time, not in rounds.
 
     Examples
     --------
@@ -38,6 +38,11 @@ def load_problem(scenario: str | Path) -> Problem:
             hint="replay it, or name a dataset whose kind is `synthetic` in `evaluate datasets list`.",
         )
     found = spec.scenario
+    if found.arrivals is not None:
+        raise UsageError(
+            f"{str(scenario)!r} has arrivals in time, and a simulation counts rounds.",
+            hint="replay it as a dataset, or leave [scenario.arrivals] out and give the delays in rounds.",
+        )
     laws = tuple(scenario_laws(found, path.parent))
     horizon = found.horizon or DEFAULT_HORIZON
     if isinstance(found, LinearScenario):
@@ -48,5 +53,13 @@ def load_problem(scenario: str | Path) -> Problem:
             laws=laws,
             horizon=horizon,
             window=found.window,
+            zeros=found.zeros,
         )
-    return BernoulliProblem(name=spec.name, means=tuple(found.means), laws=laws, horizon=horizon, window=found.window)
+    return BernoulliProblem(
+        name=spec.name,
+        means=tuple(found.means),
+        laws=laws,
+        horizon=horizon,
+        window=found.window,
+        zeros=found.zeros,
+    )

@@ -121,6 +121,12 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
     """
     survey = basis.survey
     log = survey.log
+    if basis.propensities.tilted:
+        raise DataError(
+            f"The displays of log {log.meta.name!r} are no even sample of the traffic (display weights, or chosen "
+            "actions under propensities that depend on the context), so no truth can be fitted to them.",
+            hint="audit a log of all displays and actions.",
+        )
     if len(log) < FEWEST_DISPLAYS:
         raise DataError(
             f"Log {log.meta.name!r} has {len(log):,} displays, too few to fit a truth to.",
@@ -149,9 +155,10 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
     logger = fit_logger(log, basis.propensities, survey.shown, entries)
     tick_s = log.meta.tick_seconds
     known = np.isfinite(survey.rate)
+    kept = survey.kept  # twins hold no display of other actions: they are a sample of the traffic
     in_rounds = tick_s is None or not known
     # Far finer than the displays' distance, so that none share a time and delays are whole numbers of displays.
-    gap = 1 if in_rounds else max(round(float(tick_s or 0.0) * 1e9 / survey.rate), 2)
+    gap = 1 if in_rounds else max(round(float(tick_s or 0.0) * 1e9 / (survey.rate * kept)), 2)
     n = len(log) if displays is None else displays
     if vectors is None and "features" in log.actions.column_names:
         vectors = "features"
@@ -169,7 +176,7 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
         actions=log.actions,
         meta=replace(
             log.meta, tick=ROUND if in_rounds else "ns", observed_until=None, attribution_window=None,
-            fingerprint="", counts={},
+            fingerprint="", counts={}, sampling_rate=min(log.meta.sampling_rate * kept, 1.0),
         ),
         said=(
             rates.said,
@@ -180,6 +187,8 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
             f"contexts drawn from {len(entries):,} of the log's {len(log):,} displays" if pool is not None
             else "no contexts",
             f"{n:,} displays at an even pace, as many per time as the log's mean",
+            *([f"twins are {log.meta.sampling_rate * kept:.3g} of their traffic, as the log is"]
+              if log.meta.sampling_rate * kept < 1.0 else []),
             "nothing drifts, and displays are independent",
         ),
     )  # fmt: skip
@@ -195,7 +204,7 @@ def _values(value: Floats) -> tuple[Floats, str]:
 
 
 def _in_displays(plan: Plan, ticks: float) -> int:
-    rate = plan.survey.rate
+    rate = plan.survey.rate * plan.survey.kept
     return round(ticks * rate) if np.isfinite(rate) else 0
 
 
@@ -212,6 +221,9 @@ def _beyond(plan: Plan) -> int:
 def _delays(plan: Plan, longest: int | None) -> DelayCDF:
     """Return the delay CDF in displays: the product limit, as replays fit it, within the attribution window."""
     delay, limit = plan.survey.delay, plan.survey.limit
+    if plan.survey.kept != 1.0:
+        delay = np.rint(delay * plan.survey.kept).astype(np.int64)
+        limit = None if limit is None else np.rint(limit * plan.survey.kept).astype(np.int64)
     limit = None if limit is None else np.maximum(limit, delay)
     if longest is not None and (delay <= longest).any():
         return product_limit(delay, limit, longest=longest)
@@ -221,7 +233,7 @@ def _delays(plan: Plan, longest: int | None) -> DelayCDF:
 def _chance_to_show(plan: Plan, cdf: DelayCDF) -> float:
     """Return the mean chance that a conversion counts among the rewards that rates are fitted to."""
     if plan.rewards_end_with_window:
-        return float(cdf(round(plan.window.rounds / plan.clock.share)))
+        return plan.tau_window
     if plan.maturity.known:
         return 1.0
     left = len(plan.log) - 1 + _beyond(plan) - np.arange(len(plan.log))

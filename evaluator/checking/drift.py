@@ -57,6 +57,8 @@ def rate_drift(t: Tables, level: float) -> Finding:
     Haenszel), so that drifting shares of good and bad actions are no drift of rates.
     """
     name, period, timeline = "drift of conversion rates", t.logged.timeline.period, t.logged.timeline
+    if t.logged.propensities.weights is not None:
+        return not_applicable(name, "displays have weights: the rates in the log are not those of the traffic")
     display = t.logged.survey.display
     counted = t.logged.follow_up.counted(display)
     converted, at = np.unique(display[counted], return_index=True)

@@ -17,6 +17,7 @@ from evaluator.checking.significance import (
     judge,
     lopsided,
     pearson,
+    weighted_homogeneity,
     weighted_pearson,
 )  # fmt: skip
 from evaluator.checking.tables import Tables
@@ -129,7 +130,8 @@ def claim_tests(t: Tables) -> list[GroupTest]:
             found = pearson(t.counts[i], n * np.nan_to_num(constant))
         elif n > 0:
             s1, s2, s3 = t.inverse[:, i]
-            found = weighted_pearson(n, s1, s2, s3, tested)
+            even = not t.logged.propensities.tilted
+            found = weighted_pearson(n, s1, s2, s3, tested) if even else weighted_homogeneity(s1, s2, s3, tested)
         else:
             continue
         tests.append(GroupTest(group.name, group.family, *found, n))
@@ -156,7 +158,8 @@ def _by_action(t: Tables) -> list[GroupTest]:
             m, spread = t.counts[0, a] / (n * p) - 1.0, 1.0 / p
         if spread <= 1.0 + 1e-9:
             continue
-        of = n / (spread - 1.0)
+        # Of displays that are no even sample of the traffic, how many there are is chance, too.
+        of = n / (spread if t.logged.propensities.tilted else spread - 1.0)
         tests.append(GroupTest(f"action {label}", f"action {label}", float(of * m**2), 1.0, of))
     return tests
 

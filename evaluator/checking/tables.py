@@ -84,7 +84,7 @@ class Logged:
     def constant(self) -> Floats | None:
         """The propensity of each action, shape (K,), nan where unknown; None where it changes between displays."""
         p = self.propensities
-        if p.kind == "uniform":
+        if p.kind == "uniform" and not p.tilted:
             return np.full(len(self.survey.shown), 1.0 / len(self.survey.shown))
         shown = ~np.isnan(p.smallest)
         same = np.isclose(p.smallest[shown], p.largest[shown], rtol=1e-6, atol=0.0).all()
@@ -205,13 +205,13 @@ def _empty(logged: Logged) -> Tables:
     groups += [Group(name, family) for family, names in timeline.rhythms for name in names]
     for j, edges in enumerate(coordinates.edges):
         groups += [Group(coordinates.bin_name(j, b), f"by {coordinates.name(j)}") for b in range(len(edges) + 1)]
-    if k == 2 and logged.constant is None:
+    if _both_known(logged):
         bounds = [0.0, *RELIABILITY, 1.0]
         label = logged.survey.log.labels[1]
         groups += [Group(f"{bounds[b]:.1f} <= p({label}) < {bounds[b + 1]:.1f}", "by propensity") for b in range(10)]
     conversions, p = len(logged.survey.display), len(coordinates) + 1
     claimed = ignored = None
-    if coordinates.column == "action_set":
+    if coordinates.column == "action_set" and not logged.propensities.tilted:
         d = len(coordinates)
         claimed, ignored = (Moments(0, np.zeros(d), np.zeros((d, d))) for _ in range(2))
     return Tables(
@@ -232,6 +232,12 @@ def _empty(logged: Logged) -> Tables:
         np.full((2, k), -1, np.int64),
         np.full((2, k), -1, np.int64),
     )
+
+
+def _both_known(logged: Logged) -> bool:
+    """Whether the propensities of both of two actions are known, and change from display to display."""
+    k = logged.survey.log.n_actions
+    return k == 2 and logged.constant is None and not logged.propensities.tilted
 
 
 def _add(t: Tables, first: int, batch: Columns, rewards: Floats, of: slice) -> None:
@@ -255,7 +261,7 @@ def _add(t: Tables, first: int, batch: Columns, rewards: Floats, of: slice) -> N
         placed[j] = bins = coordinates.bins(j, columns[j])
         cells.append((at, bins * k + action))
         at += len(coordinates.edges[j]) + 1
-    if k == 2 and constant is None:
+    if _both_known(logged):
         cells.append((at, np.searchsorted(RELIABILITY, np.where(action == 1, p, 1.0 - p), side="right") * k + action))
     powers = [weight, weight**2, weight**3]
     for row, cell in cells:
@@ -271,7 +277,8 @@ def _add(t: Tables, first: int, batch: Columns, rewards: Floats, of: slice) -> N
     placed[-1, place[place < judged]] = 1.0
     t.ties.add(batch["time"], action, placed)
     _add_ends(t, first, batch["time"], action)
-    t.certain += int(np.count_nonzero(p >= CERTAIN))
+    shown = logged.propensities.shown(batch) if logged.propensities.tilted else p
+    t.certain += int(np.count_nonzero(shown >= CERTAIN))
     t.largest_weight = max(t.largest_weight, float(weight.max()))
     _add_contrasts(t, batch, action, weight, constant)
     x = np.column_stack((np.ones(n), (values - coordinates.center) / np.maximum(coordinates.scale, 1e-12)))

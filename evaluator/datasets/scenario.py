@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -41,7 +41,9 @@ class _Part(BaseModel):
 
 
 class Delay(_Part):
-    """Delay distribution in rounds; laws of continuous variables are rounded up (`evaluator.delays.laws`).
+    """Delay distribution in rounds, or in the unit that a scenario's arrivals name.
+
+    Laws of continuous variables are rounded up (`evaluator.delays.laws`).
 
     ``geometric`` with support 1 has P(D = k) = p (1 - p)^(k - 1), p = 1/mean (Vernade et al. 2020); with support 0
     the survival ratio is mean / (1 + mean) (Vernade et al. 2017). ``fixed`` is always `mean`.
@@ -101,12 +103,45 @@ class Delay(_Part):
             raise ValueError("name the column of the cdf or of the density, not both")
 
 
+class Arrivals(_Part):
+    """Traffic in time: displays come at random at a rate that follows the hour, grows and jumps; delays are durations.
+
+    The rate t seconds after the start is displays_per_day growth^(t / 1 day) (1 - amplitude cos(2 pi (t - trough_s) /
+    1 day)), from `step_at_s` on times `step`.
+    """
+
+    displays_per_day: Annotated[Positive, Field(description="at the start, averaged over the hours")]
+    amplitude: Annotated[float, Field(ge=0, lt=1, strict=False, description="of the daily rhythm")] = 0.0
+    trough_s: Annotated[float, Field(ge=0, lt=86_400, strict=False, description="when the fewest come")] = 14_400.0
+    growth: Annotated[Positive, Field(description="factor by which the traffic grows each day")] = 1.0
+    step: Annotated[Positive | None, Field(description="factor by which it jumps once")] = None
+    step_at_s: Annotated[float | None, Field(ge=0, strict=False, description="when it jumps")] = None
+    delay_unit: Annotated[Literal["s", "min", "h", "d"], Field(description="unit of the laws of delay")] = "s"
+
+    @model_validator(mode="after")
+    def _step_is_whole(self) -> Arrivals:
+        if (self.step is None) != (self.step_at_s is None):
+            raise ValueError("step and step_at_s go together")
+        return self
+
+
 class _Scenario(_Part):
     displays: Annotated[int, Field(ge=1)] = 100_000
     seed: Annotated[int, Field(ge=0)] = 0
     delay: Delay = Delay()
     horizon: Annotated[int | None, Field(ge=1, description="rounds of a simulation that names none")] = None
     window: Annotated[int | None, Field(ge=1, description="cut-off in rounds of a simulation that names none")] = None
+    zeros: Annotated[
+        Literal["window", "told"],
+        Field(description="when a simulation's qpm-d learns of a zero: at the window's end, or told after a delay"),
+    ] = "window"
+    arrivals: Annotated[Arrivals | None, Field(description="of the log; without, it counts rounds")] = None
+
+    @model_validator(mode="after")
+    def _rounds_or_time(self) -> Self:
+        if self.arrivals is not None and (self.horizon is not None or self.window is not None):
+            raise ValueError("horizon and window are of a simulation, which counts rounds: not with arrivals")
+        return self
 
     def _check_logger(self, logger: str | list[float], n_actions: int) -> None:
         if isinstance(logger, str):

@@ -9,16 +9,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluator.datasets.arrivals import arrival_times
 from evaluator.datasets.delay_laws import delay_files, scenario_laws
 from evaluator.datasets.scenario import LinearScenario, Scenario
-from evaluator.delays.laws import NEVER, DelayLaw
+from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
 from evaluator.errors import ParameterError
 from evaluator.log import Log, LogMeta
 from evaluator.log.contract import fixed_size_lists
-from evaluator.units import ROUND
+from evaluator.units import ROUND, SECONDS
 
 # Replays draw from other children of the same entropy: a log and a policy never share their randomness.
 STREAM = (0,)
+# Of logs whose displays arrive in time.
+TICK = "ms"
 
 Floats = npt.NDArray[np.float64]
 
@@ -47,13 +50,13 @@ def generate(
     Returns
     -------
     Log
-        Tick ``round``, display i at time i; with ``expected_reward`` (K,), counting the conversions that come, and,
-        for a linear scenario, ``action_set`` (K, d) float64 for each display.
+        Tick ``round``, display i at time i, or ``ms`` where the scenario has arrivals; with ``expected_reward`` (K,),
+        counting the conversions that come, and, for a linear scenario, ``action_set`` (K, d) float64 for each display.
 
     Raises
     ------
     ParameterError
-        `displays` is below 1 or `seed` is negative.
+        `displays` is below 1 or `seed` is negative; or so many displays never arrive.
     SourceError, DataError
         See `evaluator.datasets.delay_laws.scenario_laws`.
 
@@ -68,8 +71,8 @@ def generate(
     if n < 1 or seed < 0:
         raise ParameterError(f"displays={n}, seed={seed}.", hint="displays is at least 1, seed at least 0.")
     # One stream a quantity: a longer log starts with the shorter one's contexts, actions, rewards and delays.
-    vectors, logger, rewards, waits = map(
-        np.random.default_rng, np.random.SeedSequence(entropy=seed, spawn_key=STREAM).spawn(4)
+    vectors, logger, rewards, waits, arrivals = map(
+        np.random.default_rng, np.random.SeedSequence(entropy=seed, spawn_key=STREAM).spawn(5)
     )
     columns: dict[str, pa.Array] = {}
     if isinstance(scenario, LinearScenario):
@@ -88,15 +91,19 @@ def generate(
     delay = _delays(laws, action[converted], waits.random(n)[converted])
     converted, delay = converted[delay != NEVER], delay[delay != NEVER]
 
+    time, unit, tick = _times(scenario, n, arrivals)
+
     k = expected.shape[1]
-    digest = hashlib.sha256(f"{scenario.model_dump_json(exclude_none=True)} displays={n} seed={seed}".encode())
+    # When zeros are told concerns simulations alone.
+    parameters = scenario.model_dump_json(exclude_none=True, exclude={"zeros"})
+    digest = hashlib.sha256(f"{parameters} displays={n} seed={seed}".encode())
     for file in delay_files(scenario, folder):
         digest.update(file.read_bytes())
     return Log(
         displays=pa.table(
             {
                 "display_id": pa.array(shown, pa.int64()),
-                "time": pa.array(shown, pa.int64()),
+                "time": pa.array(time, pa.int64()),
                 "action": pa.array(action, pa.int32()),
                 "propensity": pa.array(propensities[shown, action], pa.float64()),
                 **columns,
@@ -105,7 +112,7 @@ def generate(
         conversions=pa.table(
             {
                 "display_id": pa.array(converted, pa.int64()),
-                "time": pa.array(converted + delay, pa.int64()),
+                "time": pa.array(time[converted] + np.minimum(delay, LONGEST // unit) * unit, pa.int64()),
                 "value": pa.array(np.ones(len(converted)), pa.float64()),
             }
         ),
@@ -117,7 +124,7 @@ def generate(
         ),
         meta=LogMeta(
             name=name,
-            tick=ROUND,
+            tick=tick,
             propensity="uniform" if scenario.logger == "uniform" else "logged",
             reward_max=1.0,
             fingerprint=digest.hexdigest(),
@@ -125,6 +132,15 @@ def generate(
             notes=("Synthetic log: its truth is known.",),
         ),
     ).validated()
+
+
+def _times(scenario: Scenario, n: int, rng: np.random.Generator) -> tuple[npt.NDArray[np.int64], int, str]:
+    """Return the time of each display, shape (n,), ticks in a unit of the delays, and the tick."""
+    if scenario.arrivals is None:
+        return np.arange(n), 1, ROUND
+    # A tick so short that hardly two displays share one.
+    time = np.floor(arrival_times(scenario.arrivals, n, rng) / SECONDS[TICK]).astype(np.int64)
+    return time, round(SECONDS[scenario.arrivals.delay_unit] / SECONDS[TICK]), TICK
 
 
 def _action_sets(n: int, k: int, d: int, rng: np.random.Generator) -> Floats:

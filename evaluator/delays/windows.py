@@ -19,7 +19,7 @@ class WindowShare:
     Parameters
     ----------
     window
-        In ticks.
+        In the unit of the delays: ticks, or displays.
     tau, low, high
         tau_m = P(D <= window) given a delay of at most `longest`, and its pointwise interval.
     lost
@@ -28,6 +28,8 @@ class WindowShare:
         1 / tau, by which the bounds of Vernade et al. (2020) grow; inf when the window keeps nothing.
     identified
         Whether the log looked as long as the window. Beyond, tau is 1 by definition, and nothing is known.
+    longest
+        Longest observable delay, in the same unit.
     """
 
     window: float
@@ -37,6 +39,7 @@ class WindowShare:
     lost: float
     slowdown: float
     identified: bool
+    longest: float
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class WindowAdvice:
 
 
 def window_shares(fit: NonparametricFit, windows: Iterable[float]) -> tuple[WindowShare, ...]:
-    """Return what each window (ticks, >= 0) keeps of the conversions, with pointwise intervals.
+    """Return what each window (in the unit of the fit, >= 0) keeps of the conversions, with pointwise intervals.
 
     Examples
     --------
@@ -97,7 +100,11 @@ def window_shares(fit: NonparametricFit, windows: Iterable[float]) -> tuple[Wind
         if window >= fit.longest:
             # The CDF is conditional on a delay within this range.
             tau = low = high = 1.0
-        out.append(WindowShare(window, tau, low, high, 1.0 - tau, 1.0 / tau if tau else math.inf, identified))
+        out.append(
+            WindowShare(
+                window, tau, low, high, 1.0 - tau, 1.0 / tau if tau else math.inf, identified, float(fit.longest)
+            )
+        )
     return tuple(out)
 
 

@@ -36,12 +36,30 @@ class Quantile:
 
 @dataclass(frozen=True)
 class Window:
-    """A window as asked for, in ticks and in rounds of full traffic (None where the rate is unknown), and its share."""
+    """A window as asked for, and its share of the conversions.
+
+    Parameters
+    ----------
+    text
+        As written.
+    ticks, rounds
+        At the traffic's mean rate each is the other: rounds of full traffic, None where the rate is unknown.
+    share
+        By the conversions' delays in time where it is a duration, in displays where it is in rounds.
+    in_rounds
+        Which of the two it was asked in.
+    """
 
     text: str
     ticks: float
     rounds: float | None
     share: WindowShare
+    in_rounds: bool
+
+    def label(self, rows: DelayRows) -> str:
+        """Return the window in its own unit, as tables name it."""
+        own = words(rows, self.ticks)
+        return f"{self.rounds:,.0f} rounds, {own} on average" if self.in_rounds and rows.tick_seconds else own
 
 
 @dataclass(frozen=True)

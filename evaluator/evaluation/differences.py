@@ -229,7 +229,7 @@ def to_widest_window(plans: Sequence[Plan]) -> list[tuple[int, int]]:
 def _why_none(a: Plan, b: Plan, rounds: int) -> str:
     if rounds < 1:
         return "no rounds"
-    if a.window.rounds == b.window.rounds:
+    if a.window.cut == b.window.cut:
         return ""
     if a.options.reward == "observed":
         return "rewards are those observed within the window, and the windows differ"

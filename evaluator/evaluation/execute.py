@@ -16,6 +16,7 @@ from evaluator.estimates.confidence import Interval, mean_interval
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.evaluation.bootstrap import resample, with_expected_value
 from evaluator.evaluation.frozen import frozen_values
+from evaluator.evaluation.parts import evened
 from evaluator.evaluation.plan import Plan
 from evaluator.evaluation.result import Reference, ReplayResult
 from evaluator.evaluation.rewards import ArmSample, logged_rewards, observed_rewards, reward_bound
@@ -24,6 +25,7 @@ from evaluator.evaluation.scan import Lane, replay_all
 from evaluator.log.contract import to_numpy
 from evaluator.replayer.engine import BATCH, Replay
 from evaluator.replayer.learned import learned_policy
+from evaluator.rounds.clock import on_clock
 
 # Below this many displays the mean of a rare reward is mostly luck.
 FEW_DISPLAYS = 100
@@ -127,7 +129,12 @@ class _References:
     def logging_value(self, plan: Plan, rounds: int, *, upper: float, alpha: float) -> Interval:
         """Return the interval of the logged displays' mean reward."""
         key = ("logging", alpha, *_rewards_key(plan, rounds))
-        return self._once(key, lambda: mean_interval(self.logged(plan, rounds), upper=upper, alpha=alpha))
+
+        def interval() -> Interval:
+            even = evened(plan.log, self.logged(plan, rounds), plan.options.seed)
+            return mean_interval(even, upper=upper, alpha=alpha)
+
+        return self._once(key, interval)
 
     def best(self, plan: Plan, arms: ArmSample, rounds: int, *, upper: float, alpha: float) -> BestFixedAction:
         """Return the best fixed action, by a sample of the arms that lives as long as these references."""
@@ -145,11 +152,13 @@ class _References:
 def _rewards_key(plan: Plan, rounds: int) -> tuple[object, ...]:
     """Return what fixes the logged rewards of plans on one log."""
     correction = plan.maturity.correction
-    window = (plan.window.rounds, plan.clock) if plan.rewards_end_with_window else None
+    window = (plan.window.cut, plan.clock) if plan.rewards_end_with_window else None
     return (
         plan.rounds.used,
-        (rounds, plan.window.rounds, plan.clock) if plan.options.reward == "observed" else window,
-        None if correction is None else (correction.needed, correction.shortest, correction.until),
+        (rounds, plan.window.cut, plan.clock) if plan.options.reward == "observed" else window,
+        None
+        if correction is None
+        else (correction.needed, correction.shortest, correction.until, correction.in_displays),
     )
 
 
@@ -221,7 +230,7 @@ def _summarise(plan: Plan, done: list[_Repeat]) -> ReplayResult:
     trajectory = pa.concat_tables([r.trajectory for r in done])
     counts = np.bincount(to_numpy(trajectory["action"]), minlength=plan.log.n_actions)
     days = plan.clock.days(t)
-    delay = plan.rounds.delay[: np.searchsorted(plan.survey.display, plan.rounds.used)]
+    delay = on_clock(plan.survey.delay[: np.searchsorted(plan.survey.display, plan.rounds.used)], plan.clock)
     return ReplayResult(
         value=average([r.value for r in done]),
         expected_value=None,

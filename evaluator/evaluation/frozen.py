@@ -107,7 +107,7 @@ def frozen_values(done: Sequence[tuple[Plan, Sequence[Replay]]]) -> list[FrozenV
             found.append(None)
             continue
         # On one log and with one set of options, only the window tells one plan's rewards from another's.
-        key = (plan.maturity.used, plan.window.rounds)
+        key = (plan.maturity.used, plan.window.cut)
         if key not in models:
             models[key] = fit_reward_model(plan.log, eventual_rewards(plan, used=plan.maturity.used), to="others")
         found.append(frozen_value(plan, replays, models[key]))

@@ -32,10 +32,10 @@ def logged_rewards(plan: Plan, *, rounds: int) -> SparseRewards:
 def eventual_rewards(plan: Plan, *, used: int) -> SparseRewards:
     """Return the reward of each of the first `used` displays, corrected where they are young and used all the same."""
     rewards = _summed(plan, _within_window(plan) if plan.rewards_end_with_window else None, used)
-    if plan.maturity.correction is None:
+    correction = plan.maturity.correction
+    if correction is None:
         return rewards
-    shown_at = plan.survey.shown_at[np.searchsorted(plan.survey.display, rewards.at)]
-    return SparseRewards(rewards.n, rewards.at, rewards.value * plan.maturity.weights(shown_at))
+    return SparseRewards(rewards.n, rewards.at, rewards.value * correction.weights(plan.survey, rewards.at))
 
 
 def observed_rewards(plan: Plan, displays: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

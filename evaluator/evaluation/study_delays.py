@@ -13,7 +13,7 @@ from evaluator.delays.goodness import FamilyChoice, choose_family
 from evaluator.delays.heterogeneity import GroupDelays, Heterogeneity, fit_groups, heterogeneity
 from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric
 from evaluator.delays.tail import tail_index
-from evaluator.delays.windows import advise_window
+from evaluator.delays.windows import advise_window, window_shares
 from evaluator.errors import DataError, ParameterError
 from evaluator.evaluation.delay_options import DelayOptions
 from evaluator.evaluation.delay_study import FEWEST, DelayStudy, PeriodRate, Quantile, Window
@@ -21,6 +21,8 @@ from evaluator.evaluation.delay_words import sight
 from evaluator.evaluation.joint_study import check_joint, study_joint
 from evaluator.log import Log
 from evaluator.log.delay_rows import DelayRows, delay_rows
+from evaluator.rounds.clock import on_clock, start_clock
+from evaluator.rounds.survey import survey
 from evaluator.units import parse_duration
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
@@ -37,12 +39,34 @@ def study_log(log: Log, options: DelayOptions, *, by: str | None) -> DelayStudy:
     """Return the study of a log's delays (`evaluator.study_delays`); errors are those of `study_rows` and the parts."""
     if options.joint:
         check_joint(log)  # before what takes long
-    study = study_rows(delay_rows(log, by=by), options)
+    rows = delay_rows(log, by=by)
+    in_rounds = None
+    if rows.tick_seconds is not None and any(_is_rounds(window) for window in options.windows or ()):
+        seen = survey(log)
+        clock = start_clock(seen, "traffic", traffic_share=1.0, acceptance=1.0)
+        delay = on_clock(seen.delay, clock)
+        in_rounds = delay, None if seen.limit is None else np.maximum(on_clock(seen.limit, clock), delay)
+    study = study_rows(rows, options, in_rounds=in_rounds)
     return replace(study, joint=study_joint(log, study.rows.periods)) if options.joint else study
 
 
-def study_rows(rows: DelayRows, options: DelayOptions) -> DelayStudy:
+def study_rows(
+    rows: DelayRows,
+    options: DelayOptions,
+    *,
+    in_rounds: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None] | None = None,
+) -> DelayStudy:
     """Return the study of delays alone, all that there is of a bare file: `joint` needs a log.
+
+    Parameters
+    ----------
+    rows
+        Delays in time.
+    options
+        What is asked.
+    in_rounds
+        The delays and their limits in displays of the traffic, shape (n,), by which windows in rounds are judged. None
+        where time counts rounds; of a bare file a round lasts as long as the traffic's mean.
 
     Raises
     ------
@@ -58,7 +82,8 @@ def study_rows(rows: DelayRows, options: DelayOptions) -> DelayStudy:
     fit = fit_nonparametric(delay, limit, confidence=options.level)
     missing: dict[str, str] = {}
     choice = _laws(rows, options, missing)
-    advice = advise_window(fit, [t for _, t, _ in asked], law=_believed(choice, rows), share=options.share)
+    rounds = fit if in_rounds is None else fit_nonparametric(*in_rounds, confidence=options.level)
+    advice = advise_window(fit, [t for _, t, _, _ in asked], law=_believed(choice, rows), share=options.share)
     groups, test = _groups(rows, options, missing)
     tail = None
     try:
@@ -72,7 +97,12 @@ def study_rows(rows: DelayRows, options: DelayOptions) -> DelayStudy:
         fit=fit,
         quantiles=_quantiles(fit),
         choice=choice,
-        windows=tuple(Window(*asking, share) for asking, share in zip(asked, advice.windows, strict=True)),
+        windows=tuple(
+            Window(text, ticks, count, window_shares(rounds, [count])[0], True)
+            if counted and in_rounds is not None and count is not None
+            else Window(text, ticks, count, share, counted)
+            for (text, ticks, count, counted), share in zip(asked, advice.windows, strict=True)
+        ),
         advice=advice,
         groups=groups,
         heterogeneity=test,
@@ -87,25 +117,32 @@ def _usual(rows: DelayRows) -> list[str]:
     return ["100", "500", "1000", "2000", "5000"] if rows.tick_seconds is None else ["1h", "1d", "7d", "30d"]
 
 
-def _parsed(window: str | int, rows: DelayRows) -> tuple[str, float, float | None]:
-    """Return a window as written, in ticks, and in rounds."""
+def _is_rounds(window: str | int) -> bool:
+    try:
+        int(str(window))
+    except ValueError:
+        return False
+    return True
+
+
+def _parsed(window: str | int, rows: DelayRows) -> tuple[str, float, float | None, bool]:
+    """Return a window as written, in ticks, in rounds, and whether rounds were asked for."""
     text = str(window).strip()
     known = bool(np.isfinite(rows.rate))
-    try:
-        rounds = float(int(text))
-    except ValueError:
+    if not _is_rounds(text):
         if rows.tick_seconds is None:
             raise ParameterError(
                 f"--windows {text}: this log counts rounds, not time.", hint="give windows in rounds: 2000."
-            ) from None
+            )
         ticks = parse_duration(text) / rows.tick_seconds
-        return text, ticks, ticks * rows.rate if known else None
+        return text, ticks, ticks * rows.rate if known else None, False
+    rounds = float(int(text))
     if rounds < 1:
         raise ParameterError(f"--windows {text} is out of range.", hint="take at least one round.")
     if known:
-        return text, rounds / rows.rate, rounds
+        return text, rounds / rows.rate, rounds, True
     if rows.tick_seconds is None:
-        return text, rounds, rounds
+        return text, rounds, rounds, True
     raise ParameterError(
         f"--windows {text}: rounds have no length here, as the traffic rate is unknown.",
         hint="give windows as durations: 7d.",

@@ -1,8 +1,9 @@
 """Conversions on their way: a calendar with one list a round; adding and taking cost the same however many wait.
 
 Conversions of one round are delivered in the order in which their displays were shown; those of one display in the
-order of the log. Memory is what is pending plus the longest delay that is ever revealed, at most the window; never
-the log.
+order of the log. Memory is what is pending plus the longest delay that is ever revealed, at most the window and at most
+`LONGEST_RING` rounds: beyond, a list serves every round that is as many rounds away, and a conversion whose round has
+not come yet is passed over, once a turn of the ring.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import numpy.typing as npt
 
 from evaluator.kernels.compiling import compiled, inlinable
 
+# A power of 2. Delays may be longer than any number of rounds that fits into memory.
+LONGEST_RING = 1 << 20
+
 
 class Pending(NamedTuple):
     """The calendar, and what each of its slots holds.
@@ -21,7 +25,8 @@ class Pending(NamedTuple):
     Parameters
     ----------
     first, last
-        First and last slot of each round's list, -1 when empty; a ring of 2^k rounds, longer than any delay.
+        First and last slot of each round's list, -1 when empty; a ring of 2^k rounds, longer than any delay or as long
+        as `LONGEST_RING`.
     following
         Next slot of the same list, -1 at its end; shape (slots,).
     free
@@ -48,7 +53,7 @@ class Pending(NamedTuple):
 
 def nothing_pending(slots: int, dimension: int, *, reach: int = 0) -> Pending:
     """Return an empty calendar for delays up to `reach` rounds."""
-    rounds = 1 << int(reach).bit_length()
+    rounds = min(1 << int(reach).bit_length(), LONGEST_RING)
     return Pending(
         first=np.full(rounds, -1, np.int64),
         last=np.full(rounds, -1, np.int64),
@@ -67,7 +72,7 @@ def with_room(pending: Pending, more: int, *, reach: int) -> Pending:
     """Return the calendar with room for `more` conversions and for delays up to `reach`, grown by doubling."""
     slots, rounds = len(pending.free), len(pending.first)
     needed = int(pending.size[0]) + more
-    if needed <= slots and reach < rounds:
+    if needed <= slots and min(reach, LONGEST_RING - 1) < rounds:
         return pending
     larger = nothing_pending(
         slots if needed <= slots else max(needed, 2 * slots), pending.vector.shape[1], reach=max(reach, rounds - 1)
@@ -119,12 +124,20 @@ def push(
 def take(pending: Pending, now: int) -> int:
     """Remove the next conversion due in round `now`; return its slot, readable until the next push, or -1. O(1).
 
-    Every round must be emptied before the next begins: a list of the ring serves one round at a time.
+    Every round must be emptied before the next begins.
     """
     at = now & (pending.first.shape[0] - 1)
-    slot = pending.first[at]
+    before, slot = -1, pending.first[at]
+    while slot >= 0 and pending.due[slot] != now:
+        before, slot = slot, pending.following[slot]
     if slot >= 0:
-        pending.first[at] = pending.following[slot]
+        after = pending.following[slot]
+        if before < 0:
+            pending.first[at] = after
+        else:
+            pending.following[before] = after
+        if after < 0:
+            pending.last[at] = before
         pending.size[0] -= 1
         pending.free[pending.size[0]] = slot
     return slot

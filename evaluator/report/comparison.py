@@ -180,8 +180,10 @@ def _told(assumed: Assumed) -> list[str]:
 
 
 def _window(result: ReplayResult) -> str:
-    window = result.plan["window_rounds"]
-    return "none" if window is None else f"{window:,}"
+    window, ticks = result.plan["window_rounds"], result.plan["window_ticks"]
+    if window is None:
+        return "none"
+    return f"{window:,}" if ticks is None else str(result.plan["options"]["window"])
 
 
 def _table(

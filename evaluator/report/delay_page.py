@@ -90,10 +90,9 @@ def _windows(study: DelayStudy) -> str:
     for window in study.windows:
         share = window.share
         kept = [f"{share.tau:.1%}", f"{share.low:.1%} to {share.high:.1%}"]
-        if study.rows.limit is not None and window.ticks >= study.fit.longest:
-            just = window.ticks == study.fit.longest
-            kept = ["all that the log can see" if just else "beyond what the log shows", ""]
-        lines.append([words(study.rows, window.ticks), *kept])
+        if study.rows.limit is not None and share.window >= share.longest:
+            kept = ["all that the log can see" if share.identified else "beyond what the log shows", ""]
+        lines.append([window.label(study.rows), *kept])
     return _table(["window", "keeps", f"{study.fit.confidence:.0%} interval"], lines)
 
 

@@ -121,9 +121,9 @@ def _windows(study: DelayStudy) -> Table:
     for window in study.windows:
         share = window.share
         rounds = "" if window.rounds is None else f"{window.rounds:,.0f}"
-        label = words(study.rows, window.ticks)
-        if study.rows.limit is not None and window.ticks >= study.fit.longest:
-            beyond = "all" if window.ticks == study.fit.longest else "unknown"
+        label = window.label(study.rows)
+        if study.rows.limit is not None and share.window >= share.longest:
+            beyond = "all" if share.identified else "unknown"
             table.add_row(label, rounds, beyond, "beyond what the log shows" if beyond == "unknown" else "", "")
             continue
         table.add_row(

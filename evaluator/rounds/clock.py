@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from evaluator.errors import ParameterError
 from evaluator.rounds.survey import Survey
-from evaluator.units import NO_WINDOW, format_duration, parse_duration
 
 ClockName = Literal["traffic", "wall"]
 
@@ -31,17 +30,26 @@ class Clock:
     kind
         traffic or wall.
     share
-        Rounds of the policy per logged display: the traffic share, or the acceptance rate on the wall clock.
+        Rounds of the policy per display that delays count: the traffic share over the log's sampling rate, or the
+        acceptance rate on the wall clock.
     rate
-        Logged displays per tick; nan when all displays share one time.
+        Such displays per tick; nan when all displays share one time.
     tick_seconds
         Seconds in a tick; None where the log counts rounds.
+    sampling_rate
+        Share of the traffic that they are.
     """
 
     kind: ClockName
     share: float
     rate: float
     tick_seconds: float | None
+    sampling_rate: float = 1.0
+
+    @property
+    def traffic_share(self) -> float:
+        """Rounds of the policy per display of the whole traffic."""
+        return self.share * self.sampling_rate
 
     def days(self, rounds: float) -> float | None:
         """Return the days of live traffic in which the policy would play these rounds; None on a log of rounds."""
@@ -50,91 +58,29 @@ class Clock:
         return rounds / (self.share * self.rate) * self.tick_seconds / 86400.0
 
 
-@dataclass(frozen=True)
-class Window:
-    """Cut-off of the system.
-
-    Parameters
-    ----------
-    rounds
-        m on the replay's clock; `NO_WINDOW` without a cut-off.
-    ticks
-        The same in ticks of the log; None without a cut-off, or when the traffic rate is unknown.
-    text
-        What the user asked for.
-    """
-
-    rounds: int
-    ticks: float | None
-    text: str
-
-    def describe(self, clock: Clock) -> str:
-        """Return the window in rounds and, where the log has a time unit, as a duration."""
-        if self.rounds == NO_WINDOW:
-            return "none"
-        words = f"{self.rounds:,} rounds"
-        if self.ticks is not None and clock.tick_seconds is not None:
-            words += f" = {format_duration(self.ticks * clock.tick_seconds)}"
-        return words
-
-
 def start_clock(survey: Survey, kind: ClockName, *, traffic_share: float, acceptance: float) -> Clock:
     """Return the clock of a replay that accepts this share of the logged displays.
 
     Raises
     ------
     ParameterError
-        The traffic share is not in (0, 1], or is given for the wall clock, which has its own.
+        The traffic share is not above 0, or is given for the wall clock, which has its own.
     """
-    if not 0.0 < traffic_share <= 1.0:
-        raise ParameterError(f"--traffic-share {traffic_share:g} is out of range.", hint="take a share in (0, 1].")
+    if not 0.0 < traffic_share < np.inf:
+        raise ParameterError(
+            f"--traffic-share {traffic_share:g} is out of range.",
+            hint="take a share above 0; above 1 where the policy will serve more traffic than was logged.",
+        )
     if kind == "wall" and traffic_share != 1.0:
         raise ParameterError(
             "--traffic-share and --clock wall exclude each other.",
             hint="the wall clock is the traffic clock with a share equal to the acceptance rate.",
         )
-    share = traffic_share if kind == "traffic" else acceptance
-    return Clock(kind, share, survey.rate, survey.log.meta.tick_seconds)
+    sampled = survey.log.meta.sampling_rate
+    share = traffic_share / sampled if kind == "traffic" else acceptance * survey.kept
+    return Clock(kind, share, survey.rate, survey.log.meta.tick_seconds, sampled)
 
 
 def on_clock(displays: npt.NDArray[np.int64], clock: Clock) -> npt.NDArray[np.int64]:
-    """Return a number of logged displays in rounds of the policy, to the nearest round."""
+    """Return a number of displays, as delays count them, in rounds of the policy, to the nearest round."""
     return displays if clock.share == 1.0 else np.rint(displays * clock.share).astype(np.int64)
-
-
-def resolve_window(text: str | int | None, clock: Clock) -> Window:
-    """Return the window a user asked for.
-
-    Parameters
-    ----------
-    text
-        Rounds (``2000``), a duration (``7d``), or None for no cut-off. On the wall clock rounds are logged displays.
-    clock
-        Converts between rounds and time.
-
-    Raises
-    ------
-    ParameterError
-        Zero, negative, not a number, or a duration on a log of rounds.
-    """
-    if text is None:
-        return Window(NO_WINDOW, None, "none")
-    text = str(text)
-    per_tick = clock.rate * clock.share
-    try:
-        rounds = float(int(text))
-    except ValueError:
-        seconds = parse_duration(text)
-        if clock.tick_seconds is None or not np.isfinite(clock.rate):
-            raise ParameterError(
-                f"--window {text}: this log counts rounds, not time.",
-                hint="give the window in rounds: --window 2000.",
-            ) from None
-        rounds = seconds / clock.tick_seconds * per_tick
-    else:
-        if clock.kind == "wall":
-            rounds *= clock.share
-    if text.lstrip().startswith("-") or rounds <= 0:
-        raise ParameterError(f"--window {text} is out of range.", hint="take at least one round.")
-    whole = max(int(np.rint(rounds)), 1)
-    return Window(whole, whole / per_tick if np.isfinite(per_tick) else None, text)

@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import DataError
+from evaluator.log.contract import to_numpy
 from evaluator.rounds.survey import Survey
+from evaluator.rounds.traffic import position_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,12 +22,17 @@ class KnownDelays:
     displays
         How many displays there were until then; the replay leaves them out.
     delay, limit
-        Of each conversion seen by then, in displays, shape (c,): delay, and the longest one that could have been seen.
+        Of each conversion seen by then, in displays of the traffic, shape (c,): delay, and the longest one that could
+        have been seen.
+    delay_ticks, limit_ticks
+        The same in ticks.
     """
 
     displays: int
     delay: npt.NDArray[np.int64]
     limit: npt.NDArray[np.int64]
+    delay_ticks: npt.NDArray[np.int64]
+    limit_ticks: npt.NDArray[np.int64]
 
 
 def known_delays(survey: Survey, share: float) -> KnownDelays:
@@ -37,12 +44,15 @@ def known_delays(survey: Survey, share: float) -> KnownDelays:
         No conversion had come by then.
     """
     first = max(round(share * len(survey.log)), 1)
-    left = first - 1 - survey.display
-    seen = (left >= 0) & (survey.delay <= left)
+    left = position_of(survey.log, first - 1) - survey.position
+    seen = (survey.display < first) & (survey.delay <= left)
     if not seen.any() or first == len(survey.log):
         raise DataError(
             f"--delays-from: no conversion had come when the first {first:,} displays had been shown.",
             hint="take a larger share, or give the delays with --delays.",
         )
     limit = left[seen] if survey.limit is None else np.minimum(left[seen], survey.limit[seen])
-    return KnownDelays(first, survey.delay[seen], limit)
+    now = int(to_numpy(survey.log.take(np.array([first - 1]), ["time"])["time"])[0])
+    whole = survey.limit_ticks()
+    left_ticks = now - survey.shown_at if whole is None else np.minimum(now - survey.shown_at, whole)
+    return KnownDelays(first, survey.delay[seen], limit, survey.delay_ticks[seen], left_ticks[seen])

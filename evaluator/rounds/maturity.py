@@ -1,8 +1,8 @@
 """Displays too young at the end of the log: their conversions may still come, so they are no failures.
 
 A display can be judged once the log has followed it for the attribution window or, where the log names none, for the
-policy's window. Younger displays are left out, or kept with what was seen divided by the probability of having seen it,
-tau(follow-up): unbiased when the delay does not depend on the action.
+policy's window, in time or in displays as that is cut. Younger displays are left out, or kept with what was seen
+divided by the probability of having seen it, tau(follow-up): unbiased when the delay does not depend on the action.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from evaluator.delays import DelayCDF, product_limit
 from evaluator.errors import DataError
-from evaluator.log.contract import to_numpy
-from evaluator.rounds.clock import Window
+from evaluator.rounds.clock import Clock
 from evaluator.rounds.survey import Survey
+from evaluator.rounds.window import Window
+from evaluator.units import NO_WINDOW
 
 ImmatureRule = Literal["drop", "correct"]
 # A display whose conversions had less than this chance to show says little and would weigh much.
@@ -45,10 +46,6 @@ class Maturity:
     correction: Correction | None
     known: bool
 
-    def weights(self, shown_at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """Return the weight of displays shown at these times (ticks), shape (n,)."""
-        return np.ones(len(shown_at)) if self.correction is None else self.correction.weights(shown_at)
-
     @property
     def heaviest(self) -> float:
         """No used display weighs more."""
@@ -57,28 +54,32 @@ class Maturity:
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """Weights 1 / tau(follow-up).
+    """Weights 1 / tau(follow-up); delays and follow-up in ticks, or in displays.
 
     Parameters
     ----------
     cdf
-        Delay CDF in ticks.
+        Delay CDF.
     needed
-        Follow-up (ticks) after which a display weighs 1.
+        Follow-up after which a display weighs 1.
     until
-        Time (ticks) up to which the log followed its displays.
+        Time (ticks), or number in the traffic of the last display, until which the log followed its displays.
     shortest
-        Displays followed less than this (ticks) are left out.
+        Displays followed less than this are left out.
+    in_displays
+        Whether delays are counted in displays.
     """
 
     cdf: DelayCDF
     needed: int
     until: int
     shortest: int
+    in_displays: bool
 
-    def weights(self, shown_at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """Return the weight of displays shown at these times (ticks), shape (n,)."""
-        followed = np.minimum(self.until - shown_at, self.needed)
+    def weights(self, survey: Survey, displays: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Return the weight of displays with these numbers, shape (n,), each of which has a conversion."""
+        shown = (survey.position if self.in_displays else survey.shown_at)[np.searchsorted(survey.display, displays)]
+        followed = np.minimum(self.until - shown, self.needed)
         weight: npt.NDArray[np.float64] = float(self.cdf(self.needed)) / np.asarray(self.cdf(followed))
         return np.minimum(weight, 1.0 / LEAST_SEEN)
 
@@ -97,11 +98,11 @@ class Correction:
         times
             How often each of the log's conversions is in the resampled one, shape (c,).
         """
-        cdf = _delays_within(survey, self.until, self.needed, times)
+        cdf = _delays_within(survey, self.needed, times, in_displays=self.in_displays)
         return self if cdf is None else replace(self, cdf=cdf)
 
 
-def judge_maturity(survey: Survey, window: Window, rule: ImmatureRule) -> Maturity:
+def judge_maturity(survey: Survey, window: Window, clock: Clock, rule: ImmatureRule) -> Maturity:
     """Return which displays were followed long enough, and what becomes of the others.
 
     Raises
@@ -113,39 +114,58 @@ def judge_maturity(survey: Survey, window: Window, rule: ImmatureRule) -> Maturi
     n, until = len(log), log.meta.observed_until
     if until is None:
         return Maturity(n, 0, None, True)
-    needed = log.meta.attribution_window if log.meta.attribution_window is not None else window.ticks
+    needed, in_displays = _follow_up(survey, window, clock)
     if needed is None:
         return Maturity(n, 0, None, False)
-    longest = int(np.floor(needed))
-    mature = _followed(survey, until, longest)
+    end = survey.traffic_by(until) - 1 if in_displays else until
+    mature = _followed(survey, end, needed, in_displays=in_displays)
     if mature == 0:
         raise DataError(
-            f"No display of log {log.meta.name!r} was followed for {needed:g} ticks, so none can be judged.",
+            f"No display of log {log.meta.name!r} was followed for {needed} "
+            f"{'displays' if in_displays else 'ticks'}, so none can be judged.",
             hint="give a shorter attribution_window or --window, or a log that covers more time.",
         )
     if rule == "drop" or mature == n:
         return Maturity(mature, n - mature, None, True)
-    correction = _correction(survey, until, longest)
-    return Maturity(_followed(survey, until, correction.shortest), n - mature, correction, True)
+    correction = _correction(survey, end, needed, in_displays=in_displays)
+    used = _followed(survey, end, correction.shortest, in_displays=in_displays)
+    return Maturity(used, n - mature, correction, True)
 
 
-def _followed(survey: Survey, until: int, ticks: int) -> int:
+def _follow_up(survey: Survey, window: Window, clock: Clock) -> tuple[int | None, bool]:
+    """Return how long a display must be followed, None where nothing says, and whether that counts displays."""
+    longest = survey.log.meta.attribution_window
+    if longest is not None or window.ticks is not None:
+        return window.ticks if longest is None else longest, False
+    if window.rounds == NO_WINDOW:
+        return None, False
+    # The most displays that are still rounded to m rounds.
+    return (window.rounds if clock.share == 1.0 else int((window.rounds + 0.5) / clock.share)), True
+
+
+def _followed(survey: Survey, end: int, needed: int, *, in_displays: bool) -> int:
     """Return the displays that were followed at least so long: the first ones."""
-    return survey.displays_until(until - ticks)
+    if in_displays:
+        return survey.displays_numbered_until(end - needed)
+    return survey.displays_until(end - needed)
 
 
-def _correction(survey: Survey, until: int, needed: int) -> Correction:
-    cdf = _delays_within(survey, until, needed, np.ones(len(survey.display), np.int64))
+def _correction(survey: Survey, end: int, needed: int, *, in_displays: bool) -> Correction:
+    cdf = _delays_within(survey, needed, np.ones(len(survey.display), np.int64), in_displays=in_displays)
     if cdf is None:
         raise DataError("--immature correct: the log has no conversions to fit delays to.", hint="use --immature drop.")
     enough = LEAST_SEEN * float(cdf(needed))
     shortest = int(cdf.delays[np.searchsorted(cdf.cdf, enough, side="left")])
-    return Correction(cdf, needed, until, shortest)
+    return Correction(cdf, needed, end, shortest, in_displays)
 
 
-def _delays_within(survey: Survey, until: int, needed: int, times: npt.NDArray[np.integer]) -> DelayCDF | None:
-    """Fit the delay CDF, in ticks, to conversions that are there so many times each; None where there are none."""
-    delay = to_numpy(survey.log.conversions["time"]).astype(np.int64) - survey.shown_at
-    limit = np.minimum(until - survey.shown_at, needed)
+def _delays_within(
+    survey: Survey, needed: int, times: npt.NDArray[np.integer], *, in_displays: bool
+) -> DelayCDF | None:
+    """Fit the delay CDF to conversions that are there so many times each; None where there are none."""
+    delay = survey.delay if in_displays else survey.delay_ticks
+    limit = survey.limit if in_displays else survey.limit_ticks()
+    assert limit is not None  # the log stops looking
+    limit = np.minimum(limit, needed)
     times = np.where(delay <= needed, times, 0)
     return product_limit(np.repeat(delay, times), np.repeat(limit, times)) if times.any() else None

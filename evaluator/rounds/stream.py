@@ -69,7 +69,7 @@ class LogRounds:
         What a policy reads: ``action_set``, ``context``, ``target`` (probabilities of a policy), ``features`` (of the
         actions), or None.
     delay
-        Of each of the log's conversions, in rounds, shape (c,).
+        Of each of the log's conversions, in rounds, shape (c,); `NO_WINDOW` where a duration cuts it off.
     """
 
     log: Log

@@ -135,3 +135,85 @@ def test_file_options_do_not_apply(options):
 def test_impossible_parameters(options):
     with pytest.raises(ParameterError):
         load("synthetic", **options)
+
+
+IN_TIME = {"displays_per_day": 20_000, "amplitude": 0.5, "growth": 1.1, "step": 3.0, "step_at_s": 129_600}
+
+
+def in_time(displays=N, **arrivals):
+    made = scenario(
+        "bernoulli",
+        means=[0.5, 0.7],
+        delay={"family": "uniform", "high": 55},
+        arrivals={"displays_per_day": 20_000, "delay_unit": "min", **arrivals},
+    )
+    return generate(made, displays=displays)
+
+
+def test_arrivals_follow_the_hour_the_growth_and_the_step():
+    from scipy.integrate import quad
+
+    log = in_time(**IN_TIME)
+    second = log.column("time") / 1000
+    assert log.meta.tick == "ms"
+    assert (np.diff(second) >= 0).all()
+
+    def rate(t):
+        rhythm = 1 - 0.5 * np.cos(2 * np.pi * (t - 14_400) / 86_400)
+        return 20_000 / 86_400 * 1.1 ** (t / 86_400) * rhythm * (3 if t >= 129_600 else 1)
+
+    # Poisson counts by hour over the first 30 hours, and on either side of the step.
+    for hour in range(40):
+        mean = quad(rate, 3600 * hour, 3600 * (hour + 1), points=[129_600] if hour == 36 else None)[0]
+        if second[-1] > 3600 * (hour + 1):
+            count = np.searchsorted(second, 3600 * (hour + 1)) - np.searchsorted(second, 3600 * hour)
+            assert abs(count - mean) < 4.5 * np.sqrt(mean), hour  # 40 hours: a tail of 7e-6 each
+    even = np.histogram(in_time().column("time") / 1000, np.arange(0, 172_801, 7200))[0][:12]
+    assert np.ptp(even) < 6 * np.sqrt(20_000 / 12) < np.ptp(np.histogram(second, np.arange(0, 86_401, 7200))[0])
+
+
+def test_delays_are_durations_whatever_the_traffic():
+    log = in_time(amplitude=0.9)
+    at = log.column("time")[to_numpy(log.conversions["display_id"])]
+    delay = to_numpy(log.conversions["time"]) - at
+    assert (delay % 60_000 == 0).all()
+    minutes = delay // 60_000
+    assert (minutes.min(), minutes.max()) == (0, 55)
+    for quick in (True, False):  # in the hours of most and of least traffic alike
+        hour = at / 3_600_000 % 24
+        some = minutes[np.abs(hour - 16) < 4] if quick else minutes[np.abs(hour - 4) < 4]
+        assert abs(some.mean() - 27.5) < SIGMAS * np.sqrt((56**2 - 1) / 12 / len(some))
+
+
+def test_arrivals_change_nothing_but_the_times():
+    made = scenario("bernoulli", means=[0.5, 0.7], delay={"family": "uniform", "high": 55})
+    timed, counted = in_time(), generate(made, displays=N)
+    for name in ("action", "propensity", "expected_reward"):
+        np.testing.assert_array_equal(timed.column(name), counted.column(name))
+    assert timed.conversions["display_id"].equals(counted.conversions["display_id"])
+    short = in_time(500, **IN_TIME)
+    np.testing.assert_array_equal(short.column("time"), in_time(**IN_TIME).column("time")[:500])
+    # As it was before scenarios knew arrivals.
+    assert counted.meta.fingerprint.startswith("c09765d1ee39de1c")
+
+
+def test_arrivals_that_never_come_or_are_half_said():
+    with pytest.raises(ParameterError, match="do not come within"):
+        in_time(growth=0.5)
+    with pytest.raises(ValueError, match="go together"):
+        in_time(step=2.0)
+    with pytest.raises(ValueError, match="not with arrivals"):
+        scenario("linear", window=100, arrivals={"displays_per_day": 100})
+
+
+def test_a_simulation_refuses_arrivals(tmp_path):
+    from evaluator.scenarios import load_problem
+
+    file = tmp_path / "timed.toml"
+    file.write_text(
+        'name = "timed"\ntitle = "t"\nlicence = "l"\n[scenario]\nkind = "bernoulli"\nmeans = [0.1, 0.2]\n'
+        'arrivals = { displays_per_day = 1000, amplitude = 0.5, delay_unit = "h" }\n'
+    )
+    assert load(file, limit=100).meta.tick == "ms"
+    with pytest.raises(UsageError, match="arrivals in time"):
+        load_problem(file)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.replayer.pending import Pending, nothing_pending, push, take, with_room
+from evaluator.replayer import pending as pending_module
+from evaluator.replayer.pending import LONGEST_RING, Pending, nothing_pending, push, take, with_room
 
 
 def held(pending: Pending, slot: int) -> tuple:
@@ -71,3 +73,36 @@ def test_memory_is_what_is_pending() -> None:
         push(pending, now + 2, 2, 0, 1.0, np.zeros((1, 0)), 0)
         taken(pending, now)
     assert (len(pending.free), len(pending.first)) == (4, 4)
+
+
+def test_delays_beyond_the_ring_come_in_their_round() -> None:
+    # Rounds that meet in one list of the ring, out of order, and one that never comes.
+    far = [LONGEST_RING + 3, 3, 2 * LONGEST_RING + 3, 2**60, LONGEST_RING + 3]
+    pending = nothing_pending(0, 0)
+    for number, due in enumerate(far):
+        pending = with_room(pending, 1, reach=due)
+        push(pending, due, due, number, 1.0, np.zeros((1, 0)), 0)
+    assert len(pending.first) == LONGEST_RING
+    came = [(now, [e[2] for e in taken(pending, now)]) for now in (3, LONGEST_RING + 3, 2 * LONGEST_RING + 3)]
+    assert came == [(3, [1]), (LONGEST_RING + 3, [0, 4]), (2 * LONGEST_RING + 3, [2])]
+    # The end of a list that others were taken from still takes new ones.
+    push(pending, 3 * LONGEST_RING + 3, 0, 9, 1.0, np.zeros((1, 0)), 0)
+    assert [e[2] for e in taken(pending, 3 * LONGEST_RING + 3)] == [9]
+    assert pending.size[0] == 1
+
+
+@given(
+    rounds=st.lists(st.lists(st.integers(0, 40), max_size=3), max_size=40),
+    ring=st.sampled_from([1, 2, 4, 8]),
+)
+def test_a_short_ring_gives_back_the_same_events(rounds: list[list[int]], ring: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pending_module, "LONGEST_RING", ring)
+        pending, events = nothing_pending(0, 0), []
+        for now in range(1, len(rounds) + 45):
+            for number, delay in enumerate(rounds[now - 1] if now <= len(rounds) else []):
+                pending = with_room(pending, 1, reach=delay)
+                push(pending, now + delay, delay, number, now / 8, np.zeros((1, 0)), 0)
+                events.append((now + delay, delay, number, now / 8, []))
+            assert taken(pending, now) == [e for e in events if e[0] == now]
+        assert len(pending.first) <= ring

@@ -10,10 +10,11 @@ import pytest
 from evaluator.errors import DataError
 from evaluator.log import Log
 from evaluator.policies.base import NO_WINDOW
-from evaluator.rounds.clock import Window
+from evaluator.rounds.clock import start_clock
 from evaluator.rounds.maturity import ImmatureRule, Maturity
 from evaluator.rounds.maturity import judge_maturity as judge_survey
 from evaluator.rounds.survey import survey
+from evaluator.rounds.window import Window
 from tests.logs import build_log
 
 NONE = Window(NO_WINDOW, None, "none")
@@ -32,8 +33,9 @@ def ten_displays(conversions: list[tuple[int, int]] = (), **meta: Any) -> Log:  
     )
 
 
-def judge_maturity(log: Log, window: Window, rule: ImmatureRule) -> Maturity:
-    return judge_survey(survey(log), window, rule)
+def judge_maturity(log: Log, window: Window, rule: ImmatureRule, *, share: float = 1.0) -> Maturity:
+    seen = survey(log)
+    return judge_survey(seen, window, start_clock(seen, "traffic", traffic_share=share, acceptance=0.5), rule)
 
 
 def test_a_log_followed_to_the_end_is_mature() -> None:
@@ -50,8 +52,34 @@ def test_displays_followed_for_the_attribution_window_are_used(attribution: int,
 
 def test_the_attribution_window_comes_before_the_policys() -> None:
     log = ten_displays(observed_until=90, attribution_window=20)
-    assert judge_maturity(log, Window(5, 50.0, "5"), "drop").used == 8
-    assert judge_maturity(log.with_meta(attribution_window=None), Window(5, 50.0, "5"), "drop").used == 5
+    assert judge_maturity(log, Window(5, None, "5"), "drop").used == 8
+    without = log.with_meta(attribution_window=None)
+    assert judge_maturity(without, Window(5, None, "5"), "drop").used == 5
+    assert judge_maturity(without, Window(5, 50, "50s"), "drop").used == 5
+
+
+def test_a_window_in_rounds_is_followed_in_displays_one_in_time_in_time() -> None:
+    # At 0, 1, ..., 8 and 90 s, followed to 90 s: display i was followed for 9 - i displays, and 90 - i seconds.
+    log = build_log(time=[*range(9), 90], action=[0, 1] * 5, n_actions=2, tick="s", observed_until=90)
+    assert judge_maturity(log, Window(3, None, "3"), "drop").used == 7
+    assert judge_maturity(log, Window(9, 30, "30s"), "drop").used == 9
+    # At a share of 0.3 a display comes 0.3 rounds later: 3 rounds are up to 11 displays, more than there are.
+    assert judge_maturity(log, Window(2, None, "2"), "drop", share=0.3).used == 2
+    # Followed past the last display at the mean rate of a display in 10 s.
+    assert judge_maturity(log.with_meta(observed_until=110), Window(3, None, "3"), "drop").used == 9
+
+
+def test_correcting_for_a_window_in_rounds_weighs_by_displays() -> None:
+    # Delays of 0 and 2 displays: tau(1) = 1/2, tau(2) = 1; the last two displays were followed for 1 and for 0.
+    log = build_log(
+        time=[*range(9), 90], action=[0, 1] * 5, conversion_display=[0, 1, 8, 9], conversion_time=[0, 3, 8, 90],
+        n_actions=2, tick="s", observed_until=90,
+    )  # fmt: skip
+    found = judge_maturity(log, Window(2, None, "2"), "correct")
+    assert (found.used, found.immature) == (10, 2)
+    assert found.correction is not None
+    young = 1.0 / float(found.correction.cdf(0))
+    np.testing.assert_allclose(found.correction.weights(survey(log), np.array([0, 1, 8, 9])), [1, 1, young, young])
 
 
 def test_without_any_window_nothing_is_known() -> None:
@@ -64,7 +92,10 @@ def test_correcting_weighs_by_the_chance_to_have_shown() -> None:
     log = ten_displays([(0, 0), (1, 20)], observed_until=90, attribution_window=20)
     found = judge_maturity(log, NONE, "correct")
     assert (found.used, found.immature, found.heaviest) == (10, 2, 2.0)
-    np.testing.assert_allclose(found.weights(log.column("time")), [1] * 8 + [2, 2])
+    assert found.correction is not None
+    np.testing.assert_allclose(found.correction.weights(survey(log), np.array([0, 1])), [1, 1])
+    late = ten_displays([(0, 0), (1, 20), (8, 0), (9, 0)], observed_until=90, attribution_window=20)
+    np.testing.assert_allclose(found.correction.weights(survey(late), np.array([0, 1, 8, 9])), [1, 1, 2, 2])
 
 
 def test_displays_with_hardly_a_chance_to_show_are_left_out() -> None:
