@@ -142,7 +142,7 @@ def absence_advice(t: Tables, gone: list[Absence]) -> tuple[str, str]:
         f"{_said(t, most, len(gone) - 1)}. A policy that chooses it at other times finds no display, and a replay of "
         "the whole log tilts towards the time in which it was there",
         "Replay the time in which all actions were there (--limit, or a file that starts later), or leave out what was "
-        f"not: --actions {without(t, np.isin(everyone, [absence.action for absence in gone]))}.",
+        f"not: {without(t, np.isin(everyone, [absence.action for absence in gone]))}.",
     )
 
 
@@ -176,12 +176,19 @@ def hole_cause(t: Tables) -> tuple[str, str] | None:
         f"in some groups, but is shown {shown} in {found.where}, where {found.expected:,.0f} were to be expected. By "
         f"its mean of 1/p, {found.share:.0%} of the traffic cannot show it: what it would earn there the log cannot "
         "tell, and its value is that of the rest.",
-        f"Leave out the action (--actions {without(t, everyone == found.action)}) or, at the source, the displays that "
+        f"Leave out the action ({without(t, everyone == found.action)}) or, at the source, the displays that "
         "could not show it; or log with some exploration there. The propensities need no repair.",
     )
 
 
 def without(t: Tables, actions: npt.NDArray[np.bool_]) -> str:
-    """Return what ``--actions`` takes to leave out some actions, shape (K,), where they are few enough to be named."""
-    kept = [label for label, gone in zip(t.logged.survey.log.labels, actions, strict=True) if not gone]
-    return ",".join(kept) if len(kept) <= _NAMED else "the labels of the others"
+    """Return the options that leave out some actions, shape (K,), by naming the others where these are few enough.
+
+    Logged propensities that change between displays are those of the full set: what is left needs its own.
+    """
+    logged = t.logged
+    kept = [label for label, gone in zip(logged.survey.log.labels, actions, strict=True) if not gone]
+    words = f"--actions {','.join(kept)}" if len(kept) <= _NAMED else "--actions with the labels of the others"
+    if logged.constant is None:
+        words += f" --propensity estimate{'' if logged.coordinates.column is None else ':context'}"
+    return words

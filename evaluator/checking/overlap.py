@@ -56,7 +56,7 @@ def overlap(t: Tables) -> Finding:
     if young.any():
         said.append(("fail", f"no display old enough to be judged: {_some(_since(t), young)}. A replay leaves young "
                              "displays out, so a policy that chooses these actions finds none",
-                     f"Leave these actions out (--actions used, or {without(t, young)}), or take a log that was "
+                     f"Leave these actions out ({without(t, young)}, or --actions used), or take a log that was "
                      "followed longer."))  # fmt: skip
     few = (shown > 0) & (t.usable < FEW_SHOWN) & ~young & (t.logged.usable > 0)
     if few.any():
