@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections import Counter
 
 from evaluator.checking.run import CheckOptions, CheckReport, check_log
@@ -18,26 +17,27 @@ def alarms(report: CheckReport) -> set[str]:
 
 def false_alarms(logs: int) -> None:
     level = CheckOptions().false_alarms
-    print(f"false alarms on {logs} clean logs of each kind (level {level:.0%} for the whole command)")
+    print(f"{logs} clean logs of each kind, level {level:.0%} for the whole command\n")
+    print("| clean log | warned about or failed | by |\n|---|---|---|")
     total = 0
     for name, make in CLEAN.items():
-        began, raised, flagged = time.perf_counter(), Counter[str](), 0
+        raised, flagged = Counter[str](), 0
         for seed in range(logs):
             found = alarms(check_log(make(1000 + seed), CheckOptions(seed=seed)))
             flagged += bool(found)
             raised.update(found)
         total += flagged
-        took = (time.perf_counter() - began) / logs
-        print(f"  {name:<38}{flagged / logs:>7.1%}   {took:.2f} s a log   {dict(raised) or ''}", flush=True)
-    print(f"  {'all':<38}{total / logs / len(CLEAN):>7.1%}")
+        what = ", ".join(f"{check}: {count}" for check, count in raised.items())
+        print(f"| {name} | {flagged / logs:.1%} | {what} |", flush=True)
+    print(f"| all | {total / logs / len(CLEAN):.1%} |  |\n")
 
 
 def found_defects(logs: int) -> None:
-    print(f"{logs} logs of each defect: found by the right check, others quiet")
+    print(f"{logs} logs of each defect\n\n| defect | found | others quiet | by |\n|---|---|---|---|")
     for name, (make, must, may) in DEFECTS.items():
         reports = [alarms(check_log(make(seed), CheckOptions(seed=seed))) for seed in range(logs)]
         found, quiet = sum(must <= r for r in reports), sum(r <= must | may for r in reports)
-        print(f"  {name:<58}{found:>4}{quiet:>4}   {', '.join(sorted(must))}", flush=True)
+        print(f"| {name} | {found} | {quiet} | {', '.join(sorted(must))} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from evaluator import check
 from tests.check.clean import CLEAN
 from tests.logs import bernoulli_log
 
-LOGS = 10
+LOGS = 6
 
 
 def test_false_alarms_keep_their_level() -> None:
