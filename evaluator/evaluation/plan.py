@@ -20,6 +20,7 @@ from evaluator.rounds.held_out import held_out
 from evaluator.rounds.known_delays import KnownDelays, known_delays
 from evaluator.rounds.maturity import Maturity, judge_maturity
 from evaluator.rounds.propensity import NONE_GIVEN, Propensities, resolve_propensities
+from evaluator.rounds.reward_range import RewardRange, reward_range
 from evaluator.rounds.shares import known_share
 from evaluator.rounds.stream import LogRounds, vectors_of
 from evaluator.rounds.survey import Survey, survey
@@ -175,6 +176,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
     vectors = vectors_of(log, policy=policy.name, reads=policy.reads) if policy.contextual else None
     final = 0 if options.final is None else held_out(maturity.used, options.final)
     rounds = LogRounds(log, maturity.used - final, vectors, delay)
+    rewards = reward_range(surveyed, rounds.used)
     reach = min(window.rounds, max(len(rounds), 1))
     given = cdf if options.delays == "log" else _known_cdf(options.delays, clock, reach)
     if basis.known is not None:
@@ -189,6 +191,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         window=window.rounds,
         horizon=_horizon(surveyed, policy, options, sampler, matched, len(rounds)),
         delay_cdf=None if given is None else told_cdf(given, reach),
+        reward_max=rewards.largest,
     )
     plan = Plan(
         survey=surveyed,
@@ -206,9 +209,13 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         cdf=cdf,
         before=0 if basis.known is None else basis.known.displays,
         warnings=(),
-        assumptions=_assumptions(basis, policy, options, clock, window, sampler),
+        assumptions=(
+            *_assumptions(basis, policy, options, clock, window, sampler),
+            *_told_of_rewards(policy, rewards),
+            *log.meta.notes,
+        ),
     )
-    return replace(plan, warnings=tuple(_warnings(plan, acceptance)))
+    return replace(plan, warnings=(*_warnings(plan, acceptance), *_warnings_of_rewards(policy, rewards)))
 
 
 def least_acceptance(survey: Survey, matched: Thinning) -> float:
@@ -345,7 +352,32 @@ def _assumptions(
         said.append("the log names no attribution window, so rewards are the conversions within the policy's window")
     if options.accept_quantile > 0:
         said.append(f"acceptance clipped at the {options.accept_quantile:g} quantile of the propensities: biased")
-    return (*said, *log.meta.notes)
+    return tuple(said)
+
+
+def _told_of_rewards(policy: Any, rewards: RewardRange) -> tuple[str, ...]:
+    """Say on which scale the policy learns, where it is not that of a conversion worth 1."""
+    if not policy.unit_rewards or rewards.largest == 1.0:
+        return ()
+    whose = "the log's reward_max" if rewards.known else "the largest that a display earns in this log (hindsight)"
+    return (f"the policy is told rewards as shares of {rewards.largest:g}, {whose}",)
+
+
+def _warnings_of_rewards(policy: Any, rewards: RewardRange) -> list[str]:
+    said = []
+    if rewards.heavy:
+        most = "reward_max" if rewards.known else "largest reward seen"
+        said.append(
+            f"The {most}, {rewards.largest:g}, is {rewards.largest / rewards.mean:,.0f} times what displays that earn "
+            "something bring on average. Policies learn on the scale of the largest reward, so they hardly tell "
+            "actions apart. Cap the values in the log and name the cap as reward_max, or count conversions (value = 1)."
+        )
+    if not policy.unit_rewards and rewards.largest != 1.0:
+        said.append(
+            f"{policy.name} is told rewards in the log's own unit, up to {rewards.largest:g} a display. If it expects "
+            "them in [0, 1], give it unit_rewards = True."
+        )
+    return said
 
 
 def _warnings(plan: Plan, acceptance: float) -> list[str]:

@@ -73,6 +73,7 @@ class QPMD(Policy):
     """A delay-free base policy fed from one queue of observations an arm."""
 
     name = "qpm-d"
+    unit_rewards = True
     paper = "Joulani, György, Szepesvári 2013, Algorithm 1"
     needs = ("window",)
     note = (

@@ -5,11 +5,15 @@ context::
 
     class MyPolicy:
         contextual = False                      # True: choose is asked at every display
+        unit_rewards = False                    # True: values are told as shares of setting.reward_max
 
         def __init__(self, setting, **parameters): ...
         def choose(self, vectors, rng): ...     # -> action
         def displayed(self, vectors, action): ...
         def converted(self, vector, action, delay, value): ...
+
+*Rewards* come in the log's own unit, and `setting.reward_max` is the largest that a display can earn. What expects
+them in [0, 1], as widths and divergences do, says `unit_rewards = True`.
 """
 
 from __future__ import annotations
@@ -65,6 +69,11 @@ class UserPolicy:
     def contextual(self) -> bool:
         """Whether `choose` is asked at every display."""
         return bool(getattr(self.cls, "contextual", True))
+
+    @property
+    def unit_rewards(self) -> bool:
+        """Whether it is told rewards as shares of the setting's `reward_max`."""
+        return bool(getattr(self.cls, "unit_rewards", False))
 
     def start(self, setting: Setting) -> UserState:
         """Return the state: a new instance, or a copy of the given one."""
