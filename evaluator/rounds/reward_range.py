@@ -11,8 +11,9 @@ from evaluator.log.contract import to_numpy
 from evaluator.rounds.survey import Survey
 
 # A display that earns so many times what those that earn something do on average sets a scale on which all others are
-# next to nothing: by then a policy needs about so many times the rounds to tell actions apart.
-HEAVY = 100.0
+# next to nothing. Measured with five arms, the best worth twice the others, one display in twenty converting, 12,000
+# rounds: klucb shows the best in .79 of them where all rewards are alike, in .45 at 10 times, .31 at 30, .25 at 100.
+HEAVY = 30.0
 
 
 class RewardRange(NamedTuple):

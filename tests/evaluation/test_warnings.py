@@ -71,8 +71,8 @@ def paid(log: Log, value: np.ndarray, reward_max: float | None = None) -> Log:
 
 
 SALES = EVEN.conversions.num_rows
-# 200 times the others; 90 times.
-HUGE, LARGE = (np.concatenate([[most], np.full(SALES - 1, 50.0)]) for most in (10_000.0, 4_500.0))
+# 200 times the others; 20 times.
+HUGE, LARGE = (np.concatenate([[most], np.full(SALES - 1, 50.0)]) for most in (10_000.0, 1_000.0))
 
 
 @pytest.mark.parametrize(
