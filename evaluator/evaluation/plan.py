@@ -21,6 +21,7 @@ from evaluator.rounds.held_out import held_out
 from evaluator.rounds.known_delays import KnownDelays, known_delays
 from evaluator.rounds.maturity import Maturity, judge_maturity
 from evaluator.rounds.propensity import Propensities, display_weights, resolve_propensities
+from evaluator.rounds.reward_range import RewardRange, reward_range
 from evaluator.rounds.shares import known_share
 from evaluator.rounds.stream import LogRounds, vectors_of
 from evaluator.rounds.survey import Survey, survey
@@ -187,6 +188,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
     rounds = LogRounds(log, maturity.used - final, vectors, window.revealed(surveyed, delay))
     matched = thinning(log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=quantile)
     horizon = _horizon(surveyed, policy, options, sampler, matched, len(rounds))
+    rewards = reward_range(surveyed, rounds.used)
     setting = Setting(
         n_actions=log.n_actions,
         dimension=rounds.dimension,
@@ -196,6 +198,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         delay_cdf=told_delays(
             surveyed, basis.known, clock, window, even, cdf=cdf, delays=options.delays, horizon=horizon
         ),
+        reward_max=rewards.largest,
     )
     plan = Plan(
         survey=surveyed,
@@ -214,9 +217,13 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         tau_window=tau,
         before=0 if basis.known is None else basis.known.displays,
         warnings=(),
-        assumptions=_assumptions(basis, policy, options, clock, window, sampler, setting.delay_cdf),
+        assumptions=(
+            *_assumptions(basis, policy, options, clock, window, sampler, setting.delay_cdf),
+            *_told_of_rewards(policy, rewards),
+            *log.meta.notes,
+        ),
     )
-    return replace(plan, warnings=tuple(_warnings(plan, acceptance)))
+    return replace(plan, warnings=(*_warnings(plan, acceptance), *_warnings_of_rewards(policy, rewards)))
 
 
 def least_acceptance(survey: Survey, matched: Thinning) -> float:
@@ -332,7 +339,32 @@ def _assumptions(
         said.append("the log names no attribution window, so rewards are the conversions within the policy's window")
     if options.accept_quantile > 0:
         said.append(f"acceptance clipped at the {options.accept_quantile:g} quantile of the propensities: biased")
-    return (*said, *log.meta.notes)
+    return tuple(said)
+
+
+def _told_of_rewards(policy: Any, rewards: RewardRange) -> tuple[str, ...]:
+    """Say on which scale the policy learns, where it is not that of a conversion worth 1."""
+    if not policy.unit_rewards or rewards.largest == 1.0:
+        return ()
+    whose = "the log's reward_max" if rewards.known else "the largest that a display earns in this log (hindsight)"
+    return (f"the policy is told rewards as shares of {rewards.largest:g}, {whose}",)
+
+
+def _warnings_of_rewards(policy: Any, rewards: RewardRange) -> list[str]:
+    said = []
+    if rewards.heavy:
+        most = "reward_max" if rewards.known else "largest reward seen"
+        said.append(
+            f"The {most}, {rewards.largest:g}, is {rewards.largest / rewards.mean:,.0f} times what displays that earn "
+            "something bring on average. Policies learn on the scale of the largest reward, so they hardly tell "
+            "actions apart. Cap the values in the log and name the cap as reward_max, or count conversions (value = 1)."
+        )
+    if not policy.unit_rewards and rewards.largest != 1.0:
+        said.append(
+            f"{policy.name} is told rewards in the log's own unit, up to {rewards.largest:g} a display. If it expects "
+            "them in [0, 1], give it unit_rewards = True."
+        )
+    return said
 
 
 def _warnings(plan: Plan, acceptance: float) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.policies.base import Setting
-from evaluator.policies.running import blamed, loop_for
+from evaluator.policies.running import blamed, loop_for, reward_unit
 from evaluator.replayer import loop
 from evaluator.replayer.pending import Pending, nothing_pending, with_room
 from evaluator.replayer.samplers import SamplerName, safe_horizon
@@ -48,7 +48,7 @@ class Replay:
     rng
         The policy's stream, after its last draw.
     calendar
-        The pending conversions; None when there was no round.
+        The pending conversions, with rewards as the policy will be told them; None when there was no round.
     choices
         The policy's choice at every display read, shape (read,), where it was recorded.
     """
@@ -92,6 +92,7 @@ class Matching:
     ) -> None:
         self._policy = policy
         self._setting = setting
+        self._unit = reward_unit(policy, setting)
         self._rng = policy_stream(seed, repeat)
         self._choices: list[npt.NDArray[np.int32]] | None = [] if recorded else None
         self._state = policy.start(setting)
@@ -113,6 +114,7 @@ class Matching:
         """Walk through the next displays, the first of which has this number; return the numbers of those accepted."""
         if self.done:
             return np.zeros(0, np.int64)
+        batch = batch._replace(value=_in_units(batch.value, self._unit))
         pending = self._pending or nothing_pending(1024, batch.vectors.shape[2])
         pending = with_room(pending, len(batch.delay), reach=_reach(batch.delay, self._setting.window))
         before = int(self._progress.rounds[0])
@@ -160,6 +162,7 @@ class Queueing:
     def __init__(self, policy: Any, setting: Setting, *, seed: int = 0, repeat: int = 0, safe: bool = False) -> None:
         self._policy = policy
         self._setting = setting
+        self._unit = reward_unit(policy, setting)
         self._rng = policy_stream(seed, repeat)
         self._safe = safe
         self._parts: list[_Queued] = []
@@ -167,7 +170,7 @@ class Queueing:
     def read(self, first: int, batch: Batch) -> None:
         """Queue the next displays."""
         conversions = np.diff(batch.first_conversion).astype(np.int32)
-        self._parts.append(_Queued(batch.action, conversions, batch.delay, batch.value))
+        self._parts.append(_Queued(batch.action, conversions, batch.delay, _in_units(batch.value, self._unit)))
 
     def result(self) -> Replay:
         """Serve the rounds, and return what was replayed."""
@@ -260,6 +263,11 @@ class Rounds(Protocol):
 
     def batches(self, size: int) -> Iterator[tuple[int, Batch]]:
         """Yield (number of its first display, batch)."""
+
+
+def _in_units(value: npt.NDArray[np.float64], unit: float) -> npt.NDArray[np.float64]:
+    """Return rewards as the policy is told them."""
+    return value if unit == 1.0 else value / unit
 
 
 def _reach(delay: npt.NDArray[np.int64], window: int) -> int:

@@ -15,7 +15,7 @@ from evaluator.kernels.compiling import compiled, compiled_uncached
 from evaluator.kernels.ridge import row
 from evaluator.policies.base import Setting
 from evaluator.policies.dispatch import choose, collected, converted, displayed, prepare
-from evaluator.policies.running import blamed, loop_for
+from evaluator.policies.running import blamed, loop_for, reward_unit
 
 Floats = npt.NDArray[np.float64]
 
@@ -131,6 +131,7 @@ def play_in_pool(
         A user's policy raised.
     """
     step = loop_for(policy, _compiled, _compiled_uncached, _play)
+    pool = pool._replace(values=pool.values / reward_unit(policy, setting))
     with blamed(policy, setting.n_actions):
         found: Floats = step(policy.start(setting), own, luck, pool, weights)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from typing import Any
@@ -10,9 +11,10 @@ import numpy as np
 import pytest
 
 from evaluator.api import replay
-from evaluator.errors import DataError
+from evaluator.errors import DataError, LogError
 from evaluator.log import Log
 from tests.logs import bernoulli_log, build_log, linear_log
+from tests.policies.mine import Greedy
 
 EVEN = bernoulli_log(2000, [0.5, 0.3], mean_delay=5.0, seed=1)
 UNEVEN = bernoulli_log(2000, [0.5, 0.3], mean_delay=5.0, seed=1, logger=[0.8, 0.2])
@@ -59,6 +61,59 @@ def test_no_mature_display_is_refused() -> None:
 def test_a_doubtful_replay_warns(log: Log, policy: str, options: dict[str, Any], words: str) -> None:
     assert words in warned(log, policy, **options)
     assert words not in warned(EVEN, "ucb1", window=100)
+
+
+def paid(log: Log, value: np.ndarray, reward_max: float | None = None) -> Log:
+    """Return the log with these values of its conversions."""
+    return dataclasses.replace(log, conversions=log.conversions.set_column(2, "value", [value])).with_meta(
+        reward_max=reward_max
+    )
+
+
+SALES = EVEN.conversions.num_rows
+# 200 times the others; 20 times.
+HUGE, LARGE = (np.concatenate([[most], np.full(SALES - 1, 50.0)]) for most in (10_000.0, 1_000.0))
+
+
+@pytest.mark.parametrize(
+    ("value", "reward_max", "words"),
+    [
+        (HUGE, None, "The largest reward seen, 10000, is 1"),
+        (np.full(SALES, 50.0), 10_000.0, "The reward_max, 10000, is 200 times"),
+    ],
+)
+def test_a_reward_beyond_all_others_is_warned_of(value: np.ndarray, reward_max: float | None, words: str) -> None:
+    assert words in warned(paid(EVEN, value, reward_max), "klucb")
+    assert "hardly tell actions apart" not in warned(paid(EVEN, LARGE), "klucb")
+
+
+def test_the_scale_that_a_policy_learns_on_is_said() -> None:
+    def said(log: Log, policy: Any) -> tuple[str, str]:
+        result = replay(log, policy)
+        return " ".join(result.assumptions), " ".join(result.warnings)
+
+    money = np.random.default_rng(0).uniform(20, 80, SALES)
+    money[0] = 80.0
+    assert (
+        "as shares of 80, the largest that a display earns in this log (hindsight)"
+        in said(paid(EVEN, money), "ucb1")[0]
+    )
+    assert "as shares of 100, the log's reward_max" in said(paid(EVEN, money, 100.0), "ucb1")[0]
+    for policy in ("ucb1", Greedy):
+        assumptions, warnings = said(EVEN.with_meta(reward_max=None), policy)
+        assert "shares of" not in assumptions
+        assert "own unit" not in warnings
+    assumptions, warnings = said(paid(EVEN, money), Greedy)
+    assert "shares of" not in assumptions
+    assert "Greedy is told rewards in the log's own unit, up to 80 a display" in warnings
+
+
+def test_displays_that_earn_less_than_nothing_are_refused() -> None:
+    value = np.ones(SALES)
+    value[7] = -2.5
+    display = EVEN.conversions["display_id"][7].as_py()
+    with pytest.raises(LogError, match=rf"1 displays earn less than 0 in all \(display {display}: -2.5\)"):
+        replay(paid(EVEN, value), "random")
 
 
 def test_left_out_displays_are_counted() -> None:
