@@ -13,6 +13,7 @@ from evaluator.evaluation.options import ReplayOptions
 from evaluator.evaluation.parts import even_conversions, refuse_on_parts, said_of_parts
 from evaluator.evaluation.told_delays import fit_on_clock, share_within, told_delays
 from evaluator.log import Log
+from evaluator.log.contract import POSITION, WEIGHT
 from evaluator.policies.base import Setting
 from evaluator.replayer.samplers import SamplerName, choose_sampler, sure_rounds
 from evaluator.rounds.clock import Clock, on_clock, start_clock
@@ -315,6 +316,11 @@ def _assumptions(
         )
     else:
         said.append(f"traffic clock: one round is one display of live traffic, at a share of {clock.traffic_share:.3g}")
+        if POSITION in log.schema.names and WEIGHT not in log.schema.names:
+            said.append(
+                f"the displays of the chosen actions are {basis.survey.kept:.3g} of their traffic, and the policy is "
+                "to serve a share of it all: for a rollout on as many displays as theirs, multiply the share by that"
+            )
         if clock.sampling_rate < 1.0:
             said.append(
                 f"the log is an even sample of {clock.sampling_rate:.3g} of the traffic: delays count "
