@@ -1,4 +1,4 @@
-"""Why an action is shown less than its propensities say: it was not there then, not there for some, or they are wrong."""
+"""Why an action is shown less than its propensities say: it came late, or not for all, or they are wrong."""
 
 from __future__ import annotations
 
@@ -139,8 +139,8 @@ def absence_advice(t: Tables, gone: list[Absence]) -> tuple[str, str]:
     """Return what launches and retirements, of which there is one at least, mean for a replay, and what to do."""
     most, everyone = max(gone, key=lambda absence: absence.share), np.arange(t.counts.shape[1])
     return (
-        f"{_said(t, most, len(gone) - 1)}. A policy that chooses it at other times finds no display, and a replay of the "
-        "whole log tilts towards the time in which it was there",
+        f"{_said(t, most, len(gone) - 1)}. A policy that chooses it at other times finds no display, and a replay of "
+        "the whole log tilts towards the time in which it was there",
         "Replay the time in which all actions were there (--limit, or a file that starts later), or leave out what was "
         f"not: --actions {without(t, np.isin(everyone, [absence.action for absence in gone]))}.",
     )
@@ -172,16 +172,16 @@ def hole_cause(t: Tables) -> tuple[str, str] | None:
     label, everyone = t.logged.survey.log.labels[found.action], np.arange(t.counts.shape[1])
     shown = "never" if found.shown == 0 else f"only {found.shown:,} times"
     return (
-        f"A hole in the overlap rather than a wrong propensity: action {label} has the displays its propensities say in "
-        f"some groups, but is shown {shown} in {found.where}, where {found.expected:,.0f} were to be expected. By its "
-        f"mean of 1/p, {found.share:.0%} of the traffic cannot show it: what it would earn there the log cannot tell, "
-        "and its value is that of the rest.",
-        f"Leave out the action (--actions {without(t, everyone == found.action)}) or, at the source, the displays that could not "
-        "show it; or log with some exploration there. The propensities need no repair.",
+        f"A hole in the overlap rather than a wrong propensity: action {label} has the displays its propensities say "
+        f"in some groups, but is shown {shown} in {found.where}, where {found.expected:,.0f} were to be expected. By "
+        f"its mean of 1/p, {found.share:.0%} of the traffic cannot show it: what it would earn there the log cannot "
+        "tell, and its value is that of the rest.",
+        f"Leave out the action (--actions {without(t, everyone == found.action)}) or, at the source, the displays that "
+        "could not show it; or log with some exploration there. The propensities need no repair.",
     )
 
 
 def without(t: Tables, actions: npt.NDArray[np.bool_]) -> str:
     """Return what ``--actions`` takes to leave out some actions, shape (K,), where they are few enough to be named."""
     kept = [label for label, gone in zip(t.logged.survey.log.labels, actions, strict=True) if not gone]
-    return ",".join(kept) if len(kept) <= _NAMED else "with the labels of the others"
+    return ",".join(kept) if len(kept) <= _NAMED else "the labels of the others"

@@ -35,8 +35,8 @@ def share_drift(t: Tables, level: float) -> Finding:
         return not_applicable(name, "too few displays a period")
     wrong = outcome.verdict != "pass"
     means, do = absence_cause(t) or (
-        "The logger changed its mind along the log, while its propensities are taken as constant: actions shown more in "
-        "good times look better than they are.",
+        "The logger changed its mind along the log, while its propensities are taken as constant: actions shown more "
+        "in good times look better than they are.",
         "Give the propensities of each time in a column, or replay a part of the log over which they stood still "
         "(--limit).",
     )

@@ -130,8 +130,8 @@ def follow_up(survey: Survey, timeline: Timeline, when: Ints, *, level: float) -
         if meta.attribution_window is not None:
             horizon = min(horizon, meta.attribution_window)
         mature = survey.displays_until(until - horizon)
-    return FollowUp(delay, last, strays, beyond, p_value, shift is not None or meta.tick_seconds is None, stopped, until,
-                    horizon, mature)  # fmt: skip
+    by_day = shift is not None or meta.tick_seconds is None
+    return FollowUp(delay, last, strays, beyond, p_value, by_day, stopped, until, horizon, mature)
 
 
 def _shift(timeline: Timeline, seconds: float | None) -> int | None:

@@ -16,7 +16,7 @@ MANY_IMMATURE = 0.5
 def immature_displays(t: Tables) -> Finding:
     """Say how many displays were not followed long enough, and whether conversions stop where the log says they do."""
     name, survey, follow = "immature displays", t.logged.survey, t.logged.follow_up
-    log, meta, n = survey.log, survey.log.meta, len(survey.log)
+    meta, n = survey.log.meta, len(survey.log)
     until, window = meta.observed_until, meta.attribution_window
     immature = None
     if until is not None and window is not None:
@@ -41,7 +41,8 @@ def immature_displays(t: Tables) -> Finding:
             statistic=float(follow.beyond), p_value=follow.p_value, effect=missing, numbers=numbers,
             means=f"The log stops looking {end} and does not say so: earlier displays had conversions at ages at "
                   "which the "
-            f"last ones have none. Young displays count as failures, and actions shown late look worse than they are.{short}",
+            "last ones have none. Young displays count as failures, and actions shown late look worse than they "
+            f"are.{short}",
             do="Say in the spec until when conversions were followed ([log] observed_until), and for how long after a "
             "display (attribution_window).",
         )  # fmt: skip

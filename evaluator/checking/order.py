@@ -8,6 +8,7 @@ from evaluator.checking.finding import SERIOUS, Finding, Verdict, not_applicable
 from evaluator.checking.propensities import p_words
 from evaluator.checking.significance import holm, normal_tail
 from evaluator.checking.tables import Tables
+from evaluator.checking.ties import CROWD
 
 NAME = "order within ties"
 # Below this share of displays that share their time, their order changes no decision; nor does an order by which places
@@ -15,15 +16,13 @@ NAME = "order within ties"
 FEW_TIED, WEAK = 0.05, 0.05
 # Sums over fewer displays are not normal enough to be tested; their fourth part bounds the variance of neighbours.
 _FEWEST = 25.0
-# Of so many displays with one time or more, an order by anything is one of the log's parts, not of neighbours.
-CROWD = 20.0
 
 
 def order_within_ties(t: Tables, level: float) -> Finding:
     """Test that displays with one time stand in random order: by action, by context, by outcome (normal, Holm).
 
-    Few at a time may honestly stand in order, as the places of one page, whose contexts and outcomes differ; an order
-    by action is none where the logger ignored all that. Many at a time are tested for all.
+    Fewer than `CROWD` at a time may honestly stand in order, as the places of one page, whose contexts and outcomes
+    differ: by them, and by the actions of a logger that looks at contexts, only larger groups are tested.
     """
     ties, logged = t.ties, t.logged
     n = len(logged.survey.log)
@@ -46,20 +45,25 @@ def order_within_ties(t: Tables, level: float) -> Finding:
     many = f"{share:.0%} share their time, {crowd:,.0f} at a time"
     if p > level or effect < WEAK:
         least = min(adjusted)
-        return _quiet(f"{many}; smallest p {p_words(least)}", numbers, "Displays with one time stand in random order, as "
-                      "far as it can tell.", p_value=least)  # fmt: skip
-    by_context = what.startswith("context")
-    grave = crowd >= CROWD and effect >= SERIOUS and not by_context
+        random = "Displays with one time stand in random order, as far as it can tell."
+        return _quiet(f"{many}; smallest p {p_words(least)}", numbers, random, p_value=least)
+    by = what.split(":")[0].split("[")[0]
+    grave = crowd >= CROWD and effect >= SERIOUS and by != "context"
     verdict: Verdict = "fail" if grave else "warn"
     return Finding(
-        name=NAME, verdict=verdict, number=f"{what}, effect {effect:.2f}, p {p_words(p)}; {many}", statistic=z, p_value=p,
-        effect=effect, numbers={**numbers, "where": what},
-        means=f"Among displays with one time, the order in the file goes with the {what.split('[')[0]} ({what}): the file "
-        "was sorted after the fact, or the times are cut too coarsely. A replay takes file order for time: it sees such "
-        "displays in long runs, accepts few of them, and its delays, counted in displays, are artefacts.",
-        do="Give times as fine as they were logged. Otherwise let chance order the displays of one time: read the log "
-        'without ties = "file" in its spec, or shuffle the rows of each time before building a Log by hand.',
-    )  # fmt: skip
+        name=NAME,
+        verdict=verdict,
+        number=f"{what}, effect {effect:.2f}, p {p_words(p)}; {many}",
+        statistic=z,
+        p_value=p,
+        effect=effect,
+        numbers={**numbers, "where": what},
+        means=f"Displays with one time stand in the file in an order that goes with their {by} ({what}): the file was "
+        "sorted after the fact, or its times are cut too coarsely. A replay takes the order of the file for that of "
+        "time: it meets such displays in long runs, accepts few of them, and delays counted in displays are artefacts.",
+        do="Give times as fine as they were logged. Otherwise let chance order the displays of one time: leave out "
+        'ties = "file" under [time] of the spec, or pass a Log made by hand through evaluator.log.shuffle_ties.',
+    )
 
 
 def _tests(t: Tables, crowded: bool) -> list[tuple[str, float, float]]:
@@ -69,20 +73,20 @@ def _tests(t: Tables, crowded: bool) -> list[tuple[str, float, float]]:
     if constant or crowded:
         if ties.repeats_variance >= _FEWEST / 4.0 and ties.pairs >= FEW_TIED * len(t.logged.survey.log):
             beyond = ties.repeats - ties.usual
-            tests.append(("action: equal ones side by side", beyond / math.sqrt(ties.repeats_variance),
-                          beyond / max(ties.pairs - ties.usual, 1.0)))  # fmt: skip
+            effect = beyond / max(ties.pairs - ties.usual, 1.0)
+            tests.append(("action: equal ones side by side", beyond / math.sqrt(ties.repeats_variance), effect))
         for a, label in enumerate(t.logged.survey.log.labels):
             if ties.varied[a] >= _FEWEST:
-                tests.append((f"action: {label} {_where(ties.shift[a])}",
-                              *_shifted(ties.shift[a], ties.shift_variance[a], ties.varied[a], ties.places)))  # fmt: skip
-    if crowded:
+                moments = ties.shift[a], ties.shift_variance[a], ties.varied[a]
+                tests.append((f"action: {label} {_where(ties.shift[a])}", *_shifted(*moments, ties.places)))
+    if ties.crowded >= FEW_TIED * len(t.logged.survey.log):
         names = [t.logged.coordinates.name(j) for j in range(len(t.logged.coordinates))]
         for j, name in enumerate([*names, "outcome"]):
             if ties.value_varied[j] >= _FEWEST:
                 side = _where(ties.value_shift[j])
                 what = f"outcome: conversions {side}" if name == "outcome" else f"{name}: large values {side}"
-                tests.append((what, *_shifted(ties.value_shift[j], ties.value_variance[j], ties.value_varied[j],
-                                              ties.places)))  # fmt: skip
+                moments = ties.value_shift[j], ties.value_variance[j], ties.value_varied[j]
+                tests.append((what, *_shifted(*moments, ties.crowd_places)))
     return tests
 
 

@@ -50,14 +50,14 @@ def overlap(t: Tables) -> Finding:
         said.append(("fail", f"never shown: {_some(labels, shown == 0)}. A policy that chooses them finds no "
                              "display, and "
                      "its replay stalls or is made of the other choices",
-                     "Leave these actions out: --actions top:K, or labels."))  # fmt: skip
+                     "Leave these actions out: --actions used, or top:K, or labels."))  # fmt: skip
     # Where no display at all can be judged, immature displays says so.
     young = (shown > 0) & (t.usable == 0) & (t.logged.usable > 0)
     if young.any():
         said.append(("fail", f"no display old enough to be judged: {_some(_since(t), young)}. A replay leaves young "
                              "displays out, so a policy that chooses these actions finds none",
-                     f"Leave these actions out (--actions {without(t, young)}), or take a log that was followed "
-                     "longer."))  # fmt: skip
+                     f"Leave these actions out (--actions used, or {without(t, young)}), or take a log that was "
+                     "followed longer."))  # fmt: skip
     few = (shown > 0) & (t.usable < FEW_SHOWN) & ~young & (t.logged.usable > 0)
     if few.any():
         old = "" if t.logged.usable == n else " old enough to be judged"

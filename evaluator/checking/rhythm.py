@@ -38,8 +38,8 @@ def hours_and_weekdays(t: Tables, level: float) -> Finding:
         number=f"shares vary by {outcome.effect:.1%} by {outcome.worst.what}, p {p_words(outcome.p_value)}",
         statistic=outcome.worst.statistic, p_value=outcome.p_value, effect=outcome.effect,
         numbers=worst_numbers(outcome),
-        means="The logger followed the clock, while its propensities are taken as constant: an action shown at hours at "
-        "which people buy looks better than it is." + most_off(t, outcome.worst.what) if wrong
+        means="The logger followed the clock, while its propensities are taken as constant: an action shown at hours "
+        "at which people buy looks better than it is." + most_off(t, outcome.worst.what) if wrong
         else "The logger kept its shares at all hours and on all weekdays, as far as it can tell.",
         do="Give the propensities of each time in a column or, where the logger looked at the clock only, let them be "
         "estimated from it: put the hour and the weekday among the context columns of the spec, and read with "

@@ -14,6 +14,8 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+# Values are looked at in groups of so many: fewer may honestly stand in order, as the places of one page.
+CROWD = 20
 # Cells of (group, action) are counted in a table up to so many a display, else found by sorting.
 _CELLS_A_DISPLAY = 8
 
@@ -29,7 +31,8 @@ class _Groups:
     group, action, count, place
         Of each cell: its group, its action, its displays, and the sum of their places (0 first), shape (cells,).
     x, xx, xplace
-        Sums of the values, of their squares, and of values times place, shape (V, G).
+        Sums of the values, of their squares, and of values times place, shape (V, G); 0 for groups below `CROWD` that
+        are neither the first nor the last.
     last
         Action of the last display.
     """
@@ -61,10 +64,17 @@ class _Groups:
         count = np.concatenate((self.count, later.count))
         place = np.concatenate((self.place, later.place + n * later.count))
         return _Groups(
-            self.size + later.size, self.repeats + later.repeats + (self.last == first), np.zeros(len(actions), np.int64),
-            actions, np.bincount(of, count), np.bincount(of, place), self.x + later.x, self.xx + later.xx,
-            self.xplace + later.xplace + n * later.x, later.last,
-        )  # fmt: skip
+            self.size + later.size,
+            self.repeats + later.repeats + (self.last == first),
+            np.zeros(len(actions), np.int64),
+            actions,
+            np.bincount(of, count).astype(np.float64, copy=False),
+            np.bincount(of, place).astype(np.float64, copy=False),
+            self.x + later.x,
+            self.xx + later.xx,
+            self.xplace + later.xplace + n * later.x,
+            later.last,
+        )
 
 
 @dataclass(eq=False)
@@ -83,9 +93,11 @@ class Ties:
         By action, shape (K,): sum of the places of its displays, from -1/2 to 1/2 of the group, the variance of it, and
         the sum of squares within groups of being that action.
     value_shift, value_variance, value_varied
-        The same of each value, shape (V,).
-    places
-        Sum of the squares of all places.
+        The same of each value, shape (V,), in groups of `CROWD` and more.
+    places, crowd_places
+        Sum of the squares of all places, and of those in groups of `CROWD` and more.
+    crowded
+        Displays in these.
     """
 
     actions: int
@@ -97,6 +109,8 @@ class Ties:
     usual: float = 0.0
     repeats_variance: float = 0.0
     places: float = 0.0
+    crowd_places: float = 0.0
+    crowded: float = 0.0
     shift: Floats = field(init=False)
     shift_variance: Floats = field(init=False)
     varied: Floats = field(init=False)
@@ -159,7 +173,10 @@ class Ties:
         n = g.size
         self.tied += float(n[tied].sum())
         self.crowd += float((n[tied] ** 2).sum())
-        self.places += float(((n * n - 1.0) / (12.0 * n)).sum())
+        places, large = (n * n - 1.0) / (12.0 * n), n >= CROWD
+        self.places += float(places.sum())
+        self.crowd_places += float(places[large].sum())
+        self.crowded += float(n[large].sum())
         # Runs of actions in random order: Barton and David (1957); neighbours of one action are n minus the runs.
         second = np.bincount(g.group, g.count**2, minlength=len(n))
         third = np.bincount(g.group, g.count**3, minlength=len(n))
@@ -177,10 +194,12 @@ class Ties:
         self.shift += np.bincount(g.action, (g.place + 0.5 * g.count) / size - 0.5 * g.count, minlength=k)
         self.shift_variance += np.bincount(g.action, (size + 1.0) / (12.0 * size) * varied, minlength=k)
         self.varied += np.bincount(g.action, varied, minlength=k)
-        spread = np.maximum(g.xx - g.x**2 / n, 0.0)
-        self.value_shift += ((g.xplace + 0.5 * g.x) / n - 0.5 * g.x).sum(axis=1)
-        self.value_variance += ((n + 1.0) / (12.0 * n) * spread).sum(axis=1)
-        self.value_varied += spread.sum(axis=1)
+        if large.any():
+            m, x = n[large], g.x[:, large]
+            spread = np.maximum(g.xx[:, large] - x**2 / m, 0.0)
+            self.value_shift += ((g.xplace[:, large] + 0.5 * x) / m - 0.5 * x).sum(axis=1)
+            self.value_variance += ((m + 1.0) / (12.0 * m) * spread).sum(axis=1)
+            self.value_varied += spread.sum(axis=1)
 
 
 def _sums(action: Ints, values: Floats, start: Ints, k: int) -> _Groups:
@@ -199,8 +218,24 @@ def _sums(action: Ints, values: Floats, start: Ints, k: int) -> _Groups:
     else:
         cells, at, count = np.unique(cell, return_inverse=True, return_counts=True)
         places = np.bincount(at, place)
+    looked = size >= CROWD
+    looked[[0, -1]] = True  # they may go on in other batches
+    sums = np.zeros((3, len(values), groups))
+    if len(values):
+        rows = np.repeat(looked, size)
+        at, there = size[looked], values[:, rows]
+        first = np.cumsum(at) - at
+        for out, terms in zip(sums, (there, there**2, there * place[rows]), strict=True):
+            out[:, looked] = np.add.reduceat(terms, first, axis=1)
     return _Groups(
-        size.astype(np.float64), np.add.reduceat(repeat, start), cells // k, cells % k, count.astype(np.float64), places,
-        np.add.reduceat(values, start, axis=1), np.add.reduceat(values**2, start, axis=1),
-        np.add.reduceat(values * place, start, axis=1), int(action[-1]),
-    )  # fmt: skip
+        size.astype(np.float64),
+        np.add.reduceat(repeat, start),
+        cells // k,
+        cells % k,
+        count.astype(np.float64),
+        places.astype(np.float64, copy=False),
+        sums[0],
+        sums[1],
+        sums[2],
+        int(action[-1]),
+    )

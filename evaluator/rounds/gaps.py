@@ -51,16 +51,19 @@ def conversion_gaps(survey: Survey) -> list[Gap]:
     """Return the gaps in a log's conversions, in order of time.
 
     A run of hours without a conversion is a gap when the same hours of the nearest days before it had `USUAL` or more,
-    of those after it as well and, in logs that hold them, of the weeks before and after. Nights, weekends, and a traffic
+    of those after it as well and, in logs that hold them, of the weeks before and after. Nights, weekends, and traffic
     that grows or ends are none. Cost: a sort of the hours that have conversions.
     """
     seconds = survey.log.meta.tick_seconds
-    if seconds is None or seconds > 3600.0 or not len(survey.display):
+    if seconds is None or seconds > 3600.0:
         return []
     hour = max(round(3600.0 / seconds), 1)
-    # The first of each display: a basket, or refunds booked in one night, are one event.
-    once = np.diff(survey.display, prepend=-1) != 0
-    of = to_numpy(survey.log.conversions["time"])[once].astype(np.int64, copy=False) // hour
+    when = to_numpy(survey.log.conversions["time"]).astype(np.int64, copy=False)
+    # The first of each display: a basket, or refunds booked in one night, are one event. None precedes its display.
+    once = (np.diff(survey.display, prepend=-1) != 0) & (when >= survey.shown_at)
+    if not once.any():
+        return []
+    of = when[once] // hour
     first = int(of.min())
     if int(of.max()) - first >= _MOST_HOURS:
         return []
@@ -90,10 +93,11 @@ def gap_warnings(survey: Survey) -> list[str]:
     longest = max(gaps, key=lambda gap: gap.usual)
     times = "time" if len(gaps) == 2 else "times"
     more = f" (and {len(gaps) - 1} more {times})" if len(gaps) > 1 else ""
+    when = gap_words(survey, longest, start=int(survey.shown_at[0]))
     return [
-        f"No conversion comes {gap_words(survey, longest, start=int(survey.shown_at[0]))}{more}, where the same hours of "
-        f"the days around have {longest.usual:,} or more: an outage, or a hole in the log. Displays of that time and before it lose "
-        "conversions but count as judged, so values are too low: evaluate check says which displays to keep."
+        f"No conversion comes {when}{more}, where the same hours of the days around have {longest.usual:,} or more: an "
+        "outage, or a hole in the log. Displays of that time and before it lose conversions but count as judged, so "
+        "values are too low: evaluate check says which displays to keep."
     ]
 
 
@@ -112,12 +116,12 @@ def _before(total: Ints, start: int, end: int) -> float:
     long = end - start
     if long >= DAY:
         reach = min(-(-long // DAY), start // DAY) * DAY
-        return (total[start] - total[start - reach]) * long / reach if reach else 0.0
+        return float(total[start] - total[start - reach]) * float(long / reach) if reach else 0.0
     if start >= DAY:
         return float(total[end - DAY] - total[start - DAY])
     if end + DAY >= len(total) or total[start + DAY] - total[DAY] < USUAL:
         return 0.0
-    share = min(total[start] / (total[start + DAY] - total[DAY]), 1.0)
+    share = min(float(total[start] / (total[start + DAY] - total[DAY])), 1.0)
     return float(total[end + DAY] - total[start + DAY]) * share
 
 

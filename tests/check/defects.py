@@ -281,11 +281,12 @@ DEFECTS: dict[str, tuple[Callable[[int], Log], Names, Names]] = {
     "one conversion worth 1000": (_huge, {"rewards"}, set()),
     "a reward above reward_max": (_beyond, {"rewards"}, set()),
     "conversions before their display": (_early, {"shared conversions"}, {"drift of delays"}),
-    "the logger follows the hour, uniform claimed": (_by_hour, {"uniformity", "hours and weekdays"}, set()),
+    "the logger follows the hour, uniform claimed": (_by_hour, {"uniformity", "hours and weekdays"}, {
+        "drift of action shares"}),
     "the logger shows others at weekends, shares constant": (_by_weekday, {"hours and weekdays"}, {
         "calibration", "drift of action shares"}),
     "the logger follows contexts and, unsaid, the hour": (_hour_unsaid, {"calibration"}, set()),
-    "whole days sorted by action": (_by_action, {"order within ties"}, set()),
+    "whole days sorted by action": (_by_action, {"order within ties"}, {"immature displays"}),
     "minutes of few displays sorted by action": (_minutes_by_action, {"order within ties"}, set()),
     "hours sorted by a column of the context": (_by_age, {"order within ties"}, set()),
     "hours sorted by outcome": (_by_outcome, {"order within ties"}, set()),
@@ -294,7 +295,7 @@ DEFECTS: dict[str, tuple[Callable[[int], Log], Names, Names]] = {
     "an action launched on day 3, right propensities": (
         _launched, {"overlap", "calibration"}, {"replay of the logger"}),
     "an action retired on day 5, estimated propensities": (
-        _retired, {"overlap", "drift of action shares"}, set()),
+        _retired, {"overlap", "drift of action shares"}, {"hours and weekdays"}),
     "an action too young for a single judged display": (
         _young, {"overlap", "calibration"}, {"replay of the logger"}),
     "ten hours of conversions lost": (_outage, {"gaps in conversions"}, {

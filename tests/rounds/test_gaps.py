@@ -42,7 +42,7 @@ def working(at):
 
 
 @pytest.mark.parametrize(
-    "start, end, hours",
+    ("start", "end", "hours"),
     [(4.25, 4.5, 6), (0.3, 0.6, 7), (9.4, 9.7, 7), (5.0, 7.5, 60)],
     ids=["half a morning", "on the first day", "on the last day", "some days"],
 )
@@ -101,7 +101,7 @@ def test_a_basket_of_many_conversions_is_one() -> None:
     """A display that converts thirty times at one moment is no rhythm."""
     days = np.arange(10)
     log = build_log(
-        time=np.arange(10) * DAY, action=np.zeros(10, int), n_actions=1, tick="s", conversion_display=np.repeat(days, 60),
+        time=days * DAY, action=np.zeros(10, int), n_actions=1, tick="s", conversion_display=np.repeat(days, 60),
         conversion_time=np.repeat(days * DAY, 60) + np.tile(np.repeat([0, HOUR * 7], 30), 10),
     )  # fmt: skip
     assert conversion_gaps(survey(log)) == []
