@@ -53,5 +53,13 @@ def load_problem(scenario: str | Path) -> Problem:
             laws=laws,
             horizon=horizon,
             window=found.window,
+            zeros=found.zeros,
         )
-    return BernoulliProblem(name=spec.name, means=tuple(found.means), laws=laws, horizon=horizon, window=found.window)
+    return BernoulliProblem(
+        name=spec.name,
+        means=tuple(found.means),
+        laws=laws,
+        horizon=horizon,
+        window=found.window,
+        zeros=found.zeros,
+    )

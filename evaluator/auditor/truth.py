@@ -122,6 +122,12 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
     """
     survey = basis.survey
     log = survey.log
+    if basis.propensities.tilted:
+        raise DataError(
+            f"The displays of log {log.meta.name!r} are no even sample of the traffic (display weights, or chosen "
+            "actions under propensities that depend on the context), so no truth can be fitted to them.",
+            hint="audit a log of all displays and actions.",
+        )
     if len(log) < FEWEST_DISPLAYS:
         raise DataError(
             f"Log {log.meta.name!r} has {len(log):,} displays, too few to fit a truth to.",
@@ -154,6 +160,7 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
     seen = _chance_to_show(plan, cdf, traffic, beyond)
     rates = _rates(plan, vectors, pool, converted)
     logger = fit_logger(log, basis.propensities, survey.shown, entries)
+    kept = survey.kept  # twins hold no display of other actions: they are a sample of the traffic
     if vectors is None and "features" in log.actions.column_names:
         vectors = "features"
     return Truth(
@@ -170,7 +177,7 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
         actions=log.actions,
         meta=replace(
             log.meta, tick=log.meta.tick if in_time else ROUND, observed_until=None, attribution_window=None,
-            fingerprint="", counts={},
+            fingerprint="", counts={}, sampling_rate=min(log.meta.sampling_rate * kept, 1.0),
         ),
         said=(
             rates.said,
@@ -181,6 +188,8 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
             f"contexts drawn from {len(entries):,} of the log's {len(log):,} displays" if pool is not None
             else "no contexts",
             f"{n:,} displays, one a round" if traffic is None else f"{n:,} displays {traffic.said}",
+            *([f"twins are {log.meta.sampling_rate * kept:.3g} of their traffic, as the log is"]
+              if log.meta.sampling_rate * kept < 1.0 else []),
             "no rate or delay drifts, and displays are independent",
         ),
     )  # fmt: skip
@@ -196,7 +205,7 @@ def _values(value: Floats) -> tuple[Floats, str]:
 
 
 def _in_displays(plan: Plan, ticks: float) -> int:
-    rate = plan.survey.rate
+    rate = plan.survey.rate * plan.survey.kept
     return round(ticks * rate) if np.isfinite(rate) else 0
 
 
@@ -223,6 +232,9 @@ def _delays(plan: Plan, longest: int | None, *, in_time: bool) -> DelayCDF:
     survey = plan.survey
     delay = survey.delay_ticks if in_time else survey.delay
     limit = survey.limit_ticks() if in_time else survey.limit
+    if survey.kept != 1.0 and not in_time:
+        delay = np.rint(delay * survey.kept).astype(np.int64)
+        limit = None if limit is None else np.rint(limit * survey.kept).astype(np.int64)
     limit = None if limit is None else np.maximum(limit, delay)
     if longest is not None and (delay <= longest).any():
         return product_limit(delay, limit, longest=longest)

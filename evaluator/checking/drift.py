@@ -7,6 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.checking.absences import absence_cause
 from evaluator.checking.finding import Finding, not_applicable
 from evaluator.checking.propensities import homogeneity, p_words, worst_numbers
 from evaluator.checking.significance import FEWEST, chi_square_tail, judge
@@ -18,6 +19,7 @@ Floats = npt.NDArray[np.float64]
 # Changes of rates (root mean square, relative) and of the delays' place (0.5 without drift) that matter.
 RATE_CHANGE, DELAY_CHANGE = 0.05, 0.02
 FEWEST_CONVERSIONS, DELAY_ROWS = 50, 20_000
+_FEWEST_DAYS = 3
 
 
 def share_drift(t: Tables, level: float) -> Finding:
@@ -32,15 +34,18 @@ def share_drift(t: Tables, level: float) -> Finding:
     if outcome is None:
         return not_applicable(name, "too few displays a period")
     wrong = outcome.verdict != "pass"
+    means, do = absence_cause(t) or (
+        "The logger changed its mind along the log, while its propensities are taken as constant: actions shown more in "
+        "good times look better than they are.",
+        "Give the propensities of each time in a column, or replay a part of the log over which they stood still "
+        "(--limit).",
+    )
     return Finding(
         name=name, verdict=outcome.verdict,
         number=f"shares vary by {outcome.effect:.1%} by {period}, p {p_words(outcome.p_value)}",
         statistic=outcome.worst.statistic, p_value=outcome.p_value, effect=outcome.effect,
         numbers=worst_numbers(outcome),
-        means="The logger changed its mind along the log, while its propensities are taken as constant: actions shown "
-        "more in good times look better than they are." if wrong else "The logger kept its shares.",
-        do="Give the propensities of each time in a column, or replay a part of the log over which they stood still "
-        "(--limit)." if wrong else "",
+        means=means if wrong else "The logger kept its shares.", do=do if wrong else "",
     )  # fmt: skip
 
 
@@ -51,23 +56,27 @@ def rate_drift(t: Tables, level: float) -> Finding:
     drift. The statistic adds up observed minus expected converted displays over the actions (Cochran, Mantel,
     Haenszel), so that drifting shares of good and bad actions are no drift of rates.
     """
-    name, period = "drift of conversion rates", t.logged.timeline.period
+    name, period, timeline = "drift of conversion rates", t.logged.timeline.period, t.logged.timeline
+    if t.logged.propensities.weights is not None:
+        return not_applicable(name, "displays have weights: the rates in the log are not those of the traffic")
     display = t.logged.survey.display
     counted = t.logged.follow_up.counted(display)
     converted, at = np.unique(display[counted], return_index=True)
-    shape = t.mature.shape
-    cells = t.logged.timeline.period_of(converted) * shape[1] + t.action[counted][at]
-    seen = np.bincount(cells, minlength=t.mature.size).reshape(shape).astype(np.float64)
+    cells = timeline.period_of(converted) * t.mature.shape[1] + t.action[counted][at]
+    seen = np.bincount(cells, minlength=t.mature.size).reshape(t.mature.shape).astype(np.float64)
+    compared = _compared(t)
+    seen, judged = seen[compared], t.mature[compared]
+    shape = judged.shape
     if seen.sum() < FEWEST_CONVERSIONS:
         return not_applicable(name, f"{seen.sum():.0f} conversions; {FEWEST_CONVERSIONS} are the fewest")
-    shown = t.mature.sum(axis=0)
+    shown = judged.sum(axis=0)
     rate = seen.sum(axis=0) / np.maximum(shown, 1.0)
-    expected = t.mature @ rate
+    expected = judged @ rate
     merged = np.floor((np.cumsum(expected) - expected) / FEWEST).astype(np.int64)
     merged = np.unique(np.minimum(merged, max(int(expected.sum() / FEWEST) - 1, 0)), return_inverse=True)[1]
     together = np.zeros((merged.max() + 1, shape[0]))
     together[merged, np.arange(shape[0])] = 1.0
-    seen, mature, expected = together @ seen, together @ t.mature, together @ expected
+    seen, mature, expected = together @ seen, together @ judged, together @ expected
     left = seen.sum(axis=1) - expected
     # A sample without replacement: of the converted displays of an action, so many fall into each period.
     by_action = rate * (1.0 - rate) * shown / np.maximum(shown - 1.0, 1.0)
@@ -103,19 +112,22 @@ def rate_drift(t: Tables, level: float) -> Finding:
 
 def delays_drift(t: Tables, level: float, seed: int) -> Finding:
     """Test that delays are the same in all periods, allowing for what each period could show (permutations)."""
-    name, period = "drift of delays", t.logged.timeline.period
+    name, period, timeline = "drift of delays", t.logged.timeline.period, t.logged.timeline
     survey, follow = t.logged.survey, t.logged.follow_up
     delay, window = follow.delay, survey.log.meta.attribution_window
+    days = timeline.period_of(survey.display)
     limit = None
     if follow.until is not None:
-        limit = follow.until - survey.shown_at
+        # One limit a day: all its hours, of which some may have longer delays, are followed as long.
+        limit = follow.until - (survey.shown_at if timeline.ends is None else timeline.ends[days])
     if window is not None:
         limit = np.full(len(delay), window) if limit is None else np.minimum(limit, window)
-    usable = delay >= 0 if limit is None else (delay >= 0) & (delay <= limit)
-    delay, limit = delay[usable], None if limit is None else limit[usable]
+    usable = (delay >= 0) & timeline.whole[days]
+    if limit is not None:
+        usable &= delay <= limit
+    delay, limit, days = delay[usable], None if limit is None else limit[usable], days[usable]
     if len(delay) < FEWEST_CONVERSIONS or delay.min() == delay.max():
         return not_applicable(name, "too few conversions, or all with one delay")
-    days = t.logged.timeline.period_of(survey.display[usable])
     found = delay_drift(
         delay, limit, days=days, longest=None if limit is None else float(np.median(limit)), false_alarms=level,
         permutations=math.ceil(2.0 / level), rows=DELAY_ROWS, seed=seed,
@@ -137,3 +149,15 @@ def delays_drift(t: Tables, level: float, seed: int) -> Finding:
            "replay the "
         "time after the change." if wrong else "",
     )  # fmt: skip
+
+
+def _compared(t: Tables) -> npt.NDArray[np.bool_]:
+    """Return the periods whose rates are compared, shape (P,): whole and judged ones, or all if these are too few.
+
+    Rates go with the time of day, so a day of which only the morning can be judged differs from the others.
+    """
+    timeline = t.logged.timeline
+    if timeline.ends is None:
+        return timeline.whole
+    compared = timeline.whole & (timeline.edges[1:] <= t.logged.follow_up.mature)
+    return compared if compared.sum() >= _FEWEST_DAYS else np.ones(len(compared), bool)

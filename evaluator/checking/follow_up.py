@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,10 @@ Ints = npt.NDArray[np.int64]
 JUDGED = 0.8
 # Share of the conversions that are missing: nothing to speak of, and too many.
 FEW_MISSING, MANY_MISSING = 0.001, 0.01
+# Conversions at the end of the log that may stand alone after all others.
+STRAYS = 3
+# Shifts in time are of whole weeks, or of whole days, where the log has two of them; below so many days it has none.
+_DAY, _FEWEST_DAYS = 86_400.0, 1.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +32,17 @@ class FollowUp:
     delay
         Of each conversion, in ticks, shape (c,).
     last
-        Time of the last conversion; None without conversions.
+        Time of the last conversion but the strays; None without conversions.
+    strays
+        Conversions that stand alone after all others, shape (r,), numbers of their rows: they only seem to follow the
+        displays for longer.
     beyond
-        Conversions that were to be expected after it, had all displays been followed as the log says.
+        Conversions that were to be expected after the last one (but the strays), had all displays been followed as the
+        log says.
     p_value
-        Probability of at least as many when the log says the truth: 2^-beyond.
+        Probability of at least as many when the log says the truth.
+    by_day
+        Whether times of day, at some of which nothing comes, cannot be the reason; False for logs of about a day.
     stopped
         Whether the log stopped looking without saying so.
     until
@@ -45,8 +56,10 @@ class FollowUp:
 
     delay: Ints
     last: int | None
+    strays: Ints
     beyond: int
     p_value: float
+    by_day: bool
     stopped: bool
     until: int | None
     horizon: int | None
@@ -68,10 +81,14 @@ def asked_of_timeline(survey: Survey) -> Ints:
 def follow_up(survey: Survey, timeline: Timeline, when: Ints, *, level: float) -> FollowUp:
     """Return how far a log saw.
 
-    A conversion of display j of the first half with delay d, put on display j + n/2, comes at a time at which the log
-    should have seen one if it was to come before `observed_until`. Where it falls after the last conversion of the
-    log, it counts as one to be expected beyond it. Without drift, conversions of the two halves are exchangeable, so
-    r such ones have probability 2^-r.
+    A conversion of an earlier display, moved to a display some days later, comes at a time at which the log should have
+    seen one if it was to come before `observed_until`. Where it falls after the last conversion of the log, it counts
+    as one to be expected beyond it. Without drift, moved and actual conversions are exchangeable, so r moved ones after
+    all actual ones have probability 2^-r, and r of them after all but j actual ones that of at most j heads in r + j
+    tosses: the p-value is the smallest of these times their number.
+
+    Conversions are moved by whole weeks or days, so that nights, at which no conversion comes, and busy hours stay what
+    they are; in logs of rounds, and of about a day, to the display half the log later.
 
     Parameters
     ----------
@@ -85,12 +102,25 @@ def follow_up(survey: Survey, timeline: Timeline, when: Ints, *, level: float) -
     log, n = survey.log, len(survey.log)
     meta, delay = log.meta, when - survey.shown_at
     until, horizon = meta.observed_until, None
-    beyond, last = 0, None
+    beyond, last, p_value, strays = 0, None, 1.0, np.zeros(0, np.int64)
+    shift = _shift(timeline, meta.tick_seconds)
     if len(when):
-        last = int(when.max())
-        moved = timeline.asked[:-1] + delay[survey.display < n // 2]
-        beyond = int(np.count_nonzero((moved > last) & (True if until is None else moved <= until)))
-    p_value = 0.5**beyond
+        if shift is None:
+            moved = timeline.asked[:-1] + delay[survey.display < n // 2]
+        else:
+            shown = survey.shown_at
+            moved = when[(shown > timeline.end - 2 * shift) & (shown <= timeline.end - shift)] + shift
+        if until is not None:
+            moved = moved[moved <= until]
+        tail = np.argsort(when, kind="stable")[-1 - STRAYS :][::-1]
+        for alone in range(len(tail)):
+            found = int(np.count_nonzero(moved > when[tail[alone]]))
+            p = min(len(tail) * _heads(alone, found + alone), 1.0)
+            stopped = p <= level and found >= FEW_MISSING * len(when)
+            if alone == 0 or stopped:
+                beyond, p_value, last, strays = found, p, int(when[tail[alone]]), tail[:alone]
+            if stopped:
+                break
     stopped = p_value <= level and beyond >= FEW_MISSING * len(when)
     if stopped:
         until = last
@@ -100,4 +130,25 @@ def follow_up(survey: Survey, timeline: Timeline, when: Ints, *, level: float) -
         if meta.attribution_window is not None:
             horizon = min(horizon, meta.attribution_window)
         mature = survey.displays_until(until - horizon)
-    return FollowUp(delay, last, beyond, p_value, stopped, until, horizon, mature)
+    return FollowUp(delay, last, strays, beyond, p_value, shift is not None or meta.tick_seconds is None, stopped, until,
+                    horizon, mature)  # fmt: skip
+
+
+def _shift(timeline: Timeline, seconds: float | None) -> int | None:
+    """Return the ticks by which conversions are moved: about half the log, in whole weeks or days; None without."""
+    if seconds is None:
+        return None
+    span, day = timeline.end - timeline.start, _DAY / seconds
+    if span < _FEWEST_DAYS * day:
+        return None
+    unit = 7.0 * day if span >= 14.0 * day else day
+    return round(max(span // (2.0 * unit), 1.0) * unit)
+
+
+def _heads(most: int, tosses: int) -> float:
+    """Return the probability of at most so many heads.
+
+    >>> _heads(0, 3), _heads(1, 2)
+    (0.125, 0.75)
+    """
+    return sum(math.comb(tosses, heads) for heads in range(most + 1)) * 0.5**tosses

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.checking.absences import absence_advice, absences, without
 from evaluator.checking.finding import Finding, Verdict
 from evaluator.checking.tables import CERTAIN, Tables
+from evaluator.times import time_words
 
 # Displays an action needs before anything can be said of it, rounds a replay needs, and rounds it should have.
 FEW_SHOWN, NO_ROUNDS, FEW_ROUNDS = 30, 10, 100
@@ -28,12 +30,14 @@ def overlap(t: Tables) -> Finding:
     rewards = np.bincount(t.action, t.weight, minlength=len(labels)) / np.maximum(s1, 1e-300)
     best = int(np.where(shown >= FEW_SHOWN, rewards, -np.inf).argmax())
     worst = int(own.argmin())
+    gone = absences(t)
     numbers = {
         "smallest_propensity": least, "largest_weight": t.largest_weight, "expected_rounds": rounds,
         "ess_worst_action": float(own[worst]), "worst_action": labels[worst],
         "ess_uniform": float(s1.sum() ** 2 / s2.sum()), "ess_best_action": float(own[best]),
         "best_action": labels[best], "never_shown": int((shown == 0).sum()),
         "shown_fewer_than_30": int(((shown > 0) & (shown < FEW_SHOWN)).sum()), "certain_share": t.certain / n,
+        "none_judged": int(((shown > 0) & (t.usable == 0)).sum()), "launched_or_retired": len(gone),
     }  # fmt: skip
     said: list[tuple[Verdict, str, str]] = []
     if t.certain:
@@ -47,10 +51,21 @@ def overlap(t: Tables) -> Finding:
                              "display, and "
                      "its replay stalls or is made of the other choices",
                      "Leave these actions out: --actions top:K, or labels."))  # fmt: skip
-    few = (shown > 0) & (shown < FEW_SHOWN)
+    # Where no display at all can be judged, immature displays says so.
+    young = (shown > 0) & (t.usable == 0) & (t.logged.usable > 0)
+    if young.any():
+        said.append(("fail", f"no display old enough to be judged: {_some(_since(t), young)}. A replay leaves young "
+                             "displays out, so a policy that chooses these actions finds none",
+                     f"Leave these actions out (--actions {without(t, young)}), or take a log that was followed "
+                     "longer."))  # fmt: skip
+    few = (shown > 0) & (t.usable < FEW_SHOWN) & ~young & (t.logged.usable > 0)
     if few.any():
-        said.append(("warn", f"shown fewer than {FEW_SHOWN} times: {_some(labels, few)}. Their values are guesses",
+        old = "" if t.logged.usable == n else " old enough to be judged"
+        said.append(("warn", f"fewer than {FEW_SHOWN} displays{old}: {_some(labels, few)}. Their values are guesses",
                      "Leave them out with --actions, or log longer."))  # fmt: skip
+    old_enough = [absence for absence in gone if not young[absence.action]]
+    if old_enough:
+        said.append(("warn", *absence_advice(t, old_enough)))
     if rounds < FEW_ROUNDS and t.certain < n:
         said.append(("fail" if rounds < NO_ROUNDS else "warn",
                      f"the smallest propensity {least:.2g} leaves about {rounds:,.1f} rounds of a contextual replay",
@@ -71,6 +86,15 @@ def overlap(t: Tables) -> Finding:
         means=". ".join(w[0].upper() + w[1:] for w in words) + ".",
         do=" ".join(do for _, _, do in said),
     )  # fmt: skip
+
+
+def _since(t: Tables) -> list[str]:
+    """Return the label of each action, with the time of its first display."""
+    log, start = t.logged.survey.log, t.logged.timeline.start
+    return [
+        f"{label} (first shown {time_words(at, log.meta.tick_seconds, start=start)})"
+        for label, at in zip(log.labels, t.first[1].tolist(), strict=True)
+    ]
 
 
 def _some(labels: list[str], chosen: npt.NDArray[np.bool_]) -> str:

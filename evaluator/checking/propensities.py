@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.checking.absences import absence_cause, deficits, hole_cause
 from evaluator.checking.finding import TRIVIAL, Finding, not_applicable
 from evaluator.checking.significance import (
     FEWEST,
@@ -16,6 +17,7 @@ from evaluator.checking.significance import (
     judge,
     lopsided,
     pearson,
+    weighted_homogeneity,
     weighted_pearson,
 )  # fmt: skip
 from evaluator.checking.tables import Tables
@@ -38,6 +40,7 @@ def uniformity(t: Tables, level: float) -> Finding:
         "standard deviation of the rewards.",
         "Find out how the log was written; give the true probabilities in a propensity column, or read the log with "
         "--propensity estimate (or estimate:context where the context decides).",
+        absence_cause(t, deficits(t)),
     )  # fmt: skip
 
 
@@ -58,11 +61,10 @@ def calibration(t: Tables, level: float) -> Finding:
     found = _finding(
         name, t, outcome, "the propensities agree with what was shown",
         "Weights 1 / p are wrong by this relative error (root mean square), and every value of a replay by up to as "
-        "much times the standard deviation of the rewards. A mean of 1 / p below 1 may also come from contexts in "
-        "which "
-        "the action was never possible.",
+        "much times the standard deviation of the rewards.",
         "Check that the propensity column is the probability of the action shown, at the time it was shown, after all "
         "filters of the logger; otherwise leave it and use --propensity estimate:context.",
+        absence_cause(t, deficits(t)) or hole_cause(t),
     )  # fmt: skip
     numbers = {"mean_inverse_propensity": mean, "standard_error": error, "actions_shown": supported}
     number = f"mean 1/p {mean:.4g} (se {error:.2g}) for {supported} actions; {found.number}"
@@ -82,7 +84,7 @@ def independence(t: Tables, level: float) -> Finding:
         counts = t.counts[t.rows_of(family)]
         what = family.removeprefix("by ")
         tests.append(homogeneity(counts, what=what, family=family))
-        tests.append(GroupTest(what, f"trend along {what}", *_trend(counts), n))
+        tests.append(GroupTest(what, f"trend along {what}", *trend(counts), n))
     if t.ignored is not None:
         tests.append(GroupTest("the vectors of the actions", "vectors", *t.ignored.statistic(), n))
     outcome = judge(tests, level)
@@ -128,7 +130,8 @@ def claim_tests(t: Tables) -> list[GroupTest]:
             found = pearson(t.counts[i], n * np.nan_to_num(constant))
         elif n > 0:
             s1, s2, s3 = t.inverse[:, i]
-            found = weighted_pearson(n, s1, s2, s3, tested)
+            even = not t.logged.propensities.tilted
+            found = weighted_pearson(n, s1, s2, s3, tested) if even else weighted_homogeneity(s1, s2, s3, tested)
         else:
             continue
         tests.append(GroupTest(group.name, group.family, *found, n))
@@ -155,17 +158,26 @@ def _by_action(t: Tables) -> list[GroupTest]:
             m, spread = t.counts[0, a] / (n * p) - 1.0, 1.0 / p
         if spread <= 1.0 + 1e-9:
             continue
-        of = n / (spread - 1.0)
+        # Of displays that are no even sample of the traffic, how many there are is chance, too.
+        of = n / (spread if t.logged.propensities.tilted else spread - 1.0)
         tests.append(GroupTest(f"action {label}", f"action {label}", float(of * m**2), 1.0, of))
     return tests
 
 
-def _trend(counts: Floats) -> tuple[float, float]:
-    """Return the score statistic for shares that rise or fall along the bins (rows), and its degrees of freedom."""
+def trend(counts: Floats, along: Floats | None = None) -> tuple[float, float]:
+    """Return the score statistic for shares that change along the bins (rows), and its degrees of freedom.
+
+    Parameters
+    ----------
+    counts
+        Shape (G, K).
+    along
+        Value of each bin, shape (G,); its middle among the displays unless given.
+    """
     size, shown = counts.sum(axis=1), counts.sum(axis=0)
     n = size.sum()
-    middle = (np.cumsum(size) - size / 2.0) / n
-    middle -= (size * middle).sum() / n
+    middle = (np.cumsum(size) - size / 2.0) / n if along is None else along
+    middle = middle - (size * middle).sum() / n
     spread = float((size * middle**2).sum() / n)
     score = middle @ counts
     rare = shown < 2.5 * FEWEST
@@ -176,7 +188,10 @@ def _trend(counts: Floats) -> tuple[float, float]:
     return float((score[used] ** 2 / shown[used]).sum() / spread), float(used.sum() - 1)
 
 
-def _finding(name: str, t: Tables, outcome: Outcome, good: str, bad: str, repair: str) -> Finding:
+def _finding(
+    name: str, t: Tables, outcome: Outcome, good: str, bad: str, repair: str, cause: tuple[str, str] | None = None
+) -> Finding:
+    """Return the finding of an outcome; a known cause says what it means and what to do better than `bad`, `repair`."""
     worst, numbers = outcome.worst, worst_numbers(outcome)
     where = worst.what
     if outcome.verdict == "pass":
@@ -189,15 +204,15 @@ def _finding(name: str, t: Tables, outcome: Outcome, good: str, bad: str, repair
             means=what[0].upper() + what[1:] + ".",
         )  # fmt: skip
     number = f"off by {outcome.effect:.0%} ({where}), p {p_words(outcome.p_value)}"
-    details = _most_off(t, where)
+    means, do = (f"{bad}{most_off(t, where)}", repair) if cause is None else cause
     return Finding(
         name=name, verdict=outcome.verdict, number=number, statistic=worst.statistic, p_value=outcome.p_value,
-        effect=outcome.effect, numbers=numbers, means=f"{bad}{details}", do=repair,
+        effect=outcome.effect, numbers=numbers, means=means, do=do,
     )  # fmt: skip
 
 
-def _most_off(t: Tables, where: str) -> str:
-    """Return a sentence naming the action furthest from its propensity in the group that shows it most."""
+def most_off(t: Tables, where: str) -> str:
+    """Return a sentence, or nothing, naming the action furthest from its propensity in the group that shows it most."""
     rows: Sequence[int] = [i for i, group in enumerate(t.groups) if group.name == where]
     rows = rows or t.rows_of(f"by {where}")
     constant = t.logged.constant

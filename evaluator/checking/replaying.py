@@ -18,7 +18,7 @@ from evaluator.log.contract import to_numpy
 # Spawn key of the draws; those before it are listed in evaluator.replayer.engine and evaluator.simulator.runs.
 STREAM = 9
 NAME = "replay of the logger"
-DO = "Look at uniformity, calibration and drift: they say which propensities are wrong, and where."
+DO = "Look at uniformity, calibration, overlap and drift: they say which propensities are wrong, and where or when."
 
 
 def replay_of_logger(t: Tables, level: float, seed: int) -> Finding:
@@ -33,6 +33,10 @@ def replay_of_logger(t: Tables, level: float, seed: int) -> Finding:
     total = float(to_numpy(t.logged.survey.log.conversions["value"]).sum())
     if total == 0.0:
         return not_applicable(NAME, "the log has no rewards")
+    if t.logged.propensities.tilted:
+        return not_applicable(
+            NAME, "the displays are no even sample of the traffic, so their mean is not what a replay gives back"
+        )
     return _weighted(t, level) if t.logged.constant is None else _sampled(t, level, seed)
 
 

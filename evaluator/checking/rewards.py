@@ -6,7 +6,7 @@ import numpy as np
 
 from evaluator.checking.finding import Finding, Verdict
 from evaluator.checking.tables import Tables
-from evaluator.log.contract import to_numpy
+from evaluator.log.contract import WEIGHT, to_numpy
 
 # Share of all reward that one display may carry, and conversions below which nothing is learned.
 HEAVY, FEWEST_CONVERSIONS = 0.05, 20
@@ -20,11 +20,16 @@ def rewards(t: Tables) -> Finding:
     paid, of = np.unique(display, return_inverse=True)
     reward = np.bincount(of, value, minlength=len(paid)) if len(paid) else np.zeros(0)
     total, n = float(reward.sum()), len(log)
+    mean, rewarded = total / n, len(paid) / n
+    weights = t.logged.propensities.weights
+    if weights is not None and len(paid):
+        weight = to_numpy(log.take(paid, [WEIGHT])[WEIGHT])
+        mean, rewarded = (float(sums / weights.of_action.sum()) for sums in (reward @ weight, weight.sum()))
     top = float(reward.max() / total) if total > 0 else float("nan")
     most = log.meta.reward_max
     beyond = 0 if most is None else int((reward > most * (1.0 + 1e-9)).sum())
-    numbers = {"mean": total / n, "largest": float(reward.max()) if len(reward) else 0.0, "reward_max": most,
-               "beyond_reward_max": beyond, "rewarded_share": len(paid) / n, "top_share": top,
+    numbers = {"mean": mean, "largest": float(reward.max()) if len(reward) else 0.0, "reward_max": most,
+               "beyond_reward_max": beyond, "rewarded_share": rewarded, "top_share": top,
                "negative": int((reward < 0).sum()), "conversions": len(value)}  # fmt: skip
     said: list[tuple[Verdict, str, str, str]] = []
     if not len(value):
@@ -54,8 +59,8 @@ def rewards(t: Tables) -> Finding:
     known = "" if most is not None else " The spec names no reward_max, so the largest seen is taken for it."
     return Finding(
         name="rewards", verdict=verdict, numbers=numbers, effect=None if np.isnan(top) else top,
-        number="; ".join(s[1] for s in said) or f"mean {total / n:.4g}, largest {numbers['largest']:.4g}, top "
+        number="; ".join(s[1] for s in said) or f"mean {mean:.4g}, largest {numbers['largest']:.4g}, top "
                                                 f"{top:.2%}",
-        means=" ".join(s[2] for s in said) or f"{len(paid) / n:.2%} of the displays earn something.{known}",
+        means=" ".join(s[2] for s in said) or f"{rewarded:.2%} of the displays earn something.{known}",
         do=" ".join(s[3] for s in said),
     )  # fmt: skip

@@ -14,10 +14,13 @@ from evaluator.checking.drift import delays_drift, rate_drift, share_drift
 from evaluator.checking.finding import Finding, Verdict
 from evaluator.checking.follow_up import asked_of_timeline, follow_up
 from evaluator.checking.immature import immature_displays
+from evaluator.checking.order import order_within_ties
+from evaluator.checking.outages import outages
 from evaluator.checking.overlap import overlap
 from evaluator.checking.propensities import calibration, independence, uniformity
 from evaluator.checking.replaying import replay_of_logger
 from evaluator.checking.rewards import rewards
+from evaluator.checking.rhythm import hours_and_weekdays
 from evaluator.checking.tables import Logged, Tables, count
 from evaluator.checking.timeline import read_timeline
 from evaluator.checking.traffic import traffic
@@ -78,17 +81,20 @@ CHECKS: dict[str, Callable[[Tables, float, int], Finding]] = {
     "overlap": lambda t, level, seed: overlap(t),
     "independence": lambda t, level, seed: independence(t, level),
     "drift of action shares": lambda t, level, seed: share_drift(t, level),
+    "hours and weekdays": lambda t, level, seed: hours_and_weekdays(t, level),
     "drift of conversion rates": lambda t, level, seed: rate_drift(t, level),
     "drift of delays": delays_drift,
+    "order within ties": lambda t, level, seed: order_within_ties(t, level),
     "duplicated displays": lambda t, level, seed: duplicated_displays(t, level),
     "shared conversions": lambda t, level, seed: shared_conversions(t, level),
     "immature displays": lambda t, level, seed: immature_displays(t),
+    "gaps in conversions": lambda t, level, seed: outages(t),
     "traffic": lambda t, level, seed: traffic(t.logged.timeline),
     "rewards": lambda t, level, seed: rewards(t),
 }
-# Verdicts that rest on a test: replay, uniformity or calibration, independence, three drifts, two of copies, and the
-# log's end. The others only compare numbers with stated thresholds.
-TESTED = 9
+# Verdicts that rest on a test: replay, uniformity or calibration, independence, three drifts, hours, ties, two of
+# copies, and the log's end. The others only compare numbers with stated thresholds.
+TESTED = 11
 
 
 @dataclass(frozen=True, eq=False)

@@ -150,6 +150,21 @@ def lopsided(s2: Floats, s3: Floats) -> npt.NDArray[np.bool_]:
     return s3 >= LOPSIDED * np.maximum(s2, 1e-300) ** 1.5
 
 
+def weighted_homogeneity(s1: Floats, s2: Floats, s3: Floats, tested: npt.NDArray[np.bool_]) -> tuple[float, float]:
+    """Return the statistic that sums of 1 / p are the same for all actions, and its degrees of freedom.
+
+    For displays that are no even sample of the traffic: what the sums are is then unknown, but it is the same for all
+    actions. Their variances are at most s2, that of sums over a Poisson number of displays; arguments as those of
+    `weighted_pearson`.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        used = tested & (s2 > 0) & ~lopsided(s2, s3) & (s1**2 / s2 >= FEWEST)
+    if used.sum() < 2:
+        return 0.0, 0.0
+    level = (s1[used] / s2[used]).sum() / (1.0 / s2[used]).sum()
+    return float(((s1[used] - level) ** 2 / s2[used]).sum()), float(used.sum() - 1)
+
+
 def weighted_pearson(
     n: float, s1: Floats, s2: Floats, s3: Floats, tested: npt.NDArray[np.bool_]
 ) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -10,10 +11,11 @@ import numpy.typing as npt
 from evaluator.checking.coordinates import Coordinates
 from evaluator.checking.follow_up import FollowUp
 from evaluator.checking.pairs import Pairs, hashes
+from evaluator.checking.ties import Ties
 from evaluator.checking.timeline import Timeline
 from evaluator.log.contract import Columns, to_numpy
 from evaluator.rounds.propensity import Propensities
-from evaluator.rounds.survey import Survey
+from evaluator.rounds.survey import Survey, displays_until
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -82,7 +84,7 @@ class Logged:
     def constant(self) -> Floats | None:
         """The propensity of each action, shape (K,), nan where unknown; None where it changes between displays."""
         p = self.propensities
-        if p.kind == "uniform":
+        if p.kind == "uniform" and not p.tilted:
             return np.full(len(self.survey.shown), 1.0 / len(self.survey.shown))
         shown = ~np.isnan(p.smallest)
         same = np.isclose(p.smallest[shown], p.largest[shown], rtol=1e-6, atol=0.0).all()
@@ -92,6 +94,14 @@ class Logged:
     def shares(self) -> Floats:
         """Share of the displays of each action, shape (K,)."""
         return self.survey.shown / len(self.survey.log)
+
+    @property
+    def usable(self) -> int:
+        """Displays followed for the attribution window, which replay uses: the first so many; all without a window."""
+        meta = self.survey.log.meta
+        if meta.observed_until is None or meta.attribution_window is None:
+            return len(self.survey.log)
+        return self.survey.displays_until(meta.observed_until - meta.attribution_window)
 
 
 @dataclass(eq=False)
@@ -103,7 +113,7 @@ class Tables:
     logged
         What it started from.
     groups
-        All displays first, then the periods, then the bins of each coordinate.
+        All displays first, then the periods, hours of the day, days of the week, then the bins of each coordinate.
     counts
         Displays of each group and action, shape (G, K).
     inverse
@@ -123,6 +133,12 @@ class Tables:
         Displays with a propensity of `CERTAIN` or more.
     copies
         Pairs of equal displays.
+    ties
+        Displays that share a time; the values are the bins of the coordinates, then whether a judged display converts.
+    usable
+        Displays of each action among those replay uses, shape (K,).
+    first, last
+        Number and time of the first and the last display of each action, shape (2, K); -1 for actions never shown.
     """
 
     logged: Logged
@@ -137,9 +153,25 @@ class Tables:
     gram: Floats
     moment: Floats
     drawn: Moments
+    ties: Ties
+    usable: Ints
+    first: Ints
+    last: Ints
     certain: int = 0
     largest_weight: float = 0.0
     copies: Pairs = field(default_factory=Pairs)
+
+    @cached_property
+    def outside(self) -> Ints:
+        """Displays earlier than the first of each action, and later than its last, shape (2, K); 0 if never shown."""
+        seen, log = self.first[0] >= 0, self.logged.survey.log
+        out = np.zeros((2, len(seen)), np.int64)
+        if self.ties.tied:  # by time: within one, displays may be sorted by action
+            out[0, seen], upto = displays_until(log, self.first[1, seen] - 1, self.last[1, seen])
+        else:
+            out[0, seen], upto = self.first[0, seen], self.last[0, seen] + 1
+        out[1, seen] = len(log) - upto
+        return out
 
     def rows_of(self, family: str) -> list[int]:
         """Return the rows of a family of groups."""
@@ -162,6 +194,7 @@ def count(logged: Logged) -> Tables:
         low, high = np.searchsorted(logged.survey.display, [first, first + n])
         rewards = np.bincount(logged.survey.display[low:high] - first, reward[low:high], minlength=n).astype(np.float64)
         _add(tables, first, batch, rewards, slice(int(low), int(high)))
+    tables.ties.finish()
     return tables
 
 
@@ -169,15 +202,16 @@ def _empty(logged: Logged) -> Tables:
     k, timeline, coordinates = logged.survey.log.n_actions, logged.timeline, logged.coordinates
     groups = [Group("all displays", "all displays")]
     groups += [Group(timeline.name(d), f"by {timeline.period.split()[0]}") for d in range(timeline.periods)]
+    groups += [Group(name, family) for family, names in timeline.rhythms for name in names]
     for j, edges in enumerate(coordinates.edges):
         groups += [Group(coordinates.bin_name(j, b), f"by {coordinates.name(j)}") for b in range(len(edges) + 1)]
-    if k == 2 and logged.constant is None:
+    if _both_known(logged):
         bounds = [0.0, *RELIABILITY, 1.0]
         label = logged.survey.log.labels[1]
         groups += [Group(f"{bounds[b]:.1f} <= p({label}) < {bounds[b + 1]:.1f}", "by propensity") for b in range(10)]
     conversions, p = len(logged.survey.display), len(coordinates) + 1
     claimed = ignored = None
-    if coordinates.column == "action_set":
+    if coordinates.column == "action_set" and not logged.propensities.tilted:
         d = len(coordinates)
         claimed, ignored = (Moments(0, np.zeros(d), np.zeros((d, d))) for _ in range(2))
     return Tables(
@@ -193,7 +227,17 @@ def _empty(logged: Logged) -> Tables:
         np.zeros((p, p)),
         np.zeros(p),
         Moments(0, np.zeros(p), np.zeros((p, p))),
+        Ties(k, len(coordinates) + 1),
+        np.zeros(k, np.int64),
+        np.full((2, k), -1, np.int64),
+        np.full((2, k), -1, np.int64),
     )
+
+
+def _both_known(logged: Logged) -> bool:
+    """Whether the propensities of both of two actions are known, and change from display to display."""
+    k = logged.survey.log.n_actions
+    return k == 2 and logged.constant is None and not logged.propensities.tilted
 
 
 def _add(t: Tables, first: int, batch: Columns, rewards: Floats, of: slice) -> None:
@@ -208,11 +252,16 @@ def _add(t: Tables, first: int, batch: Columns, rewards: Floats, of: slice) -> N
     period = timeline.period_of(np.arange(first, first + n))
     cells = [(0, action), (1, period * k + action)]
     at = 1 + timeline.periods
+    for (_, names), of_rhythm in zip(timeline.rhythms, timeline.rhythms_of(batch["time"]), strict=True):
+        cells.append((at, of_rhythm * k + action))
+        at += len(names)
     columns = np.ascontiguousarray(values.T)
+    placed = np.zeros((len(coordinates) + 1, n))
     for j in range(len(coordinates)):
-        cells.append((at, coordinates.bins(j, columns[j]) * k + action))
+        placed[j] = bins = coordinates.bins(j, columns[j])
+        cells.append((at, bins * k + action))
         at += len(coordinates.edges[j]) + 1
-    if k == 2 and constant is None:
+    if _both_known(logged):
         cells.append((at, np.searchsorted(RELIABILITY, np.where(action == 1, p, 1.0 - p), side="right") * k + action))
     powers = [weight, weight**2, weight**3]
     for row, cell in cells:
@@ -225,7 +274,11 @@ def _add(t: Tables, first: int, batch: Columns, rewards: Floats, of: slice) -> N
     t.mature += np.bincount(cells[1][1][:judged], minlength=t.mature.size).reshape(t.mature.shape)
     place = logged.survey.display[of] - first
     t.action[of], t.weight[of] = action[place], weight[place]
-    t.certain += int(np.count_nonzero(p >= CERTAIN))
+    placed[-1, place[place < judged]] = 1.0
+    t.ties.add(batch["time"], action, placed)
+    _add_ends(t, first, batch["time"], action)
+    shown = logged.propensities.shown(batch) if logged.propensities.tilted else p
+    t.certain += int(np.count_nonzero(shown >= CERTAIN))
     t.largest_weight = max(t.largest_weight, float(weight.max()))
     _add_contrasts(t, batch, action, weight, constant)
     x = np.column_stack((np.ones(n), (values - coordinates.center) / np.maximum(coordinates.scale, 1e-12)))
@@ -238,6 +291,20 @@ def _add(t: Tables, first: int, batch: Columns, rewards: Floats, of: slice) -> N
         t.copies.add(batch["time"], key * np.uint64(2 * k + 1) + action.astype(np.uint64))
     else:
         t.copies.rows += n
+
+
+def _add_ends(t: Tables, first: int, time: Ints, action: Ints) -> None:
+    used = max(min(t.logged.usable - first, len(action)), 0)
+    t.usable += np.bincount(action[:used], minlength=len(t.usable))
+    k = len(t.usable)
+    at = np.full((2, k), -1, np.int64)
+    numbers = np.arange(len(action))
+    # Of several assignments to one place the last one stays.
+    at[0, action[::-1]], at[1, action] = numbers[::-1], numbers
+    new = (t.first[0] < 0) & (at[0] >= 0)
+    t.first[:, new] = first + at[0, new], time[at[0, new]]
+    seen = at[1] >= 0
+    t.last[:, seen] = first + at[1, seen], time[at[1, seen]]
 
 
 def _add_contrasts(t: Tables, batch: Columns, action: Ints, weight: Floats, constant: Floats | None) -> None:

@@ -8,12 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.log import Log
+from evaluator.times import weekday_names
 
 Ints = npt.NDArray[np.int64]
 
 _FEWEST_DAYS, _MOST_PERIODS, PARTS = 3, 40, 10
 # Hours beyond this many (a century) come from times in the wrong unit.
 MOST_HOURS = 1_000_000
+HOURS, WEEKDAYS = "by hour of the day", "by day of the week"
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,22 +29,39 @@ class Timeline:
     edges
         Period d has the displays edges[d] to edges[d + 1] (excluded), shape (P + 1,).
     hours
-        Displays of each hour from the first to the last, shape (H,); None for logs of rounds or of absurd spans.
+        Displays of each hour from the first to the last, shape (H,); None for logs of rounds, of ticks longer than an
+        hour, or of absurd spans.
+    hour
+        Ticks in an hour, at least one.
     hour_of_day
         Of the first hour.
     start, end
         Time of the first and the last display.
     asked
         Times of the displays that were asked for.
+    ends
+        Time at which each period ends, shape (P,); None where periods are tenths.
+    whole
+        Which periods the log covers but for an hour, shape (P,). Times of day are alike in these; all tenths count.
+    rhythms
+        What comes again: a family and the names of its groups, the hours of the day where the log covers a day, and the
+        days of the week where it covers two weeks.
+    rhythm_ticks
+        Of each: ticks of one group.
     """
 
     period: str
     edges: Ints
     hours: Ints | None
+    hour: int
     hour_of_day: int
     start: int
     end: int
     asked: Ints
+    ends: Ints | None
+    whole: npt.NDArray[np.bool_]
+    rhythms: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    rhythm_ticks: tuple[int, ...] = ()
 
     @property
     def periods(self) -> int:
@@ -52,6 +71,10 @@ class Timeline:
     def period_of(self, displays: Ints) -> Ints:
         """Return the period of some displays, given their numbers."""
         return np.searchsorted(self.edges, displays, side="right") - 1
+
+    def rhythms_of(self, time: Ints) -> list[Ints]:
+        """Return the group of displays shown at these times, for each rhythm."""
+        return [time // ticks % len(names) for ticks, (_, names) in zip(self.rhythm_ticks, self.rhythms, strict=True)]
 
     def name(self, d: int) -> str:
         """Return what a period is called, counted from 1."""
@@ -78,20 +101,43 @@ def read_timeline(log: Log, asked: Ints) -> Timeline:
     back = np.empty_like(times)
     back[order] = times
     tenths = len(log) * np.arange(PARTS + 1, dtype=np.int64) // PARTS
+    whole = np.ones(PARTS, bool)
     if hour is None or max(by_hour) - min(by_hour) >= MOST_HOURS:
-        return Timeline("tenth", tenths, None, 0, start, end, back)
+        return Timeline("tenth", tenths, None, hour or 1, 0, start, end, back, None, whole)
     origin = min(by_hour)
     hours = np.zeros(max(by_hour) - origin + 1, np.int64)
     for number, count in by_hour.items():
         hours[number - origin] = count
-    ticks_a_day = max(round(86_400.0 / (seconds or 1.0)), 1)
+    seconds = seconds or 1.0
+    ticks_a_day = max(round(86_400.0 / seconds), 1)
     per_day = max(ticks_a_day // hour, 1)
     day = (np.arange(len(hours)) + origin) // per_day
     days = np.bincount(day - day[0], hours).astype(np.int64)
+    by_hours = hours if seconds <= 3600.0 else None
+    rhythms = _rhythms(start, end, hour, ticks_a_day, seconds)
     if len(days) < _FEWEST_DAYS:
-        return Timeline("tenth", tenths, hours, origin % 24, start, end, back)
+        return Timeline("tenth", tenths, by_hours, hour, origin % 24, start, end, back, None, whole, *rhythms)
     together = -(-len(days) // _MOST_PERIODS)
     starts = np.arange(0, len(days), together)
     edges = np.concatenate(([0], np.cumsum(np.add.reduceat(days, starts))))
     name = "day" if together == 1 else f"block of {together} days"
-    return Timeline(name, edges, hours, origin % 24, start, end, back)
+    ends = (start // ticks_a_day + np.append(starts[1:], len(days))) * ticks_a_day
+    whole = np.ones(len(ends), bool)
+    whole[0] = start % ticks_a_day <= hour
+    whole[-1] &= end + hour >= ends[-1]
+    return Timeline(name, edges, by_hours, hour, origin % 24, start, end, back, ends, whole, *rhythms)
+
+
+def _rhythms(
+    start: int, end: int, hour: int, day: int, seconds: float
+) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], tuple[int, ...]]:
+    """Return the families and names of what comes again, and the ticks of one group of each."""
+    names: list[tuple[str, tuple[str, ...]]] = []
+    ticks = []
+    if seconds <= 3600.0 and end - start >= day:
+        names.append((HOURS, tuple(f"{h:02d}:00 to {h + 1:02d}:00" for h in range(24))))
+        ticks.append(hour)
+    if seconds <= 86_400.0 and end - start >= 14 * day:
+        names.append((WEEKDAYS, weekday_names(start, seconds)))
+        ticks.append(day)
+    return tuple(names), tuple(ticks)

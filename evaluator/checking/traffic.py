@@ -21,7 +21,7 @@ def traffic(timeline: Timeline) -> Finding:
     """Say how displays an hour vary, and name hours without any at a time of day that usually has many."""
     hours = timeline.hours
     if hours is None:
-        return not_applicable(NAME, "the log counts rounds, not time")
+        return not_applicable(NAME, "the log counts rounds or days, not hours")
     inner = hours[1:-1].astype(np.float64)
     if len(inner) < 3:
         return not_applicable(NAME, "the log covers fewer than five hours")

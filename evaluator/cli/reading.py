@@ -71,6 +71,14 @@ def _reading(
         int | None,
         typer.Option("--limit", rich_help_panel=LOG, min=1, help="Read only the first displays: --limit 100000"),
     ] = None,
+    sampling_rate: Annotated[
+        float | None,
+        typer.Option(
+            "--sampling-rate",
+            rich_help_panel=LOG,
+            help="Share of the traffic that the log holds, where it is a sample: --sampling-rate 0.1",
+        ),
+    ] = None,
     sort: Annotated[
         bool, typer.Option("--sort", rich_help_panel=LOG, help="Sort a log that is not in time order.")
     ] = False,

@@ -30,7 +30,11 @@ def _replaying(
     ] = "traffic",
     traffic_share: Annotated[
         float,
-        typer.Option("--traffic-share", rich_help_panel=REPLAY, help="Share of the traffic the policy will serve: 0.1"),
+        typer.Option(
+            "--traffic-share",
+            rich_help_panel=REPLAY,
+            help="Share of the traffic the policy will serve: 0.1, or 2 for twice what was logged",
+        ),
     ] = 1.0,
     sampler: Annotated[
         str | None,

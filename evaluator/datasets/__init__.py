@@ -50,6 +50,7 @@ def load(
     sort: bool | None = None,
     on_error: str = "stop",
     keep: Sequence[str] = (),
+    sampling_rate: float | None = None,
 ) -> Log:
     """Return the log of a dataset.
 
@@ -61,6 +62,8 @@ def load(
         File, glob or folder to read instead of the spec's, relative to the working folder.
     actions
         ``top:10`` or labels, as a list or separated by commas; displays of other actions are dropped and counted.
+        Delays in displays still count those of all actions. Propensities become those of the fewer actions where they
+        do not depend on the display; else they stay, and what cannot be right with them is refused.
     features
         ``none``, ``col1,col2``, ``col1,col2:hash=32``, ``col1:one-hot``, ``col1:number`` or ``hash=32``.
     deduplicate, attributed_only, sort
@@ -75,6 +78,9 @@ def load(
     keep
         Columns of the source that every display keeps as they are, as text, to group by (``study_delays(by=...)``); of
         a converted folder, those it must have. Outcomes are refused as among the features.
+    sampling_rate
+        Share of the traffic's displays that the log holds, in (0, 1], in place of what its spec says: delays in rounds
+        are counted in displays of the traffic.
 
     Raises
     ------
@@ -95,7 +101,7 @@ def load(
     return read(
         dataset, path=path, actions=actions, features=features, deduplicate=deduplicate,
         attributed_only=attributed_only, limit=limit, seed=seed, sort=sort, on_error=on_error,
-        keep=keep,
+        keep=keep, sampling_rate=sampling_rate,
     ).log  # fmt: skip
 
 

@@ -1,14 +1,26 @@
-"""Which actions of a source are kept, and their index."""
+"""Which actions of a source are kept, their index, and the propensities of what is kept."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import UnknownNameError, UsageError, nearest
+from evaluator.log import PropensityKind
+
+RENORMALISED = (
+    "Actions were filtered: logged propensities, the same at every display of an action, were made to sum to 1 over "
+    "the kept ones."
+)
+NOT_RENORMALISED = (
+    "Actions were filtered, and the logged propensities depend on the display: they stay those of the full action set. "
+    "A replay's value is for the contexts of all displays; the logging policy's value and the uplift over it are on "
+    "the displays where it showed a kept action."
+)
 
 
 def choose_actions(
@@ -52,3 +64,77 @@ def choose_actions(
 def _label_order(label: str) -> tuple[int, int, str]:
     # str.isdigit would take superscripts, which int() refuses.
     return (0, int(label), label) if re.fullmatch(r"-?[0-9]+", label) else (1, 0, label)
+
+
+class ShownActions:
+    """What a pass over the displays finds of each action of a source.
+
+    Parameters
+    ----------
+    n
+        Number of actions.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.shown = np.zeros(n, np.int64)
+        self.weight = np.zeros(n)
+        self.smallest, self.largest = np.full(n, np.inf), np.full(n, -np.inf)
+
+    def read(
+        self,
+        action: npt.NDArray[np.integer],
+        propensity: npt.NDArray[np.float64] | None,
+        weight: npt.NDArray[np.float64] | None,
+    ) -> None:
+        """Take in some displays, shape (n,) each; without weights all weigh 1."""
+        self.shown += np.bincount(action, minlength=len(self.shown))
+        self.weight += np.bincount(action, weight, minlength=len(self.shown))
+        if propensity is not None:
+            np.minimum.at(self.smallest, action, propensity)
+            np.maximum.at(self.largest, action, propensity)
+
+
+class KeptPropensities(NamedTuple):
+    """Propensities of the displays that stay.
+
+    Parameters
+    ----------
+    of_action
+        What each kept action's displays get, shape (K,); None where they keep what was logged.
+    kept_share
+        As in `evaluator.log.LogMeta`.
+    notes
+        Sentences for whoever reads a result.
+    """
+
+    of_action: npt.NDArray[np.float64] | None
+    kept_share: float
+    notes: tuple[str, ...]
+
+
+def kept_propensities(kind: PropensityKind, seen: ShownActions, kept: npt.NDArray[np.integer]) -> KeptPropensities:
+    """Return the propensities of the displays that stay when some actions are kept.
+
+    Uniform ones become 1/K. Logged ones that never change within a kept action have a known sum over the kept ones, by
+    which they are divided. Others have not: the log holds the propensity of the shown action only. They stay, and a
+    rejection replay is exact for the contexts of all displays, for given its context a display is accepted with the
+    same probability whatever the action; what averages over the displays that stay is not.
+
+    Parameters
+    ----------
+    kind
+        Where the propensities come from.
+    seen
+        A pass over all displays.
+    kept
+        Numbers of the kept actions among those of `seen`, shape (K,).
+    """
+    share = float(seen.weight[kept].sum() / max(seen.weight.sum(), 1e-300))
+    if kind == "absent" or (share == 1.0 and kind != "uniform"):
+        return KeptPropensities(None, 1.0, ())
+    if kind == "uniform":
+        return KeptPropensities(np.full(len(kept), 1.0 / max(len(kept), 1)), 1.0, ())
+    low, high = seen.smallest[kept], seen.largest[kept]
+    if np.all(high - low <= 1e-9 * high):
+        return KeptPropensities(low / low.sum(), 1.0, (RENORMALISED,))
+    return KeptPropensities(None, share, (NOT_RENORMALISED,))

@@ -29,7 +29,7 @@ from evaluator.datasets.identity import repeated
 from evaluator.datasets.intake import Intake
 from evaluator.datasets.keeping import check_keep
 from evaluator.datasets.labels import Labels
-from evaluator.datasets.metadata import log_meta
+from evaluator.datasets.metadata import log_meta, propensity_kind
 from evaluator.datasets.scan import Chunks
 from evaluator.datasets.second_table import SecondTable
 from evaluator.datasets.sorting import SortedChunks
@@ -221,14 +221,14 @@ def _finish(
     sound = converted if second is None else converted.filter("sound")
     counts["conversion_rows_of_quarantined"] = converted.height - sound.height
     rewards, counted = deduplicated(sound, plan.rules)
-    kept = choose(intake, actions)
+    kept = choose(intake, actions, propensity_kind(spec))
     counts |= counted
     counts["displays_dropped_by_actions"] = intake.sound - kept.displays
     counts["kept_share"] = kept.displays / intake.sound if intake.sound else 0.0
     intake.order.refuse()
     vectors = vectors_of(kept)
     numbers = Numbers(rewards["display"].to_numpy())
-    uniform = spec.display.propensity_kind == "uniform"
+    uniform = propensity_kind(spec) == "uniform"
     batches = display_batches(kept, vectors if contexts else None, numbers, uniform=uniform)
     if into is None:
         displays = in_memory(batches, kept.displays, kept.kept_labels())
@@ -246,7 +246,7 @@ def _finish(
         counts=counts,
         fingerprint=fingerprint([*plan.files, *plan.others]),
         last_seen=int(sound["time"].to_numpy().max(initial=intake.last_time)),
-        filtered=actions is not None,
+        propensities=kept.propensities,
     )
     if into is None:
         log = Log(displays=displays, meta=meta, **tables).validated()
@@ -278,6 +278,7 @@ def _display_kinds(spec: FileSpec, features: Features, keep: Sequence[str]) -> d
         (spec.display.time, "datetime" if spec.time.unit == "datetime" else "int"),
         (spec.display.action, "category"),
         (spec.display.propensity, "float"),
+        (spec.display.weight, "float"),
         (spec.display.id, "text"),
     ]
     for column, kind in roles:

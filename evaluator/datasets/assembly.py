@@ -11,14 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.datasets.actions import choose_actions
+from evaluator.datasets.actions import KeptPropensities, ShownActions, choose_actions, kept_propensities
 from evaluator.datasets.contexts import CODE, Array, ContextVectors
-from evaluator.datasets.intake import ACTION, PROPENSITY, TIME, Intake
+from evaluator.datasets.intake import ACTION, PROPENSITY, TIME, WEIGHT, Intake
 from evaluator.datasets.labels import KEPT
 from evaluator.datasets.target import target_of, target_places
 from evaluator.datasets.threads import ahead
 from evaluator.datasets.writing import DisplayWriter, displays_table
-from evaluator.log.contract import BATCH
+from evaluator.log import PropensityKind
+from evaluator.log.contract import BATCH, POSITION
+from evaluator.log.contract import WEIGHT as OWN_WEIGHT
+from evaluator.log.traffic import summed
 
 
 @dataclass(frozen=True)
@@ -35,22 +38,36 @@ class Kept:
         Its index for each code of `intake`, -1 where it is dropped.
     displays
         Number of displays that stay.
+    propensities
+        What becomes of theirs.
     """
 
     intake: Intake
     labels: list[str]
     new_action: npt.NDArray[np.int32]
     displays: int
+    propensities: KeptPropensities
 
     def kept_labels(self) -> dict[str, pa.Array]:
         """Return the labels of each column that the log keeps as it is, by name."""
         return {column: pa.array(found.names, pa.string()) for column, found in self.intake.keep.items()}
 
     def batches(self) -> Iterator[tuple[npt.NDArray[np.bool_], dict[str, Array]]]:
-        """Yield all sound displays in order, some at a time: which of them stay, and the columns of those that do."""
+        """Yield all sound displays in order, some at a time: which of them stay, and the columns of those that do.
+
+        Where some do not, the others keep their numbers among all in `POSITION`, in displays of the traffic.
+        """
+        before, traffic = 0, 0.0
         for frame in self.intake.spool.frames():
             for part in frame.iter_slices(BATCH):
                 columns = {name: part[name].to_numpy() for name in part.columns}
+                if self.displays < self.intake.sound:
+                    place = np.arange(before, before + part.height)
+                    if WEIGHT in columns and part.height:
+                        total = summed(traffic, columns[WEIGHT])
+                        traffic, place = float(total[-1]), np.rint(total).astype(np.int64) - 1
+                    columns[POSITION] = place
+                    before += part.height
                 columns[ACTION] = self.new_action[columns[ACTION]]
                 stay = columns[ACTION] >= 0
                 if not stay.all():
@@ -58,13 +75,23 @@ class Kept:
                 yield stay, columns
 
 
-def choose(intake: Intake, wanted: str | Sequence[str] | None) -> Kept:
-    """Return the displays of the wanted actions; errors as of `choose_actions`."""
+# Where all displays stay.
+_AS_LOGGED = KeptPropensities(None, 1.0, ())
+
+
+def choose(intake: Intake, wanted: str | Sequence[str] | None, kind: PropensityKind) -> Kept:
+    """Return the displays of the wanted actions; errors as of `choose_actions`, `kind` as of `kept_propensities`."""
     names = intake.labels.names
     order = choose_actions(names, intake.shown, wanted)
     new_action = np.full(len(names), -1, dtype=np.int32)
     new_action[order] = np.arange(len(order), dtype=np.int32)
-    return Kept(intake, [names[i] for i in order], new_action, int(intake.shown[order].sum()))
+    displays = int(intake.shown[order].sum())
+    seen = ShownActions(len(names))
+    for frame in intake.spool.frames() if kind == "logged" and displays < intake.sound else ():
+        weight = frame[WEIGHT].to_numpy() if WEIGHT in frame.columns else None
+        seen.read(frame[ACTION].to_numpy(), frame[PROPENSITY].to_numpy(), weight)
+    known = kept_propensities(kind, seen, np.array(order, np.int64)) if displays < intake.sound else _AS_LOGGED
+    return Kept(intake, [names[i] for i in order], new_action, displays, known)
 
 
 def vectors_of(kept: Kept) -> ContextVectors | None:
@@ -123,10 +150,16 @@ def display_batches(
     for stay, columns in kept.batches():
         numbers.see(stay)
         batch = {"time": columns[TIME], "action": columns[ACTION]}
-        if PROPENSITY in columns:
+        if kept.propensities.of_action is not None:
+            batch["propensity"] = kept.propensities.of_action[columns[ACTION]]
+        elif PROPENSITY in columns:
             batch["propensity"] = columns[PROPENSITY]
         elif uniform:
             batch["propensity"] = np.full(len(columns[TIME]), 1 / max(len(kept.labels), 1))
+        if POSITION in columns:
+            batch[POSITION] = columns[POSITION]
+        if WEIGHT in columns:
+            batch[OWN_WEIGHT] = columns[WEIGHT]
         if vectors is not None:
             batch["context"] = vectors.build({n: array for n, array in columns.items() if n.startswith(CODE)})
         batch |= {n.removeprefix(KEPT): array for n, array in columns.items() if n.startswith(KEPT)}

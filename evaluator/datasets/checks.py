@@ -13,6 +13,7 @@ from evaluator.datasets.files import SourceFile
 from evaluator.datasets.scan import UNPARSED
 from evaluator.datasets.spec import FileSpec
 from evaluator.errors import LogError
+from evaluator.log.breaches import WEIGHT_REPAIR
 
 
 def check_cells(rows: Checked, frame: pl.DataFrame, kinds: dict[str, Kind]) -> None:
@@ -57,6 +58,10 @@ def check_displays(
         ):
             rows.add(display.propensity, sound & bad, problem,
                      "give the probability with which the logger showed the action")  # fmt: skip
+    if display.weight is not None:
+        w = frame[display.weight].cast(pl.Float64)
+        rows.add(display.weight, sound & ~(w.is_finite() & (w > 0)).fill_null(False), "no weight above 0",
+                 WEIGHT_REPAIR)  # fmt: skip
     if display.id is not None:
         rows.add(display.id, sound & frame[display.id].is_null(), "missing", "give every display an id")
         again = np.zeros(frame.height, dtype=np.bool_)

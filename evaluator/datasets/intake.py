@@ -23,6 +23,8 @@ from evaluator.datasets.target import check_target, target_codes
 from evaluator.datasets.threads import behind
 
 TIME, ACTION, PROPENSITY = "time", "action", "propensity"
+# What no column of the spool's other parts can be called.
+WEIGHT = "display.weight"
 
 
 @dataclass(kw_only=True)
@@ -48,8 +50,8 @@ class Intake:
     target
         Column of each action's probability under a policy to be evaluated, by label.
     spool
-        Gets the sound displays: `TIME`, `ACTION` (code of its label), `PROPENSITY` where logged, context codes, the
-        probabilities of `target`, and the code of its label in each column of `keep`.
+        Gets the sound displays: `TIME`, `ACTION` (code of its label), `PROPENSITY` and `WEIGHT` where logged, context
+        codes, the probabilities of `target`, and the code of its label in each column of `keep`.
     keep
         Labels of each column that the log keeps as it is, by name.
     """
@@ -122,6 +124,8 @@ class Intake:
         columns: dict[str, pl.Series | npt.NDArray[np.generic]] = {TIME: times, ACTION: action}
         if display.propensity is not None:
             columns[PROPENSITY] = frame[display.propensity].cast(pl.Float64)
+        if display.weight is not None:
+            columns[WEIGHT] = frame[display.weight].cast(pl.Float64)
         for column, labels in self.keep.items():
             columns[KEPT + column] = labels.codes(texts(frame[column]))
         self.spool.add(pl.DataFrame({**columns, **self.codes.of(frame), **target_codes(frame, self.target)}))

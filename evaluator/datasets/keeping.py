@@ -19,7 +19,10 @@ def check_keep(spec: FileSpec, keep: Sequence[str]) -> tuple[str, ...]:
         One is an outcome, or has a name that the log uses itself.
     """
     c = spec.conversion
-    outcomes = {*spec.leakage.columns, c.indicator, c.time, c.delay, c.value, c.click, c.attributed}
+    # What decides whether a display is kept may look at its outcome.
+    outcomes = {
+        *spec.leakage.columns, c.indicator, c.time, c.delay, c.value, c.click, c.attributed, spec.display.weight,
+    }  # fmt: skip
     for column in keep:
         if column in outcomes:
             raise UsageError(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from evaluator.datasets.actions import KeptPropensities
 from evaluator.datasets.spec import FileSpec
 from evaluator.errors import SpecError
 from evaluator.log.contract import LogMeta, PropensityKind
 from evaluator.units import ROUND, SECONDS, parse_duration
-
-FILTERED_ACTIONS = "Actions were filtered: logged propensities are those of the full action set."
 
 
 def tick_of(spec: FileSpec) -> str:
@@ -17,8 +16,15 @@ def tick_of(spec: FileSpec) -> str:
     return "us" if spec.time.unit == "datetime" else spec.time.unit
 
 
+def propensity_kind(spec: FileSpec) -> PropensityKind:
+    """Return where the propensities of the log come from."""
+    if spec.display.propensity is not None:
+        return "logged"
+    return "uniform" if spec.display.propensity_kind == "uniform" else "absent"
+
+
 def log_meta(
-    spec: FileSpec, *, counts: Mapping[str, float], fingerprint: str, last_seen: int, filtered: bool
+    spec: FileSpec, *, counts: Mapping[str, float], fingerprint: str, last_seen: int, propensities: KeptPropensities
 ) -> LogMeta:
     """Return the metadata of a log read by `spec`.
 
@@ -30,18 +36,11 @@ def log_meta(
         What the adapter counted, and the hash of the files.
     last_seen
         Latest time (ticks) of a display or conversion.
-    filtered
-        Whether only some actions were kept.
+    propensities
+        What choosing actions made of the propensities.
     """
     until = spec.log.observed_until
-    notes = list(spec.notes)
-    kind: PropensityKind = "absent"
-    if spec.display.propensity is not None:
-        kind = "logged"
-        if filtered:
-            notes.append(FILTERED_ACTIONS)
-    elif spec.display.propensity_kind == "uniform":
-        kind = "uniform"
+    notes = [*spec.notes, *propensities.notes]
     if counts.get("quarantined"):
         notes.append(f"{counts['quarantined']:g} rows broke a rule and were left out.")
     return LogMeta(
@@ -49,8 +48,10 @@ def log_meta(
         tick=tick_of(spec),
         observed_until=None if until == "complete" else last_seen if until == "end" else int(until),
         attribution_window=_window_ticks(spec),
-        propensity=kind,
+        propensity=propensity_kind(spec),
         reward_max=spec.log.reward_max,
+        sampling_rate=spec.log.sampling_rate,
+        kept_share=propensities.kept_share,
         fingerprint=fingerprint,
         counts=dict(counts),
         notes=tuple(notes),

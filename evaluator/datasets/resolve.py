@@ -72,6 +72,7 @@ def read(
     sort: bool | None = None,
     on_error: str = "stop",
     keep: Sequence[str] = (),
+    sampling_rate: float | None = None,
     into: Path | None = None,
     contexts: bool = True,
     advance: Callable[[int], None] = lambda rows: None,
@@ -80,12 +81,16 @@ def read(
 
     Parameters
     ----------
-    dataset, path, actions, features, deduplicate, attributed_only, limit, seed, sort, on_error, keep
+    dataset, path, actions, features, deduplicate, attributed_only, limit, seed, sort, on_error, keep, sampling_rate
         As in `evaluator.datasets.load`.
     into, contexts, advance
         As in `evaluator.datasets.adapter.read_files`.
     """
     where = spec_path(dataset)
+    if sampling_rate is not None and not 0.0 < sampling_rate <= 1.0:
+        raise UsageError(
+            f"sampling_rate={sampling_rate:g}.", hint="give the share of the traffic that the log holds, in (0, 1]."
+        )
     reading_rules = {
         "features": features, "deduplicate": deduplicate, "attributed_only": attributed_only, "sort": sort
     }  # fmt: skip
@@ -95,6 +100,8 @@ def read(
             raise UsageError(
                 f"seed={seed}, but {spec.name} is read from files.", hint="seed goes with synthetic datasets."
             )
+        if sampling_rate is not None:
+            spec = spec.model_copy(update={"log": spec.log.model_copy(update={"sampling_rate": sampling_rate})})
         return read_files(
             spec, where.parent, path=path, actions=actions, features=features, deduplicate=deduplicate,
             attributed_only=attributed_only, limit=limit, sort=sort, on_error=on_error, keep=keep,
@@ -106,6 +113,8 @@ def read(
     else:
         _refuse({**reading_rules, "path": path, "seed": seed}, "a converted dataset: apply it when converting")
         log = open_canonical(where, limit=limit, actions=actions)
+    if sampling_rate is not None:
+        log = log.with_meta(sampling_rate=sampling_rate)
     check_kept(log, keep)
     if into is not None:
         write_canonical(log, into)

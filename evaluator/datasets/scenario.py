@@ -131,6 +131,10 @@ class _Scenario(_Part):
     delay: Delay = Delay()
     horizon: Annotated[int | None, Field(ge=1, description="rounds of a simulation that names none")] = None
     window: Annotated[int | None, Field(ge=1, description="cut-off in rounds of a simulation that names none")] = None
+    zeros: Annotated[
+        Literal["window", "told"],
+        Field(description="when a simulation's qpm-d learns of a zero: at the window's end, or told after a delay"),
+    ] = "window"
     arrivals: Annotated[Arrivals | None, Field(description="of the log; without, it counts rounds")] = None
 
     @model_validator(mode="after")

@@ -65,6 +65,9 @@ class Display(Section):
         Literal["column", "uniform"] | None, Field(description="'column' when a propensity column is named")
     ] = None
     id: Annotated[Name | None, Field(description="identifies the display; row order when absent")] = None
+    weight: Annotated[
+        Name | None, Field(description="one over the probability with which the display got into the log")
+    ] = None
 
     @model_validator(mode="after")
     def _kind_matches_column(self) -> Display:
@@ -130,6 +133,9 @@ class LogSection(Section):
         Field(description="'end' (last time seen), a time in ticks, or 'complete' (every display followed to its end)"),
     ] = "end"
     reward_max: Annotated[float | None, Field(gt=0, strict=False)] = None
+    sampling_rate: Annotated[
+        float, Field(gt=0, le=1, strict=False, description="share of the traffic's displays that the log holds")
+    ] = 1.0
 
 
 class Context(Section):

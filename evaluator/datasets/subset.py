@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.datasets.actions import choose_actions
-from evaluator.datasets.metadata import FILTERED_ACTIONS
+from evaluator.datasets.actions import ShownActions, choose_actions, kept_propensities
 from evaluator.log import StoredLog
-from evaluator.log.contract import to_numpy
+from evaluator.log.contract import WEIGHT, to_numpy
 
 
 def first_displays(log: StoredLog, n: int) -> StoredLog:
@@ -27,19 +26,24 @@ def first_displays(log: StoredLog, n: int) -> StoredLog:
 def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
     """Return the displays of some actions, as `evaluator.datasets.load` does while reading files.
 
+    Delays still count the displays of all actions: the log has the column ``position``. Propensities become those of
+    the fewer actions where `evaluator.datasets.actions.kept_propensities` knows them.
+
     Raises
     ------
     UsageError, UnknownNameError
         See `evaluator.datasets.actions.choose_actions`.
     """
-    shown = np.zeros(log.n_actions, np.int64)
-    for _, batch in log.batches(["action"]):
-        shown += np.bincount(batch["action"], minlength=log.n_actions)
+    logged = log.meta.propensity in ("logged", "estimated")
+    seen = ShownActions(log.n_actions)
+    for _, batch in log.batches(["action", *["propensity"] * logged, *[WEIGHT] * (WEIGHT in log.schema.names)]):
+        seen.read(batch["action"], batch.get("propensity"), batch.get(WEIGHT))
+    shown = seen.shown
     old = np.array(choose_actions(log.labels, shown, wanted))
     new_action = np.full(log.n_actions, -1, np.int32)
     new_action[old] = np.arange(len(old), dtype=np.int32)
     kept = int(shown[old].sum())
-    uniform = 1.0 / len(old) if log.meta.propensity == "uniform" else None
+    found = kept_propensities(log.meta.propensity, seen, old)
     conversions = _renumbered(log, new_action)
     counts = {
         **log.meta.counts,
@@ -48,13 +52,17 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
         "displays": kept,
         "conversions": conversions.num_rows,
     }
-    notes = (*log.meta.notes, FILTERED_ACTIONS) if log.meta.propensity == "logged" else log.meta.notes
     return StoredLog(
         log.path,
-        replace(log.selection, kept=kept, new_action=new_action, propensity=uniform),
+        replace(log.selection, kept=kept, new_action=new_action, propensity=found.of_action),
         conversions=conversions,
         actions=log.actions.take(pa.array(old)).set_column(0, "action", pa.array(np.arange(len(old), dtype=np.int32))),
-        meta=replace(log.meta, counts=counts, notes=notes),
+        meta=replace(
+            log.meta,
+            counts=counts,
+            notes=(*log.meta.notes, *found.notes),
+            kept_share=log.meta.kept_share * found.kept_share,
+        ),
     )
 
 

@@ -94,7 +94,9 @@ def generate(
     time, unit, tick = _times(scenario, n, arrivals)
 
     k = expected.shape[1]
-    digest = hashlib.sha256(f"{scenario.model_dump_json(exclude_none=True)} displays={n} seed={seed}".encode())
+    # When zeros are told concerns simulations alone.
+    parameters = scenario.model_dump_json(exclude_none=True, exclude={"zeros"})
+    digest = hashlib.sha256(f"{parameters} displays={n} seed={seed}".encode())
     for file in delay_files(scenario, folder):
         digest.update(file.read_bytes())
     return Log(

@@ -23,7 +23,7 @@ from evaluator.log.contract import fixed_size_lists
 
 ROWS_PER_GROUP = 65_536
 # Columns that hardly move from row to row: as differences they take half of the file's time and space.
-RISING = ("display_id", "time")
+RISING = ("display_id", "time", "position")
 
 
 class DisplayWriter:
@@ -38,7 +38,7 @@ class DisplayWriter:
     """
 
     def __init__(self, folder: Path, schema: pa.Schema) -> None:
-        delta = dict.fromkeys(RISING, "DELTA_BINARY_PACKED")
+        delta = {name: "DELTA_BINARY_PACKED" for name in RISING if name in schema.names}
         others = [path for path in map(_leaf, schema) if path not in RISING]
         self._writer = pq.ParquetWriter(
             folder / "displays.parquet", schema, compression="zstd", use_dictionary=others, column_encoding=delta

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evaluator.delays.moments import DelayMoments, step_moments
 from evaluator.errors import DataError, ParameterError
 
 # Above this, 1 - cdf is rounding of a sum of a million terms, not missing mass.
@@ -49,6 +50,9 @@ class DelayCDF:
         lambda in (0, 1), P(D > a + 1) / P(D > a): tau_a = 1 - lambda^(a + 1 - start). None for steps.
     start
         Smallest delay of a geometric law, 0 or 1.
+    moments
+        Mean, variance and bound of the delays up to the last step, given that they come by then, where steps were left
+        out: held flat in between, those left make delays longer than they are. None: they are the steps' own.
 
     Raises
     ------
@@ -72,6 +76,7 @@ class DelayCDF:
     source: str
     geometric_ratio: float | None = None
     start: int = 0
+    moments: DelayMoments | None = None
 
     def __post_init__(self) -> None:
         delays, cdf = _frozen(self.delays, np.int64), _frozen(self.cdf, np.float64)
@@ -183,7 +188,7 @@ class DelayCDF:
         return hash(self._key())
 
     def _key(self) -> tuple[object, ...]:
-        return self.delays.tobytes(), self.cdf.tobytes(), self.source, self.geometric_ratio, self.start
+        return self.delays.tobytes(), self.cdf.tobytes(), self.source, self.geometric_ratio, self.start, self.moments
 
     @property
     def mean(self) -> float | None:
@@ -192,6 +197,8 @@ class DelayCDF:
             return self.start + self.geometric_ratio / (1.0 - self.geometric_ratio)
         if self.cdf[-1] < _COMPLETE:
             return None
+        if self.moments is not None:
+            return self.moments.mean
         return float(self.delays @ np.diff(self.cdf, prepend=0.0) / self.cdf[-1])
 
     def quantiles(self, levels: ArrayLike) -> NDArray[np.int64]:
@@ -242,6 +249,20 @@ class DelayCDF:
         rising = weights > 0
         return Steps(delays[rising], weights[rising], float(cdf[-1]) if cdf.size else 0.0)
 
+    def moments_within(self, limit: int | None = None) -> DelayMoments:
+        """Return mean, variance and bound of the delays <= `limit` (rounds), given that they are; zeros without any.
+
+        Exact for a coarsened CDF too, unless the limit is below its last step: then they are those of its few steps.
+        Cost as in `steps`.
+
+        >>> DelayCDF.parse("fixed:3").moments_within(10)
+        DelayMoments(mean=3.0, variance=0.0, bound=3.0)
+        """
+        if self.moments is not None and (limit is None or limit >= self.delays[-1]):
+            return self.moments
+        delays, weights, tau = self.steps(limit)
+        return DelayMoments(0.0, 0.0, 0.0) if tau == 0.0 else step_moments(delays.astype(float), weights, delays[-1])
+
     def scaled(self, share: float) -> DelayCDF:
         """Return the CDF of the delays times `share`, in whole rounds: the same law on a slower clock.
 
@@ -254,7 +275,10 @@ class DelayCDF:
             delays = np.rint(self.delays * share).astype(np.int64)
             # Of the steps that fall into one round the last holds the mass of all.
             last = np.append(np.diff(delays) > 0, True)
-            return DelayCDF(delays=delays[last], cdf=self.cdf[last], source=self.source)
+            found = self.moments
+            # Left without their rounding to whole rounds: such laws are far wider than a round.
+            slower = found and DelayMoments(found.mean * share, found.variance * share**2, float(delays[-1]))
+            return DelayCDF(delays=delays[last], cdf=self.cdf[last], source=self.source, moments=slower)
         mean = (self.start + self.geometric_ratio / (1.0 - self.geometric_ratio)) * share
         # Delays on {1, 2, ...} have a mean above 1.
         return DelayCDF.geometric(mean, start=self.start if mean > 1 else 0)
@@ -266,7 +290,8 @@ class DelayCDF:
         tau, and holds tau flat in between: tau_a - tau_limit / max_steps < coarsened tau_a <= tau_a for every
         a <= limit, and the two agree at every kept point, the last of which reaches tau_limit. Conservative:
         a policy credits its displays with no more time to convert than they had. Beyond `limit` the result
-        stays at tau_limit. Steps that are few enough are all kept.
+        stays at tau_limit. Steps that are few enough are all kept. `moments` are those before: of all delays up to
+        `limit`.
 
         Parameters
         ----------
@@ -292,14 +317,29 @@ class DelayCDF:
         if self.geometric_ratio is None or end < max_steps:
             delays = self.steps(limit).delays
             if delays.size <= max_steps:
-                return DelayCDF(delays=delays, cdf=self(delays), source=self.source)
+                moments = self.moments and self.moments_within(limit)
+                return DelayCDF(delays=delays, cdf=self(delays), source=self.source, moments=moments)
         levels = tau * (np.arange(1, max_steps + 1) / max_steps)
         delays = np.unique(self.quantiles(levels))
         return DelayCDF(
             delays=delays,
             cdf=self(delays),
             source=f"{self.source}; coarsened to {delays.size} steps, low by at most {tau / max_steps:.2g}",
+            moments=self.moments_within(limit),
         )
+
+
+def stating_the_rest(source: str, end: float) -> str:
+    """Return a source that also says what becomes of the rest, where its CDF ends below 1.
+
+    >>> stating_the_rest("by hand", 0.75)
+    'by hand; it ends below 1: 25% of the conversions never come'
+    """
+    return (
+        source
+        if end >= _COMPLETE
+        else f"{source}; it ends below 1: {100 * (1.0 - end):.3g}% of the conversions never come"
+    )
 
 
 def _frozen(values: ArrayLike, dtype: type[T]) -> NDArray[T]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from evaluator.delays.cdf import DelayCDF
+from evaluator.delays.cdf import DelayCDF, stating_the_rest
 from evaluator.delays.checks import Floats, Ints
 from evaluator.delays.families import FAMILIES
 from evaluator.delays.fitting import DelayFit
+from evaluator.delays.moments import law_moments
 from evaluator.delays.nonparametric import NonparametricFit
 from evaluator.errors import DataError, ParameterError
 
@@ -48,22 +49,36 @@ class SavedFit:
     longest: float
     source: str
 
-    def delay_cdf(self, *, ticks_per_round: float = 1.0, max_steps: int = 1024, extrapolate: bool = False) -> DelayCDF:
-        """Return the law as replays take it, in whole rounds: `law_cdf` or `steps_cdf`."""
+    def delay_cdf(
+        self,
+        *,
+        ticks_per_round: float = 1.0,
+        max_steps: int = 1024,
+        extrapolate: bool = False,
+        limit: int | None = None,
+    ) -> DelayCDF:
+        """Return the law as replays take it, in whole rounds: `law_cdf`, or `steps_cdf`, which needs no limit."""
         if self.law is not None:
-            return law_cdf(self.law, ticks_per_round=ticks_per_round, max_steps=max_steps, extrapolate=extrapolate)
+            return law_cdf(
+                self.law, ticks_per_round=ticks_per_round, max_steps=max_steps, extrapolate=extrapolate, limit=limit
+            )
         return steps_cdf(self.delays, self.cdf, self.source, ticks_per_round=ticks_per_round)
 
 
 def law_cdf(
-    fit: DelayFit, *, ticks_per_round: float = 1.0, max_steps: int = 1024, extrapolate: bool = False
+    fit: DelayFit,
+    *,
+    ticks_per_round: float = 1.0,
+    max_steps: int = 1024,
+    extrapolate: bool = False,
+    limit: int | None = None,
 ) -> DelayCDF:
     """Return a fitted law as a step CDF on a clock of rounds: P(floor(X / ticks_per_round) <= a).
 
     Steps lie at `max_steps` evenly spaced quantiles, where the CDF is exact, and it is held flat in between: low by
     less than 1 / `max_steps`, so that a policy credits its displays with no more time than they had
-    (`DelayCDF.coarsened`). A geometric law, and an exponential one, not conditioned on any limit, stays geometric,
-    whose steps never end.
+    (`DelayCDF.coarsened`); its moments are the law's. A geometric law, and an exponential one, not conditioned on any
+    limit, stays geometric, whose steps never end.
 
     Parameters
     ----------
@@ -76,6 +91,9 @@ def law_cdf(
     extrapolate
         False: the CDF given a delay of at most the longest limit, which is all that the log speaks for. True: the law
         itself, which extrapolates.
+    limit
+        Longest delay of interest in rounds: steps and moments are those of the delays up to it, if there are any. None
+        takes all.
 
     Raises
     ------
@@ -102,16 +120,25 @@ def law_cdf(
             return geometric
     end = math.inf if given is None else given + (1.0 if fit.rounding == "floor" else 0.0)
     total = 1.0 if given is None else float(family.cdf(np.array(end), parameters))
-    levels = total * np.arange(1, max_steps + 1) / max_steps
+
+    def tau(ages: Ints) -> Floats:
+        by = np.minimum((ages + 1.0) * ticks_per_round, end)
+        return np.asarray(np.minimum(family.cdf(by, parameters) / total, 1.0))
+
+    last = int(_LAST_ROUND) if limit is None or tau(np.array(limit)) <= 0 else limit
+    levels = total * float(tau(np.array(last))) * np.arange(1, max_steps + 1) / max_steps
     # No quantile is 1 for an endless law.
     levels[-1] = min(levels[-1], 1.0 - 1e-10)
     x = np.minimum(family.quantile(levels, parameters), min(end, _LAST_ROUND * ticks_per_round))
-    rounds = np.unique(np.floor(x / ticks_per_round).astype(np.int64))
-    ages = np.minimum((rounds + 1.0) * ticks_per_round, end)
-    cdf = np.minimum(family.cdf(ages, parameters) / total, 1.0)
-    positive = cdf > 0
+    rounds = np.unique(np.minimum(np.floor(x / ticks_per_round).astype(np.int64), last))
+    rounds = rounds[tau(rounds) > 0]
     span = "" if given is None else f", given at most {given:,.0f} ticks"
-    return DelayCDF(delays=rounds[positive], cdf=cdf[positive], source=f"{what}{span}, at {max_steps:,} quantiles")
+    return DelayCDF(
+        delays=rounds,
+        cdf=tau(rounds),
+        source=f"{what}{span}, at {max_steps:,} quantiles",
+        moments=law_moments(tau, int(rounds[-1])),
+    )
 
 
 def _geometric(fit: DelayFit, ticks_per_round: float, source: str) -> DelayCDF | None:
@@ -131,13 +158,17 @@ def _geometric(fit: DelayFit, ticks_per_round: float, source: str) -> DelayCDF |
 
 
 def steps_cdf(delays: Floats, cdf: Floats, source: str, *, ticks_per_round: float = 1.0) -> DelayCDF:
-    """Return steps in ticks as steps in whole rounds, floor(delay / ticks_per_round)."""
+    """Return steps in ticks as steps in whole rounds, floor(delay / ticks_per_round).
+
+    Steps that end below 1 leave a rest that never converts; their source says so.
+    """
     if not 0 < ticks_per_round < math.inf:
         raise ParameterError(f"ticks_per_round is {ticks_per_round}.", hint="a number above 0.")
     rounds = np.floor(np.asarray(delays) / ticks_per_round).astype(np.int64)
     # Of the steps that fall into one round the last holds the mass of all; mass lost to underflow is none.
     kept = np.append(np.diff(rounds) > 0, True) & (np.asarray(cdf) > 0)
-    return DelayCDF(delays=rounds[kept], cdf=np.asarray(cdf)[kept], source=source)
+    steps = DelayCDF(delays=rounds[kept], cdf=np.asarray(cdf)[kept], source=source)
+    return replace(steps, source=stating_the_rest(source, float(steps.cdf[-1])))
 
 
 def save_fit(path: str | Path, fit: DelayFit | NonparametricFit, *, tick: str) -> None:

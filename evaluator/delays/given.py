@@ -19,7 +19,8 @@ def given_cdf(text: str, *, reach: int, ticks_per_round: Callable[[str], float],
     text
         A word of `evaluator.delays.laws.parse_law`, or a ``.json`` file of `evaluator.delays.fit_file.save_fit`.
     reach
-        Longest delay of interest in rounds; laws without closed form have steps to there.
+        Longest delay of interest in rounds; laws without closed form have steps to there, and those of a file their
+        moments.
     ticks_per_round
         Turns the unit that a file names into how many of them a round takes; raises where there is no telling.
     share
@@ -42,7 +43,7 @@ def given_cdf(text: str, *, reach: int, ticks_per_round: Callable[[str], float],
         from evaluator.delays.fit_file import load_fit
 
         saved = load_fit(text)
-        return saved.delay_cdf(ticks_per_round=ticks_per_round(saved.tick))
+        return saved.delay_cdf(ticks_per_round=ticks_per_round(saved.tick), limit=reach)
     from evaluator.delays.laws import parse_law
 
     law = parse_law(text)
@@ -53,7 +54,10 @@ def given_cdf(text: str, *, reach: int, ticks_per_round: Callable[[str], float],
 
 
 def told_cdf(cdf: DelayCDF, reach: int) -> DelayCDF:
-    """Return the CDF with few steps, where it has any within reach: a policy that sees nothing is bad, but no error."""
+    """Return the CDF with few steps, where it has any within reach: a policy that sees nothing is bad, but no error.
+
+    Its moments are those from before, of the delays within reach: few steps held flat make delays longer than they are.
+    """
     if cdf.geometric_ratio is not None or cdf(reach) == 0.0:
         return cdf
     return cdf.coarsened(CDF_STEPS, limit=reach)

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erf, ndtr, pdtr
 
-from evaluator.delays.cdf import DelayCDF
+from evaluator.delays.cdf import DelayCDF, stating_the_rest
+from evaluator.delays.moments import law_moments
 from evaluator.errors import DataError, ParameterError
 
 Ints = NDArray[np.int64]
@@ -99,17 +100,19 @@ class DelayLaw:
         """Return what a policy is told of the law: its steps up to `longest` rounds, or its closed form.
 
         A law without any step that early keeps its first step, so that the policy sees nothing come, which is true.
-        Far steps lie at evenly spaced quantiles, flat in between: memory does not grow with the rounds of a log.
+        Far steps lie at evenly spaced quantiles, flat in between: memory does not grow with the rounds of a log. Its
+        moments are then the law's, not those of the steps.
         """
         if self.closed is not None:
             return self.closed
         rising = np.flatnonzero(np.diff(self.table(min(longest, _TABLE)), prepend=0.0) > 0)
-        if longest > _TABLE:
-            rising = np.append(rising, self._far_steps(longest))
+        far = self._far_steps(longest) if longest > _TABLE else rising[:0]
+        rising = np.append(rising, far)
         if not rising.size:
             rising = self._first_step(longest)
+        moments = law_moments(self, int(far[-1])) if far.size else None
         # The last bit of a sum may depend on how many are summed beside it.
-        return DelayCDF(delays=rising, cdf=np.maximum.accumulate(self(rising)), source=self.source)
+        return DelayCDF(delays=rising, cdf=np.maximum.accumulate(self(rising)), source=self.source, moments=moments)
 
     def _far_steps(self, longest: int) -> Ints:
         """Return the delays in (`_TABLE`, `longest`] at which tau first reaches a multiple of tau_longest / 4096."""
@@ -254,7 +257,7 @@ def empirical(delays: ArrayLike, cdf: ArrayLike, *, source: str) -> DelayLaw:
     cdf
         Shape (n,), P(delay <= point). Ending below 1, the rest never converts.
     source
-        Sentence for reports.
+        Sentence for reports; where the CDF ends below 1, the law's says so too.
 
     Raises
     ------
@@ -279,7 +282,8 @@ def empirical(delays: ArrayLike, cdf: ArrayLike, *, source: str) -> DelayLaw:
     if not last.any():
         raise DataError("A delay CDF is 0 throughout.", hint="no conversion would ever come: check its columns.")
     top = np.minimum(tau[last], 1.0)
-    steps = DelayCDF(delays=rounds[last], cdf=np.where(top > 1 - 1e-9, 1.0, top), source=source)
+    top = np.where(top > 1 - 1e-9, 1.0, top)
+    steps = DelayCDF(delays=rounds[last], cdf=top, source=stating_the_rest(source, float(top[-1])))
     return _closed(steps)
 
 

@@ -16,6 +16,7 @@ from evaluator.estimates.confidence import Interval, mean_interval
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.evaluation.bootstrap import resample, with_expected_value
 from evaluator.evaluation.frozen import frozen_values
+from evaluator.evaluation.parts import evened
 from evaluator.evaluation.plan import Plan
 from evaluator.evaluation.result import Reference, ReplayResult
 from evaluator.evaluation.rewards import ArmSample, logged_rewards, observed_rewards, reward_bound
@@ -128,7 +129,12 @@ class _References:
     def logging_value(self, plan: Plan, rounds: int, *, upper: float, alpha: float) -> Interval:
         """Return the interval of the logged displays' mean reward."""
         key = ("logging", alpha, *_rewards_key(plan, rounds))
-        return self._once(key, lambda: mean_interval(self.logged(plan, rounds), upper=upper, alpha=alpha))
+
+        def interval() -> Interval:
+            even = evened(plan.log, self.logged(plan, rounds), plan.options.seed)
+            return mean_interval(even, upper=upper, alpha=alpha)
+
+        return self._once(key, interval)
 
     def best(self, plan: Plan, arms: ArmSample, rounds: int, *, upper: float, alpha: float) -> BestFixedAction:
         """Return the best fixed action, by a sample of the arms that lives as long as these references."""

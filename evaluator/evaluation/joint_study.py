@@ -13,7 +13,7 @@ from evaluator.delays.joint import JointFit, fit_joint
 from evaluator.errors import ParameterError
 from evaluator.evaluation.joint_checks import Calibration, calibrate
 from evaluator.log import Log
-from evaluator.log.contract import to_numpy
+from evaluator.log.contract import WEIGHT, to_numpy
 from evaluator.log.delay_rows import Periods
 
 # The fit's standard errors are small long before; beyond this an evenly spaced sample is fitted, and the study says so.
@@ -200,6 +200,11 @@ def check_joint(log: Log) -> None:
         raise ParameterError(
             f"--joint: log {name!r} has no contexts.",
             hint="name context columns in its spec, or leave --joint out: rates by period are corrected without.",
+        )
+    if WEIGHT in log.schema.names:
+        raise ParameterError(
+            f"--joint: the displays of log {name!r} have weights, which the joint model does not know.",
+            hint="leave --joint out: rates by period are corrected without.",
         )
     if log.meta.observed_until is None:
         raise ParameterError(

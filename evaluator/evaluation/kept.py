@@ -71,7 +71,15 @@ class KeptResults:
             "plan": planned,
             "reading": self._reading,
             "code": _own_code(plan.policy),
-            "delays": None if cdf is None else [cdf.delays.tolist(), cdf.cdf.tolist(), cdf.geometric_ratio, cdf.start],
+            "delays": None
+            if cdf is None
+            else [
+                cdf.delays.tolist(),
+                cdf.cdf.tolist(),
+                cdf.geometric_ratio,
+                cdf.start,
+                cdf.moments,
+            ],
             "versions": {"delayed-replay": __version__, **{name: version(name) for name in _LIBRARIES}},
         }
         return self._folder / f"{hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()}.parquet"

@@ -29,13 +29,14 @@ class ReplayOptions:
     Parameters
     ----------
     window
-        Cut-off in rounds (``2000``) or as a duration (``"7d"``); None for none.
+        Cut-off: in rounds (``2000``), by the displays that came meanwhile, or as a duration (``"7d"``), by the
+        conversion's own delay (`evaluator.rounds.window`); None for none.
     horizon
         Stop after this many rounds; None for as many as the log gives without bias.
     clock
         traffic: one accepted display is one round of live traffic. wall: the log's own pace.
     traffic_share
-        Share of the traffic the policy will serve, in (0, 1].
+        Share of the traffic the policy will serve, above 0; above 1 where it is to serve more than was logged.
     sampler
         rejection, keep or queue; None for the most efficient unbiased one.
     propensity

@@ -6,26 +6,27 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from evaluator.delays import DelayCDF, product_limit
-from evaluator.delays.given import given_cdf, told_cdf
+from evaluator.delays import DelayCDF
 from evaluator.errors import ParameterError, PropensityError
 from evaluator.evaluation.options import ReplayOptions
+from evaluator.evaluation.parts import even_conversions, refuse_on_parts, said_of_parts
+from evaluator.evaluation.told_delays import fit_on_clock, share_within, told_delays
 from evaluator.log import Log
 from evaluator.policies.base import Setting
 from evaluator.replayer.samplers import SamplerName, choose_sampler, sure_rounds
 from evaluator.rounds.clock import Clock, on_clock, start_clock
+from evaluator.rounds.gaps import gap_warnings
 from evaluator.rounds.held_out import held_out
 from evaluator.rounds.known_delays import KnownDelays, known_delays
 from evaluator.rounds.maturity import Maturity, judge_maturity
-from evaluator.rounds.propensity import NONE_GIVEN, Propensities, resolve_propensities
+from evaluator.rounds.propensity import Propensities, display_weights, resolve_propensities
 from evaluator.rounds.shares import known_share
 from evaluator.rounds.stream import LogRounds, vectors_of
 from evaluator.rounds.survey import Survey, survey
 from evaluator.rounds.thinning import Thinning, thinning
 from evaluator.rounds.window import Window, resolve_window
-from evaluator.units import NO_WINDOW, ROUND, format_duration, parse_duration
+from evaluator.units import NO_WINDOW, format_duration
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,8 @@ class Plan:
         """Displays on which the frozen policy is evaluated; none where that is not asked for."""
         if self.sampler == "logged" or (self.options.final is None and self.policy.reads != "target"):
             return range(0)
+        if self.propensities.tilted:
+            return range(0)
         return range(0 if self.options.final is None else len(self.rounds), self.maturity.used)
 
     @property
@@ -115,7 +118,8 @@ class Plan:
             "policy": self.policy.spec,
             "sampler": self.sampler,
             "clock": self.clock.kind,
-            "traffic_share": self.clock.share,
+            "traffic_share": self.clock.traffic_share,
+            "sampling_rate": self.clock.sampling_rate,
             "window_rounds": None if self.window.rounds == NO_WINDOW else self.window.rounds,
             "window_ticks": self.window.ticks,
             "window": self.window.describe(self.clock),
@@ -163,37 +167,35 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
     basis = read_basis(log, options) if isinstance(log, Log) else log
     surveyed, propensities = basis.survey, basis.propensities
     log = surveyed.log
+    refuse_on_parts(log, propensities, options)
     sampler = _sampler(surveyed, policy, options, propensities)
-    acceptance = 1.0 if sampler == "logged" else propensities.quantile(log, options.accept_quantile)
+    # The logger's own rounds are thinned by nothing but the displays' weights, so nothing of theirs is clipped either.
+    of_sampler = display_weights(log) if sampler == "logged" else propensities
+    quantile = 0.0 if sampler == "logged" else options.accept_quantile
+    acceptance = of_sampler.quantile(log, quantile)
+    if sampler == "logged" and of_sampler.rule is None:
+        acceptance = 1.0
     clock = start_clock(surveyed, options.clock, traffic_share=options.traffic_share, acceptance=acceptance)
     window = resolve_window(options.window, clock, surveyed)
     maturity = judge_maturity(surveyed, window, clock, options.immature)
     delay = on_clock(surveyed.delay, clock)
-    cdf = _fit(clock, delay, surveyed.limit)
-    tau = _share_within(surveyed, window, cdf)
+    even = even_conversions(log, surveyed.display, options.seed)
+    cdf = fit_on_clock(surveyed.delay[even], None if surveyed.limit is None else surveyed.limit[even], clock)
+    tau = share_within(surveyed, window, cdf, even)
     vectors = vectors_of(log, policy=policy.name, reads=policy.reads) if policy.contextual else None
     final = 0 if options.final is None else held_out(maturity.used, options.final)
     rounds = LogRounds(log, maturity.used - final, vectors, window.revealed(surveyed, delay))
-    reach = min(window.rounds, max(len(rounds), 1))
-    if basis.known is not None:
-        known = basis.known
-        given = _revealed(clock, window, known.delay, known.limit, known.delay_ticks, known.limit_ticks)
-    elif options.delays == "log":
-        given = _revealed(clock, window, surveyed.delay, surveyed.limit, surveyed.delay_ticks, surveyed.limit_ticks())
-    else:
-        if window.ticks is not None:  # what a law gives away beyond the window's mean length would never be revealed
-            reach = min(reach, max(round(window.ticks * clock.rate * clock.share), 1))
-        given = _known_cdf(options.delays, clock, reach)
-    # The logger's own rounds are not thinned, so nothing of theirs is clipped either.
-    of_sampler = NONE_GIVEN if sampler == "logged" else propensities
-    matched = thinning(log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=options.accept_quantile)
+    matched = thinning(log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=quantile)
+    horizon = _horizon(surveyed, policy, options, sampler, matched, len(rounds))
     setting = Setting(
         n_actions=log.n_actions,
         dimension=rounds.dimension,
         rows=rounds.rows,
         window=window.rounds,
-        horizon=_horizon(surveyed, policy, options, sampler, matched, len(rounds)),
-        delay_cdf=None if given is None else told_cdf(given, reach),
+        horizon=horizon,
+        delay_cdf=told_delays(
+            surveyed, basis.known, clock, window, even, cdf=cdf, delays=options.delays, horizon=horizon
+        ),
     )
     plan = Plan(
         survey=surveyed,
@@ -212,7 +214,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         tau_window=tau,
         before=0 if basis.known is None else basis.known.displays,
         warnings=(),
-        assumptions=_assumptions(basis, policy, options, clock, window, sampler),
+        assumptions=_assumptions(basis, policy, options, clock, window, sampler, setting.delay_cdf),
     )
     return replace(plan, warnings=tuple(_warnings(plan, acceptance)))
 
@@ -254,27 +256,6 @@ def _ends_with_window(log: Log, window: Window) -> bool:
     return meta.observed_until is not None and meta.attribution_window is None and window.rounds != NO_WINDOW
 
 
-def _known_cdf(text: str, clock: Clock, reach: int) -> DelayCDF:
-    """Return the CDF a user gives: in rounds, as the window; on the wall clock in logged displays, as the window.
-
-    One from a file counts time, or displays of the full traffic: the clock turns both into rounds.
-    """
-
-    def ticks_per_round(tick: str) -> float:
-        own = ROUND if clock.tick_seconds is None else format_duration(clock.tick_seconds)
-        if (tick == ROUND) != (clock.tick_seconds is None) or not np.isfinite(clock.rate):
-            raise ParameterError(
-                f"--delays {text} counts in units of {tick}, this log in {own} at "
-                f"{clock.rate:.3g} displays each: no way from one to the other.",
-                hint="fit the delays to a log that counts alike: evaluate delays.",
-            )
-        ticks = 1.0 if clock.tick_seconds is None else clock.tick_seconds / parse_duration(tick)
-        return ticks / (clock.rate * clock.share)
-
-    share = clock.share if clock.kind == "wall" else 1.0
-    return given_cdf(text, reach=reach, ticks_per_round=ticks_per_round, share=share)
-
-
 def _sampler(survey: Survey, policy: Any, options: ReplayOptions, propensities: Propensities) -> SamplerName:
     requested = options.sampler
     if (options.clock == "wall" or options.doubly_robust) and requested is None and not policy.contextual:
@@ -304,54 +285,14 @@ def _sampler(survey: Survey, policy: Any, options: ReplayOptions, propensities: 
     return sampler
 
 
-def _fit(clock: Clock, delay: npt.NDArray[np.int64], limit: npt.NDArray[np.int64] | None) -> DelayCDF | None:
-    """Fit the delay CDF on the replay's clock: a CDF used on a clock must be estimated on that clock.
-
-    Delays in rounds; limits, the longest that would have been seen, in displays.
-    """
-    if not len(delay):
-        return None
-    if limit is None:
-        return product_limit(delay)
-    # Rounding to rounds may put a conversion at the very end of its follow-up one round past it.
-    return product_limit(delay, np.maximum(on_clock(limit, clock), delay))
-
-
-def _share_within(survey: Survey, window: Window, cdf: DelayCDF | None) -> float:
-    """Return the share of the conversions that come within the window, in its own unit; nan without conversions."""
-    if cdf is None:
-        return float("nan")
-    if window.ticks is None:
-        return float(cdf(min(window.rounds, 2**53)))
-    return float(product_limit(survey.delay_ticks, survey.limit_ticks())(window.ticks))
-
-
-def _revealed(
+def _assumptions(
+    basis: Basis,
+    policy: Any,
+    options: ReplayOptions,
     clock: Clock,
     window: Window,
-    delay: npt.NDArray[np.int64],
-    limit: npt.NDArray[np.int64] | None,
-    delay_ticks: npt.NDArray[np.int64],
-    limit_ticks: npt.NDArray[np.int64] | None,
-) -> DelayCDF | None:
-    """Fit the delay CDF that policies weigh their displays with: of the conversions that are ever revealed to them.
-
-    Where the window is a duration W, it is P(D <= a rounds and D <= W in time): the CDF of the conversions within W,
-    times the share of them, so that no display is credited with a conversion that W cuts off.
-    """
-    if window.ticks is None or not len(delay):
-        return _fit(clock, on_clock(delay, clock), limit)
-    within = delay_ticks <= window.ticks
-    if not within.any():
-        return None
-    share = float(product_limit(delay_ticks, limit_ticks)(window.ticks))
-    fitted = _fit(clock, on_clock(delay[within], clock), None if limit is None else limit[within])
-    assert fitted is not None
-    return DelayCDF(delays=fitted.delays, cdf=np.minimum(fitted.cdf * share, 1.0), source=fitted.source)
-
-
-def _assumptions(
-    basis: Basis, policy: Any, options: ReplayOptions, clock: Clock, window: Window, sampler: SamplerName
+    sampler: SamplerName,
+    told: DelayCDF | None,
 ) -> tuple[str, ...]:
     log, known = basis.survey.log, basis.known
     said = [
@@ -362,10 +303,16 @@ def _assumptions(
         said.append("anytime-valid intervals take the estimated propensities as given")
     if clock.kind == "wall":
         said.append(
-            f"wall clock: feedback comes at the log's pace, as if the policy served {clock.share:.1%} of the traffic"
+            f"wall clock: feedback comes at the log's pace, as if the policy served {clock.traffic_share:.1%} of "
+            "the traffic"
         )
     else:
-        said.append(f"traffic clock: one round is one display of live traffic, at a share of {clock.share:.3g}")
+        said.append(f"traffic clock: one round is one display of live traffic, at a share of {clock.traffic_share:.3g}")
+        if clock.sampling_rate < 1.0:
+            said.append(
+                f"the log is an even sample of {clock.sampling_rate:.3g} of the traffic: delays count "
+                f"{1.0 / clock.sampling_rate:.3g} displays for each that it shows"
+            )
     if sampler == "queue":
         said.append("queue: displays are served out of the log's order, so drift would bias the result")
     if known is not None:
@@ -379,7 +326,8 @@ def _assumptions(
     elif "delay CDF" in policy.needs and options.delays == "log":
         said.append("the policy knows the delay CDF of this whole log (hindsight)")
     elif "delay CDF" in policy.needs and options.delays.endswith(".json"):
-        said.append(f"the policy knows the delay CDF of {options.delays}, on the clock of this log's traffic")
+        known_as = "" if told is None else f" ({told.source})"
+        said.append(f"the policy knows the delay CDF of {options.delays}{known_as}, on the clock of this log's traffic")
     if _ends_with_window(log, window):
         said.append("the log names no attribution window, so rewards are the conversions within the policy's window")
     if options.accept_quantile > 0:
@@ -397,7 +345,8 @@ def _warnings(plan: Plan, acceptance: float) -> list[str]:
     if plan.maturity.immature:
         fate = "left out" if plan.options.immature == "drop" else "corrected by the delay CDF"
         said.append(f"{plan.maturity.immature:,} displays were followed too briefly to be judged: {fate}.")
-    if plan.propensities.kind == "uniform":
+    said += said_of_parts(plan.log, plan.propensities, plan.policy)
+    if plan.propensities.kind == "uniform" and plan.propensities.weights is None:
         counts = plan.survey.shown
         expected = len(plan.log) / plan.log.n_actions
         worst = float(np.max(np.abs(counts - expected)) / np.sqrt(expected * (1 - 1 / plan.log.n_actions)))
@@ -407,10 +356,11 @@ def _warnings(plan: Plan, acceptance: float) -> list[str]:
                 f"The log is said to be uniform, but one action's count is {worst:.0f} standard errors off: the "
                 "estimate is biased if it is not. Consider --propensity estimate."
             )
-    if plan.clock.kind == "traffic" and plan.clock.share < acceptance:
+    acceptance *= plan.survey.kept * plan.clock.sampling_rate
+    if plan.clock.kind == "traffic" and plan.clock.traffic_share < acceptance:
         said.append(
-            f"The traffic share {plan.clock.share:g} is below the acceptance rate {acceptance:.3g}: the replay reads "
-            "conversions that the log saw only later, which is right only if nothing drifts."
+            f"The traffic share {plan.clock.traffic_share:g} is below the acceptance rate {acceptance:.3g}: the replay "
+            "reads conversions that the log saw only later, which is right only if nothing drifts."
         )
     said += _coarse_stamps(plan)
     if plan.tau_window < 0.5:
@@ -419,7 +369,7 @@ def _warnings(plan: Plan, acceptance: float) -> list[str]:
         )
     if "delay CDF" in plan.policy.needs and plan.setting.delay_cdf is None:
         said.append("The log has no conversions to fit a delay CDF to.")
-    return said
+    return [*said, *gap_warnings(plan.survey)]
 
 
 def _coarse_stamps(plan: Plan) -> list[str]:

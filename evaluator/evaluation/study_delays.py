@@ -21,6 +21,7 @@ from evaluator.evaluation.delay_words import sight
 from evaluator.evaluation.joint_study import check_joint, study_joint
 from evaluator.log import Log
 from evaluator.log.delay_rows import DelayRows, delay_rows
+from evaluator.rounds.clock import on_clock, start_clock
 from evaluator.rounds.survey import survey
 from evaluator.units import parse_duration
 
@@ -39,11 +40,13 @@ def study_log(log: Log, options: DelayOptions, *, by: str | None) -> DelayStudy:
     if options.joint:
         check_joint(log)  # before what takes long
     rows = delay_rows(log, by=by)
-    in_displays = None
+    in_rounds = None
     if rows.tick_seconds is not None and any(_is_rounds(window) for window in options.windows or ()):
         seen = survey(log)
-        in_displays = seen.delay, seen.limit
-    study = study_rows(rows, options, in_displays=in_displays)
+        clock = start_clock(seen, "traffic", traffic_share=1.0, acceptance=1.0)
+        delay = on_clock(seen.delay, clock)
+        in_rounds = delay, None if seen.limit is None else np.maximum(on_clock(seen.limit, clock), delay)
+    study = study_rows(rows, options, in_rounds=in_rounds)
     return replace(study, joint=study_joint(log, study.rows.periods)) if options.joint else study
 
 
@@ -51,7 +54,7 @@ def study_rows(
     rows: DelayRows,
     options: DelayOptions,
     *,
-    in_displays: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None] | None = None,
+    in_rounds: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None] | None = None,
 ) -> DelayStudy:
     """Return the study of delays alone, all that there is of a bare file: `joint` needs a log.
 
@@ -61,9 +64,9 @@ def study_rows(
         Delays in time.
     options
         What is asked.
-    in_displays
-        The delays and their limits in logged displays, shape (n,), by which windows in rounds are judged. None where
-        time counts rounds; of a bare file a round lasts as long as the traffic's mean.
+    in_rounds
+        The delays and their limits in displays of the traffic, shape (n,), by which windows in rounds are judged. None
+        where time counts rounds; of a bare file a round lasts as long as the traffic's mean.
 
     Raises
     ------
@@ -79,7 +82,7 @@ def study_rows(
     fit = fit_nonparametric(delay, limit, confidence=options.level)
     missing: dict[str, str] = {}
     choice = _laws(rows, options, missing)
-    rounds = fit if in_displays is None else fit_nonparametric(*in_displays, confidence=options.level)
+    rounds = fit if in_rounds is None else fit_nonparametric(*in_rounds, confidence=options.level)
     advice = advise_window(fit, [t for _, t, _, _ in asked], law=_believed(choice, rows), share=options.share)
     groups, test = _groups(rows, options, missing)
     tail = None
@@ -96,7 +99,7 @@ def study_rows(
         choice=choice,
         windows=tuple(
             Window(text, ticks, count, window_shares(rounds, [count])[0], True)
-            if counted and in_displays is not None and count is not None
+            if counted and in_rounds is not None and count is not None
             else Window(text, ticks, count, share, counted)
             for (text, ticks, count, counted), share in zip(asked, advice.windows, strict=True)
         ),

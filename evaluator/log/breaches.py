@@ -17,6 +17,7 @@ TARGET_REPAIR = (
     "give the policy's probabilities of the log's own actions: it may show no action that the log never shows or that "
     "--actions leaves out"
 )
+WEIGHT_REPAIR = "give one over the probability with which the display got into the log"
 # How far from 1 the probabilities of a row may sum.
 SUM_TOLERANCE = 1e-6
 
@@ -66,7 +67,9 @@ def find_breaches(log: Log, *, vectors: bool = True) -> list[Breach]:
 
 
 def _structure(log: Log) -> Iterator[Breach]:
-    from evaluator.log.contract import ACTIONS, CONVERSIONS, DISPLAYS
+    import pyarrow as pa
+
+    from evaluator.log.contract import ACTIONS, CONVERSIONS, DISPLAYS, POSITION, WEIGHT
 
     nothing = np.zeros(0, dtype=np.int64)
     for name, schema in (("displays", DISPLAYS), ("conversions", CONVERSIONS), ("actions", ACTIONS)):
@@ -77,6 +80,14 @@ def _structure(log: Log) -> Iterator[Breach]:
             elif present.field(column).type != kind:
                 found = present.field(column).type
                 yield Breach(name, column, nothing, (), f"column {column!r} is {found}", f"cast it to {kind}")
+    for column, kind in ((POSITION, pa.int64()), (WEIGHT, pa.float64())):
+        if column in log.schema.names and log.schema.field(column).type != kind:
+            found = log.schema.field(column).type
+            yield Breach("displays", column, nothing, (), f"column {column!r} is {found}", f"cast it to {kind}")
+    for name in ("sampling_rate", "kept_share"):
+        share = getattr(log.meta, name)
+        if not 0.0 < share <= 1.0:
+            yield Breach("meta", name, nothing, (), f"{name} = {share:g} is no share", "give one in (0, 1]")
     if len(log) == 0:
         yield Breach("displays", "display_id", nothing, (), "the log is empty", "check the filters and the source")
     elif log.actions.num_rows < 2:
@@ -123,9 +134,11 @@ class _Rows:
     def _displays(self, log: Log, *, vectors: bool) -> None:
         present = [c for c in ("context", "action_set", "target") if vectors and c in log.schema.names]
         columns = ["display_id", "time", "action", *present]
+        columns += [c for c in ("position", "weight") if c in log.schema.names]
         if log.meta.propensity != "absent":
             columns.append("propensity")
         before: npt.NDArray[np.int64] | None = None
+        passed = -1
         for first, batch in log.batches(columns):
             ids, time, action = batch["display_id"], batch["time"], batch["action"]
             self._add("displays.display_id", ids != np.arange(first, first + len(ids)), ids, "not dense",
@@ -140,6 +153,16 @@ class _Rows:
                 first=first,
             )
             before = time[-1:]
+            if "position" in batch:
+                position = batch["position"]
+                back = np.diff(position, prepend=passed) < 0
+                self._add("displays.position", np.atleast_1d(back), position, "below 0 or the row before",
+                          "number the displays of the traffic in its order", first=first)  # fmt: skip
+                passed = int(position[-1])
+            if "weight" in batch:
+                weight = batch["weight"].astype(np.float64)
+                self._add("displays.weight", ~(np.isfinite(weight) & (weight > 0)), weight, "no weight above 0",
+                          WEIGHT_REPAIR, first=first)  # fmt: skip
             self._add("displays.action", (action < 0) | (action >= log.n_actions), action,
                       f"not an action index below {log.n_actions}", "list it in actions", first=first)  # fmt: skip
             if "propensity" in batch:

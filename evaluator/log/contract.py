@@ -7,8 +7,10 @@ displays
     ``action`` int32 (index into `actions`), ``propensity`` float64 nullable; optionally
     ``context`` fixed_size_list<float>[p], ``action_set`` fixed_size_list<fixed_size_list<float>[d]>[K] (the K
     action vectors of that display), ``expected_reward`` fixed_size_list<float>[K] (the truth of a synthetic log),
-    ``target`` fixed_size_list<float64>[K] (action probabilities of a policy to be evaluated; they sum to 1). Any
-    further column is a string, kept from the source to group by.
+    ``target`` fixed_size_list<float64>[K] (action probabilities of a policy to be evaluated; they sum to 1),
+    ``position`` int64 (number of the display in the traffic, dropped displays counted; absent: its number in the log),
+    ``weight`` float64 (one over the probability with which the display got into the log). Any further column is a
+    string, kept from the source to group by.
 conversions
     ``display_id`` int64, ``time`` int64 in ticks, ``value`` float64; sorted by display, then time.
 actions
@@ -38,7 +40,8 @@ PropensityKind = Literal["logged", "uniform", "estimated", "absent"]
 
 DISPLAYS = {"display_id": pa.int64(), "time": pa.int64(), "action": pa.int32(), "propensity": pa.float64()}
 VECTORS = ("context", "action_set", "expected_reward")
-OWN_COLUMNS = (*DISPLAYS, *VECTORS)
+POSITION, WEIGHT = "position", "weight"
+OWN_COLUMNS = (*DISPLAYS, *VECTORS, POSITION, WEIGHT)
 CONVERSIONS = {"display_id": pa.int64(), "time": pa.int64(), "value": pa.float64()}
 ACTIONS = {"action": pa.int32(), "label": pa.string()}
 
@@ -61,6 +64,12 @@ class LogMeta:
         Where the propensities come from: logged, uniform (by design), estimated, or absent.
     reward_max
         Largest possible reward of one display, None where unknown (the largest seen is used, and said).
+    sampling_rate
+        Share of the traffic's displays that the log holds, taken evenly; what ``position`` and ``weight`` say comes on
+        top.
+    kept_share
+        Share of the displays that were kept when actions were chosen and propensities, which depend on the context,
+        stayed those of the full set; 1 where propensities are of the log's own actions.
     fingerprint
         Hash of the source, for manifests.
     counts
@@ -75,6 +84,8 @@ class LogMeta:
     attribution_window: int | None = None
     propensity: PropensityKind = "absent"
     reward_max: float | None = None
+    sampling_rate: float = 1.0
+    kept_share: float = 1.0
     fingerprint: str = ""
     counts: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import DataError, ParameterError
-from evaluator.log.contract import OWN_COLUMNS, Log, to_numpy
+from evaluator.log.contract import OWN_COLUMNS, WEIGHT, Log, to_numpy
+from evaluator.log.traffic import TrafficCount
 from evaluator.units import SECONDS
 
 Ints = npt.NDArray[np.int64]
@@ -67,9 +68,10 @@ class DelayRows:
     by
         What the groups are of.
     displays
-        Number of displays; None where only conversions are known.
+        Number of displays; None where only conversions are known. Of a log with display weights, the displays of the
+        traffic for which its conversions are all there are.
     rate
-        Displays per tick; nan where unknown.
+        Displays of the whole traffic per tick; nan where unknown.
     periods
         For drift; None where the displays have no times.
     deduplicated
@@ -113,7 +115,7 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
     Raises
     ------
     DataError
-        The log has no conversions.
+        The log has no conversions, or some got into it more likely than others.
     ParameterError
         The log keeps no such column.
 
@@ -131,28 +133,50 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
         raise DataError(f"Log {meta.name!r} has no conversions, so there are no delays.", hint="check the spec.")
     shown_at = np.empty(len(display), np.int64)
     day = None if meta.tick_seconds is None else max(round(86400.0 / meta.tick_seconds), 1)
-    by_day: dict[int, int] = {}
+    by_day: dict[int, float] = {}
+    edges = len(log) * np.arange(PARTS + 1) // PARTS
+    by_part: npt.NDArray[np.float64] = np.diff(edges).astype(np.float64)
     start = end = 0
-    for first, batch in log.batches(["time"]):
-        time = batch["time"]
+    traffic, weighted = TrafficCount(log.schema), WEIGHT in log.schema.names
+    span, weight_of = (0, len(log) - 1), np.ones(len(display))
+    if weighted:
+        by_part[:] = 0.0
+    for first, batch in log.batches(list(dict.fromkeys(["time", *traffic.columns, *[WEIGHT] * weighted]))):
+        time, weight = batch["time"], batch.get(WEIGHT)
+        if traffic.columns:
+            number = traffic.read(first, batch, len(time))
+            span = (int(number[0]) if first == 0 else span[0]), int(number[-1])
         at = display[slice(*np.searchsorted(display, [first, first + len(time)]))] - first
         shown_at[np.searchsorted(display, first) :][: len(at)] = time[at]
+        if weight is not None:
+            weight_of[np.searchsorted(display, first) :][: len(at)] = weight[at]
+            part = np.searchsorted(edges, np.arange(first, first + len(time)), side="right") - 1
+            by_part += np.bincount(part, weight, minlength=PARTS)
         start, end = (int(time[0]) if first == 0 else start), int(time[-1])
         if day is not None:
             days, counts = np.unique(time // day, return_counts=True)
-            for number, count in zip(days.tolist(), counts.tolist(), strict=True):
-                by_day[number] = by_day.get(number, 0) + count
+            if weight is not None:
+                counts = np.add.reduceat(weight, np.cumsum(counts) - counts)
+            for one, count in zip(days.tolist(), counts.tolist(), strict=True):
+                by_day[one] = by_day.get(one, 0) + count
+    if weight_of.min() < weight_of.max():
+        raise DataError(
+            f"Log {meta.name!r} keeps conversions with display weights from {weight_of.min():.3g} to "
+            f"{weight_of.max():.3g}: their delays are not those of the traffic.",
+            hint="study the delays of a log that keeps all conversions alike.",
+        )
+    per = float(weight_of[0])
     delay = to_numpy(log.conversions["time"]).astype(np.int64, copy=False) - shown_at
     limit = _limits(meta.observed_until, meta.attribution_window, shown_at)
     if day is not None and max(by_day) - min(by_day) + 1 >= _FEWEST_DAYS:
         origin = min(by_day)
         shown = np.zeros(max(by_day) - origin + 1, np.int64)
-        for number, count in by_day.items():
-            shown[number - origin] = count
+        for one, count in by_day.items():
+            shown[one - origin] = round(count / per)
         periods = Periods("day", shown_at // day - origin, shown, day, origin)
     else:
-        edges = len(log) * np.arange(PARTS + 1) // PARTS
-        periods = Periods("tenth", np.searchsorted(edges, display, side="right") - 1, np.diff(edges))
+        shown = np.rint(by_part / per).astype(np.int64)
+        periods = Periods("tenth", np.searchsorted(edges, display, side="right") - 1, shown)
     deduplicated = int(meta.counts.get("conversion_rows_deduplicated", 0))
     return DelayRows(
         name=meta.name,
@@ -161,8 +185,8 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
         limit=limit,
         group=None if by is None else _groups(log, display, by),
         by=by or "",
-        displays=len(log),
-        rate=(len(log) - 1) / (end - start) if end > start else float("nan"),
+        displays=round(float(by_part.sum()) / per),
+        rate=(span[1] - span[0]) / (end - start) / meta.sampling_rate if end > start else float("nan"),
         periods=periods,
         deduplicated=deduplicated,
         shared=not deduplicated and meta.counts.get("conversions_shared", 0) > 0,

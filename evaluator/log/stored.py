@@ -13,7 +13,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evaluator.log.contract import BATCH, Columns, Log, LogMeta, conversions_after, fixed_size_lists, to_numpy
+from evaluator.log.contract import (
+    BATCH,
+    POSITION,
+    WEIGHT,
+    Columns,
+    Log,
+    LogMeta,
+    conversions_after,
+    fixed_size_lists,
+    to_numpy,
+)
+from evaluator.log.traffic import summed
 
 # Columns with one entry an action: they follow the choice of actions.
 PER_ACTION = ("action_set", "expected_reward", "target")
@@ -34,7 +45,8 @@ class Selection:
     new_action
         Action of the log for each action of the file, -1 where it is left out; None where all are kept as they are.
     propensity
-        Replaces the propensity of every display (uniform by design over fewer actions); None leaves it.
+        Of each action of the log, shape (K,): it replaces that of the displays (uniform by design over fewer actions,
+        or constant and made to sum to 1); None leaves it.
     passed
         The first so many of the displays that would belong to the log do not; `kept` is without them.
     """
@@ -42,7 +54,7 @@ class Selection:
     rows: int
     kept: int
     new_action: npt.NDArray[np.int32] | None = None
-    propensity: float | None = None
+    propensity: npt.NDArray[np.float64] | None = None
     passed: int = 0
 
     @property
@@ -51,6 +63,11 @@ class Selection:
         assert self.new_action is not None
         kept = np.flatnonzero(self.new_action >= 0)
         return kept[np.argsort(self.new_action[kept])]
+
+    @property
+    def drops(self) -> bool:
+        """Whether displays between those of the log are left out: then its traffic is larger than the log."""
+        return self.kept + self.passed < self.rows
 
 
 class StoredLog(Log):
@@ -92,6 +109,8 @@ class StoredLog(Log):
             if at >= 0:
                 inner = schema.field(name).type.value_type
                 schema = schema.set(at, pa.field(name, pa.list_(inner, self.n_actions)))
+        if self.selection.drops and POSITION not in schema.names:
+            schema = schema.append(pa.field(POSITION, pa.int64()))
         return schema
 
     @cached_property
@@ -141,9 +160,21 @@ class StoredLog(Log):
         if chosen.new_action is not None:  # a batch is what is left of the rows read
             rows = min(int(size * chosen.rows / max(chosen.kept + chosen.passed, 1)) + 1, max(size, _MOST_READ))
         needed = dict.fromkeys(["action", *(c for c in columns if c != "display_id")])
-        first, looked_at = -chosen.passed, 0
-        for batch in pq.ParquetFile(self.path).iter_batches(rows, columns=list(needed)):
+        file = pq.ParquetFile(self.path)
+        numbered = POSITION in needed and POSITION not in file.schema_arrow.names
+        if numbered:  # here, where the displays that are left out are still seen
+            del needed[POSITION]
+            needed |= dict.fromkeys([WEIGHT] if WEIGHT in file.schema_arrow.names else [])
+        first, looked_at, traffic = -chosen.passed, 0, 0.0
+        for batch in file.iter_batches(rows, columns=list(needed)):
             batch = batch.slice(0, chosen.rows - looked_at)
+            if numbered and batch.num_rows:
+                place = np.arange(looked_at, looked_at + batch.num_rows)
+                if WEIGHT in needed:
+                    total = summed(traffic, to_numpy(batch.column(WEIGHT)))
+                    traffic, place = float(total[-1]), np.rint(total).astype(np.int64) - 1
+                own = {name: batch.column(name) for name in batch.schema.names}
+                batch = pa.RecordBatch.from_pydict({**own, POSITION: pa.array(place)})
             looked_at += batch.num_rows
             if chosen.new_action is not None:
                 batch = self._kept(batch, chosen.new_action)
@@ -165,7 +196,7 @@ class StoredLog(Log):
         columns = {name: batch.column(name) for name in batch.schema.names}
         columns["action"] = pa.array(action[kept])
         if "propensity" in columns and self.selection.propensity is not None:
-            columns["propensity"] = pa.array(np.full(batch.num_rows, self.selection.propensity))
+            columns["propensity"] = pa.array(self.selection.propensity[action[kept]])
         for name in PER_ACTION:
             if name in columns:
                 columns[name] = fixed_size_lists(to_numpy(columns[name])[:, self.selection.old_actions])

@@ -86,8 +86,8 @@ class AdaptPatientBandits(Policy):
     paper = "Manegueu et al. 2020, Algorithm 2"
     needs = ("horizon",)
     note = (
-        "T is --horizon; without it the number of logged displays, more rounds than most replays have. With the "
-        "constants of the paper the estimate stays at alpha_min for every T <= 10,000."
+        "T is --horizon; without it a number of rounds that the replay reaches all but surely. With the constants of "
+        "the paper the estimate stays at alpha_min for every T <= 10,000."
     )
     c: float = parameter(0.7, "c a^-alpha <= 1 - tau_a <= a^-alpha for every arm", above=0, at_most=1)
     mu_min: float = parameter(0.6, "mu_ of the paper: lower bound on every arm's mean", above=0, at_most=1)

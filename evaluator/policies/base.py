@@ -61,6 +61,8 @@ class Policy:
     needs: ClassVar[tuple[str, ...]] = ()
     # The one column of the displays it reads, where no other vectors will do.
     reads: ClassVar[str] = ""
+    # Whether it learns from a zero reward that it is told of, as a conversion of value 0; no log tells of any.
+    takes_zeros: ClassVar[bool] = False
     note: ClassVar[str] = ""
 
     def __post_init__(self) -> None:

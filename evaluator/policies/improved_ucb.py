@@ -43,7 +43,7 @@ class ImprovedUCB(Policy):
     name = "improved-ucb"
     paper = "Auer, Ortner 2010, Figure 1"
     needs = ("horizon",)
-    note = "T is --horizon; without it the number of logged displays, more rounds than most replays have."
+    note = "T is --horizon; without it a number of rounds that the replay reaches all but surely."
 
     def start(self, setting: Setting) -> ImprovedUCBState:
         """Return the state before the first round."""

@@ -13,7 +13,8 @@ whose displays and sums count for nothing. With l = log(T e_i²), E, V and d the
     ODAAF-V  n_i = ceil((sqrt(2l) + sqrt(2l + 8/3 e_i l + 4 e_i (E + 2V)))² / e_i²)
 
 The constants are restored from damaged formulas: 95 % sure for the first, 90 % for the others. E, V and d are those of
-the delays that can arrive at all: of the given CDF up to the window and the horizon. Which arm bridges is left open by
+the delays that can arrive at all: of the given CDF up to the window and the horizon, before it is told in few steps
+(`DelayCDF.moments_within`). Which arm bridges is left open by
 the paper; it changes the regret. Phases end at floor(log2(T / e) / 2), as in Auer and Ortner 2010: beyond it l falls
 below 1. It is not reached within T rounds unless a single arm is left, which is shown to the end.
 """
@@ -27,6 +28,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.delays.moments import DelayMoments
 from evaluator.errors import ParameterError
 from evaluator.kernels.compiling import inlinable
 from evaluator.policies.base import Policy, Setting, parameter
@@ -70,14 +72,6 @@ class ODAAFState(NamedTuple):
     shown: npt.NDArray[np.int64]
     bridged: bool
     rule: int
-
-
-class Delays(NamedTuple):
-    """Mean, variance and bound of the delays that can arrive, in rounds."""
-
-    mean: float
-    variance: float
-    bound: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,16 +121,12 @@ class ODAAFV(Policy):
         return _start(setting, lengths, bridge=self.bridge)
 
 
-def _told(name: str, setting: Setting) -> tuple[int, Delays]:
+def _told(name: str, setting: Setting) -> tuple[int, DelayMoments]:
     if setting.horizon == NO_WINDOW:
         raise ParameterError(f"{name} needs a horizon.", hint="give --horizon.")
     if setting.delay_cdf is None:
         raise ParameterError(f"{name} needs a delay CDF.", hint="give --delays log or --delays geometric:500.")
-    delays, weights, tau = setting.delay_cdf.steps(min(setting.window, setting.horizon))
-    if tau == 0.0:
-        return setting.horizon, Delays(0.0, 0.0, 0.0)
-    mean = float(delays @ weights) / tau
-    return setting.horizon, Delays(mean, float((delays - mean) ** 2 @ weights) / tau, float(delays[-1]))
+    return setting.horizon, setting.delay_cdf.moments_within(min(setting.window, setting.horizon))
 
 
 def _phases(horizon: int) -> range:
@@ -151,12 +141,12 @@ def _plays(i: int, horizon: int, corruption: float) -> float:
     return float((math.sqrt(twice) + math.sqrt(twice * (1.0 + 4.0 / 3.0 * e) + e * corruption)) ** 2 / (e * e))
 
 
-def odaaf_length(i: int, horizon: int, delays: Delays) -> int:
+def odaaf_length(i: int, horizon: int, delays: DelayMoments) -> int:
     """Return n_i of ODAAF."""
     return math.ceil(_plays(i, horizon, 6.0 * i * delays.mean))
 
 
-def bounded_length(i: int, horizon: int, delays: Delays) -> int:
+def bounded_length(i: int, horizon: int, delays: DelayMoments) -> int:
     """Return n_i of ODAAF-B."""
     flushed = min(i * delays.bound, odaaf_length(i, horizon, delays))
     return math.ceil(max(flushed, _plays(i, horizon, 4.0 * delays.mean)))

@@ -47,8 +47,8 @@ class PatientBandits(Policy):
     paper = "Manegueu et al. 2020, Algorithm 1"
     needs = ("horizon",)
     note = (
-        "T is --horizon; without it the number of logged displays, more rounds than most replays have. A window cuts "
-        "off the tail that alpha describes: conversions beyond it count as failures for ever."
+        "T is --horizon; without it a number of rounds that the replay reaches all but surely. A window cuts off the "
+        "tail that alpha describes: conversions beyond it count as failures for ever."
     )
     alpha: float = parameter(0.5, "tail index of the delays, or a lower bound on it; above 1/2 it acts as 1/2", above=0)
     width_scale: float = parameter(1.0, "factor of the confidence width; 1 as printed", at_least=0)

@@ -9,6 +9,9 @@ The algorithm needs every reward, zeros too, and the log tells conversions only.
 with its value; a display without one is observed to be a zero when its window closes, at age m, after the conversions
 of that round. Later conversions of a display already observed are added to its observation, fed or not. Without a
 window no zero is ever observed: then every arm's mean is that of its conversions (Vernade et al. 2017, Section 3).
+
+The papers' QPM-D is told of a zero after a delay of its own. Scenarios with ``zeros = "told"`` do so, as a conversion
+of value 0; no window is needed then, and a zero later than the window is still taken when that closes.
 """
 
 from __future__ import annotations
@@ -75,9 +78,11 @@ class QPMD(Policy):
     name = "qpm-d"
     paper = "Joulani, György, Szepesvári 2013, Algorithm 1"
     needs = ("window",)
+    takes_zeros = True
     note = (
         "A display without a conversion is a zero once its window has closed; without a window no zero is ever "
-        "observed, and every arm's mean is that of its conversions alone."
+        'observed, and every arm\'s mean is that of its conversions alone. In scenarios with zeros = "told" it is told '
+        "of each zero after a delay of its own, as in the papers."
     )
     base: Literal["ucb1", "klucb"] = parameter("ucb1", "the policy that is fed, with its defaults")
     ties: Literal["random", "lowest"] = parameter("random", "rule among equal indices of the base")

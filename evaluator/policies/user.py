@@ -38,6 +38,7 @@ class UserPolicy:
 
     needs = ()
     reads = ""
+    takes_zeros = False
     paper = ""
     note = "user policy"
 

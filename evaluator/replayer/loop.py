@@ -190,13 +190,16 @@ def _follow(
     progress: Progress,
     accepted: npt.NDArray[np.int64],
 ) -> int:
-    """Let the logging policy replay itself: every display is a round; return how many displays were read."""
+    """Let the logging policy replay itself: every display that is left is a round; return how many were read."""
     state, rng, batch, pending, progress = borrowed((state, rng, batch, pending, progress))
+    written = 0
     for i in range(batch.action.shape[0]):
         if progress.rounds[0] >= horizon:
             return i
-        _play_round(state, batch, i, batch.action[i], window, pending, progress)
-        accepted[i] = i
+        if batch.action[i] >= 0:
+            _play_round(state, batch, i, batch.action[i], window, pending, progress)
+            accepted[written] = i
+            written += 1
     return batch.action.shape[0]
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from evaluator import __version__
 from evaluator.atomic import refuse_outputs, whole_files
 from evaluator.delays.cdf import DelayCDF
+from evaluator.delays.moments import DelayMoments
 from evaluator.errors import ParameterError, SourceError, UsageError
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.registry import resolve
@@ -68,7 +69,12 @@ def write_policy(path: Path, learned: LearnedPolicy) -> None:
         },
         "delay_cdf": None
         if cdf is None
-        else {"source": cdf.source, "geometric_ratio": cdf.geometric_ratio, "start": cdf.start},
+        else {
+            "source": cdf.source,
+            "geometric_ratio": cdf.geometric_ratio,
+            "start": cdf.start,
+            "moments": cdf.moments and cdf.moments._asdict(),
+        },
     }
     arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
     with whole_files([path]) as (part,), part.open("wb") as file:
@@ -110,8 +116,11 @@ def load_policy(path: str | Path, *, policy: Policy | None = None) -> LearnedPol
                 f"{path} holds {about['policy']} with {about['parameters']}, not {description!r}.",
                 hint="give the policy with the parameters it was saved with.",
             )
-        cdf = about["delay_cdf"] and DelayCDF(
-            delays=arrays.pop("delay_cdf.delays"), cdf=arrays.pop("delay_cdf.cdf"), **about["delay_cdf"]
+        told = about["delay_cdf"]
+        cdf = told and DelayCDF(
+            delays=arrays.pop("delay_cdf.delays"),
+            cdf=arrays.pop("delay_cdf.cdf"),
+            **{**told, "moments": told.get("moments") and DelayMoments(**told["moments"])},
         )
         setting = Setting(**about["setting"], delay_cdf=cdf)
         pending = _calendar({name: arrays.pop(f"pending.{name}") for name in _WAITING}, about["rounds"])

@@ -74,6 +74,10 @@ def _how(found: Simulation, sign: str) -> list[str]:
         said.append(f"{'' if one else f'action {k}: '}{law}{within}")
     if found.told:
         said.append(f"policies are told: {found.told}")
+    if found.told_zeros:
+        said.append(
+            f"told of each zero, after a delay of its own, as no log of conversions does: {', '.join(found.told_zeros)}"
+        )
     return said
 
 

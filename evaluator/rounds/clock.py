@@ -30,17 +30,26 @@ class Clock:
     kind
         traffic or wall.
     share
-        Rounds of the policy per logged display: the traffic share, or the acceptance rate on the wall clock.
+        Rounds of the policy per display that delays count: the traffic share over the log's sampling rate, or the
+        acceptance rate on the wall clock.
     rate
-        Logged displays per tick; nan when all displays share one time.
+        Such displays per tick; nan when all displays share one time.
     tick_seconds
         Seconds in a tick; None where the log counts rounds.
+    sampling_rate
+        Share of the traffic that they are.
     """
 
     kind: ClockName
     share: float
     rate: float
     tick_seconds: float | None
+    sampling_rate: float = 1.0
+
+    @property
+    def traffic_share(self) -> float:
+        """Rounds of the policy per display of the whole traffic."""
+        return self.share * self.sampling_rate
 
     def days(self, rounds: float) -> float | None:
         """Return the days of live traffic in which the policy would play these rounds; None on a log of rounds."""
@@ -55,19 +64,23 @@ def start_clock(survey: Survey, kind: ClockName, *, traffic_share: float, accept
     Raises
     ------
     ParameterError
-        The traffic share is not in (0, 1], or is given for the wall clock, which has its own.
+        The traffic share is not above 0, or is given for the wall clock, which has its own.
     """
-    if not 0.0 < traffic_share <= 1.0:
-        raise ParameterError(f"--traffic-share {traffic_share:g} is out of range.", hint="take a share in (0, 1].")
+    if not 0.0 < traffic_share < np.inf:
+        raise ParameterError(
+            f"--traffic-share {traffic_share:g} is out of range.",
+            hint="take a share above 0; above 1 where the policy will serve more traffic than was logged.",
+        )
     if kind == "wall" and traffic_share != 1.0:
         raise ParameterError(
             "--traffic-share and --clock wall exclude each other.",
             hint="the wall clock is the traffic clock with a share equal to the acceptance rate.",
         )
-    share = traffic_share if kind == "traffic" else acceptance
-    return Clock(kind, share, survey.rate, survey.log.meta.tick_seconds)
+    sampled = survey.log.meta.sampling_rate
+    share = traffic_share / sampled if kind == "traffic" else acceptance * survey.kept
+    return Clock(kind, share, survey.rate, survey.log.meta.tick_seconds, sampled)
 
 
 def on_clock(displays: npt.NDArray[np.int64], clock: Clock) -> npt.NDArray[np.int64]:
-    """Return a number of logged displays in rounds of the policy, to the nearest round."""
+    """Return a number of displays, as delays count them, in rounds of the policy, to the nearest round."""
     return displays if clock.share == 1.0 else np.rint(displays * clock.share).astype(np.int64)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from evaluator.errors import DataError
 from evaluator.log.contract import to_numpy
 from evaluator.rounds.survey import Survey
+from evaluator.rounds.traffic import position_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +22,8 @@ class KnownDelays:
     displays
         How many displays there were until then; the replay leaves them out.
     delay, limit
-        Of each conversion seen by then, in displays, shape (c,): delay, and the longest one that could have been seen.
+        Of each conversion seen by then, in displays of the traffic, shape (c,): delay, and the longest one that could
+        have been seen.
     delay_ticks, limit_ticks
         The same in ticks.
     """
@@ -42,8 +44,8 @@ def known_delays(survey: Survey, share: float) -> KnownDelays:
         No conversion had come by then.
     """
     first = max(round(share * len(survey.log)), 1)
-    left = first - 1 - survey.display
-    seen = (left >= 0) & (survey.delay <= left)
+    left = position_of(survey.log, first - 1) - survey.position
+    seen = (survey.display < first) & (survey.delay <= left)
     if not seen.any() or first == len(survey.log):
         raise DataError(
             f"--delays-from: no conversion had come when the first {first:,} displays had been shown.",

@@ -63,7 +63,7 @@ class Correction:
     needed
         Follow-up after which a display weighs 1.
     until
-        Time (ticks), or number of the display, up to which the log followed its displays.
+        Time (ticks), or number in the traffic of the last display, until which the log followed its displays.
     shortest
         Displays followed less than this are left out.
     in_displays
@@ -78,7 +78,7 @@ class Correction:
 
     def weights(self, survey: Survey, displays: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Return the weight of displays with these numbers, shape (n,), each of which has a conversion."""
-        shown = displays if self.in_displays else survey.shown_at[np.searchsorted(survey.display, displays)]
+        shown = (survey.position if self.in_displays else survey.shown_at)[np.searchsorted(survey.display, displays)]
         followed = np.minimum(self.until - shown, self.needed)
         weight: npt.NDArray[np.float64] = float(self.cdf(self.needed)) / np.asarray(self.cdf(followed))
         return np.minimum(weight, 1.0 / LEAST_SEEN)
@@ -117,11 +117,11 @@ def judge_maturity(survey: Survey, window: Window, clock: Clock, rule: ImmatureR
     needed, in_displays = _follow_up(survey, window, clock)
     if needed is None:
         return Maturity(n, 0, None, False)
-    end = survey.traffic_until(until) - 1 if in_displays else until
+    end = survey.traffic_by(until) - 1 if in_displays else until
     mature = _followed(survey, end, needed, in_displays=in_displays)
     if mature == 0:
         raise DataError(
-            f"No display of log {log.meta.name!r} was followed for {needed:,} "
+            f"No display of log {log.meta.name!r} was followed for {needed} "
             f"{'displays' if in_displays else 'ticks'}, so none can be judged.",
             hint="give a shorter attribution_window or --window, or a log that covers more time.",
         )
@@ -146,7 +146,7 @@ def _follow_up(survey: Survey, window: Window, clock: Clock) -> tuple[int | None
 def _followed(survey: Survey, end: int, needed: int, *, in_displays: bool) -> int:
     """Return the displays that were followed at least so long: the first ones."""
     if in_displays:
-        return min(max(end - needed + 1, 0), len(survey.log))
+        return survey.displays_numbered_until(end - needed)
     return survey.displays_until(end - needed)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from evaluator.errors import EvaluatorError, ParameterError, PropensityError, nearest
 from evaluator.log import Log
-from evaluator.log.contract import Columns, PropensityKind, to_numpy
+from evaluator.log.contract import WEIGHT, Columns, PropensityKind, to_numpy
 from evaluator.rounds.survey import Survey
+from evaluator.rounds.weights import DisplayWeights, read_weights
 
 PropensityMode = Literal["column", "uniform", "estimate", "estimate:context"]
 MODES: tuple[PropensityMode, ...] = ("column", "uniform", "estimate", "estimate:context")
@@ -26,6 +27,10 @@ Floats = npt.NDArray[np.float64]
 class Propensities:
     """Propensity of each logged action.
 
+    Where the log's displays are not an even sample of the traffic (`tilted`), the propensity p is made one of the
+    *logged* displays, p (mean weight) / weight / (kept share): accepting with a probability inverse to it gives rounds
+    of the traffic, and mean 1 / it by action is 1 as ever. It may exceed 1.
+
     Parameters
     ----------
     kind
@@ -35,9 +40,13 @@ class Propensities:
     reads
         Columns of the displays that `rule` needs.
     rule
-        From these columns to the propensities, shape (n,), in (0, 1]; None when absent.
+        From these columns to the propensities, shape (n,), in (0, 1] unless tilted; None when absent.
     smallest, largest
         Of each action over the whole log, shape (K,); nan for actions never shown.
+    weights
+        Weights of the displays; None where all are alike.
+    kept_share
+        As in `evaluator.log.LogMeta`; 1 where propensities are of the log's own actions.
     """
 
     kind: PropensityKind
@@ -46,6 +55,13 @@ class Propensities:
     rule: Callable[[Columns], Floats] | None
     smallest: Floats
     largest: Floats
+    weights: DisplayWeights | None = None
+    kept_share: float = 1.0
+
+    @property
+    def tilted(self) -> bool:
+        """Whether the log's displays are no even sample of the traffic, so that their plain averages are not its."""
+        return self.weights is not None or self.kept_share < 1.0
 
     @property
     def least(self) -> float:
@@ -65,6 +81,11 @@ class Propensities:
         if self.rule is None:
             raise PropensityError("There are no propensities.", hint="give --propensity.")
         return self.rule(displays)
+
+    def shown(self, displays: Columns) -> Floats:
+        """Return the probabilities with which the logging policy showed the actions of some displays, in (0, 1]."""
+        p = self.of(displays) * self.kept_share
+        return p if self.weights is None else p * displays[WEIGHT] / self.weights.mean
 
     def quantile(self, log: Log, quantile: float) -> float:
         """Return a quantile over the log's displays; nan when absent. Above 0 it costs 8 bytes a display."""
@@ -109,13 +130,66 @@ def resolve_propensities(survey: Survey, mode: PropensityMode | None) -> Propens
     Raises
     ------
     PropensityError
-        ``column`` on a log without propensities.
+        ``column`` on a log without propensities; none at all on one with display weights.
     """
     log = survey.log
     if mode is None:
         mode = "column" if log.meta.propensity != "absent" else None
+    weights = read_weights(log)
+    if mode is None and weights is not None:
+        raise PropensityError(
+            f"Log {log.meta.name!r} has display weights and no propensities: nothing says what to thin by.",
+            hint="choose what is true of the logging policy: --propensity uniform or estimate, or name a column.",
+        )
     if mode is None:
         return NONE_GIVEN
+    found = _read(survey, mode, weights)
+    if mode == "column" and log.meta.kept_share < 1.0:
+        share = log.meta.kept_share
+        found = _tilted(found, lambda p, displays: p / share, found.smallest / share, found.largest / share)
+        found = replace(found, kept_share=share)
+    return found if weights is None else _weighed(log, found, weights)
+
+
+def display_weights(log: Log) -> Propensities:
+    """Return what thins a log to an even sample of the traffic, whatever was shown; absent without weights."""
+    weights = read_weights(log)
+    if weights is None:
+        return NONE_GIVEN
+    whole = np.where(np.isnan(weights.smallest), np.nan, 1.0)
+    same = Propensities("absent", NONE_GIVEN.assumption, ("action",), lambda d: whole[d["action"]], whole, whole)
+    return _weighed(log, same, weights)
+
+
+def _tilted(found: Propensities, tilt: Callable[[Floats, Columns], Floats], low: Floats, high: Floats) -> Propensities:
+    rule = found.rule
+    assert rule is not None
+    return replace(found, rule=lambda displays: tilt(rule(displays), displays), smallest=low, largest=high)
+
+
+def _weighed(log: Log, found: Propensities, weights: DisplayWeights) -> Propensities:
+    """Return the propensities of the logged displays of a log with weights, in one pass."""
+    mean = weights.mean
+    reads = tuple(dict.fromkeys((*found.reads, WEIGHT)))
+    tilted = _tilted(found, lambda p, displays: p * mean / displays[WEIGHT], found.smallest, found.largest)
+    low, high = _extremes(log, reads, tilted.of)
+    return replace(tilted, reads=reads, smallest=low, largest=high, weights=weights)
+
+
+def _extremes(log: Log, reads: tuple[str, ...], rule: Callable[[Columns], Floats]) -> tuple[Floats, Floats]:
+    """Return the smallest and the largest propensity of each action, shape (K,), nan for those never shown."""
+    low, high = np.full(log.n_actions, np.inf), np.full(log.n_actions, -np.inf)
+    for _, batch in log.batches(list(dict.fromkeys(("action", *reads)))):
+        p = rule(batch)
+        np.minimum.at(low, batch["action"], p)
+        np.maximum.at(high, batch["action"], p)
+    low[np.isinf(low)] = high[np.isinf(high)] = np.nan
+    return low, high
+
+
+def _read(survey: Survey, mode: PropensityMode, weights: DisplayWeights | None) -> Propensities:
+    """Return the propensities as they are read, whatever the displays stand for."""
+    log = survey.log
     if mode == "column":
         return _column(survey)
     if mode == "uniform":
@@ -123,11 +197,16 @@ def resolve_propensities(survey: Survey, mode: PropensityMode | None) -> Propens
             survey, "uniform", np.full(log.n_actions, 1.0 / log.n_actions), "actions were logged uniformly at random"
         )
     if mode == "estimate":
-        share = survey.shown / len(log)
+        share = survey.shown / len(log) if weights is None else weights.of_action / weights.of_action.sum()
         return _by_action(
             survey, "estimated", share, "propensities estimated by frequencies: the logger ignored the context"
         )
     if mode == "estimate:context":
+        if weights is not None:
+            raise PropensityError(
+                f"--propensity estimate:context cannot weigh the displays of log {log.meta.name!r}.",
+                hint="give the logged propensities, or --propensity estimate if the logger ignored the context.",
+            )
         return _multinomial(log)
     raise ParameterError(f"--propensity {mode!r} is not a choice.", hint=nearest(mode, MODES))
 
@@ -200,12 +279,7 @@ def _multinomial(log: Log) -> Propensities:
         p: Floats = model(displays["context"])[np.arange(len(action)), action]
         return p
 
-    smallest, largest = np.full(log.n_actions, np.inf), np.full(log.n_actions, -np.inf)
-    for _, batch in log.batches(["context", "action"]):
-        p = rule(batch)
-        np.minimum.at(smallest, batch["action"], p)
-        np.maximum.at(largest, batch["action"], p)
-    smallest[np.isinf(smallest)] = largest[np.isinf(largest)] = np.nan
+    smallest, largest = _extremes(log, ("context", "action"), rule)
     of = f" fitted to {n:,} displays" if n < len(log) else ""
     said = f"propensities estimated by a multinomial logistic model{of}: no unmeasured confounding"
     return Propensities("estimated", said, ("context", "action"), rule, smallest, largest)

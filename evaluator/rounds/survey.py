@@ -10,6 +10,8 @@ import numpy.typing as npt
 from evaluator.errors import LogError
 from evaluator.log import Log
 from evaluator.log.contract import to_numpy
+from evaluator.log.traffic import TrafficCount, counted_by
+from evaluator.rounds.traffic import traffic_until
 
 # So many displays at the most have their times kept: spans of longer logs are known up to two parts in so many.
 _MARKS = 65_536
@@ -31,18 +33,23 @@ class Survey:
         Smallest and largest logged propensity of each action, shape (K,); nan for actions never shown, and everywhere
         on a log without propensities.
     rate
-        Logged displays per tick; nan when all displays share one time.
+        Displays of the traffic per tick; nan when all displays share one time. The traffic is the log itself, or what
+        `evaluator.log.traffic` counts; a sampling rate of the log's metadata is left to the clock.
+    kept
+        Displays of the log per display of the traffic; 1 where the log is all of it.
     display
-        Number of each conversion's display, shape (c,).
+        Number of each conversion's display in the log, shape (c,).
+    position
+        Number of that display in the traffic; the same array where the log is all of it.
     shown_at
         Time of that display, in ticks.
     delay
-        Logged displays that follow it no later than the conversion, shape (c,): its delay in displays.
+        Displays of the traffic that follow it no later than the conversion, shape (c,): its delay in displays.
     limit
-        Logged displays that follow it no later than the end of its follow-up, shape (c,): the longest delay that would
-        have been seen. None where every display was followed to its end.
+        Displays of the traffic that follow it no later than the end of its follow-up, shape (c,): the longest delay
+        that would have been seen. None where every display was followed to its end.
     mark, marked_at
-        Numbers of some displays, the first and the last among them, and their times in ticks.
+        Numbers in the traffic of some displays, the first and the last among them, and their times in ticks.
     stamp
         Ticks that the time stamps tell apart: those of a day, an hour or a minute where all times are whole ones,
         else 1.
@@ -53,7 +60,9 @@ class Survey:
     smallest: npt.NDArray[np.float64]
     largest: npt.NDArray[np.float64]
     rate: float
+    kept: float
     display: npt.NDArray[np.int64]
+    position: npt.NDArray[np.int64]
     shown_at: npt.NDArray[np.int64]
     delay: npt.NDArray[np.int64]
     limit: npt.NDArray[np.int64] | None
@@ -69,11 +78,24 @@ class Survey:
             self._until[time] = int(displays_until(self.log, np.array([time]))[0][0])
         return self._until[time]
 
-    def traffic_until(self, time: int) -> int:
-        """Return `displays_until`, and past the last display those that the mean rate would have brought."""
+    def traffic_by(self, time: int) -> int:
+        """Return the displays of the traffic until a time in ticks, past the last display as the mean rate brings."""
         end = int(self.marked_at[-1])
+        inside = np.array([min(time, end)])
+        count = traffic_until(self.log, inside)[0] if counted_by(self.log.schema) else self.displays_until(inside[0])
         last = _Last(len(self.log), end, self.rate)
-        return int(_past_the_end(np.array([self.displays_until(min(time, end))]), np.array([time]), last)[0])
+        return int(_past_the_end(np.atleast_1d(count), np.array([time]), last)[0])
+
+    def displays_numbered_until(self, position: int) -> int:
+        """Return how many displays have at most this number in the traffic: the first ones."""
+        if not counted_by(self.log.schema):
+            return min(max(position + 1, 0), len(self.log))
+        count = TrafficCount(self.log.schema)
+        batches = self.log.batches(count.columns)
+        return sum(
+            int(np.count_nonzero(count.read(first, batch, len(batch[count.columns[0]])) - 1 <= position))
+            for first, batch in batches
+        )
 
     @property
     def delay_ticks(self) -> npt.NDArray[np.int64]:
@@ -99,10 +121,10 @@ class Survey:
         the `delay` of every conversion that came within so many ticks.
         """
         # Of the displays after a mark up to the next one, none was shown later than that one, none has a lower number.
-        first = np.concatenate([[0], self.mark[:-1] + 1])
+        first = np.concatenate([self.mark[:1], self.mark[:-1] + 1])
         until = self.marked_at + ticks
         # As many displays came until then as the first later mark has before it.
-        before = np.append(self.mark, len(self.log))
+        before = np.append(self.mark, self.mark[-1] + 1)
         count = before[np.searchsorted(self.marked_at, until, side="right")]
         count = _past_the_end(count, until, _Last(len(self.log), int(self.marked_at[-1]), self.rate))
         return int((count - 1 - first).max())
@@ -121,14 +143,15 @@ def survey(log: Log) -> Survey:
     smallest, largest = np.full(k, np.inf), np.full(k, -np.inf)
     display = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
     shown_at = np.empty(len(display), np.int64)
-    columns = ["time", "action"] + ["propensity"] * (log.meta.propensity != "absent")
-    start, end = 0, 0
+    traffic = TrafficCount(log.schema)
+    position = np.empty(len(display), np.int64) if traffic.columns else display
+    columns = ["time", "action"] + ["propensity"] * (log.meta.propensity != "absent") + traffic.columns
+    start, end, span = 0, 0, (0, len(log) - 1)
     step = max(-(-len(log) // _MARKS), 1)
-    marked_at: list[npt.NDArray[np.int64]] = []
+    marks: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
     stamps = _Stamps(log.meta.tick_seconds)
     for first, batch in log.batches(columns):
         time, action = batch["time"], batch["action"]
-        marked_at.append(time[-first % step :: step])
         stamps.see(time)
         shown += np.bincount(action, minlength=k)
         if "propensity" in batch:
@@ -136,22 +159,33 @@ def survey(log: Log) -> Survey:
             np.maximum.at(largest, action, batch["propensity"])
         low, high = np.searchsorted(display, [first, first + len(time)])
         shown_at[low:high] = time[display[low:high] - first]
+        at = np.arange(-first % step, len(time), step)
+        number = first + at
+        if traffic.columns:
+            every = traffic.read(first, batch, len(time)) - 1
+            position[low:high] = every[display[low:high] - first]
+            span = (int(every[0]) if first == 0 else span[0]), int(every[-1])
+            number = every[at]
+        marks.append((number, time[at]))
         start, end = (int(time[0]) if first == 0 else start), int(time[-1])
-    rate = (len(log) - 1) / (end - start) if end > start else float("nan")
+    passed = span[1] - span[0]
+    rate = passed / (end - start) if end > start else float("nan")
     times = [to_numpy(log.conversions["time"]).astype(np.int64, copy=False)]
     until, longest = log.meta.observed_until, log.meta.attribution_window
     if until is not None:
         times.append(np.full(len(display), until) if longest is None else np.minimum(until, shown_at + longest))
     last = _Last(len(log), end, rate)
-    followed = [_past_the_end(count, when, last) - 1 - display
-                for count, when in zip(displays_until(log, *times), times, strict=True)]  # fmt: skip
+    counted = traffic_until(log, *times) if traffic.columns else displays_until(log, *times)
+    followed = [_past_the_end(count, when, last) - 1 - position
+                for count, when in zip(counted, times, strict=True)]  # fmt: skip
     never = shown == 0
     smallest[never | np.isinf(smallest)] = largest[never | np.isinf(largest)] = np.nan
     stamps.see(times[0])
     return Survey(
-        log, shown, smallest, largest, rate, display, shown_at, followed[0], followed[1] if until is not None else None,
-        mark=np.append(np.arange(0, len(log), step), len(log) - 1),
-        marked_at=np.append(np.concatenate(marked_at), end),
+        log, shown, smallest, largest, rate, (len(log) - 1) / passed if passed else 1.0, display, position, shown_at,
+        followed[0], followed[1] if until is not None else None,
+        mark=np.concatenate([*(number for number, _ in marks), [span[1]]]),
+        marked_at=np.concatenate([*(time for _, time in marks), [end]]),
         stamp=stamps.ticks,
     )  # fmt: skip
 

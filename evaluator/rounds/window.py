@@ -113,5 +113,7 @@ def _of_duration(text: str, seconds: float, clock: Clock, survey: Survey) -> Win
             f"multiples of {stamp}.",
             hint=f"take a window of at least {stamp}, or log finer times.",
         )
-    span = on_clock(np.array([survey.longest_span(ticks)]), clock)
+    # What rounding does to numbers in a traffic of which the log is a part never hides a conversion.
+    late = survey.delay[survey.delay_ticks <= ticks].max(initial=1)
+    span = on_clock(np.array([max(survey.longest_span(ticks), late)]), clock)
     return Window(max(int(span[0]), 1), ticks, text)

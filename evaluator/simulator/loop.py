@@ -2,7 +2,8 @@
 
 The world's stream gives, each round: the K x d coordinates of the action vectors if there are any, one uniform for the
 reward, one for the delay. The two serve all actions of the round: a policy sees the outcome of one of them only, so
-its law is as if each had its own, and policies that differ in the action still share the round's luck.
+its law is as if each had its own, and policies that differ in the action still share the round's luck. A zero that is
+told takes the round's delay, as a conversion would have.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ class World(NamedTuple):
         d; 0 without contexts.
     shown
         Length of the vectors that the policy is shown: d, or 0 for a policy that reads none.
+    zeros
+        Whether the policy is told of each zero reward too, after a delay of the same law, as a conversion of value 0.
     horizon
         T.
     checkpoints
@@ -51,6 +54,7 @@ class World(NamedTuple):
     within: Floats
     dimension: int
     shown: int
+    zeros: bool
     horizon: int
     checkpoints: Ints
 
@@ -72,14 +76,15 @@ def _play(state: Any, own: np.random.Generator, luck: np.random.Generator, world
     """Play one run."""
     means, tau, row, ever = world.means, world.tau, world.row, world.ever
     k_all = means.shape[0]
-    # A ring of the last rounds, round s at s mod size. Each holds at most one conversion, which is out by the time its
-    # place is taken. `first`, `last`, `following`: the conversions that a round reveals, in the order of display.
+    # A ring of the last rounds, round s at s mod size. Each holds at most one reward, which is out by the time its
+    # place is taken. `first`, `last`, `following`: the rewards that a round reveals, in the order of display.
     size = tau.shape[1]
     reach = size - 1
     first = np.full(size, -1, np.int64)
     last = np.full(size, -1, np.int64)
     following = np.full(size, -1, np.int64)
     actions = np.zeros(size, np.int64)
+    value = np.zeros(size)
     vectors_shown = np.zeros((size, world.shown))
     # What the best action would have brought, less what the one played did, by delay law.
     gaps = np.zeros((tau.shape[0], size))
@@ -108,16 +113,19 @@ def _play(state: Any, own: np.random.Generator, luck: np.random.Generator, world
         actions[at] = action
         for i in range(world.shown):
             vectors_shown[at, i] = vectors[action, i]
-        if converts < rates[action]:
-            counts[_GENERATED] += 1
+        # A zero that is told takes the way of a conversion, and is counted as none.
+        one = 1 if converts < rates[action] else 0
+        if one == 1 or world.zeros:
+            value[at] = one
+            counts[_GENERATED] += one
             if wait >= ever[action]:
-                counts[_LOST] += 1
+                counts[_LOST] += one
             elif wait >= world.within[action]:
-                counts[_EXPIRED] += 1
+                counts[_EXPIRED] += one
             else:
                 delay = int(np.searchsorted(tau[row[action]], wait, side="right"))
                 if delay > reach or t + delay > world.horizon:
-                    counts[_PENDING] += 1
+                    counts[_PENDING] += one
                 else:
                     due = (t + delay) % size
                     following[at] = -1
@@ -128,11 +136,11 @@ def _play(state: Any, own: np.random.Generator, luck: np.random.Generator, world
                     last[due] = at
         total = 0.0
         while first[at] >= 0:
-            total += 1.0
             shown = first[at]
             first[at] = following[shown]
-            counts[_DELIVERED] += 1
-            converted(state, vectors_shown[shown], actions[shown], (t - shown) % size, 1.0)
+            total += value[shown]
+            counts[_DELIVERED] += int(value[shown])
+            converted(state, vectors_shown[shown], actions[shown], (t - shown) % size, value[shown])
         collected(state, total)
 
         best = action

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,8 @@ from evaluator.delays.laws import DelayLaw
 from evaluator.errors import ParameterError
 
 DEFAULT_HORIZON = 10_000
+# When a policy hears of a zero reward: when the window closes, by the silence until then; or it is told, after a delay.
+Zeros = Literal["window", "told"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -27,6 +30,9 @@ class BernoulliProblem:
         One delay law for all arms, or one an arm.
     horizon, window
         What a simulation takes that names none; window None cuts nothing off.
+    zeros
+        ``window``: nobody is told of a zero, as in a log of conversions. ``told``: policies that take zeros
+        (`evaluator.policies.base.Policy.takes_zeros`) are told of each, after a delay of the arm's law.
 
     Raises
     ------
@@ -39,6 +45,7 @@ class BernoulliProblem:
     laws: tuple[DelayLaw, ...]
     horizon: int = DEFAULT_HORIZON
     window: int | None = None
+    zeros: Zeros = "window"
 
     def __post_init__(self) -> None:
         """Check the arms."""
@@ -79,8 +86,8 @@ class LinearProblem:
         K and d.
     laws
         The delay law of all actions, one entry.
-    horizon, window
-        What a simulation takes that names none; window None cuts nothing off.
+    horizon, window, zeros
+        As in `BernoulliProblem`.
 
     Raises
     ------
@@ -94,6 +101,7 @@ class LinearProblem:
     laws: tuple[DelayLaw, ...]
     horizon: int = DEFAULT_HORIZON
     window: int | None = None
+    zeros: Zeros = "window"
 
     def __post_init__(self) -> None:
         """Check the sizes."""

@@ -63,6 +63,8 @@ class Simulation:
         The delay laws: sentences, one or one an action.
     told
         The delay CDF that policies are told; empty when there is none.
+    told_zeros
+        The policies that are told of each zero reward, after a delay of its own.
     rounds
         The checkpoints, shape (C,) int64, the last T.
     curves
@@ -81,6 +83,7 @@ class Simulation:
     tau_window: tuple[float, ...]
     laws: tuple[str, ...]
     told: str
+    told_zeros: tuple[str, ...]
     rounds: npt.NDArray[np.int64]
     curves: tuple[Curve, ...]
     lower_bound: Floats | None
@@ -127,6 +130,7 @@ class Simulation:
             "seed": self.seed,
             "delays": list(self.laws),
             "policy_delays": self.told or None,
+            "told_zeros": list(self.told_zeros),
             "policies": [
                 {
                     "policy": curve.policy,

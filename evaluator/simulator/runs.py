@@ -79,11 +79,12 @@ def simulate(
     for policy, setting in zip(policies, settings, strict=True):
         policy.start(setting)  # what it refuses, it refuses before the first run
     world = _world(problem, shared)
+    told_zeros = tuple(policy.spec for policy in policies if policy.takes_zeros and problem.zeros == "told")
 
     def one(task: tuple[int, int]) -> loop.Played:
         run, p = task
-        shown = settings[p].dimension
-        return _run(policies[p], settings[p], world._replace(shown=shown), options.seed, run)
+        own = world._replace(shown=settings[p].dimension, zeros=policies[p].spec in told_zeros)
+        return _run(policies[p], settings[p], own, options.seed, run)
 
     totals = [_Totals() for _ in policies]
     tasks = [(run, p) for run in range(options.runs) for p in range(len(policies))]
@@ -105,6 +106,7 @@ def simulate(
         tau_window=tuple(world.within[: len(problem.laws)].tolist()),
         laws=tuple(law.source for law in problem.laws),
         told=cdf.source if cdf is not None and needs_cdf else "",
+        told_zeros=told_zeros,
         rounds=world.checkpoints,
         curves=tuple(total.curve(policy.spec) for total, policy in zip(totals, policies, strict=True)),
         lower_bound=bounds[0],
@@ -190,6 +192,7 @@ def _world(problem: Problem, setting: Setting) -> loop.World:
         within=within[row],
         dimension=problem.dimension,
         shown=0,
+        zeros=False,
         horizon=setting.horizon,
         # The last is the horizon, exactly.
         checkpoints=-(-np.arange(1, n + 1) * setting.horizon // n),

@@ -152,6 +152,113 @@ def _no_window(seed: int) -> Log:
     return made.log()
 
 
+def _tilted(p: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """Return probabilities of which the first actions' fall and the last ones' rise with a number of each display."""
+    tilted = p * np.exp(np.outer(by, np.linspace(-1, 1, p.shape[1])))
+    return tilted / tilted.sum(axis=1, keepdims=True)
+
+
+def _by_hour(seed: int) -> Log:
+    return shop(seed, chance=lambda p, x, at: _tilted(p, 0.3 * np.sin(2 * np.pi * at))).log()
+
+
+def _by_weekday(seed: int) -> Log:
+    made = shop(seed, days=42, logger="shares", chance=lambda p, x, at: _tilted(p, 0.4 * (at % 7 >= 5)))
+    return made.log(np.bincount(made.action, minlength=6)[made.action] / len(made.action))
+
+
+def _hour_unsaid(seed: int) -> Log:
+    """The logger looks at contexts and at the hour, and logs propensities as if the hour was none of its business."""
+    said = []
+
+    def chance(p, x, at):
+        said.append(p)
+        return _tilted(p, 0.3 * np.sin(2 * np.pi * at))
+
+    made = shop(seed, logger="context", chance=chance)
+    return made.log(said[0][np.arange(len(made.action)), made.action])
+
+
+def _by_action(seed: int) -> Log:
+    made = shop(seed)
+    return made.stamped(DAY, made.action).log()
+
+
+def _minutes_by_action(seed: int) -> Log:
+    """A few displays a minute, sorted by a code of the action that has nothing to do with its number."""
+    made = shop(seed)
+    return made.stamped(60, np.array([3, 1, 5, 0, 2, 4])[made.action]).log()
+
+
+def _by_age(seed: int) -> Log:
+    made = shop(seed, logger="context")
+    return made.stamped(HOUR, made.context[:, 3]).log()
+
+
+def _by_outcome(seed: int) -> Log:
+    made = shop(seed, logger="context")
+    return made.stamped(HOUR, ~np.isin(np.arange(len(made.time)), made.display)).log()
+
+
+def _without(chance: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """Return a logger that never shows the fourth action where `chance` says so."""
+
+    def left(p, x, at):
+        p = p.copy()
+        p[chance(x, at), 3] = 0.0
+        return p / p.sum(axis=1, keepdims=True)
+
+    return left
+
+
+def _hole(seed: int) -> Log:
+    return shop(seed, logger="context", chance=_without(lambda x, at: x[:, 0] > 0.5)).log()
+
+
+def _launched(seed: int) -> Log:
+    return shop(seed, logger="context", chance=_without(lambda x, at: at < 2)).log()
+
+
+def _retired(seed: int) -> Log:
+    """Shares of the whole log, taken as constant, where the last third never shows one action."""
+    made = shop(seed, chance=_without(lambda x, at: at > 4))
+    share = np.bincount(made.action, minlength=6) / len(made.action)
+    return made.log(share[made.action]).with_meta(propensity="estimated")
+
+
+def _young(seed: int) -> Log:
+    return shop(seed, logger="shares", chance=_without(lambda x, at: at < 5)).log()
+
+
+def _outage(seed: int) -> Log:
+    made = shop(seed)
+    return made.without_conversions((made.when >= 4.2 * DAY) & (made.when < 4.6 * DAY)).log()
+
+
+def _standstill(seed: int) -> Log:
+    """Nothing is logged for ten hours, and the conversions of that time are never fetched."""
+    made = shop(seed)
+    made = made.without_conversions((made.when >= 4.2 * DAY) & (made.when < 4.6 * DAY))
+    return made.kept(np.flatnonzero((made.time < 4.2 * DAY) | (made.time >= 4.6 * DAY))).log()
+
+
+def _stray(seed: int) -> Log:
+    """The log ends with its displays, but for one conversion two days later, which is taken for its end."""
+    made = shop(seed)
+    later = int(made.time[-1]) + 2 * DAY
+    free = int(np.setdiff1d(np.arange(len(made.time) - 50, len(made.time)), made.display)[0])
+    made.display, made.when = np.append(made.display, free), np.append(made.when, later)
+    made.value = np.append(made.value, 1.0)
+    made.meta["observed_until"] = later
+    return made.log()
+
+
+def _long_window(seed: int) -> Log:
+    made = shop(seed)
+    made.meta["attribution_window"] = 30 * DAY
+    return made.log()
+
+
 Names = set[str]
 DEFECTS: dict[str, tuple[Callable[[int], Log], Names, Names]] = {
     "propensities of one action 1.4 times too large": (_factor, {"calibration"}, {"replay of the logger"}),
@@ -174,4 +281,26 @@ DEFECTS: dict[str, tuple[Callable[[int], Log], Names, Names]] = {
     "one conversion worth 1000": (_huge, {"rewards"}, set()),
     "a reward above reward_max": (_beyond, {"rewards"}, set()),
     "conversions before their display": (_early, {"shared conversions"}, {"drift of delays"}),
+    "the logger follows the hour, uniform claimed": (_by_hour, {"uniformity", "hours and weekdays"}, set()),
+    "the logger shows others at weekends, shares constant": (_by_weekday, {"hours and weekdays"}, {
+        "calibration", "drift of action shares"}),
+    "the logger follows contexts and, unsaid, the hour": (_hour_unsaid, {"calibration"}, set()),
+    "whole days sorted by action": (_by_action, {"order within ties"}, set()),
+    "minutes of few displays sorted by action": (_minutes_by_action, {"order within ties"}, set()),
+    "hours sorted by a column of the context": (_by_age, {"order within ties"}, set()),
+    "hours sorted by outcome": (_by_outcome, {"order within ties"}, set()),
+    "an action never shown in 31 % of the contexts, right propensities": (
+        _hole, {"calibration"}, {"replay of the logger"}),
+    "an action launched on day 3, right propensities": (
+        _launched, {"overlap", "calibration"}, {"replay of the logger"}),
+    "an action retired on day 5, estimated propensities": (
+        _retired, {"overlap", "drift of action shares"}, set()),
+    "an action too young for a single judged display": (
+        _young, {"overlap", "calibration"}, {"replay of the logger"}),
+    "ten hours of conversions lost": (_outage, {"gaps in conversions"}, {
+        "drift of conversion rates", "drift of delays"}),
+    "ten hours of displays and conversions lost": (_standstill, {"gaps in conversions", "traffic"}, {
+        "drift of conversion rates", "drift of delays"}),
+    "one stray conversion two days after all others": (_stray, {"immature displays"}, set()),
+    "an attribution window longer than the log": (_long_window, {"immature displays"}, set()),
 }  # fmt: skip

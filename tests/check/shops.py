@@ -47,6 +47,29 @@ class Shop:
             conversion_value=self.value[order], tick="s", **self.meta,
         )  # fmt: skip
 
+    def without_conversions(self, lost: npt.NDArray[np.bool_]) -> Shop:
+        """Return the shop without some conversions."""
+        return replace(self, display=self.display[~lost], when=self.when[~lost], value=self.value[~lost])
+
+    def stamped(self, unit: int, key: npt.NDArray[Any]) -> Shop:
+        """Return the shop with times cut to whole units, and displays of one time sorted by a key, shape (n,).
+
+        It ends with its last whole unit, as a file that is written once a unit.
+        """
+        end = self.time[-1] // unit * unit
+        time = self.time // unit * unit
+        order = np.lexsort((key, time))
+        order = order[time[order] < end]
+        place = np.full(len(time), -1)
+        place[order] = np.arange(len(order))
+        when = self.when // unit * unit
+        seen = (place[self.display] >= 0) & (when < end)
+        meta = {**self.meta, "observed_until": int(end - unit)} if self.meta else {}
+        return replace(
+            self, time=time[order], context=self.context[order], action=self.action[order], chance=self.chance[order],
+            display=place[self.display[seen]], when=when[seen], value=self.value[seen], meta=meta,
+        )  # fmt: skip
+
     def kept(self, rows: npt.NDArray[np.int64]) -> Shop:
         """Return the shop with these displays (repeats too), in order, with their conversions."""
         rows = np.sort(rows)
@@ -70,17 +93,20 @@ def shop(
     rate: Any = None,
     delay: Any = None,
     followed: bool = True,
+    days: float = 10,
 ) -> Shop:
     """Return a shop.
 
     Parameters
     ----------
+    days
+        The n displays are about two thirds of those of so many days.
     chance, rate, delay
         Replace the logger's probabilities (from context and day, shape (n, k)), the factor on conversion rates and that
         on delays (from the day): what the log says of them is up to the test.
     """
     rng = np.random.default_rng(seed)
-    at = np.sort(rng.random(3 * n) * 10)
+    at = np.sort(rng.random(3 * n) * days)
     at = at[rng.random(3 * n) < 0.5 * (1 + 0.8 * np.sin(2 * np.pi * at))][:n]
     n = len(at)
     time = (at * DAY).astype(np.int64)
@@ -109,3 +135,19 @@ def shop(
         seen = (when <= end) & (late <= 3)
         display, when = display[seen], when[seen]
     return Shop(time, context, action, p, display, when, np.ones(len(when)), meta, logger == "uniform")
+
+
+def sleeping(seed: int, *, until: float = 6.25, rate: Any = None) -> Shop:
+    """Return a shop in which no one buys from 21:00 to 07:00: such conversions come on the next morning.
+
+    The log ends `until` days after its start, in a morning before the first conversions, and says so.
+    """
+    made = shop(seed, rate=rate, followed=False)
+    hour = made.when % DAY / HOUR
+    morning = (made.when // DAY + (hour >= 21)) * DAY + 7 * HOUR
+    slept = (morning + np.random.default_rng(seed).exponential(2 * HOUR, len(hour))).astype(np.int64)
+    made.when = np.where((hour >= 21) | (hour < 7), slept, made.when)
+    made = made.kept(np.flatnonzero(made.time <= until * DAY))
+    end = int(until * DAY)
+    made.meta = {"observed_until": end, "attribution_window": 2 * DAY}
+    return made.without_conversions((made.when > end) | (made.when - made.time[made.display] > 2 * DAY))

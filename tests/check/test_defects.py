@@ -19,6 +19,17 @@ BLOCKING = {
     "no choice in a fifth of the contexts",
     "a reward above reward_max",
     "conversions before their display",
+    "the logger follows the hour, uniform claimed",
+    "the logger follows contexts and, unsaid, the hour",
+    "whole days sorted by action",
+    "hours sorted by outcome",
+    "an action never shown in 31 % of the contexts, right propensities",
+    "an action launched on day 3, right propensities",
+    "an action retired on day 5, estimated propensities",
+    "an action too young for a single judged display",
+    "ten hours of conversions lost",
+    "one stray conversion two days after all others",
+    "an attribution window longer than the log",
 }
 
 

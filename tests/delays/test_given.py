@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,34 @@ def test_a_simulation_takes_a_fit_in_rounds(tmp_path: Path, kind: str) -> None:
         np.testing.assert_allclose(found.curves[0].regret, word.curves[0].regret)
     other = simulate("vernade2017-low", "delayed-ucb", delays="fixed:0", **words)
     assert (found.curves[0].regret != other.curves[0].regret).any()
+
+
+@pytest.mark.parametrize(("end", "said"), [(0.75, True), (1.0, False)])
+def test_what_becomes_of_the_rest_is_said(tmp_path: Path, end: float, said: bool) -> None:
+    """Of a CDF that ends below 1: in a replay's assumptions, and in what a simulation says of its delays."""
+    words = "it ends below 1: 25% of the conversions never come"
+    file = tmp_path / "fit.json"
+    steps = {"delays": [1, 9, 40], "cdf": [0.25, 0.5, end]}
+    table = {"schema": "delay-fit/1", "tick": "round", "longest": None, "law": None, "source": "by hand"}
+    file.write_text(json.dumps({**table, "steps": steps}))
+    # Cut short by a window, a CDF ends below 1 too: that is no statement about the rest.
+    for window in (100, 20):
+        planned = plan(LOG, "delayed-ucb", delays=str(file), window=window)
+        assert any(words in sentence for sentence in planned.assumptions) == said
+        assert not any(words in sentence for sentence in plan(LOG, "ucb1", delays=str(file), window=window).assumptions)
+    found = simulate("vernade2017-low", "delayed-ucb", delays=str(file), runs=1, horizon=200)
+    assert (words in found.told) == said
+    scenario = tmp_path / "mine.toml"
+    (tmp_path / "delays.csv").write_text(
+        "delay,cdf\n" + "".join(f"{d},{c}\n" for d, c in zip(*steps.values(), strict=True))
+    )
+    scenario.write_text(
+        'name = "mine"\ntitle = "Mine"\nlicence = "none"\n[scenario]\nkind = "bernoulli"\nmeans = [0.5, 0.3]\n'
+        '[scenario.delay]\nfamily = "empirical"\nfile = "delays.csv"\n'
+    )
+    own = simulate(str(scenario), "ucb1", runs=1, horizon=200)
+    assert (words in own.laws[0]) == said
+    assert own.curves[0].conversions["lost"] > 0 or not said
 
 
 def test_a_fit_in_time_is_refused_by_a_simulation(tmp_path: Path) -> None:

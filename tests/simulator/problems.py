@@ -25,6 +25,9 @@ WORLDS = {
     "zero delay": bernoulli(fixed(0), window=1),
     "fixed at the window": bernoulli(fixed(20), window=20),
     "an arm a law": bernoulli(pareto(1.0), fixed(30), pareto(0.3), window=40),
+    "zeros are told": bernoulli(geometric(12), zeros="told"),
+    "zeros are told within a window": bernoulli(geometric(12), pareto(1.0), fixed(5), window=20, zeros="told"),
+    "zeros are lost too": bernoulli(packet_loss(0.3), packet_loss(0.1), packet_loss(0.2, retry=25), zeros="told"),
     "some are lost": bernoulli(packet_loss(0.3), packet_loss(0.1), packet_loss(0.2, retry=25)),
 }
 LINEAR_WORLDS = {"window": linear(window=20), "no window": linear(), "longest delays": linear(fixed(119), window=119)}

@@ -63,7 +63,8 @@ def slow_run(policy: Any, problem: Problem, setting: Setting, *, seed: int, run:
     within = [float(law(min(window, 2**53))) for law in laws]
     actions: list[int] = []
     all_rates: list[Floats] = []
-    due: dict[int, list[tuple[int, Floats]]] = {}
+    due: dict[int, list[tuple[int, Floats, float]]] = {}
+    zeros = problem.zeros == "told" and getattr(policy, "takes_zeros", False)
     counts: Counter[str] = Counter()
     for t in range(1, setting.horizon + 1):
         vectors = np.zeros((1, 0))
@@ -80,19 +81,22 @@ def slow_run(policy: Any, problem: Problem, setting: Setting, *, seed: int, run:
         policy.displayed(vectors, action)
         actions.append(action)
         all_rates.append(rates)
-        if reward_draw < rates[action]:
+        one = reward_draw < rates[action]
+        come_by = np.flatnonzero(tau[action] > delay_draw)
+        if delay_draw >= laws[action].reach:
+            fate = "lost"
+        elif delay_draw >= within[action]:
+            fate = "expired"
+        elif not come_by.size or t + come_by[0] > setting.horizon:
+            fate = "pending"
+        else:
+            fate = "delivered"
+        if one:
             counts["generated"] += 1
-            come_by = np.flatnonzero(tau[action] > delay_draw)
-            if delay_draw >= laws[action].reach:
-                counts["lost"] += 1
-            elif delay_draw >= within[action]:
-                counts["expired"] += 1
-            elif not come_by.size or t + come_by[0] > setting.horizon:
-                counts["pending"] += 1
-            else:
-                counts["delivered"] += 1
-                vector = vectors[action] if len(vectors) == k else vectors[0]
-                due.setdefault(t + int(come_by[0]), []).append((t, vector))
-        for shown, vector in due.pop(t, []):
-            policy.converted(vector, actions[shown - 1], t - shown, 1.0)
+            counts[fate] += 1
+        if fate == "delivered" and (one or zeros):
+            vector = vectors[action] if len(vectors) == k else vectors[0]
+            due.setdefault(t + int(come_by[0]), []).append((t, vector, float(one)))
+        for shown, vector, value in due.pop(t, []):
+            policy.converted(vector, actions[shown - 1], t - shown, value)
     return SlowRun(actions, counts, np.array(all_rates), tau, np.array([law.reach for law in laws]), window)

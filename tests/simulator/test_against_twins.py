@@ -76,6 +76,12 @@ def test_indices(spec: str, world: str) -> None:
     agree(spec, WORLDS[world])
 
 
+# Told of zeros or not, and with a window or not.
+@pytest.mark.parametrize("world", [name for name in WORLDS if "zero" in name or "geometric" in name])
+def test_queues(world: str) -> None:
+    agree("qpm-d:ties=lowest", WORLDS[world])
+
+
 @pytest.mark.parametrize("problem", LINEAR_WORLDS.values(), ids=LINEAR_WORLDS)
 @pytest.mark.parametrize("spec", ["otflints", "ucb1:ties=lowest"])
 def test_linear_worlds(spec: str, problem: LinearProblem) -> None:

@@ -14,6 +14,8 @@ from tests.twins.history import Floats, Twin
 
 
 class QPMDTwin(Twin):
+    takes_zeros = True
+
     def __init__(self, setting: Setting, **parameters: Any) -> None:
         super().__init__(setting, **parameters)
         self.queues: list[deque[int]] = [deque() for _ in range(setting.n_actions)]

@@ -1,0 +1,57 @@
+"""Times of a log in words."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Seconds since 1970: times from 2000 on are dates, smaller ones count from a start of the log's own.
+_FIRST, _LAST = 946_684_800, 32_503_680_000
+_DAY = 86_400
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def dated(time: float, tick_seconds: float | None) -> bool:
+    """Return whether a time (ticks) is a date: seconds since 1970, from 2000 on."""
+    return tick_seconds is not None and _FIRST <= time * tick_seconds < _LAST
+
+
+def time_words(time: float, tick_seconds: float | None, *, start: int) -> str:
+    """Return a time of a log as people read it.
+
+    Parameters
+    ----------
+    time
+        In ticks.
+    tick_seconds
+        Seconds in a tick; None where the log counts rounds.
+    start
+        Time of the first display: without dates, days are counted from the one it falls on, which is day 1.
+
+    >>> time_words(1_767_225_600, 1.0, start=0)
+    '2026-01-01 00:00'
+    >>> time_words(97_200, 1.0, start=10)
+    'day 2, 03:00'
+    >>> time_words(250, None, start=0)
+    'round 250'
+    """
+    if tick_seconds is None:
+        return f"round {time:.0f}"
+    seconds = time * tick_seconds
+    if dated(time, tick_seconds):
+        return (_EPOCH + timedelta(seconds=math.floor(seconds))).strftime("%Y-%m-%d %H:%M")
+    day, rest = divmod(math.floor(seconds), _DAY)
+    first = math.floor(start * tick_seconds) // _DAY
+    return f"day {day - first + 1}, {rest // 3600:02d}:{rest % 3600 // 60:02d}"
+
+
+def weekday_names(time: int, tick_seconds: float) -> tuple[str, ...]:
+    """Return the names of the days since 1970, or since a log's time 0, by their number modulo 7.
+
+    >>> weekday_names(1_767_225_600, 1.0)[20_454 % 7]
+    'Thursday'
+    """
+    if dated(time, tick_seconds):
+        return tuple(WEEKDAYS[(d + 3) % 7] for d in range(7))  # 1970-01-01 was a Thursday
+    return tuple(f"day {d + 1} of the week" for d in range(7))
