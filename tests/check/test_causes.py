@@ -12,14 +12,19 @@ from evaluator.checking.follow_up import asked_of_timeline, follow_up
 from evaluator.checking.timeline import read_timeline
 from evaluator.errors import DataError
 from evaluator.log.contract import to_numpy
-from evaluator.rounds.clock import Window
-from evaluator.rounds.maturity import judge_maturity
+from evaluator.rounds.clock import start_clock
+from evaluator.rounds.maturity import Maturity, judge_maturity
 from evaluator.rounds.survey import survey
-from evaluator.units import NO_WINDOW, parse_duration
+from evaluator.rounds.window import resolve_window
+from evaluator.units import parse_duration
 from tests.check.defects import DEFECTS
 from tests.check.shops import DAY, HOUR, shop, sleeping
 
-UNLIMITED = Window(NO_WINDOW, None, "none")
+
+def judged_by_replay(log: Log) -> Maturity:
+    surveyed = survey(log)
+    clock = start_clock(surveyed, "traffic", traffic_share=1.0, acceptance=1.0)
+    return judge_maturity(surveyed, resolve_window(None, clock, surveyed), clock, "drop")
 
 
 def made(defect: str, seed: int = 7) -> Log:
@@ -114,16 +119,13 @@ def test_a_window_longer_than_the_log_fails_as_in_replay() -> None:
     found = check(log)["immature displays"]
     assert (found.verdict, found.effect) == ("fail", 1.0)
     with pytest.raises(DataError, match="No display"):
-        judge_maturity(survey(log), UNLIMITED, "drop")
+        judged_by_replay(log)
     shorter = int(parse_duration(re.search(r"--attribution-window (\S+)", found.do)[1]))
-    surveyed = survey(log.with_meta(attribution_window=shorter))
-    share = judge_maturity(surveyed, UNLIMITED, "drop").used / len(log)
+    share = judged_by_replay(log.with_meta(attribution_window=shorter)).used / len(log)
     assert share == pytest.approx(0.8, abs=0.01)
     # With a window that fits, the same displays are immature for both.
     log = log.with_meta(attribution_window=3 * DAY)
-    assert (
-        check(log)["immature displays"].numbers["immature"] == judge_maturity(survey(log), UNLIMITED, "drop").immature
-    )
+    assert check(log)["immature displays"].numbers["immature"] == judged_by_replay(log).immature
 
 
 def test_the_end_of_a_log_is_tested_at_its_level_although_nights_are_quiet() -> None:
