@@ -27,6 +27,7 @@ from evaluator.rounds.shares import known_share
 from evaluator.rounds.stream import LogRounds, vectors_of
 from evaluator.rounds.survey import Survey, survey
 from evaluator.rounds.thinning import Thinning, thinning
+from evaluator.rounds.unlike_delays import unlike_delays
 from evaluator.rounds.window import Window, resolve_window
 from evaluator.units import NO_WINDOW, format_duration
 
@@ -383,6 +384,8 @@ def _warnings(plan: Plan, acceptance: float) -> list[str]:
     if plan.maturity.immature:
         fate = "left out" if plan.options.immature == "drop" else "corrected by the delay CDF"
         said.append(f"{plan.maturity.immature:,} displays were followed too briefly to be judged: {fate}.")
+    if plan.maturity.correction is not None:
+        said += unlike_delays(plan.survey, plan.maturity.correction)
     said += said_of_parts(plan.log, plan.propensities, plan.policy)
     if plan.propensities.kind == "uniform" and plan.propensities.weights is None:
         counts = plan.survey.shown
