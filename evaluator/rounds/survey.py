@@ -25,6 +25,8 @@ class Survey:
     smallest, largest
         Smallest and largest logged propensity of each action, shape (K,); nan for actions never shown, and everywhere
         on a log without propensities.
+    inverse
+        Sums of 1/p and of 1/p² over the displays of each action, shape (2, K); nan on a log without propensities.
     rate
         Logged displays per tick; nan when all displays share one time.
     display
@@ -42,6 +44,7 @@ class Survey:
     shown: npt.NDArray[np.int64]
     smallest: npt.NDArray[np.float64]
     largest: npt.NDArray[np.float64]
+    inverse: npt.NDArray[np.float64]
     rate: float
     display: npt.NDArray[np.int64]
     shown_at: npt.NDArray[np.int64]
@@ -49,12 +52,23 @@ class Survey:
     limit: npt.NDArray[np.int64] | None
 
     _until: dict[int, int] = field(default_factory=dict, repr=False)
+    _shown_first: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
     def displays_until(self, time: int) -> int:
         """Return how many displays were shown no later than a time in ticks; one pass for all who ask the same."""
         if time not in self._until:
             self._until[time] = int(displays_until(self.log, np.array([time]))[0][0])
         return self._until[time]
+
+    def shown_first(self, displays: int) -> npt.NDArray[np.int64]:
+        """Return how often each action is shown among the first displays, shape (K,); reads those that come after."""
+        if displays not in self._shown_first:
+            shown = self.shown.copy()
+            if displays < len(self.log):
+                for _, batch in self.log.after(displays).batches(["action"]):
+                    shown -= np.bincount(batch["action"], minlength=len(shown))
+            self._shown_first[displays] = shown
+        return self._shown_first[displays]
 
 
 def survey(log: Log) -> Survey:
@@ -68,16 +82,24 @@ def survey(log: Log) -> Survey:
     k = log.n_actions
     shown = np.zeros(k, np.int64)
     smallest, largest = np.full(k, np.inf), np.full(k, -np.inf)
+    inverse: npt.NDArray[np.float64] | None = None  # until an action has had two propensities
     display = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
     shown_at = np.empty(len(display), np.int64)
     columns = ["time", "action"] + ["propensity"] * (log.meta.propensity != "absent")
     start, end = 0, 0
     for first, batch in log.batches(columns):
-        time, action = batch["time"], batch["action"]
-        shown += np.bincount(action, minlength=k)
+        time, action = batch["time"], batch["action"].astype(np.intp, copy=False)
+        counts = np.bincount(action, minlength=k)
         if "propensity" in batch:
+            of_constant = _of_constant(shown, smallest)
             np.minimum.at(smallest, action, batch["propensity"])
             np.maximum.at(largest, action, batch["propensity"])
+            if inverse is None and (smallest < largest).any():
+                inverse = of_constant
+            if inverse is not None:
+                once = 1.0 / batch["propensity"]
+                inverse += [np.bincount(action, power, k) for power in (once, once * once)]
+        shown += counts
         low, high = np.searchsorted(display, [first, first + len(time)])
         shown_at[low:high] = time[display[low:high] - first]
         start, end = (int(time[0]) if first == 0 else start), int(time[-1])
@@ -90,10 +112,18 @@ def survey(log: Log) -> Survey:
     followed = [_past_the_end(count, when, last) - 1 - display
                 for count, when in zip(displays_until(log, *times), times, strict=True)]  # fmt: skip
     never = shown == 0
+    if inverse is None:
+        inverse = np.full((2, k), np.nan) if log.meta.propensity == "absent" else _of_constant(shown, smallest)
     smallest[never | np.isinf(smallest)] = largest[never | np.isinf(largest)] = np.nan
     return Survey(
-        log, shown, smallest, largest, rate, display, shown_at, followed[0], followed[1] if until is not None else None
-    )
+        log, shown, smallest, largest, inverse, rate, display, shown_at, followed[0],
+        followed[1] if until is not None else None,
+    )  # fmt: skip
+
+
+def _of_constant(shown: npt.NDArray[np.int64], p: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the sums of 1/p and 1/p² of actions with one propensity each, inf where never shown; shape (2, K)."""
+    return np.array([shown / p, shown / p**2])
 
 
 def displays_until(log: Log, *times: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
