@@ -273,9 +273,7 @@ def _sampler(survey: Survey, policy: Any, options: ReplayOptions, propensities: 
     requested = options.sampler
     if (options.clock == "wall" or options.doubly_robust) and requested is None and not policy.contextual:
         requested = "rejection"  # the only sampler whose acceptance rate is known beforehand, whatever is chosen
-    sampler = choose_sampler(
-        policy, requested, even=propensities.even, horizon=options.horizon, guaranteed=int(survey.shown.min())
-    )
+    sampler = choose_sampler(policy, requested, even=propensities.even, known=propensities.rule is not None)
     if propensities.rule is None and (sampler == "rejection" or (options.clock == "wall" and sampler != "logged")):
         raise PropensityError(
             f"Log {survey.log.meta.name!r} has no propensities, and the {sampler} sampler needs them"
@@ -328,7 +326,11 @@ def _assumptions(
     else:
         said.append(f"traffic clock: one round is one display of live traffic, at a share of {clock.share:.3g}")
     if sampler == "queue":
-        said.append("queue: displays are served out of the log's order, so drift would bias the result")
+        said.append(
+            "queue: nothing drifts; rounds go through the whole log in its order, as far as it has the chosen action"
+        )
+    if sampler == "keep" and not basis.propensities.even:
+        said.append("keep: the number of rounds depends on which actions the policy chose, unless --horizon fixes it")
     if known is not None:
         said.append(f"the first {known.displays:,} displays are left out of the replay (--delays-from)")
     if options.final is not None:
