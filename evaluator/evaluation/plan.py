@@ -12,6 +12,7 @@ from evaluator.delays import DelayCDF, product_limit
 from evaluator.delays.given import given_cdf, told_cdf
 from evaluator.errors import ParameterError, PropensityError
 from evaluator.evaluation.options import ReplayOptions
+from evaluator.evaluation.rarest import least_acceptance, rarest_warning, unusable_warning
 from evaluator.log import Log
 from evaluator.policies.base import Setting
 from evaluator.replayer.samplers import SamplerName, choose_sampler, sure_rounds
@@ -76,6 +77,16 @@ class Plan:
     def log(self) -> Log:
         """The log."""
         return self.survey.log
+
+    @property
+    def usable(self) -> npt.NDArray[np.int64]:
+        """Used displays of each action, shape (K,)."""
+        return self.survey.shown_first(len(self.rounds))
+
+    @property
+    def parted(self) -> bool:
+        """Whether a part of the log was put aside before or after the replayed displays."""
+        return self.before > 0 or self.options.final is not None
 
     @property
     def tau_window(self) -> float:
@@ -181,13 +192,16 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         given = _fit(clock, on_clock(basis.known.delay, clock), basis.known.limit)
     # The logger's own rounds are not thinned, so nothing of theirs is clipped either.
     of_sampler = NONE_GIVEN if sampler == "logged" else propensities
+    usable = surveyed.shown_first(len(rounds))
+    if clock.kind != "wall":  # whose share is an acceptance rate that was fixed before
+        of_sampler = _of_used(of_sampler, usable)
     matched = thinning(log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=options.accept_quantile)
     setting = Setting(
         n_actions=log.n_actions,
         dimension=rounds.dimension,
         rows=rounds.rows,
         window=window.rounds,
-        horizon=_horizon(surveyed, policy, options, sampler, matched, len(rounds)),
+        horizon=_horizon(surveyed, policy, options, sampler, matched, usable),
         delay_cdf=None if given is None else told_cdf(given, reach),
     )
     plan = Plan(
@@ -211,31 +225,33 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
     return replace(plan, warnings=tuple(_warnings(plan, acceptance)))
 
 
-def least_acceptance(survey: Survey, matched: Thinning) -> float:
-    """Return the probability with which rejection and keep accept a display at least, whatever their policy does.
-
-    Where nothing is thinned that is the share of the rarest action, which no outcome moves.
-    """
-    rarest = float(survey.shown.min() / len(survey.log))
-    if matched.propensities.rule is None:
-        return rarest
-    c = float(min(matched.c.min(), 1.0))
-    return min(c, rarest) if matched.propensities.even else c
-
-
 def _horizon(
-    survey: Survey, policy: Any, options: ReplayOptions, sampler: SamplerName, matched: Thinning, displays: int
+    survey: Survey,
+    policy: Any,
+    options: ReplayOptions,
+    sampler: SamplerName,
+    matched: Thinning,
+    usable: npt.NDArray[np.int64],
 ) -> int:
     """Return the largest number of rounds.
 
     A policy that needs the horizon is told one that it reaches: with the number of displays, K times as many, it would
     be another policy than the one that goes live for so many rounds.
     """
+    displays = int(usable.sum())
     if options.horizon is not None:
         return min(options.horizon, displays)
     if "horizon" in policy.needs and sampler in ("rejection", "keep"):
-        return max(sure_rounds(displays, least_acceptance(survey, matched)), 1)
+        return max(sure_rounds(displays, least_acceptance(survey, matched, usable)), 1)
     return displays
+
+
+def _of_used(propensities: Propensities, usable: npt.NDArray[np.int64]) -> Propensities:
+    """Return the propensities without the extremes of actions whose displays are not used: they decide no c."""
+    if propensities.rule is None or not usable.any():
+        return propensities
+    known = [np.where(usable > 0, of, np.nan) for of in (propensities.smallest, propensities.largest)]
+    return replace(propensities, smallest=known[0], largest=known[1])
 
 
 def _type_name(kind: object) -> str:
@@ -352,6 +368,13 @@ def _assumptions(
 
 def _warnings(plan: Plan, acceptance: float) -> list[str]:
     said = []
+    rarest = ""
+    if plan.sampler != "keep" or ("horizon" in plan.policy.needs and plan.options.horizon is None):
+        rarest = rarest_warning(
+            plan.survey, plan.matched, plan.usable, sampler=plan.sampler, contextual=plan.policy.contextual,
+            horizon=plan.options.horizon,
+        )  # fmt: skip
+    said += [line for line in (unusable_warning(plan.survey, plan.usable, parted=plan.parted), rarest) if line]
     if not plan.maturity.known:
         said.append(
             "The log stops looking at some time, but nothing says how long conversions take: young displays may "
