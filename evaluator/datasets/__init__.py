@@ -60,7 +60,8 @@ def load(
     path
         File, glob or folder to read instead of the spec's, relative to the working folder.
     actions
-        ``top:10`` or labels, as a list or separated by commas; displays of other actions are dropped and counted.
+        ``top:10``, ``used`` (those with displays that were followed long enough to be judged) or labels, as a list or
+        separated by commas; displays of other actions are dropped and counted.
     features
         ``none``, ``col1,col2``, ``col1,col2:hash=32``, ``col1:one-hot``, ``col1:number`` or ``hash=32``.
     deduplicate, attributed_only, sort

@@ -32,8 +32,8 @@ def open_canonical(folder: Path, *, limit: int | None = None, actions: str | Seq
     limit
         The first n displays only, with their conversions.
     actions
-        ``top:n`` or labels, as `evaluator.datasets.load` takes them while reading files. Logged propensities stay
-        those of the full action set; uniform ones become 1/K of the kept actions.
+        ``top:n``, ``used`` or labels, as `evaluator.datasets.load` takes them while reading files. Logged propensities
+        stay those of the full action set; uniform ones become 1/K of the kept actions.
 
     Raises
     ------

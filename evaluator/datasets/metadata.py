@@ -33,7 +33,6 @@ def log_meta(
     filtered
         Whether only some actions were kept.
     """
-    until = spec.log.observed_until
     notes = list(spec.notes)
     kind: PropensityKind = "absent"
     if spec.display.propensity is not None:
@@ -47,7 +46,7 @@ def log_meta(
     return LogMeta(
         name=spec.name,
         tick=tick_of(spec),
-        observed_until=None if until == "complete" else last_seen if until == "end" else int(until),
+        observed_until=_observed_until(spec, last_seen),
         attribution_window=_window_ticks(spec),
         propensity=kind,
         reward_max=spec.log.reward_max,
@@ -55,6 +54,17 @@ def log_meta(
         counts=dict(counts),
         notes=tuple(notes),
     )
+
+
+def judged_until(spec: FileSpec, last_seen: int) -> int | None:
+    """Return the time (ticks) of the last display that was followed long enough; None where all were."""
+    until = _observed_until(spec, last_seen)
+    return None if until is None else until - (_window_ticks(spec) or 0)
+
+
+def _observed_until(spec: FileSpec, last_seen: int) -> int | None:
+    until = spec.log.observed_until
+    return None if until == "complete" else last_seen if until == "end" else int(until)
 
 
 def _window_ticks(spec: FileSpec) -> int | None:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.datasets.actions import choose_actions
+from evaluator.datasets.actions import USED, choose_actions
 from evaluator.datasets.metadata import FILTERED_ACTIONS
 from evaluator.log import StoredLog
 from evaluator.log.contract import to_numpy
@@ -32,10 +32,15 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
     UsageError, UnknownNameError
         See `evaluator.datasets.actions.choose_actions`.
     """
-    shown = np.zeros(log.n_actions, np.int64)
-    for _, batch in log.batches(["action"]):
-        shown += np.bincount(batch["action"], minlength=log.n_actions)
-    old = np.array(choose_actions(log.labels, shown, wanted))
+    meta = log.meta
+    shown, judged = np.zeros((2, log.n_actions), np.int64)
+    until = None if meta.observed_until is None else meta.observed_until - (meta.attribution_window or 0)
+    for _, batch in log.batches(["action", "time"]):
+        action = batch["action"]
+        shown += np.bincount(action, minlength=log.n_actions)
+        mature = action if until is None else action[: np.searchsorted(batch["time"], until, side="right")]
+        judged += np.bincount(mature, minlength=log.n_actions)
+    old = np.array(choose_actions(log.labels, judged if wanted == USED else shown, wanted))
     new_action = np.full(log.n_actions, -1, np.int32)
     new_action[old] = np.arange(len(old), dtype=np.int32)
     kept = int(shown[old].sum())
@@ -48,7 +53,9 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
         "displays": kept,
         "conversions": conversions.num_rows,
     }
-    notes = (*log.meta.notes, FILTERED_ACTIONS) if log.meta.propensity == "logged" else log.meta.notes
+    notes = (
+        (*log.meta.notes, FILTERED_ACTIONS) if log.meta.propensity == "logged" and kept < len(log) else log.meta.notes
+    )
     return StoredLog(
         log.path,
         replace(log.selection, kept=kept, new_action=new_action, propensity=uniform),
