@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluator.delays import DelayCDF
 from evaluator.errors import ParameterError, PropensityError
 from evaluator.evaluation.options import ReplayOptions
 from evaluator.evaluation.parts import even_conversions, refuse_on_parts, said_of_parts
+from evaluator.evaluation.rarest import least_acceptance, rarest_warning, unusable_warning
 from evaluator.evaluation.told_delays import fit_on_clock, share_within, told_delays
 from evaluator.log import Log
 from evaluator.log.contract import POSITION, WEIGHT
@@ -84,6 +86,16 @@ class Plan:
     def log(self) -> Log:
         """The log."""
         return self.survey.log
+
+    @property
+    def usable(self) -> npt.NDArray[np.int64]:
+        """Used displays of each action, shape (K,)."""
+        return self.survey.shown_first(len(self.rounds))
+
+    @property
+    def parted(self) -> bool:
+        """Whether a part of the log was put aside before or after the replayed displays."""
+        return self.before > 0 or self.options.final is not None
 
     @property
     def judged(self) -> range:
@@ -188,8 +200,11 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
     vectors = vectors_of(log, policy=policy.name, reads=policy.reads) if policy.contextual else None
     final = 0 if options.final is None else held_out(maturity.used, options.final)
     rounds = LogRounds(log, maturity.used - final, vectors, window.revealed(surveyed, delay))
+    usable = surveyed.shown_first(len(rounds))
+    if clock.kind != "wall":  # whose share is an acceptance rate that was fixed before
+        of_sampler = _of_used(of_sampler, usable)
     matched = thinning(log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=quantile)
-    horizon = _horizon(surveyed, policy, options, sampler, matched, len(rounds))
+    horizon = _horizon(surveyed, policy, options, sampler, matched, usable)
     rewards = reward_range(surveyed, rounds.used)
     setting = Setting(
         n_actions=log.n_actions,
@@ -228,31 +243,33 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
     return replace(plan, warnings=(*_warnings(plan, acceptance), *_warnings_of_rewards(policy, rewards)))
 
 
-def least_acceptance(survey: Survey, matched: Thinning) -> float:
-    """Return the probability with which rejection and keep accept a display at least, whatever their policy does.
-
-    Where nothing is thinned that is the share of the rarest action, which no outcome moves.
-    """
-    rarest = float(survey.shown.min() / len(survey.log))
-    if matched.propensities.rule is None:
-        return rarest
-    c = float(min(matched.c.min(), 1.0))
-    return min(c, rarest) if matched.propensities.even else c
-
-
 def _horizon(
-    survey: Survey, policy: Any, options: ReplayOptions, sampler: SamplerName, matched: Thinning, displays: int
+    survey: Survey,
+    policy: Any,
+    options: ReplayOptions,
+    sampler: SamplerName,
+    matched: Thinning,
+    usable: npt.NDArray[np.int64],
 ) -> int:
     """Return the largest number of rounds.
 
     A policy that needs the horizon is told one that it reaches: with the number of displays, K times as many, it would
     be another policy than the one that goes live for so many rounds.
     """
+    displays = int(usable.sum())
     if options.horizon is not None:
         return min(options.horizon, displays)
     if "horizon" in policy.needs and sampler in ("rejection", "keep"):
-        return max(sure_rounds(displays, least_acceptance(survey, matched)), 1)
+        return max(sure_rounds(displays, least_acceptance(survey, matched, usable)), 1)
     return displays
+
+
+def _of_used(propensities: Propensities, usable: npt.NDArray[np.int64]) -> Propensities:
+    """Return the propensities without the extremes of actions whose displays are not used: they decide no c."""
+    if propensities.rule is None or not usable.any():
+        return propensities
+    known = [np.where(usable > 0, of, np.nan) for of in (propensities.smallest, propensities.largest)]
+    return replace(propensities, smallest=known[0], largest=known[1])
 
 
 def _type_name(kind: object) -> str:
@@ -269,9 +286,7 @@ def _sampler(survey: Survey, policy: Any, options: ReplayOptions, propensities: 
     requested = options.sampler
     if (options.clock == "wall" or options.doubly_robust) and requested is None and not policy.contextual:
         requested = "rejection"  # the only sampler whose acceptance rate is known beforehand, whatever is chosen
-    sampler = choose_sampler(
-        policy, requested, even=propensities.even, horizon=options.horizon, guaranteed=int(survey.shown.min())
-    )
+    sampler = choose_sampler(policy, requested, even=propensities.even, known=propensities.rule is not None)
     if propensities.rule is None and (sampler == "rejection" or (options.clock == "wall" and sampler != "logged")):
         raise PropensityError(
             f"Log {survey.log.meta.name!r} has no propensities, and the {sampler} sampler needs them"
@@ -328,7 +343,11 @@ def _assumptions(
                 f"{1.0 / clock.sampling_rate:.3g} displays for each that it shows"
             )
     if sampler == "queue":
-        said.append("queue: displays are served out of the log's order, so drift would bias the result")
+        said.append(
+            "queue: nothing drifts; rounds go through the whole log in its order, as far as it has the chosen action"
+        )
+    if sampler == "keep" and not basis.propensities.even:
+        said.append("keep: the number of rounds depends on which actions the policy chose, unless --horizon fixes it")
     if known is not None:
         said.append(f"the first {known.displays:,} displays are left out of the replay (--delays-from)")
     if options.final is not None:
@@ -376,6 +395,13 @@ def _warnings_of_rewards(policy: Any, rewards: RewardRange) -> list[str]:
 
 def _warnings(plan: Plan, acceptance: float) -> list[str]:
     said = []
+    rarest = ""
+    if plan.sampler != "keep" or ("horizon" in plan.policy.needs and plan.options.horizon is None):
+        rarest = rarest_warning(
+            plan.survey, plan.matched, plan.usable, sampler=plan.sampler, contextual=plan.policy.contextual,
+            horizon=plan.options.horizon,
+        )  # fmt: skip
+    said += [line for line in (unusable_warning(plan.survey, plan.usable, parted=plan.parted), rarest) if line]
     if not plan.maturity.known:
         said.append(
             "The log stops looking at some time, but nothing says how long conversions take: young displays may "

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.policies.base import Setting
+from evaluator.policies.dispatch import choose
 from evaluator.policies.running import blamed, loop_for, reward_unit
 from evaluator.replayer import loop
 from evaluator.replayer.pending import Pending, nothing_pending, with_room
@@ -49,6 +50,8 @@ class Replay:
         The policy's stream, after its last draw.
     calendar
         The pending conversions, with rewards as the policy will be told them; None when there was no round.
+    waiting
+        Action that the policy, not a contextual one, waited for when the displays ended; -1 where it waited for none.
     choices
         The policy's choice at every display read, shape (read,), where it was recorded.
     """
@@ -64,6 +67,7 @@ class Replay:
     prepared: bool
     rng: np.random.Generator
     calendar: Pending | None
+    waiting: int = -1
     choices: npt.NDArray[np.int32] | None = None
 
 
@@ -137,6 +141,9 @@ class Matching:
         """Return what was replayed."""
         displays = np.concatenate(self._displays) if self._displays else np.zeros(0, np.int64)
         done = _result(displays, self._read, self._progress, self._pending, self._state, self._rng)
+        if done.prepared and not self._policy.contextual:
+            with blamed(self._policy, self._setting.n_actions):
+                done = replace(done, waiting=choose(self._state, np.zeros((1, 0))))
         if self._choices is None:
             return done
         return replace(done, choices=np.concatenate([np.zeros(0, np.int32), *self._choices]))
@@ -154,7 +161,7 @@ class _Queued(NamedTuple):
 class Queueing:
     """A replay that serves each round from the queue of its action: it needs all displays before its first round.
 
-    It keeps no vectors, and so 8 bytes a display while it reads, 28 while it serves.
+    It keeps no vectors, and so 8 bytes a display while it reads, 29 while it serves.
     """
 
     done = False

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluator.api import replay
+from evaluator.api import compare, replay
 from evaluator.errors import DataError, LogError
 from evaluator.log import Log
 from tests.logs import bernoulli_log, build_log, linear_log
@@ -29,15 +29,19 @@ def test_a_sound_replay_is_silent() -> None:
 
 
 @pytest.mark.parametrize("sampler", ["keep", "queue", "rejection"])
-def test_no_accepted_display_gives_nan_and_a_warning(sampler: str) -> None:
+def test_a_comparison_keeps_a_replay_without_a_round_as_nan(sampler: str) -> None:
     log = build_log(time=range(10), action=[0] * 10, n_actions=2)
-    result = replay(log, "fixed:action=1", sampler=sampler)
-    assert math.isnan(result.value.estimate)
-    assert (result.value.n, result.rounds, len(result.trajectory)) == (0, 0, 0)
-    assert (result.value.low, result.value.high) == (0.0, 1.0)
-    assert any("no estimate" in w for w in result.warnings)
-    out = json.loads(json.dumps(result.to_dict(), allow_nan=False))
-    assert out["value"]["estimate"] is None
+    found = compare(log, ["fixed:action=1", "fixed:action=0"], sampler=sampler)
+    empty, sound = found.results
+    assert math.isnan(empty.value.estimate)
+    assert (empty.value.n, empty.rounds, len(empty.trajectory)) == (0, 0, 0)
+    assert (empty.value.low, empty.value.high) == (0.0, 1.0)
+    assert "it chose action a1, which was never shown" in empty.warnings[0]
+    assert (sound.rounds, found.horizon.rounds) == (10, 10)
+    assert any(said.startswith("Line 1 lived no round") for said in found.warnings)
+    out = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert out["variants"][0]["value"]["estimate"] is None
+    assert out["differences"][0]["why_not"] == "no rounds"
 
 
 def test_no_mature_display_is_refused() -> None:
@@ -127,8 +131,7 @@ def test_left_out_displays_are_counted() -> None:
 
 def test_a_dry_queue_without_a_horizon_cannot_happen() -> None:
     # The default horizon is the rarest action's displays: the stopping point then depends on no outcome.
-    result = replay(UNEVEN, "fixed:action=1")
-    assert result.plan["sampler"] == "queue"
+    result = replay(UNEVEN, "fixed:action=1", sampler="queue")
     assert result.rounds == int((UNEVEN.column("action") == 1).sum())
     assert not any("ran dry" in w for w in result.warnings)
 
@@ -156,8 +159,8 @@ def test_what_a_result_rests_on_is_said() -> None:
     }
     assert "independent and identically distributed" in said["keep"]
     assert "traffic clock" in said["keep"]
-    assert "out of the log's order" in said["queue"]
-    assert "out of the log's order" not in said["keep"]
+    assert "nothing drifts" in said["queue"]
+    assert "nothing drifts" not in said["keep"]
     assert "50.0% of the traffic" in said["wall"]
     assert "estimated by frequencies" in said["estimate"]
     assert "clipped at the 0.1 quantile" in said["clipped"]

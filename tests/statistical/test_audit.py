@@ -30,7 +30,7 @@ AUDITS = {
         ["delayed-klucb", "ucb1", "logging"],
         {"window": 200},
     ),
-    "arms, unevenly logged, queue": (
+    "arms, unevenly logged": (
         lambda: bernoulli_log(4000, [0.2, 0.6], mean_delay=100.0, seed=32, logger=[0.7, 0.3]),
         ["klucb", "random"],
         {"window": 150, "propensity": "estimate"},
@@ -137,8 +137,8 @@ def test_intervals_hold(name: str) -> None:
     assert not audit.warnings
 
 
-def test_the_queue_is_audited_where_the_logger_is_uneven() -> None:
-    assert {policy.sampler for policy in audited("arms, unevenly logged, queue").policies} == {"queue"}
+def test_an_uneven_logger_is_audited_by_rejection() -> None:
+    assert {policy.sampler for policy in audited("arms, unevenly logged").policies} == {"rejection"}
 
 
 def test_the_wall_clock_is_found_to_be_biased() -> None:
