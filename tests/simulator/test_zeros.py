@@ -12,7 +12,7 @@ from evaluator import load
 from evaluator.datasets import generate
 from evaluator.datasets.scenario import BernoulliScenario
 from evaluator.delays.laws import DelayLaw, exponential, fixed, geometric
-from evaluator.policies import resolve
+from evaluator.policies import names, resolve
 from evaluator.scenarios import load_problem
 from evaluator.simulator import BernoulliProblem, LinearProblem, Simulation, simulate
 from evaluator.simulator.options import SimulateOptions
@@ -56,6 +56,7 @@ def test_the_delay_costs_at_most_what_is_on_its_way() -> None:
 
 @pytest.mark.parametrize("spec", ["random", "thompson", "delayed-klucb:cdf=online", "klucb", "odaaf"])
 def test_nobody_else_hears_of_a_zero(spec: str) -> None:
+    assert [name for name in names() if resolve(name).takes_zeros] == ["qpm-d"]
     told, silent = (play(arms(geometric(12), zeros), spec, runs=3, window=60) for zeros in ("told", "window"))
     assert told.table.equals(silent.table)
     assert told.to_dict() == silent.to_dict()
