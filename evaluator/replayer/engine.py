@@ -274,7 +274,12 @@ class Rounds(Protocol):
 
 def _in_units(value: npt.NDArray[np.float64], unit: float) -> npt.NDArray[np.float64]:
     """Return rewards as the policy is told them."""
-    return value if unit == 1.0 else value / unit
+    if unit == 1.0:
+        return value
+    told = value / unit
+    # A log's arrays are not writable, and for arrays of another kind the loops would be compiled anew.
+    told.flags.writeable = value.flags.writeable
+    return told
 
 
 def _reach(delay: npt.NDArray[np.int64], window: int) -> int:
