@@ -55,6 +55,10 @@ class PropensityError(DataError):
     """Propensities are absent, or not probabilities."""
 
 
+class NoRoundsError(DataError):
+    """A replay accepted no display of the log, so there is nothing to estimate from."""
+
+
 class UsageError(EvaluatorError, ValueError):
     """The call's words do not fit (exit code 2)."""
 

@@ -53,6 +53,8 @@ class Told(NamedTuple):
         T of each repeat.
     acceptance
         Share of the displays accepted.
+    arrivals
+        First and last of the twin's displays that are rounds.
     value, regret, uplift
         With what is true: of the displays shown, given their contexts and actions.
     setting
@@ -63,6 +65,7 @@ class Told(NamedTuple):
 
     rounds: tuple[int, ...]
     acceptance: float
+    arrivals: tuple[int, int]
     value: Known
     regret: Known
     uplift: Known
@@ -176,6 +179,10 @@ class _Shown:
         return Told(
             rounds=self.rounds,
             acceptance=result.acceptance_rate,
+            arrivals=(
+                min((int(d.min()) for d in self.displays if len(d)), default=0),
+                max((int(d.max()) for d in self.displays if len(d)), default=0),
+            ),
             value=Known(result.value, value),
             regret=Known(result.regret, result.rounds * (best * counted - value)),
             uplift=Known(result.uplift, value - float(logged.mean()) * truth.mean_value * counted),

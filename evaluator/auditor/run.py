@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from evaluator.auditor.claim import Claim
 from evaluator.auditor.options import AuditOptions
-from evaluator.auditor.replays import Known, Replayed, claims, common_horizon, replay_twin
+from evaluator.auditor.replays import Known, Replayed, Told, claims, common_horizon, replay_twin
 from evaluator.auditor.result import Audit, Coverage, PairAudit, PolicyAudit
 from evaluator.auditor.truth import Truth, fit_truth
 from evaluator.auditor.words import verdict, warnings
@@ -23,6 +23,7 @@ from evaluator.log import Log
 from evaluator.policies.static import LoggingPolicy
 from evaluator.simulator.pool import Pool, play_in_pool
 from evaluator.simulator.runs import in_order
+from evaluator.units import NO_WINDOW
 
 # After those of `evaluator.auditor.twins`.
 _LUCK_STREAM, _POLICY_STREAM = 12, 13
@@ -142,7 +143,8 @@ def _play_live(
     runs = RUNS_PER_TWIN * options.twins
     weights = [_weights(claim, [t for r in done for t in r.told[p].rounds], common) for p, claim in enumerate(claimed)]
     pools = [
-        _pool(truth, policy, claim, w.shape[1]) for policy, claim, w in zip(policies, claimed, weights, strict=True)
+        _pool(truth, policy, claim, w.shape[1], [r.told[p] for r in done])
+        for p, (policy, claim, w) in enumerate(zip(policies, claimed, weights, strict=True))
     ]
 
     def one(task: tuple[int, int]) -> Floats:
@@ -173,7 +175,8 @@ def _weights(claim: Claim, rounds: Sequence[int], common: int) -> Floats:
     return out
 
 
-def _pool(truth: Truth, policy: Any, claim: Claim, rounds: int) -> Pool:
+def _pool(truth: Truth, policy: Any, claim: Claim, rounds: int, told: Sequence[Told]) -> Pool:
+    """Return what live rounds of a policy are drawn from, which was `told` so by its replays."""
     if not policy.contextual:
         vectors = np.zeros((1, 1, 0))
     elif truth.pool is None:
@@ -183,7 +186,30 @@ def _pool(truth: Truth, policy: Any, claim: Claim, rounds: int) -> Pool:
     else:
         vectors = truth.pool.astype(np.float64)
         vectors = vectors[:, None, :] if vectors.ndim == 2 else vectors
-    return Pool(np.ascontiguousarray(vectors), truth.rates, truth.values, claim.table(rounds))
+    vectors = np.ascontiguousarray(vectors)
+    if truth.traffic is None:
+        tau = claim.table(rounds)
+        return Pool(vectors, truth.rates, truth.values, tau, tau.size - 1)
+    # A duration cuts the delays themselves, a window in rounds what they come to.
+    cut = NO_WINDOW if claim.longest is None else claim.longest
+    steps = int(np.searchsorted(truth.cdf.delays, cut, side="right"))
+    times = truth.traffic.times
+    # Where replays found their rounds: a twin is one stretch of the traffic.
+    low, high = np.mean([one.arrivals for one in told], axis=0)
+    first, last = round(float(low)), len(times) - truth.displays + round(float(high)) + 1
+    return Pool(
+        vectors=vectors,
+        rates=truth.rates,
+        values=truth.values,
+        tau=np.array(truth.cdf.cdf[:steps]),
+        reach=min(*(one.setting.window for one in told), max(rounds - 1, 0)),
+        delays=np.array(truth.cdf.delays[:steps]),
+        times=times,
+        first=first,
+        last=max(last, first + 1),
+        rate=truth.traffic.rate,
+        share=claim.share,
+    )
 
 
 def _against_live(replayed: Floats, live: Floats) -> dict[str, float]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from evaluator.auditor.logger import fit_logger
 from evaluator.auditor.rates import Rates, rates_by_action, rates_by_context, rates_by_vector
+from evaluator.auditor.traffic import Traffic, read_traffic
 from evaluator.delays import DelayCDF, product_limit
 from evaluator.errors import DataError
 from evaluator.evaluation.options import ReplayOptions
@@ -48,15 +49,15 @@ class Truth:
     values
         Values that a conversion may have, equally likely, shape (V,).
     cdf
-        Delay CDF in displays, the same for all actions.
+        Delay CDF in ticks of the twins, the same for all actions.
     displays
         Of a twin.
-    gap
-        Ticks between displays.
+    traffic
+        When displays come; None where twins count rounds, one display each.
     beyond
-        Displays' time for which the log was followed after its last display; None where all were followed to the end.
+        Ticks for which the log was followed after its last display; None where all were followed to the end.
     longest
-        Attribution window in displays; None where there is none.
+        Attribution window in ticks; None where there is none.
     actions
         The log's table of actions.
     meta
@@ -72,7 +73,7 @@ class Truth:
     values: Floats
     cdf: DelayCDF
     displays: int
-    gap: int
+    traffic: Traffic | None
     beyond: int | None
     longest: int | None
     actions: pa.Table
@@ -143,23 +144,23 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
             hint=f"an audit needs {FEWEST_CONVERSIONS} to fit a truth to.",
         )
     values, worth = _values(value)
-    longest = None if log.meta.attribution_window is None else _in_displays(plan, log.meta.attribution_window)
-    cdf = _delays(plan, longest)
+    n = len(log) if displays is None else displays
+    in_time = log.meta.tick_seconds is not None and np.isfinite(survey.rate)
+    traffic = read_traffic(log, n) if in_time else None
+    longest = log.meta.attribution_window
+    if longest is not None and traffic is None:
+        longest = _in_displays(plan, longest)
+    cdf = _delays(plan, longest, in_time=in_time)
     vectors = next((name for name in ("action_set", "context") if name in log.schema.names), None)
     entries = _entries(len(log), log.n_actions) if vectors else np.zeros(1, np.int64)
     pool = to_numpy(log.take(entries, [vectors])[vectors]) if vectors else None
     converted = np.zeros(plan.rounds.used, np.bool_)
     converted[at] = True
-    seen = _chance_to_show(plan, cdf)
+    beyond = None if log.meta.observed_until is None else _beyond(plan, in_time=in_time)
+    seen = _chance_to_show(plan, cdf, traffic, beyond)
     rates = _rates(plan, vectors, pool, converted)
     logger = fit_logger(log, basis.propensities, survey.shown, entries)
-    tick_s = log.meta.tick_seconds
-    known = np.isfinite(survey.rate)
     kept = survey.kept  # twins hold no display of other actions: they are a sample of the traffic
-    in_rounds = tick_s is None or not known
-    # Far finer than the displays' distance, so that none share a time and delays are whole numbers of displays.
-    gap = 1 if in_rounds else max(round(float(tick_s or 0.0) * 1e9 / (survey.rate * kept)), 2)
-    n = len(log) if displays is None else displays
     if vectors is None and "features" in log.actions.column_names:
         vectors = "features"
     return Truth(
@@ -170,12 +171,12 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
         values=values,
         cdf=cdf,
         displays=n,
-        gap=gap,
-        beyond=None if log.meta.observed_until is None else _beyond(plan),
+        traffic=traffic,
+        beyond=beyond,
         longest=longest,
         actions=log.actions,
         meta=replace(
-            log.meta, tick=ROUND if in_rounds else "ns", observed_until=None, attribution_window=None,
+            log.meta, tick=log.meta.tick if in_time else ROUND, observed_until=None, attribution_window=None,
             fingerprint="", counts={}, sampling_rate=min(log.meta.sampling_rate * kept, 1.0),
         ),
         said=(
@@ -186,10 +187,10 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
             logger.said,
             f"contexts drawn from {len(entries):,} of the log's {len(log):,} displays" if pool is not None
             else "no contexts",
-            f"{n:,} displays at an even pace, as many per time as the log's mean",
+            f"{n:,} displays, one a round" if traffic is None else f"{n:,} displays {traffic.said}",
             *([f"twins are {log.meta.sampling_rate * kept:.3g} of their traffic, as the log is"]
               if log.meta.sampling_rate * kept < 1.0 else []),
-            "nothing drifts, and displays are independent",
+            "no rate or delay drifts, and displays are independent",
         ),
     )  # fmt: skip
 
@@ -208,36 +209,46 @@ def _in_displays(plan: Plan, ticks: float) -> int:
     return round(ticks * rate) if np.isfinite(rate) else 0
 
 
-def _beyond(plan: Plan) -> int:
-    """Return how long the log was followed after its last display, in displays; below 0 where it was not to its end."""
+def _beyond(plan: Plan, *, in_time: bool) -> int:
+    """Return how long the log was followed after its last display; below 0 where it was not to its end.
+
+    In ticks, or in displays where twins count rounds.
+    """
     log, survey = plan.log, plan.survey
     until = log.meta.observed_until
     last = int(to_numpy(log.take(np.array([len(log) - 1]), ["time"])["time"])[0])
+    if in_time:
+        return (last if until is None else until) - last
     if until is None or until <= last:
         return survey.displays_until(until if until is not None else last) - len(log)
     return _in_displays(plan, until - last)
 
 
-def _delays(plan: Plan, longest: int | None) -> DelayCDF:
-    """Return the delay CDF in displays: the product limit, as replays fit it, within the attribution window."""
-    delay, limit = plan.survey.delay, plan.survey.limit
-    if plan.survey.kept != 1.0:
-        delay = np.rint(delay * plan.survey.kept).astype(np.int64)
-        limit = None if limit is None else np.rint(limit * plan.survey.kept).astype(np.int64)
+def _delays(plan: Plan, longest: int | None, *, in_time: bool) -> DelayCDF:
+    """Return the delay CDF in ticks of the twins: the product limit, as replays fit it, within the attribution window.
+
+    These are ticks of the log, or displays where twins count rounds.
+    """
+    survey = plan.survey
+    delay = survey.delay_ticks if in_time else survey.delay
+    limit = survey.limit_ticks() if in_time else survey.limit
+    if survey.kept != 1.0 and not in_time:
+        delay = np.rint(delay * survey.kept).astype(np.int64)
+        limit = None if limit is None else np.rint(limit * survey.kept).astype(np.int64)
     limit = None if limit is None else np.maximum(limit, delay)
     if longest is not None and (delay <= longest).any():
         return product_limit(delay, limit, longest=longest)
     return product_limit(delay, limit)
 
 
-def _chance_to_show(plan: Plan, cdf: DelayCDF) -> float:
+def _chance_to_show(plan: Plan, cdf: DelayCDF, traffic: Traffic | None, beyond: int | None) -> float:
     """Return the mean chance that a conversion counts among the rewards that rates are fitted to."""
     if plan.rewards_end_with_window:
         return plan.tau_window
     if plan.maturity.known:
         return 1.0
-    left = len(plan.log) - 1 + _beyond(plan) - np.arange(len(plan.log))
-    return float(np.mean(cdf(np.maximum(left, 0))))
+    time = np.arange(len(plan.log)) if traffic is None else traffic.of_log
+    return float(np.mean(cdf(np.maximum(time[-1] + (beyond or 0) - time, 0))))
 
 
 def _entries(n: int, k: int) -> npt.NDArray[np.int64]:

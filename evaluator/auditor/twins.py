@@ -44,8 +44,9 @@ def draw_twin(truth: Truth, *, seed: int, twin: int, vectors: bool = True) -> Tw
         Whether the log holds contexts or action sets; without them it is the same otherwise.
     """
     stream = np.random.SeedSequence(seed, spawn_key=(_TWIN_STREAM, twin))
-    contexts, logger, rewards, waits, worths = map(np.random.default_rng, stream.spawn(5))
+    contexts, logger, rewards, waits, worths, arrivals = map(np.random.default_rng, stream.spawn(6))
     n = truth.displays
+    time = np.arange(n) if truth.traffic is None else truth.traffic.stretch(n, arrivals)
     entry = contexts.integers(truth.entries, size=n) if truth.entries > 1 else np.zeros(n, np.int64)
     action, propensity = _logged(truth.logger, entry, logger.random(n))
     converts = np.flatnonzero(rewards.random(n) < truth.rates[entry, action])
@@ -53,25 +54,22 @@ def draw_twin(truth: Truth, *, seed: int, twin: int, vectors: bool = True) -> Tw
         np.minimum(np.searchsorted(truth.cdf.cdf, waits.random(n)[converts], side="right"), truth.cdf.delays.size - 1)
     ]
     value = truth.values[(worths.random(n)[converts] * truth.values.size).astype(np.int64)]
-    gap, half = truth.gap, truth.gap // 2
-    # Conversions come halfway between displays, so that rounding never moves one past a display.
-    until = None if truth.beyond is None else (n - 1 + truth.beyond) * gap + half
-    when = (converts + wait) * gap + half
+    until = None if truth.beyond is None else int(time[-1]) + truth.beyond
+    when = time[converts] + wait
     if until is not None:
         seen = when <= until
         converts, when, value = converts[seen], when[seen], value[seen]
     columns = {
         "display_id": pa.array(np.arange(n)),
-        "time": pa.array(np.arange(n) * gap),
+        "time": pa.array(time),
         "action": pa.array(action.astype(np.int32)),
         "propensity": pa.nulls(n, pa.float64()) if truth.meta.propensity == "absent" else pa.array(propensity),
     }
     if vectors and truth.pool is not None and truth.vectors is not None:
         columns[truth.vectors] = fixed_size_lists(np.take(truth.pool, entry, axis=0))
     conversions = {"display_id": pa.array(converts), "time": pa.array(when), "value": pa.array(value)}
-    longest = None if truth.longest is None else truth.longest * gap + half
     log = Log(pa.table(columns), pa.table(conversions), truth.actions, truth.meta)
-    return Twin(log.with_meta(observed_until=until, attribution_window=longest), entry)
+    return Twin(log.with_meta(observed_until=until, attribution_window=truth.longest), entry)
 
 
 def _logged(

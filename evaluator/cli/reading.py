@@ -40,7 +40,8 @@ def _reading(
         typer.Option(
             "--actions",
             rich_help_panel=LOG,
-            help="Keep these actions and drop the displays of the rest: --actions top:10, or labels: --actions a,b,c",
+            help="Keep these actions and drop the displays of the rest: --actions top:10, used (with usable "
+            "displays), or labels: --actions a,b,c",
         ),
     ] = None,
     features: Annotated[

@@ -41,7 +41,8 @@ def _replaying(
         typer.Option(
             "--sampler",
             rich_help_panel=REPLAY,
-            help="rejection, keep or queue. Default: the most efficient one that is unbiased here.",
+            help="rejection, keep or queue. Default: keep for policies without contexts, where the logger is even or "
+            "its propensities unknown, else rejection; both are right under drift, queue is not.",
         ),
     ] = None,
     propensity: Annotated[

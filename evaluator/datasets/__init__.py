@@ -61,9 +61,10 @@ def load(
     path
         File, glob or folder to read instead of the spec's, relative to the working folder.
     actions
-        ``top:10`` or labels, as a list or separated by commas; displays of other actions are dropped and counted.
-        Delays in displays still count those of all actions. Propensities become those of the fewer actions where they
-        do not depend on the display; else they stay, and what cannot be right with them is refused.
+        ``top:10``, ``used`` (those with displays that were followed long enough to be judged) or labels, as a list or
+        separated by commas; displays of other actions are dropped and counted. Delays in displays still count those of
+        all actions. Propensities become those of the fewer actions where they do not depend on the display; else they
+        stay, and what cannot be right with them is refused.
     features
         ``none``, ``col1,col2``, ``col1,col2:hash=32``, ``col1:one-hot``, ``col1:number`` or ``hash=32``.
     deduplicate, attributed_only, sort

@@ -22,6 +22,9 @@ NOT_RENORMALISED = (
     "the displays where it showed a kept action."
 )
 
+# Keeps the actions with displays that were followed long enough to be judged.
+USED = "used"
+
 
 def choose_actions(
     labels: Sequence[str], shown: npt.NDArray[np.integer], wanted: str | Sequence[str] | None
@@ -33,10 +36,10 @@ def choose_actions(
     labels
         Distinct labels.
     shown
-        Displays of each; those never shown are not kept.
+        Displays of each; those never shown are not kept. For ``used``, its displays that can be judged.
     wanted
-        None keeps all (numeric labels in numeric order, others alphabetically); ``top:n`` keeps the n most shown, most
-        shown first; a list, or a text with commas, keeps those labels in that order.
+        None, and ``used``, keep all (numeric labels in numeric order, others alphabetically); ``top:n`` keeps the n
+        most shown, most shown first; a list, or a text with commas, keeps those labels in that order.
 
     Raises
     ------
@@ -51,7 +54,7 @@ def choose_actions(
         if n is None or int(n[1]) < 2:
             raise UsageError(f"actions={wanted!r}.", hint="write top:10, with at least 2 actions.")
         return sorted(order, key=lambda i: -shown[i])[: int(n[1])]
-    if wanted is None:
+    if wanted is None or wanted == USED:
         return order
     names = [w.strip() for w in wanted.split(",")] if isinstance(wanted, str) else [str(w) for w in wanted]
     where = {labels[i]: i for i in order}

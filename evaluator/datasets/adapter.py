@@ -29,7 +29,7 @@ from evaluator.datasets.identity import repeated
 from evaluator.datasets.intake import Intake
 from evaluator.datasets.keeping import check_keep
 from evaluator.datasets.labels import Labels
-from evaluator.datasets.metadata import log_meta, propensity_kind
+from evaluator.datasets.metadata import judged_until, log_meta, propensity_kind
 from evaluator.datasets.scan import Chunks
 from evaluator.datasets.second_table import SecondTable
 from evaluator.datasets.sorting import SortedChunks
@@ -221,7 +221,8 @@ def _finish(
     sound = converted if second is None else converted.filter("sound")
     counts["conversion_rows_of_quarantined"] = converted.height - sound.height
     rewards, counted = deduplicated(sound, plan.rules)
-    kept = choose(intake, actions, propensity_kind(spec))
+    last_seen = int(sound["time"].to_numpy().max(initial=intake.last_time))
+    kept = choose(intake, actions, propensity_kind(spec), judged_until=judged_until(spec, last_seen))
     counts |= counted
     counts["displays_dropped_by_actions"] = intake.sound - kept.displays
     counts["kept_share"] = kept.displays / intake.sound if intake.sound else 0.0
@@ -245,7 +246,7 @@ def _finish(
         spec,
         counts=counts,
         fingerprint=fingerprint([*plan.files, *plan.others]),
-        last_seen=int(sound["time"].to_numpy().max(initial=intake.last_time)),
+        last_seen=last_seen,
         propensities=kept.propensities,
     )
     if into is None:

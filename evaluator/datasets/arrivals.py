@@ -20,7 +20,9 @@ def intensity(arrivals: Arrivals, seconds: Floats) -> Floats:
     """Return the displays a second expected at each time, shape of `seconds` (since the start of the log)."""
     days = seconds / DAY_S
     rhythm = 1.0 - arrivals.amplitude * np.cos(2 * np.pi * (seconds - arrivals.trough_s) / DAY_S)
-    jumped = 1.0 if arrivals.step_at_s is None else np.where(seconds < arrivals.step_at_s, 1.0, arrivals.step)
+    jumped: Floats | float = 1.0
+    if arrivals.step is not None and arrivals.step_at_s is not None:
+        jumped = np.where(seconds < arrivals.step_at_s, 1.0, arrivals.step)
     return np.asarray(arrivals.displays_per_day / DAY_S * arrivals.growth**days * rhythm * jumped)
 
 

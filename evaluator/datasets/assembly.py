@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.datasets.actions import KeptPropensities, ShownActions, choose_actions, kept_propensities
+from evaluator.datasets.actions import USED, KeptPropensities, ShownActions, choose_actions, kept_propensities
 from evaluator.datasets.contexts import CODE, Array, ContextVectors
 from evaluator.datasets.intake import ACTION, PROPENSITY, TIME, WEIGHT, Intake
 from evaluator.datasets.labels import KEPT
@@ -79,10 +79,19 @@ class Kept:
 _AS_LOGGED = KeptPropensities(None, 1.0, ())
 
 
-def choose(intake: Intake, wanted: str | Sequence[str] | None, kind: PropensityKind) -> Kept:
-    """Return the displays of the wanted actions; errors as of `choose_actions`, `kind` as of `kept_propensities`."""
+def choose(
+    intake: Intake, wanted: str | Sequence[str] | None, kind: PropensityKind, *, judged_until: int | None
+) -> Kept:
+    """Return the displays of the wanted actions; errors as of `choose_actions`, `kind` as of `kept_propensities`.
+
+    Later displays than `judged_until` (ticks; None: of any time) cannot be judged.
+    """
     names = intake.labels.names
-    order = choose_actions(names, intake.shown, wanted)
+    shown = intake.shown
+    if wanted == USED and judged_until is not None:
+        mature = (frame[ACTION].filter(frame[TIME] <= judged_until).to_numpy() for frame in intake.spool.frames())
+        shown = sum((np.bincount(action, minlength=len(names)) for action in mature), np.zeros(len(names), np.int64))
+    order = choose_actions(names, shown, wanted)
     new_action = np.full(len(names), -1, dtype=np.int32)
     new_action[order] = np.arange(len(order), dtype=np.int32)
     displays = int(intake.shown[order].sum())

@@ -32,7 +32,7 @@ def open_canonical(folder: Path, *, limit: int | None = None, actions: str | Seq
     limit
         The first n displays only, with their conversions.
     actions
-        ``top:n`` or labels, as `evaluator.datasets.load` takes them while reading files.
+        ``top:n``, ``used`` or labels, as `evaluator.datasets.load` takes them while reading files.
 
     Raises
     ------

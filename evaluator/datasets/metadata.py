@@ -39,14 +39,13 @@ def log_meta(
     propensities
         What choosing actions made of the propensities.
     """
-    until = spec.log.observed_until
     notes = [*spec.notes, *propensities.notes]
     if counts.get("quarantined"):
         notes.append(f"{counts['quarantined']:g} rows broke a rule and were left out.")
     return LogMeta(
         name=spec.name,
         tick=tick_of(spec),
-        observed_until=None if until == "complete" else last_seen if until == "end" else int(until),
+        observed_until=_observed_until(spec, last_seen),
         attribution_window=_window_ticks(spec),
         propensity=propensity_kind(spec),
         reward_max=spec.log.reward_max,
@@ -56,6 +55,17 @@ def log_meta(
         counts=dict(counts),
         notes=tuple(notes),
     )
+
+
+def judged_until(spec: FileSpec, last_seen: int) -> int | None:
+    """Return the time (ticks) of the last display that was followed long enough; None where all were."""
+    until = _observed_until(spec, last_seen)
+    return None if until is None else until - (_window_ticks(spec) or 0)
+
+
+def _observed_until(spec: FileSpec, last_seen: int) -> int | None:
+    until = spec.log.observed_until
+    return None if until == "complete" else last_seen if until == "end" else int(until)
 
 
 def _window_ticks(spec: FileSpec) -> int | None:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.datasets.actions import ShownActions, choose_actions, kept_propensities
+from evaluator.datasets.actions import USED, ShownActions, choose_actions, kept_propensities
 from evaluator.log import StoredLog
 from evaluator.log.contract import WEIGHT, to_numpy
 
@@ -34,12 +34,18 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
     UsageError, UnknownNameError
         See `evaluator.datasets.actions.choose_actions`.
     """
-    logged = log.meta.propensity in ("logged", "estimated")
+    meta = log.meta
+    logged = meta.propensity in ("logged", "estimated")
     seen = ShownActions(log.n_actions)
-    for _, batch in log.batches(["action", *["propensity"] * logged, *[WEIGHT] * (WEIGHT in log.schema.names)]):
-        seen.read(batch["action"], batch.get("propensity"), batch.get(WEIGHT))
+    judged = np.zeros(log.n_actions, np.int64)
+    until = None if meta.observed_until is None else meta.observed_until - (meta.attribution_window or 0)
+    for _, batch in log.batches(["action", "time", *["propensity"] * logged, *[WEIGHT] * (WEIGHT in log.schema.names)]):
+        action = batch["action"]
+        seen.read(action, batch.get("propensity"), batch.get(WEIGHT))
+        mature = action if until is None else action[: np.searchsorted(batch["time"], until, side="right")]
+        judged += np.bincount(mature, minlength=log.n_actions)
     shown = seen.shown
-    old = np.array(choose_actions(log.labels, shown, wanted))
+    old = np.array(choose_actions(log.labels, judged if wanted == USED else shown, wanted))
     new_action = np.full(log.n_actions, -1, np.int32)
     new_action[old] = np.arange(len(old), dtype=np.int32)
     kept = int(shown[old].sum())

@@ -21,9 +21,9 @@ class BestFixedAction:
     action
         Its index; -1 when no action has displays.
     value
-        Interval of the *largest value over the actions*: every action's interval holds at once (level split over K),
-        so it stays right although the action was picked for its estimate. The estimate itself is the largest mean, a
-        little too high for that very reason.
+        Interval of the *largest value over the actions that have displays*; of the others nothing is known. Every
+        action's interval holds at once (level split over them), so it stays right although the action was picked for
+        its estimate. The estimate itself is the largest mean, a little too high for that very reason.
     values
         Estimated value of each action, shape (K,), nan without displays.
     """
@@ -46,15 +46,16 @@ def best_fixed_action(arms: Sequence[SparseRewards], *, upper: float, alpha: flo
     alpha
         1 - level of the interval.
     """
-    intervals = [mean_interval(arm, upper=upper, alpha=alpha / len(arms)) for arm in arms]
+    known = max(sum(arm.n > 0 for arm in arms), 1)
+    intervals = [mean_interval(arm, upper=upper, alpha=alpha / known) for arm in arms]
     values = np.array([interval.estimate for interval in intervals])
     if np.isnan(values).all():
         return BestFixedAction(-1, Interval(float("nan"), 0.0, upper, 0, 1 - alpha, intervals[0].kind), values)
     best = int(np.nanargmax(values))
     highest = Interval(
         estimate=float(values[best]),
-        low=max(i.low for i in intervals),
-        high=max(i.high for i in intervals),
+        low=max(i.low for i in intervals if i.n),
+        high=max(i.high for i in intervals if i.n),
         n=intervals[best].n,
         level=1 - alpha,
         kind=intervals[best].kind,

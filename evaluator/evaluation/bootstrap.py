@@ -271,6 +271,8 @@ class _ResampledLog:
         repeats = self.asked[0].plan.options.repeats
         if lap == 0:
             self._lanes = [_Lane(asked, self.number, repeat) for asked in self.asked for repeat in range(repeats)]
+        for lane in self._lanes:
+            lane.laps = lap
         self._draws = self.draws(lap)
         self._thins = [self.draws(lap, repeat) for repeat in range(repeats)]
         return not self.done
@@ -374,6 +376,7 @@ class _Lane:
         self._displays: list[Numbers] = []
         self._accepted = 0
         self._queued = np.zeros(setting.n_actions, np.int64)
+        self.laps = 0
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -385,9 +388,9 @@ class _Lane:
 
     @property
     def done(self) -> bool:
-        """Whether T rounds are reached; for queues, whether none of them can run dry before."""
+        """Whether T rounds are reached; for queues, whether the whole log was drawn, and none can run dry before."""
         if isinstance(self._replaying, Queueing):
-            return int(self._queued.min()) >= self._rounds
+            return self.laps > 0 and bool((self._queued >= self._rounds)[self.plan.survey.shown > 0].all())
         return self._accepted >= self._rounds
 
     @property

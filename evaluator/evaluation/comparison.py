@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from evaluator.errors import ParameterError, nearest
+from evaluator.errors import NoRoundsError, ParameterError, nearest
 from evaluator.estimates.confidence import Interval
 from evaluator.evaluation.bootstrap import expected_differences
 from evaluator.evaluation.curves import Curve, curve_table, draw_curve
@@ -22,9 +22,11 @@ from evaluator.evaluation.differences import (
     to_widest_window,
 )
 from evaluator.evaluation.execute import execute_all
-from evaluator.evaluation.horizon import CommonHorizon, common_horizon, first_rounds
+from evaluator.evaluation.horizon import CommonHorizon, FirstRounds, common_horizon, first_rounds
+from evaluator.evaluation.little_learned import learns
 from evaluator.evaluation.options import ReplayOptions
 from evaluator.evaluation.plan import Plan, plan_replay, read_basis
+from evaluator.evaluation.rarest import rarest_warning
 from evaluator.evaluation.result import ReplayResult, json_values
 from evaluator.log import Log
 
@@ -76,6 +78,8 @@ class Comparison:
         Of every variant up to the horizon.
     assumed
         By the policy of every variant.
+    warnings
+        Sentences on the comparison, beside those of each result, to read before the numbers.
     """
 
     results: tuple[ReplayResult, ...]
@@ -86,6 +90,7 @@ class Comparison:
     window_costs: tuple[Difference, ...]
     curves: tuple[Curve, ...]
     assumed: tuple[Assumed, ...]
+    warnings: tuple[str, ...]
 
     @property
     def trajectory(self) -> pa.Table:
@@ -137,6 +142,7 @@ class Comparison:
                         for curve in self.curves
                     ],
                     "assumed": [asdict(assumed) for assumed in self.assumed],
+                    "warnings": self.warnings,
                 }
             ),
         }
@@ -243,7 +249,16 @@ def execute_comparison(
 
 
 def compare_results(plans: Sequence[Plan], results: Sequence[ReplayResult], *, baseline: int = 0) -> Comparison:
-    """Compare finished replays of one log at their common horizon."""
+    """Compare finished replays of one log at their common horizon.
+
+    Raises
+    ------
+    NoRoundsError
+        None of them has a round.
+    """
+    if not any(result.rounds for result in results):
+        several = f"None of {len(results)} variants lived a round. The first: " if len(results) > 1 else ""
+        raise NoRoundsError(f"{several}{results[0].warnings[0]}")
     options = plans[0].options
     horizon = common_horizon(plans, results)
     lived = [first_rounds(plan, result, horizon.rounds) for plan, result in zip(plans, results, strict=True)]
@@ -270,7 +285,42 @@ def compare_results(plans: Sequence[Plan], results: Sequence[ReplayResult], *, b
         window_costs=tuple(to_reference(*pair) for pair in costs),
         curves=tuple(curves),
         assumed=tuple(_assumed(plan) for plan in plans),
+        warnings=tuple(_warnings(plans, results, lived, horizon)),
     )
+
+
+def _warnings(
+    plans: Sequence[Plan], results: Sequence[ReplayResult], lived: Sequence[FirstRounds], horizon: CommonHorizon
+) -> list[str]:
+    said = []
+    for same in _same_rounds(plans, lived):
+        told = max(results[i].delivered for i in same)
+        said.append(
+            f"Lines {', '.join(str(i + 1) for i in same)} showed the same displays in all {horizon.rounds:,} rounds: "
+            f"what tells them apart never mattered ({told:,} conversions delivered), so their equal values say nothing "
+            "about which is better."
+        )
+    empty = [i for i, result in enumerate(results) if not result.rounds]
+    if empty:
+        said.append(
+            f"Line {', '.join(str(i + 1) for i in empty)} lived no round, and is compared with no other: see below."
+        )
+    if not horizon.fixed:
+        said.append(f"Compared after {horizon.rounds:,} rounds: {horizon.why}.")
+    keeping = [plan for plan in plans if plan.sampler == "keep"]
+    if keeping and plans[0].options.horizon is None:
+        of = keeping[0]
+        said.append(rarest_warning(of.survey, of.matched, of.usable, sampler="keep", contextual=False, horizon=None))
+    return [line for line in said if line]
+
+
+def _same_rounds(plans: Sequence[Plan], lived: Sequence[FirstRounds]) -> list[list[int]]:
+    """Return the groups of two or more variants whose policies learn and nevertheless showed the same displays."""
+    groups: dict[bytes, list[int]] = {}
+    for i, (plan, own) in enumerate(zip(plans, lived, strict=True)):
+        if learns(plan) and len(own.displays[0]):
+            groups.setdefault(b"".join(of.tobytes() for of in own.displays), []).append(i)
+    return [same for same in groups.values() if len(same) > 1]
 
 
 def _expected(results: Sequence[ReplayResult], variant: int, reference: int) -> Interval | None:

@@ -145,7 +145,8 @@ def find_differences(
     found: dict[tuple[int, int], Difference] = {}
     compared: list[tuple[int, int]] = []
     for pair in dict.fromkeys(pairs):
-        why_not = _why_none(plans[pair[0]], plans[pair[1]], rounds)
+        shortest = min(len(of) for i in pair for of in lived[i].displays)
+        why_not = _why_none(plans[pair[0]], plans[pair[1]], min(rounds, shortest))
         if why_not:
             found[pair] = Difference(*pair, None, float("nan"), why_not)
         else:

@@ -10,14 +10,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluator.errors import NoRoundsError
 from evaluator.estimates.arms import BestFixedAction, best_fixed_action
 from evaluator.estimates.combine import average, difference, scaled
 from evaluator.estimates.confidence import Interval, mean_interval
 from evaluator.estimates.sparse import SparseRewards
+from evaluator.evaluation.acceptance import Accepted, acceptance_warning, accepted_of, propensity_warning
 from evaluator.evaluation.bootstrap import resample, with_expected_value
 from evaluator.evaluation.frozen import frozen_values
+from evaluator.evaluation.little_learned import little_learned
+from evaluator.evaluation.no_rounds import no_rounds
 from evaluator.evaluation.parts import evened
 from evaluator.evaluation.plan import Plan
+from evaluator.evaluation.rarest import leaves_out
 from evaluator.evaluation.result import Reference, ReplayResult
 from evaluator.evaluation.rewards import ArmSample, logged_rewards, observed_rewards, reward_bound
 from evaluator.evaluation.running import running_value
@@ -27,6 +32,7 @@ from evaluator.replayer.engine import BATCH, Replay
 from evaluator.replayer.learned import learned_policy
 from evaluator.rounds.clock import on_clock
 
+_TOLD = ("generated", "delivered", "expired")
 # Below this many displays the mean of a rare reward is mostly luck.
 FEW_DISPLAYS = 100
 
@@ -38,6 +44,7 @@ class _Repeat:
     """One repeat: what was replayed, what it was thinned to, and its estimates."""
 
     replay: Replay
+    accepted: Accepted | None
     clipped: float
     effective_sample_size: float
     value: Interval
@@ -53,8 +60,17 @@ class _Repeat:
 def execute(
     plan: Plan, *, batch_size: int = BATCH, advance: Callable[[int], None] = lambda displays: None
 ) -> ReplayResult:
-    """Run every repeat of a plan and estimate. The result does not depend on `batch_size` nor on the number of jobs."""
-    return execute_all([plan], jobs=plan.options.jobs, batch_size=batch_size, advance=advance)[0]
+    """Run every repeat of a plan and estimate. The result does not depend on `batch_size` nor on the number of jobs.
+
+    Raises
+    ------
+    NoRoundsError
+        A repeat accepted no display: names the action to blame, and what works instead.
+    """
+    result, failure = _execute_all([plan], plan.options.jobs, batch_size, advance)[0]
+    if failure is not None:
+        raise failure
+    return result
 
 
 def execute_all(
@@ -64,7 +80,17 @@ def execute_all(
     batch_size: int = BATCH,
     advance: Callable[[int], None] = lambda displays: None,
 ) -> list[ReplayResult]:
-    """Run plans on one log in one scan of it, and estimate; arguments as in `evaluator.evaluation.scan.replay_all`."""
+    """Run plans on one log in one scan of it, and estimate; arguments as in `evaluator.evaluation.scan.replay_all`.
+
+    A replay without a round has no estimate, and its first warning says why.
+    """
+    return [result for result, _ in _execute_all(plans, jobs, batch_size, advance)]
+
+
+def _execute_all(
+    plans: Sequence[Plan], jobs: int, batch_size: int, advance: Callable[[int], None]
+) -> list[tuple[ReplayResult, NoRoundsError | None]]:
+    """Return the result of each plan, and why it has no round if it has none."""
     lanes = replay_all(plans, jobs=jobs, batch_size=batch_size, advance=advance)
     log = plans[0].log
     replays = [_replay(lane) for lane in lanes]
@@ -84,11 +110,17 @@ def execute_all(
             repeats = []
     done = iter(replays)
     by_plan = [[next(done) for _ in range(plan.options.repeats)] for plan in plans]
+    empty = [[one for one in repeats if not len(one.displays)] for repeats in by_plan]
+    failures = [no_rounds(plan, of[0]) if of else None for plan, of in zip(plans, empty, strict=True)]
+    results = [
+        result if failure is None else replace(result, warnings=(str(failure), *result.warnings))
+        for result, failure in zip(results, failures, strict=True)
+    ]
     results = _with_weighted(plans, results, by_plan)
-    if not plans[0].options.bootstrap:
-        return results
-    resampled = resample(plans, by_plan, jobs=jobs, advance=advance)
-    return [with_expected_value(result, resampled, i) for i, result in enumerate(results)]
+    if plans[0].options.bootstrap:
+        resampled = resample(plans, by_plan, jobs=jobs, advance=advance)
+        results = [with_expected_value(result, resampled, i) for i, result in enumerate(results)]
+    return list(zip(results, failures, strict=True))
 
 
 def _with_weighted(
@@ -174,6 +206,7 @@ def _estimate(lane: Lane, replay: Replay, shown: pa.Table, references: _Referenc
         raise AssertionError("the scan gives every lane its arms")
     return _Repeat(
         replay=replay,
+        accepted=accepted_of(plan, replay, to_numpy(shown["action"])),
         clipped=lane.clipped / len(plan.rounds),
         effective_sample_size=_effective_sample_size(plan, shown),
         value=mean_interval(live, upper=upper, alpha=alpha),
@@ -242,6 +275,7 @@ def _summarise(plan: Plan, done: list[_Repeat]) -> ReplayResult:
         rounds=t,
         live_days=float("nan") if days is None else days,
         conversions_within=float(np.mean(delay <= t)) if len(delay) else float("nan"),
+        acceptance_expected=_expected_acceptance(done),
         acceptance_rate=float(np.mean([len(r.replay.displays) / max(r.replay.read, 1) for r in done])),
         effective_sample_size=float(np.mean([r.effective_sample_size for r in done])),
         clipped=float(np.mean([r.clipped for r in done])),
@@ -255,38 +289,63 @@ def _summarise(plan: Plan, done: list[_Repeat]) -> ReplayResult:
         trajectory=trajectory,
         learned=learned_policy(plan.policy, plan.setting, tuple(labels), done[0].replay),
         resampled=(),
-        warnings=(*plan.warnings, *_warnings(plan, done, t)),
+        warnings=(*_first_warnings(plan, done, t), *plan.warnings, *_warnings(plan, done, t)),
         assumptions=plan.assumptions,
     )
+
+
+def _expected_acceptance(done: list[_Repeat]) -> float:
+    known = [r.accepted.expected for r in done if r.accepted is not None]
+    return float(np.mean(known)) if known else float("nan")
+
+
+def _first_warnings(plan: Plan, done: list[_Repeat], t: int) -> list[str]:
+    """Return what must be read before anything else."""
+    said = []
+    if t and plan.clock.kind == "wall" and plan.sampler != "logged":
+        said.append(
+            f"Wall clock: these {t:,} rounds take {t / plan.clock.share:,.0f} displays of live traffic, of which the "
+            f"policy serves a share of {plan.clock.share:.3g}. Were it to serve all of it, feedback would come later, "
+            "counted in rounds: --clock traffic."
+        )
+    last = [max(r.replay.dry, r.replay.waiting) for r in done]
+    in_vain = sorted({k for k in last if k >= 0 and not plan.usable[k]})
+    if t and in_vain:
+        named = ", ".join(plan.log.labels[k] for k in in_vain)
+        said.append(
+            f"After {t:,} rounds the policy chose action {named}, which has no usable display, and the replay ended "
+            f"there: {leaves_out(plan.survey, plan.usable, parted=plan.parted)} leaves it out."
+        )
+    else:
+        told = {name: float(np.mean([getattr(r.replay, name) for r in done])) for name in _TOLD}
+        said.append(little_learned(plan, rounds=t, **told))
+    # Repeats read one log, and so nearly the same displays: the first that is off speaks for all.
+    off = [line for line in (acceptance_warning(plan, r.accepted) for r in done) if line]
+    return [line for line in (*said, *off[:1], propensity_warning(plan)) if line]
 
 
 def _warnings(plan: Plan, done: list[_Repeat], t: int) -> list[str]:
     said = []
     horizon = plan.options.horizon
-    if t == 0:
-        said.append(
-            "No display was accepted, so there is no estimate. The smallest propensity decides how many are: "
-            "--accept-quantile 0.05 accepts more at the price of bias."
-        )
-    elif t < 10 * plan.log.n_actions:
+    if 0 < t < 10 * plan.log.n_actions:
         said.append(
             f"{t:,} rounds for {plan.log.n_actions} actions: hardly more than exploration, so the value says "
             "little about the policy in the long run."
         )
     best = done[0].joint_best.value
-    if best.n < FEW_DISPLAYS:
+    if t and best.n < FEW_DISPLAYS:
         said.append(
             f"The best fixed action was shown {best.n:,} times only: the regret's reference is hardly known, and its "
             "estimate, the largest of many uncertain ones, is too high."
         )
-    dry = {r.replay.dry for r in done if r.replay.dry >= 0}
-    if dry:
+    dry = {r.replay.dry for r in done if r.replay.dry >= 0 and plan.usable[r.replay.dry]}
+    if dry and t:
         names = ", ".join(plan.log.labels[a] for a in sorted(dry))
         said.append(
             f"The queue of action {names} ran dry after {t:,} rounds, short of the horizon: the stopping point "
             "depended on outcomes, so do not compare this value with another policy's."
         )
-    elif horizon is not None and t < horizon:
+    elif horizon is not None and 0 < t < horizon:
         said.append(f"The log ended after {t:,} rounds, short of the horizon {horizon:,}.")
     clipped = float(np.mean([r.clipped for r in done]))
     if clipped > 0 and plan.sampler != "logged":

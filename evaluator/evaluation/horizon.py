@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.evaluation.plan import Plan, least_acceptance
+from evaluator.evaluation.plan import Plan
+from evaluator.evaluation.rarest import least_acceptance
 from evaluator.evaluation.result import ReplayResult
 from evaluator.evaluation.rewards import observed_rewards
 from evaluator.log.contract import to_numpy
@@ -51,21 +52,28 @@ def common_horizon(plans: Sequence[Plan], results: Sequence[ReplayResult]) -> Co
     It is the one asked for, or as many rounds as each replay gets all but surely, whatever its policy does: rejection
     and keep accept each of N displays with a probability of at least c, so floor(cN - z sqrt(cN(1 - c))), where z is 3
     for one replay and grows with their number; queue stops by itself at the displays of the rarest action, logging
-    after all N. Should a replay end before that, the horizon is where the shortest one ended.
+    after all N. Should a replay end before that, the horizon is where the shortest one ended. Replays without a round
+    are left out; one at least has some.
     """
     from scipy.special import ndtri
 
     asked = plans[0].options.horizon
-    z = -float(ndtri(_MISSED / sum(plan.options.repeats for plan in plans)))
-    planned = asked or min(_rounds_before_any(plan, result, z) for plan, result in zip(plans, results, strict=True))
-    shortest = min(result.rounds for result in results)
+    lived = [i for i, result in enumerate(results) if result.rounds]
+    z = -float(ndtri(_MISSED / sum(plans[i].options.repeats for i in lived)))
+    planned = asked or min(_rounds_before_any(plans[i], results[i], z) for i in lived)
+    last = min(lived, key=lambda i: results[i].rounds)
+    shortest = results[last].rounds
     if planned > shortest or planned < 1:
-        ended = 1 + min(range(len(results)), key=lambda i: results[i].rounds)
+        short = (
+            f"short of the {planned:,} rounds {'asked for' if asked else 'fixed beforehand'}"
+            if planned > 0
+            else "and on this log no number of rounds is sure beforehand"
+        )
         return CommonHorizon(
             shortest,
             False,
-            f"line {ended} ended there, short of the {max(planned, 0):,} rounds fixed beforehand, so that the horizon "
-            "depended on the run and the intervals of the differences may be too short",
+            f"line {last + 1} ended there, {short}, so that the horizon depended on the run and the intervals of the "
+            "differences may be too short",
         )
     return CommonHorizon(planned, True, "as asked for" if asked else "fixed from the log alone, before any outcome")
 
@@ -86,4 +94,4 @@ def _rounds_before_any(plan: Plan, result: ReplayResult, z: float) -> int:
         return n
     if plan.sampler == "queue":
         return result.rounds
-    return sure_rounds(n, least_acceptance(plan.survey, plan.matched), deviations=z)
+    return sure_rounds(n, least_acceptance(plan.survey, plan.matched, plan.usable), deviations=z)

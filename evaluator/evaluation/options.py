@@ -38,7 +38,8 @@ class ReplayOptions:
     traffic_share
         Share of the traffic the policy will serve, above 0; above 1 where it is to serve more than was logged.
     sampler
-        rejection, keep or queue; None for the most efficient unbiased one.
+        rejection, keep or queue; None for keep where a policy reads no contexts and the logger is even or without
+        propensities, else rejection: both are right where rates drift.
     propensity
         column, uniform, estimate, estimate:context; None for the log's own.
     accept_quantile

@@ -6,13 +6,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluator.delays import DelayCDF
 from evaluator.errors import ParameterError, PropensityError
 from evaluator.evaluation.options import ReplayOptions
 from evaluator.evaluation.parts import even_conversions, refuse_on_parts, said_of_parts
+from evaluator.evaluation.rarest import least_acceptance, rarest_warning, unusable_warning
 from evaluator.evaluation.told_delays import fit_on_clock, share_within, told_delays
 from evaluator.log import Log
+from evaluator.log.contract import POSITION, WEIGHT
 from evaluator.policies.base import Setting
 from evaluator.replayer.samplers import SamplerName, choose_sampler, sure_rounds
 from evaluator.rounds.clock import Clock, on_clock, start_clock
@@ -21,10 +24,12 @@ from evaluator.rounds.held_out import held_out
 from evaluator.rounds.known_delays import KnownDelays, known_delays
 from evaluator.rounds.maturity import Maturity, judge_maturity
 from evaluator.rounds.propensity import Propensities, display_weights, resolve_propensities
+from evaluator.rounds.reward_range import RewardRange, reward_range
 from evaluator.rounds.shares import known_share
 from evaluator.rounds.stream import LogRounds, vectors_of
 from evaluator.rounds.survey import Survey, survey
 from evaluator.rounds.thinning import Thinning, thinning
+from evaluator.rounds.unlike_delays import unlike_delays
 from evaluator.rounds.window import Window, resolve_window
 from evaluator.units import NO_WINDOW, format_duration
 
@@ -81,6 +86,16 @@ class Plan:
     def log(self) -> Log:
         """The log."""
         return self.survey.log
+
+    @property
+    def usable(self) -> npt.NDArray[np.int64]:
+        """Used displays of each action, shape (K,)."""
+        return self.survey.shown_first(len(self.rounds))
+
+    @property
+    def parted(self) -> bool:
+        """Whether a part of the log was put aside before or after the replayed displays."""
+        return self.before > 0 or self.options.final is not None
 
     @property
     def judged(self) -> range:
@@ -185,8 +200,12 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
     vectors = vectors_of(log, policy=policy.name, reads=policy.reads) if policy.contextual else None
     final = 0 if options.final is None else held_out(maturity.used, options.final)
     rounds = LogRounds(log, maturity.used - final, vectors, window.revealed(surveyed, delay))
+    usable = surveyed.shown_first(len(rounds))
+    if clock.kind != "wall":  # whose share is an acceptance rate that was fixed before
+        of_sampler = _of_used(of_sampler, usable)
     matched = thinning(log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=quantile)
-    horizon = _horizon(surveyed, policy, options, sampler, matched, len(rounds))
+    horizon = _horizon(surveyed, policy, options, sampler, matched, usable)
+    rewards = reward_range(surveyed, rounds.used)
     setting = Setting(
         n_actions=log.n_actions,
         dimension=rounds.dimension,
@@ -196,6 +215,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         delay_cdf=told_delays(
             surveyed, basis.known, clock, window, even, cdf=cdf, delays=options.delays, horizon=horizon
         ),
+        reward_max=rewards.largest,
     )
     plan = Plan(
         survey=surveyed,
@@ -214,36 +234,42 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         tau_window=tau,
         before=0 if basis.known is None else basis.known.displays,
         warnings=(),
-        assumptions=_assumptions(basis, policy, options, clock, window, sampler, setting.delay_cdf),
+        assumptions=(
+            *_assumptions(basis, policy, options, clock, window, sampler, setting.delay_cdf),
+            *_told_of_rewards(policy, rewards),
+            *log.meta.notes,
+        ),
     )
-    return replace(plan, warnings=tuple(_warnings(plan, acceptance)))
-
-
-def least_acceptance(survey: Survey, matched: Thinning) -> float:
-    """Return the probability with which rejection and keep accept a display at least, whatever their policy does.
-
-    Where nothing is thinned that is the share of the rarest action, which no outcome moves.
-    """
-    rarest = float(survey.shown.min() / len(survey.log))
-    if matched.propensities.rule is None:
-        return rarest
-    c = float(min(matched.c.min(), 1.0))
-    return min(c, rarest) if matched.propensities.even else c
+    return replace(plan, warnings=(*_warnings(plan, acceptance), *_warnings_of_rewards(policy, rewards)))
 
 
 def _horizon(
-    survey: Survey, policy: Any, options: ReplayOptions, sampler: SamplerName, matched: Thinning, displays: int
+    survey: Survey,
+    policy: Any,
+    options: ReplayOptions,
+    sampler: SamplerName,
+    matched: Thinning,
+    usable: npt.NDArray[np.int64],
 ) -> int:
     """Return the largest number of rounds.
 
     A policy that needs the horizon is told one that it reaches: with the number of displays, K times as many, it would
     be another policy than the one that goes live for so many rounds.
     """
+    displays = int(usable.sum())
     if options.horizon is not None:
         return min(options.horizon, displays)
     if "horizon" in policy.needs and sampler in ("rejection", "keep"):
-        return max(sure_rounds(displays, least_acceptance(survey, matched)), 1)
+        return max(sure_rounds(displays, least_acceptance(survey, matched, usable)), 1)
     return displays
+
+
+def _of_used(propensities: Propensities, usable: npt.NDArray[np.int64]) -> Propensities:
+    """Return the propensities without the extremes of actions whose displays are not used: they decide no c."""
+    if propensities.rule is None or not usable.any():
+        return propensities
+    known = [np.where(usable > 0, of, np.nan) for of in (propensities.smallest, propensities.largest)]
+    return replace(propensities, smallest=known[0], largest=known[1])
 
 
 def _type_name(kind: object) -> str:
@@ -260,9 +286,7 @@ def _sampler(survey: Survey, policy: Any, options: ReplayOptions, propensities: 
     requested = options.sampler
     if (options.clock == "wall" or options.doubly_robust) and requested is None and not policy.contextual:
         requested = "rejection"  # the only sampler whose acceptance rate is known beforehand, whatever is chosen
-    sampler = choose_sampler(
-        policy, requested, even=propensities.even, horizon=options.horizon, guaranteed=int(survey.shown.min())
-    )
+    sampler = choose_sampler(policy, requested, even=propensities.even, known=propensities.rule is not None)
     if propensities.rule is None and (sampler == "rejection" or (options.clock == "wall" and sampler != "logged")):
         raise PropensityError(
             f"Log {survey.log.meta.name!r} has no propensities, and the {sampler} sampler needs them"
@@ -308,13 +332,22 @@ def _assumptions(
         )
     else:
         said.append(f"traffic clock: one round is one display of live traffic, at a share of {clock.traffic_share:.3g}")
+        if POSITION in log.schema.names and WEIGHT not in log.schema.names:
+            said.append(
+                f"the displays of the chosen actions are {basis.survey.kept:.3g} of their traffic, and the policy is "
+                "to serve a share of it all: for a rollout on as many displays as theirs, multiply the share by that"
+            )
         if clock.sampling_rate < 1.0:
             said.append(
                 f"the log is an even sample of {clock.sampling_rate:.3g} of the traffic: delays count "
                 f"{1.0 / clock.sampling_rate:.3g} displays for each that it shows"
             )
     if sampler == "queue":
-        said.append("queue: displays are served out of the log's order, so drift would bias the result")
+        said.append(
+            "queue: nothing drifts; rounds go through the whole log in its order, as far as it has the chosen action"
+        )
+    if sampler == "keep" and not basis.propensities.even:
+        said.append("keep: the number of rounds depends on which actions the policy chose, unless --horizon fixes it")
     if known is not None:
         said.append(f"the first {known.displays:,} displays are left out of the replay (--delays-from)")
     if options.final is not None:
@@ -332,11 +365,43 @@ def _assumptions(
         said.append("the log names no attribution window, so rewards are the conversions within the policy's window")
     if options.accept_quantile > 0:
         said.append(f"acceptance clipped at the {options.accept_quantile:g} quantile of the propensities: biased")
-    return (*said, *log.meta.notes)
+    return tuple(said)
+
+
+def _told_of_rewards(policy: Any, rewards: RewardRange) -> tuple[str, ...]:
+    """Say on which scale the policy learns, where it is not that of a conversion worth 1."""
+    if not policy.unit_rewards or rewards.largest == 1.0:
+        return ()
+    whose = "the log's reward_max" if rewards.known else "the largest that a display earns in this log (hindsight)"
+    return (f"the policy is told rewards as shares of {rewards.largest:g}, {whose}",)
+
+
+def _warnings_of_rewards(policy: Any, rewards: RewardRange) -> list[str]:
+    said = []
+    if rewards.heavy:
+        most = "reward_max" if rewards.known else "largest reward seen"
+        said.append(
+            f"The {most}, {rewards.largest:g}, is {rewards.largest / rewards.mean:,.0f} times what displays that earn "
+            "something bring on average. Policies learn on the scale of the largest reward, so they hardly tell "
+            "actions apart. Cap the values in the log and name the cap as reward_max, or count conversions (value = 1)."
+        )
+    if not policy.unit_rewards and rewards.largest != 1.0:
+        said.append(
+            f"{policy.name} is told rewards in the log's own unit, up to {rewards.largest:g} a display. If it expects "
+            "them in [0, 1], give it unit_rewards = True."
+        )
+    return said
 
 
 def _warnings(plan: Plan, acceptance: float) -> list[str]:
     said = []
+    rarest = ""
+    if plan.sampler != "keep" or ("horizon" in plan.policy.needs and plan.options.horizon is None):
+        rarest = rarest_warning(
+            plan.survey, plan.matched, plan.usable, sampler=plan.sampler, contextual=plan.policy.contextual,
+            horizon=plan.options.horizon,
+        )  # fmt: skip
+    said += [line for line in (unusable_warning(plan.survey, plan.usable, parted=plan.parted), rarest) if line]
     if not plan.maturity.known:
         said.append(
             "The log stops looking at some time, but nothing says how long conversions take: young displays may "
@@ -345,6 +410,8 @@ def _warnings(plan: Plan, acceptance: float) -> list[str]:
     if plan.maturity.immature:
         fate = "left out" if plan.options.immature == "drop" else "corrected by the delay CDF"
         said.append(f"{plan.maturity.immature:,} displays were followed too briefly to be judged: {fate}.")
+    if plan.maturity.correction is not None:
+        said += unlike_delays(plan.survey, plan.maturity.correction)
     said += said_of_parts(plan.log, plan.propensities, plan.policy)
     if plan.propensities.kind == "uniform" and plan.propensities.weights is None:
         counts = plan.survey.shown

@@ -74,6 +74,8 @@ class ReplayResult:
         Value of the final policy, frozen, where it was asked for: another target than `value`.
     doubly_robust
         The value from all displays read (`evaluator.evaluation.running`), where it was asked for.
+    acceptance_expected
+        What the acceptance rate should be, mean over repeats; nan where nothing is accepted by chance.
     """
 
     value: Interval
@@ -103,6 +105,7 @@ class ReplayResult:
     assumptions: tuple[str, ...]
     final: FrozenValue | None = None
     doubly_robust: WeightedValue | None = None
+    acceptance_expected: float = math.nan
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result without its trajectory, as JSON values: nan becomes None."""
@@ -113,7 +116,8 @@ class ReplayResult:
         }
         for name in (
             "rounds", "value", "expected_value", "regret", "uplift", "logging_value", "best_fixed_action",
-            "true_regret", "live_days", "conversions_within", "acceptance_rate", "effective_sample_size", "clipped",
+            "true_regret", "live_days", "conversions_within", "acceptance_rate", "acceptance_expected",
+            "effective_sample_size", "clipped",
             "generated", "delivered", "expired", "pending", "warnings", "assumptions", "plan",
         ):  # fmt: skip
             value = getattr(self, name)

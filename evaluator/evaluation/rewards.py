@@ -56,10 +56,7 @@ def observed_rewards(plan: Plan, displays: npt.NDArray[np.int64]) -> npt.NDArray
 
 def reward_bound(plan: Plan) -> float:
     """Return the largest reward a display can have: the log's own bound, else the largest seen, times the weights."""
-    bound = plan.log.meta.reward_max
-    if bound is None:
-        bound = float(_summed(plan, None, plan.rounds.used).value.max(initial=0.0))
-    return (bound or 1.0) * plan.maturity.heaviest
+    return plan.setting.reward_max * plan.maturity.heaviest
 
 
 class ArmSample:

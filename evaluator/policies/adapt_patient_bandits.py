@@ -83,6 +83,7 @@ class AdaptPatientBandits(Policy):
     """PatientBandits that estimates a lower bound on the delays' tail index from its most shown arm."""
 
     name = "adapt-patient-bandits"
+    unit_rewards = True
     paper = "Manegueu et al. 2020, Algorithm 2"
     needs = ("horizon",)
     note = (

@@ -32,6 +32,9 @@ class Setting:
         No more rounds than this will come.
     delay_cdf
         Delay CDF on the clock of the rounds, for policies that need it.
+    reward_max
+        Largest reward of one display, all its conversions together, in the log's own unit: the `reward_max` of the log,
+        or the largest that a display earns in it.
     """
 
     n_actions: int
@@ -40,6 +43,7 @@ class Setting:
     window: int = NO_WINDOW
     horizon: int = NO_WINDOW
     delay_cdf: DelayCDF | None = None
+    reward_max: float = 1.0
 
     @property
     def blocks(self) -> int:
@@ -63,6 +67,9 @@ class Policy:
     reads: ClassVar[str] = ""
     # Whether it learns from a zero reward that it is told of, as a conversion of value 0; no log tells of any.
     takes_zeros: ClassVar[bool] = False
+    # Whether it is told rewards as shares of the setting's `reward_max`, or in the log's own unit. Theory has them in
+    # [0, 1]: widths and divergences on that scale make of money a policy that never, or at once, stops exploring.
+    unit_rewards: ClassVar[bool] = False
     note: ClassVar[str] = ""
 
     def __post_init__(self) -> None:

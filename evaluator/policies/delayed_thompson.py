@@ -37,6 +37,7 @@ class DelayedThompson(Policy):
     """Thompson sampling with Beta posteriors on delay-corrected counts: Beta(1 + S, 1 + max(N~ - S, 0))."""
 
     name = "delayed-thompson"
+    unit_rewards = True
     paper = "N~ of Vernade et al. 2017, Section 5.1, in Agrawal, Goyal 2012, Algorithm 1; a heuristic of neither"
     needs = ("delay CDF",)
     successes: float = parameter(1.0, "first parameter of the Beta prior", above=0)
@@ -58,7 +59,8 @@ class DelayedThompson(Policy):
 
 def _prepare(state: DelayedThompsonState, rng: np.random.Generator) -> None:
     for k in range(state.draws.shape[0]):
-        successes = state.conversions[k]
+        # No display earns more than 1, unless it is said wrongly what the most is.
+        successes = min(state.conversions[k], state.exposure.pulls[k])
         failures = max(state.exposure.effective[k] - successes, 0.0)
         state.draws[k] = rng.beta(state.prior[0] + successes, state.prior[1] + failures)
     state.choice[0] = argmax(state.draws, True, rng)

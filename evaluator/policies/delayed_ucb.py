@@ -38,6 +38,7 @@ class DelayedState(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class _Delayed(Policy):
+    unit_rewards = True
     needs = ("delay CDF",)
     note = (
         "Under a window the uncensored model counts conversions that the window has cut off as failures; the paper "

@@ -57,6 +57,7 @@ class DiscardingState(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class _Discarding(Policy):
+    unit_rewards = True
     needs = ("window", "delay CDF")
     note = (
         "Plays in turn for the first m + K rounds: without a window, or with one as long as the horizon, it never "

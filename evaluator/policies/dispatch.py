@@ -67,7 +67,8 @@ def implement(
     displayed
         ``displayed(state, vectors, action)``: the display was accepted.
     converted
-        ``converted(state, vector, action, delay, value)``: a conversion of the display shown `delay` rounds ago.
+        ``converted(state, vector, action, delay, value)``: a conversion of the display shown `delay` rounds ago; its
+        value in the log's own unit, or a share of the largest reward of a display (``unit_rewards`` of the policy).
     collected
         ``collected(state, total)``: the round's conversions summed to this; given by policies that learn nothing else.
     prepare

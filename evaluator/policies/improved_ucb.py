@@ -41,6 +41,7 @@ class ImprovedUCB(Policy):
     """Elimination of arms in phases of known length, unseen conversions counted as failures."""
 
     name = "improved-ucb"
+    unit_rewards = True
     paper = "Auer, Ortner 2010, Figure 1"
     needs = ("horizon",)
     note = "T is --horizon; without it a number of rounds that the replay reaches all but surely."

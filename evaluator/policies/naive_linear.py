@@ -35,6 +35,7 @@ class LinUCB(Policy):
 
     name = "linucb"
     contextual = True
+    unit_rewards = True
     paper = "Li et al. 2010, Algorithm 1 (disjoint); Chu et al. 2011 (shared)"
     alpha: float = parameter(1.0, "width of the confidence bound", at_least=0)
     ridge: float = parameter(1.0, "ridge regularisation", above=0)
@@ -83,6 +84,7 @@ class LinTS(Policy):
 
     name = "lints"
     contextual = True
+    unit_rewards = True
     paper = "Agrawal, Goyal 2013, Algorithm 1"
     scale: float = parameter(0.5, "standard deviation of the draws in units of V⁻¹", at_least=0)
     ridge: float = parameter(1.0, "ridge regularisation", above=0)

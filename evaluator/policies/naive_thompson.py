@@ -1,4 +1,8 @@
-"""Beta Thompson sampling, delay-naive: a conversion not yet seen counts as a failure."""
+"""Beta Thompson sampling, delay-naive: a conversion not yet seen counts as a failure.
+
+A display that earns r of [0, 1] counts as r successes and 1 - r failures. Agrawal and Goyal draw one or the other with
+probability r instead (their Algorithm 2), which has the same mean; rewards of 0 and 1 are told alike by both.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +32,7 @@ class BetaThompson(Policy):
     """Thompson sampling with Beta posteriors on what has been seen, unseen conversions counted as failures."""
 
     name = "thompson"
+    unit_rewards = True
     paper = "Agrawal, Goyal 2012, Algorithm 1"
     successes: float = parameter(1.0, "first parameter of the Beta prior", above=0)
     failures: float = parameter(1.0, "second parameter of the Beta prior", above=0)
@@ -41,8 +46,9 @@ class BetaThompson(Policy):
 
 def _prepare(state: ThompsonState, rng: np.random.Generator) -> None:
     for k in range(state.draws.shape[0]):
-        unseen = max(state.pulls[k] - state.conversions[k], 0.0)
-        state.draws[k] = rng.beta(state.prior[0] + state.conversions[k], state.prior[1] + unseen)
+        # No display earns more than 1, unless it is said wrongly what the most is.
+        successes = min(state.conversions[k], state.pulls[k])
+        state.draws[k] = rng.beta(state.prior[0] + successes, state.prior[1] + (state.pulls[k] - successes))
     state.choice[0] = argmax(state.draws, True, rng)
 
 

@@ -63,6 +63,7 @@ class NonambiguousLinUCB(Policy):
 
     name = "nonambiguous-linucb"
     contextual = True
+    unit_rewards = True
     paper = "Vernade et al. 2018, Section 3.1"
     needs = ("window",)
     note = "Without a window no zero ever arrives: it learns from the converted displays alone."

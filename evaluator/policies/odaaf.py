@@ -79,6 +79,7 @@ class ODAAF(Policy):
     """Elimination in phases from each round's sum alone; knows the mean delay."""
 
     name = "odaaf"
+    unit_rewards = True
     paper = "Pike-Burke et al. 2018, Section 4.1"
     needs = ("delay CDF", "horizon")
 
@@ -93,6 +94,7 @@ class ODAAFB(Policy):
     """Elimination in phases with bridges, from each round's sum alone; knows mean and bound of the delays."""
 
     name = "odaaf-b"
+    unit_rewards = True
     paper = "Pike-Burke et al. 2018, Section 4.2"
     needs = ("delay CDF", "horizon")
     bridge: Literal["best", "first", "random"] = parameter("best", "arm of a bridge: best so far, first, or random")
@@ -109,6 +111,7 @@ class ODAAFV(Policy):
     """Elimination in phases with bridges, from each round's sum alone; knows mean and variance of the delays."""
 
     name = "odaaf-v"
+    unit_rewards = True
     paper = "Pike-Burke et al. 2018, Section 4.3"
     needs = ("delay CDF", "horizon")
     bridge: Literal["best", "first", "random"] = parameter("best", "arm of a bridge: best so far, first, or random")

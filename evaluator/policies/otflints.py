@@ -57,6 +57,7 @@ class OTFLinTS(Policy):
 
     name = "otflints"
     contextual = True
+    unit_rewards = True
     paper = "Vernade et al. 2020, Section 6"
     sigma0: float = parameter(0.5, "variance factor before anything is missing (figures)", above=0)
     delta: float = parameter(0.1, "confidence level of f_t (theorem)", above=0, below=1)

@@ -52,6 +52,7 @@ class OTFLinUCB(Policy):
 
     name = "otflinucb"
     contextual = True
+    unit_rewards = True
     paper = "Vernade et al. 2020, Algorithm 1; buffered bonus: Section 5"
     note = "width=theorem explores for thousands of rounds; the paper's figures use width=figures"
     alpha: float = parameter(1.0, "factor of the bonus", at_least=0)

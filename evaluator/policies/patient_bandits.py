@@ -44,6 +44,7 @@ class PatientBandits(Policy):
     """UCB with a bias term for delays of known tail index, whatever the arms' own distributions."""
 
     name = "patient-bandits"
+    unit_rewards = True
     paper = "Manegueu et al. 2020, Algorithm 1"
     needs = ("horizon",)
     note = (

@@ -76,6 +76,7 @@ class QPMD(Policy):
     """A delay-free base policy fed from one queue of observations an arm."""
 
     name = "qpm-d"
+    unit_rewards = True
     paper = "Joulani, György, Szepesvári 2013, Algorithm 1"
     needs = ("window",)
     takes_zeros = True

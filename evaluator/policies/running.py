@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from evaluator.errors import EvaluatorError, PolicyError
-from evaluator.policies.base import Policy
+from evaluator.policies.base import Policy, Setting
 
 
 @contextmanager
@@ -29,6 +29,11 @@ def loop_for(policy: Any, cached: Any, uncached: Any, interpreted: Any) -> Any:
     if not isinstance(policy, Policy):
         return interpreted
     return cached if _is_ours(policy) else uncached
+
+
+def reward_unit(policy: Any, setting: Setting) -> float:
+    """Return what rewards are divided by before the policy is told of them: 1 where it is told them as they are."""
+    return setting.reward_max if policy.unit_rewards else 1.0
 
 
 def _is_ours(policy: Any) -> bool:

@@ -25,6 +25,7 @@ class RandomPolicy(Policy):
     """Uniformly random play: the baseline every policy has to beat."""
 
     name = "random"
+    unit_rewards = True
 
     def start(self, setting: Setting) -> StaticState:
         """Return the state before the first round."""
@@ -36,6 +37,7 @@ class FixedAction(Policy):
     """Always the same action (its index; `evaluate datasets show` lists the labels)."""
 
     name = "fixed"
+    unit_rewards = True
     action: int = parameter(0, "index of the action", at_least=0)
 
     def start(self, setting: Setting) -> StaticState:
@@ -53,6 +55,7 @@ class LoggingPolicy(Policy):
     """The policy that wrote the log: every display is a round, and the value is the log's own mean."""
 
     name = "logging"
+    unit_rewards = True
 
     def start(self, setting: Setting) -> StaticState:
         """Return the state before the first round; the sampler `logged` sets its choice to what was logged."""

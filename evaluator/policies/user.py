@@ -4,17 +4,31 @@ A class needs three methods; contexts reach it as float64 arrays of shape (K, d)
 context::
 
     class MyPolicy:
-        contextual = False                      # True: choose is asked at every display
+        contextual = False                      # True, or not said: choose is asked at every display
+        unit_rewards = False                    # True: values are told as shares of setting.reward_max
 
         def __init__(self, setting, **parameters): ...
-        def choose(self, vectors, rng): ...     # -> action
+        def choose(self, vectors, rng): ...     # -> action; may also take round, the number of the round: 1, 2, ...
         def displayed(self, vectors, action): ...
         def converted(self, vector, action, delay, value): ...
+
+*Asking is not telling.* A contextual policy is asked at every logged display, K of them a round or more, until one that
+shows its choice is accepted; the others never happened. Whatever `choose` changes in the policy (a count of calls that
+lowers its exploration, running means of the contexts) they would leave there, and the value would be that of no policy
+that can go live. Change it in `displayed`, called once a round, and let `choose` take `round`. A policy that is
+asked more than once in a round is therefore asked twice about the same display now and then, on copies and with the
+same random stream, and what the second answer changed is refused by name. A cache that the first one filled is none,
+nor is a random stream of its own; what can be neither copied nor compared is not looked at.
+
+*Rewards* come in the log's own unit, and `setting.reward_max` is the largest that a display can earn. What expects
+them in [0, 1], as widths and divergences do, says `unit_rewards = True`.
 """
 
 from __future__ import annotations
 
 import copy
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -22,6 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import ParameterError, PolicyError
+from evaluator.policies.attributes import changed_attributes, streams_of
 from evaluator.policies.base import Setting
 from evaluator.policies.dispatch import implement
 
@@ -67,6 +82,11 @@ class UserPolicy:
         """Whether `choose` is asked at every display."""
         return bool(getattr(self.cls, "contextual", True))
 
+    @property
+    def unit_rewards(self) -> bool:
+        """Whether it is told rewards as shares of the setting's `reward_max`."""
+        return bool(getattr(self.cls, "unit_rewards", False))
+
     def start(self, setting: Setting) -> UserState:
         """Return the state: a new instance, or a copy of the given one."""
         if self.instance is not None:
@@ -78,17 +98,46 @@ class UserPolicy:
                 raise ParameterError(
                     f"{self.name}: {error}.", hint="its __init__ takes (setting, **parameters)."
                 ) from error
-        return UserState(policy, self.contextual, setting.n_actions, [None], [None])
+        return UserState(
+            policy, self.contextual, _takes_round(policy.choose), setting.n_actions, [None], [None], [1], [0], [0]
+        )
 
 
 class UserState(NamedTuple):
-    """A user's policy, whether it is contextual, K, the round's held choice, and its random stream."""
+    """A user's policy on its way.
+
+    Parameters
+    ----------
+    policy
+        The instance.
+    contextual, takes_round
+        Whether it is asked at every display, and whether `choose` takes the number of the round.
+    n_actions
+        K.
+    choice, rng
+        The round's held choice and random stream, each a list of one.
+    round
+        Number of the round, from 1 on, a list of one.
+    asked, again
+        How often it was asked in this round, and how often altogether after the first time in a round, lists of one.
+    """
 
     policy: Any
     contextual: bool
+    takes_round: bool
     n_actions: int
     choice: list[int | None]
     rng: list[np.random.Generator | None]
+    round: list[int]
+    asked: list[int]
+    again: list[int]
+
+
+def _takes_round(choose: Callable[..., Any]) -> bool:
+    try:
+        return "round" in inspect.signature(choose).parameters
+    except (TypeError, ValueError):  # compiled elsewhere, and silent on what it takes
+        return False
 
 
 def _prepare(state: UserState, rng: np.random.Generator) -> None:
@@ -101,7 +150,14 @@ def _choose(state: UserState, vectors: npt.NDArray[np.floating]) -> int:
     # under a logger that is not uniform.
     if state.choice[0] is not None and not state.contextual:
         return state.choice[0]
-    action = _call(state, "choose", _as_float64(vectors), state.rng[0])
+    vectors = _as_float64(vectors)
+    state.asked[0] += 1
+    if state.asked[0] > 1:
+        state.again[0] += 1
+        # The 1st, 2nd, 4th, 8th time and so on: early and late in its life, and at next to no cost.
+        if state.again[0] & (state.again[0] - 1) == 0:
+            _refuse_traces(state, vectors)
+    action = _ask(state, vectors, state.rng[0])
     if not isinstance(action, int | np.integer) or isinstance(action, bool) or not 0 <= action < state.n_actions:
         raise PolicyError(
             f"{type(state.policy).__name__}.choose returned {action!r}.",
@@ -111,7 +167,38 @@ def _choose(state: UserState, vectors: npt.NDArray[np.floating]) -> int:
     return int(action)
 
 
+def _ask(state: UserState, vectors: npt.NDArray[np.float64], rng: np.random.Generator | None) -> Any:
+    if state.takes_round:
+        return _call(state, "choose", vectors, rng, round=state.round[0])
+    return _call(state, "choose", vectors, rng)
+
+
+def _refuse_traces(state: UserState, vectors: npt.NDArray[np.float64]) -> None:
+    """Raise where asking a second time about a display changes the policy: displays that are not accepted would too."""
+    try:
+        once, stream = copy.deepcopy((state.policy, state.rng[0]))
+        again = copy.deepcopy(stream)
+        _ask(state._replace(policy=once), vectors, stream)
+        twice = copy.deepcopy(once)
+        # What it draws from a stream of its own must not tell the answers apart either.
+        for name, own in streams_of(state.policy).items():
+            setattr(twice, name, copy.deepcopy(own))
+    except PolicyError:
+        raise
+    except Exception:  # it holds what cannot be copied
+        return
+    _ask(state._replace(policy=twice), vectors, again)
+    if changed := changed_attributes(once, twice):
+        raise PolicyError(
+            f"{type(state.policy).__name__}.choose changes {', '.join(changed)} when asked, and it is asked at "
+            "every display: those that are rejected would teach the policy.",
+            hint="change it in displayed, once a round; choose(self, vectors, rng, round) is told which it is.",
+        )
+
+
 def _displayed(state: UserState, vectors: npt.NDArray[np.floating], action: int) -> None:
+    state.round[0] += 1
+    state.asked[0] = 0
     _call(state, "displayed", _as_float64(vectors), int(action))
 
 
@@ -125,9 +212,9 @@ def _as_float64(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
     return np.asarray(vectors, np.float64)
 
 
-def _call(state: UserState, method: str, *arguments: Any) -> Any:
+def _call(state: UserState, method: str, *arguments: Any, **named: Any) -> Any:
     try:
-        return getattr(state.policy, method)(*arguments)
+        return getattr(state.policy, method)(*arguments, **named)
     except Exception as error:
         raise PolicyError(
             f"{type(state.policy).__name__}.{method} raised {type(error).__name__}: {error}",

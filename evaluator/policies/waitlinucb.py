@@ -60,6 +60,7 @@ class WaitLinUCB(Policy):
 
     name = "waitlinucb"
     contextual = True
+    unit_rewards = True
     paper = "Vernade et al. 2018, Section 3.2"
     needs = ("window",)
     alpha: float = parameter(1.0, "factor of the bonus", at_least=0)

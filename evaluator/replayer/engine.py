@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.policies.base import Setting
-from evaluator.policies.running import blamed, loop_for
+from evaluator.policies.dispatch import choose
+from evaluator.policies.running import blamed, loop_for, reward_unit
 from evaluator.replayer import loop
 from evaluator.replayer.pending import Pending, nothing_pending, with_room
 from evaluator.replayer.samplers import SamplerName, safe_horizon
@@ -48,7 +49,9 @@ class Replay:
     rng
         The policy's stream, after its last draw.
     calendar
-        The pending conversions; None when there was no round.
+        The pending conversions, with rewards as the policy will be told them; None when there was no round.
+    waiting
+        Action that the policy, not a contextual one, waited for when the displays ended; -1 where it waited for none.
     choices
         The policy's choice at every display read, shape (read,), where it was recorded.
     """
@@ -64,6 +67,7 @@ class Replay:
     prepared: bool
     rng: np.random.Generator
     calendar: Pending | None
+    waiting: int = -1
     choices: npt.NDArray[np.int32] | None = None
 
 
@@ -92,6 +96,7 @@ class Matching:
     ) -> None:
         self._policy = policy
         self._setting = setting
+        self._unit = reward_unit(policy, setting)
         self._rng = policy_stream(seed, repeat)
         self._choices: list[npt.NDArray[np.int32]] | None = [] if recorded else None
         self._state = policy.start(setting)
@@ -113,6 +118,7 @@ class Matching:
         """Walk through the next displays, the first of which has this number; return the numbers of those accepted."""
         if self.done:
             return np.zeros(0, np.int64)
+        batch = batch._replace(value=_in_units(batch.value, self._unit))
         pending = self._pending or nothing_pending(1024, batch.vectors.shape[2])
         pending = with_room(pending, len(batch.delay), reach=_reach(batch.delay, self._setting.window))
         before = int(self._progress.rounds[0])
@@ -135,6 +141,9 @@ class Matching:
         """Return what was replayed."""
         displays = np.concatenate(self._displays) if self._displays else np.zeros(0, np.int64)
         done = _result(displays, self._read, self._progress, self._pending, self._state, self._rng)
+        if done.prepared and not self._policy.contextual:
+            with blamed(self._policy, self._setting.n_actions):
+                done = replace(done, waiting=choose(self._state, np.zeros((1, 0))))
         if self._choices is None:
             return done
         return replace(done, choices=np.concatenate([np.zeros(0, np.int32), *self._choices]))
@@ -152,7 +161,7 @@ class _Queued(NamedTuple):
 class Queueing:
     """A replay that serves each round from the queue of its action: it needs all displays before its first round.
 
-    It keeps no vectors, and so 8 bytes a display while it reads, 28 while it serves.
+    It keeps no vectors, and so 8 bytes a display while it reads, 29 while it serves.
     """
 
     done = False
@@ -160,6 +169,7 @@ class Queueing:
     def __init__(self, policy: Any, setting: Setting, *, seed: int = 0, repeat: int = 0, safe: bool = False) -> None:
         self._policy = policy
         self._setting = setting
+        self._unit = reward_unit(policy, setting)
         self._rng = policy_stream(seed, repeat)
         self._safe = safe
         self._parts: list[_Queued] = []
@@ -167,7 +177,7 @@ class Queueing:
     def read(self, first: int, batch: Batch) -> None:
         """Queue the next displays."""
         conversions = np.diff(batch.first_conversion).astype(np.int32)
-        self._parts.append(_Queued(batch.action, conversions, batch.delay, batch.value))
+        self._parts.append(_Queued(batch.action, conversions, batch.delay, _in_units(batch.value, self._unit)))
 
     def result(self) -> Replay:
         """Serve the rounds, and return what was replayed."""
@@ -260,6 +270,16 @@ class Rounds(Protocol):
 
     def batches(self, size: int) -> Iterator[tuple[int, Batch]]:
         """Yield (number of its first display, batch)."""
+
+
+def _in_units(value: npt.NDArray[np.float64], unit: float) -> npt.NDArray[np.float64]:
+    """Return rewards as the policy is told them."""
+    if unit == 1.0:
+        return value
+    told = value / unit
+    # A log's arrays are not writable, and for arrays of another kind the loops would be compiled anew.
+    told.flags.writeable = value.flags.writeable
+    return told
 
 
 def _reach(delay: npt.NDArray[np.int64], window: int) -> int:

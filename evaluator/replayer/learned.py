@@ -12,6 +12,7 @@ import numpy.typing as npt
 from evaluator.errors import ParameterError, PolicyError
 from evaluator.policies import dispatch
 from evaluator.policies.base import Setting
+from evaluator.policies.running import reward_unit
 from evaluator.replayer.pending import Pending, nothing_pending, take
 
 
@@ -117,6 +118,8 @@ class LearnedPolicy:
     def converted(self, context: npt.ArrayLike | None, action: int, *, delay: int, value: float = 1.0) -> bool:
         """Tell the policy of a conversion of the display it showed `delay` rounds before its last one.
 
+        `value` is in the unit of the log it learned from; the policy is told what it was told there.
+
         Returns
         -------
         bool
@@ -135,7 +138,8 @@ class LearnedPolicy:
         vectors = self._vectors(context)
         if delay > self.setting.window:
             return False
-        self._tell(vectors[action if self.setting.rows > 1 else 0], action, delay, value)
+        unit = reward_unit(self.policy, self.setting)
+        self._tell(vectors[action if self.setting.rows > 1 else 0], action, delay, value / unit)
         return True
 
     @property

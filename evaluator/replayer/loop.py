@@ -162,18 +162,33 @@ def _serve(
 ) -> int:
     """Serve each round from the queue of its action; return the action whose queue ran dry, or -1.
 
-    `queues` holds the displays' numbers, action by action; those of action k are heads[k] to ends[k] (excluded).
+    `queues` holds the displays' numbers, action by action; those of action k are heads[k] to ends[k] (excluded). Round
+    t of T is served the first display of its action from place t N / T of the log on, so that the rounds pass through
+    the whole log in its order, whatever is chosen. Where there is none, the first one that was passed over.
     """
     state, rng, batch, pending, progress = borrowed((state, rng, batch, pending, progress))
+    n = batch.action.shape[0]
+    passed = heads.copy()
+    served = np.zeros(n, np.bool_)
     while progress.rounds[0] < horizon:
         prepare(state, rng)
         action = choose(state, batch.vectors[0])
         if action < 0 or action >= heads.shape[0]:
             raise ValueError("the policy chose an impossible action")
-        if heads[action] == ends[action]:
-            return action
-        i = queues[heads[action]]
-        heads[action] += 1
+        place = progress.rounds[0] * n // horizon
+        at = heads[action]
+        while at < ends[action] and queues[at] < place:
+            at += 1
+        heads[action] = min(at + 1, ends[action])
+        if at == ends[action]:
+            at = passed[action]
+            while at < ends[action] and served[at]:
+                at += 1
+            passed[action] = at
+            if at == ends[action]:
+                return action
+        served[at] = True
+        i = queues[at]
         accepted[progress.rounds[0]] = i
         _play_round(state, batch, i, action, window, pending, progress)
     return -1

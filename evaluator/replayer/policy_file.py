@@ -22,7 +22,10 @@ from evaluator.policies.registry import resolve
 from evaluator.replayer.learned import LearnedPolicy
 from evaluator.replayer.pending import Pending, nothing_pending, push
 
-SCHEMA = "evaluate.policy/1"
+SCHEMA = "evaluate.policy/2"
+# Policies of the first were told rewards as they were, which is a `reward_max` of 1.
+_READ = (SCHEMA, "evaluate.policy/1")
+_SETTING = ("n_actions", "dimension", "rows", "window", "horizon", "reward_max")
 _WAITING = ("due", "delay", "action", "value", "vector")
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -64,9 +67,7 @@ def write_policy(path: Path, learned: LearnedPolicy) -> None:
         "rounds": learned.rounds,
         "prepared": learned.fresh,
         "stream": learned.rng.bit_generator.state,
-        "setting": {
-            name: getattr(learned.setting, name) for name in ("n_actions", "dimension", "rows", "window", "horizon")
-        },
+        "setting": {name: getattr(learned.setting, name) for name in _SETTING},
         "delay_cdf": None
         if cdf is None
         else {
@@ -108,8 +109,10 @@ def load_policy(path: str | Path, *, policy: Policy | None = None) -> LearnedPol
     arrays = _read(path)
     try:
         about = json.loads(bytes(arrays.pop("about")))
-        if about["schema"] != SCHEMA:
-            raise SourceError(f"{path} has schema {about['schema']!r}.", hint=f"this version reads {SCHEMA}.")
+        if about["schema"] not in _READ:
+            raise SourceError(
+                f"{path} has schema {about['schema']!r}.", hint=f"this version reads {' and '.join(_READ)}."
+            )
         description = resolve(about["policy"]) if policy is None else policy
         if description.spec != about["policy"] or description.parameters != about["parameters"]:
             raise ParameterError(

@@ -1,13 +1,14 @@
-"""Which sampler replays a policy without bias, and which of those keeps most rounds.
+"""Which sampler replays a policy without bias, also where rates drift and the logger is uneven.
 
 rejection   each display is accepted when the policy's choice is the logged action and a draw is below c / propensity,
-c one
-            number for the whole log. Right for every policy; the only one for contextual policies.
+            c one number for the whole log. Right for every policy; the only one for contextual policies. How many
+            displays are accepted depends on no outcome.
 keep        the choice of a non-contextual policy, with its randomness, is held until a logged display matches it. Needs
-            no propensities when the logger ignored contexts and outcomes. Keeps the order of the log.
+            no propensities when the logger ignored contexts and outcomes. Keeps the order of the log. Where the logger
+            is uneven the number of rounds depends on what the policy chose.
 queue       each action's displays wait in a queue; every round is served from the queue of its choice (Mandel et al.
-2015).
-            Up to N rounds; the order of the log is lost, so drift becomes bias.
+            2015). Up to N rounds; from the whole log in its order as far as it has displays of what is chosen, so rates
+            that drift while an action is chosen more often than it was logged become bias. By name only.
 logged      the logging policy itself: every display is a round.
 """
 
@@ -26,10 +27,11 @@ SamplerName = Literal["rejection", "keep", "queue", "logged"]
 SAMPLERS: tuple[SamplerName, ...] = ("rejection", "keep", "queue")
 
 
-def choose_sampler(
-    policy: Any, requested: str | None, *, even: bool, horizon: int | None, guaranteed: int
-) -> SamplerName:
+def choose_sampler(policy: Any, requested: str | None, *, even: bool, known: bool) -> SamplerName:
     """Return the sampler of a replay.
+
+    By default rejection for contextual policies; for others keep under an even logger, where its end depends on no
+    outcome, else rejection, whose end never does; keep where there are no propensities to reject by.
 
     Parameters
     ----------
@@ -38,11 +40,9 @@ def choose_sampler(
     requested
         What the user asked for, or None.
     even
-        Whether the logger shows every action equally often: then keep stops at a point that no outcome moves.
-    horizon
-        Rounds the user asked for, or None.
-    guaranteed
-        Rounds keep will have, about: the displays of the rarest action.
+        Whether the logger shows every action equally often.
+    known
+        Whether propensities are known or estimated.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def choose_sampler(
         return requested
     if policy.contextual:
         return "rejection"
-    return "keep" if even and (horizon is None or horizon <= guaranteed) else "queue"
+    return "keep" if even or not known else "rejection"
 
 
 def sure_rounds(displays: int, acceptance: float, *, deviations: float = 3.0) -> int:
@@ -76,5 +76,9 @@ def sure_rounds(displays: int, acceptance: float, *, deviations: float = 3.0) ->
 
 
 def safe_horizon(action: npt.NDArray[np.int32], n_actions: int) -> int:
-    """Return the rounds that no queue can cut short: the displays of the rarest action, among those not thinned out."""
-    return int(np.bincount(action[action >= 0], minlength=n_actions).min())
+    """Return the rounds that no queue can cut short: the displays of the rarest action, among those not thinned out.
+
+    An action without any has no queue, and does not decide for the others.
+    """
+    queued = np.bincount(action[action >= 0], minlength=n_actions)
+    return int(queued.min(where=queued > 0, initial=len(action)))

@@ -15,14 +15,14 @@ from evaluator.estimates.confidence import Interval
 from evaluator.evaluation.comparison import Assumed, Comparison
 from evaluator.evaluation.differences import Difference
 from evaluator.evaluation.result import ReplayResult
-from evaluator.report.terminal import details, sentences
+from evaluator.report.terminal import delivered_each, details, sentences
 
 # Below this an interval stands under its estimate.
 _WIDE = 100
 _ACTIONS_SHOWN = 4
 HOW_TO_READ = (
-    "Each interval holds for its own number. Whether two of them overlap says little about the difference of the two: "
-    "that is below."
+    "told: conversions delivered to the policy within its rounds. Each interval holds for its own number. Whether two "
+    "of them overlap says little about the difference of the two: that is below."
 )
 REALISED = (
     "n: displays that only one of the two runs showed; those that both did cancel. A difference is realised: it is of "
@@ -45,6 +45,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     named: list[Column] = [
         ("window", lambda i: _window(results[i])),
         ("rounds", lambda i: f"{results[i].rounds:,}"),
+        ("told", lambda i: f"{delivered_each(results[i]):,}"),
         ("value", lambda i: results[i].value),
     ]
     expected = [result.expected_value for result in results]
@@ -62,12 +63,10 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     if len(results) > 1:
         _print_differences(console, comparison, level)
         console.print(_ranking(comparison))
-    if len(comparison.curves[0].rounds):
+    if any(len(curve.rounds) for curve in comparison.curves):
         console.print(_regret(comparison, level, wide=wide))
     console.print(details("Actions (share of rounds)", [(str(i + 1), _shares(results[i])) for i in lines]))
-    warnings = _together([result.warnings for result in results])
-    if not comparison.horizon.fixed:
-        warnings.append(f"Compared after {comparison.horizon.rounds:,} rounds: {comparison.horizon.why}.")
+    warnings = [*comparison.warnings, *_together([result.warnings for result in results])]
     if warnings:
         console.print(sentences("Read before trusting the numbers", warnings, style="yellow"))
     told = [(*result.assumptions, *_told(to)) for result, to in zip(results, comparison.assumed, strict=True)]
@@ -137,7 +136,7 @@ def _ranking(comparison: Comparison) -> RenderableType:
     for i in ranking.order:
         curve = comparison.curves[i].value.estimate
         better = ", ".join(str(j + 1) for j in ranking.better_than[i])
-        table.add_row(str(i + 1), f"{curve[-1]:.4g}" if len(curve) else "nan", better or "-")
+        table.add_row(str(i + 1), f"{curve[-1]:.4g}" if len(curve) else "none", better or "-")
     tested = "all pairs tested" if ranking.all_pairs else "differences to the baseline tested"
     title = Text.assemble(("\nRanking ", "bold"), f"({tested}, adjusted for their number by Holm's method)")
     said = Text(ranking.conclusion, style="bold")
@@ -145,7 +144,7 @@ def _ranking(comparison: Comparison) -> RenderableType:
 
 
 def _regret(comparison: Comparison, level: str, *, wide: bool) -> RenderableType:
-    rounds = comparison.curves[0].rounds
+    rounds = max((curve.rounds for curve in comparison.curves), key=len)
     total = int(rounds[-1])
     at = np.searchsorted(rounds, [-(-total * share // 100) for share in (10, 25, 50, 100)])
     table = _plain_table()
@@ -154,6 +153,9 @@ def _regret(comparison: Comparison, level: str, *, wide: bool) -> RenderableType
         table.add_column(f"{rounds[i]:,}", justify="right")
     for line, curve in enumerate(comparison.curves, start=1):
         of = curve.regret
+        if not len(curve.rounds):
+            table.add_row(str(line), *("none" for _ in at))
+            continue
         table.add_row(
             str(line),
             *(Text(f"{of.estimate[i]:.4g}" + (f" [{of.low[i]:.4g}, {of.high[i]:.4g}]" if wide else "")) for i in at),

@@ -113,11 +113,13 @@ def _how(result: ReplayResult) -> list[tuple[str, str]]:
     rows = [
         (
             "rounds",
-            f"{result.rounds:,} of {plan['displays_used']:,} logged displays (sampler: {plan['sampler']})",
+            f"{result.rounds:,} of {plan['displays_used']:,} logged displays (sampler: {plan['sampler']}); "
+            f"{delivered_each(result):,} conversions delivered in them",
         ),
         (
             "acceptance rate",
-            f"{result.acceptance_rate:.4g}, effective sample size {result.effective_sample_size:,.0f}",
+            f"{result.acceptance_rate:.4g}{_expected(result)}, "
+            f"effective sample size {result.effective_sample_size:,.0f}",
         ),
         ("window", plan["window"] + within),
         (
@@ -142,9 +144,25 @@ def _live(result: ReplayResult) -> str:
         if math.isnan(result.conversions_within)
         else f"; {result.conversions_within:.1%} of the conversions come within them"
     )
+    share = result.plan["traffic_share"]
+    rounds = (
+        f"{result.rounds:,} rounds"
+        if share == 1.0
+        else f"{result.rounds:,} rounds, in {result.rounds / share:,.0f} displays"
+    )
     if math.isnan(result.live_days):
-        return f": {result.rounds:,} rounds of live traffic{within}"
-    return f": {result.rounds:,} rounds = {result.live_days:.3g} days of live traffic{within}"
+        return f": {rounds} of live traffic{within}"
+    return f": {rounds} = {result.live_days:.3g} days of live traffic{within}"
+
+
+def delivered_each(result: ReplayResult) -> int:
+    """Return the conversions delivered within the rounds, mean over repeats."""
+    return round(result.delivered / int(result.plan["options"]["repeats"]))
+
+
+def _expected(result: ReplayResult) -> str:
+    expected = result.acceptance_expected
+    return "" if math.isnan(expected) else f" ({expected:.4g} expected)"
 
 
 def _action_shares(result: ReplayResult) -> RenderableType:

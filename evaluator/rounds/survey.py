@@ -32,6 +32,8 @@ class Survey:
     smallest, largest
         Smallest and largest logged propensity of each action, shape (K,); nan for actions never shown, and everywhere
         on a log without propensities.
+    inverse
+        Sums of 1/p and of 1/p² over the displays of each action, shape (2, K); nan on a log without propensities.
     rate
         Displays of the traffic per tick; nan when all displays share one time. The traffic is the log itself, or what
         `evaluator.log.traffic` counts; a sampling rate of the log's metadata is left to the clock.
@@ -59,6 +61,7 @@ class Survey:
     shown: npt.NDArray[np.int64]
     smallest: npt.NDArray[np.float64]
     largest: npt.NDArray[np.float64]
+    inverse: npt.NDArray[np.float64]
     rate: float
     kept: float
     display: npt.NDArray[np.int64]
@@ -71,6 +74,7 @@ class Survey:
     stamp: int
 
     _until: dict[int, int] = field(default_factory=dict, repr=False)
+    _shown_first: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
     def displays_until(self, time: int) -> int:
         """Return how many displays were shown no later than a time in ticks; one pass for all who ask the same."""
@@ -129,6 +133,16 @@ class Survey:
         count = _past_the_end(count, until, _Last(len(self.log), int(self.marked_at[-1]), self.rate))
         return int((count - 1 - first).max())
 
+    def shown_first(self, displays: int) -> npt.NDArray[np.int64]:
+        """Return how often each action is shown among the first displays, shape (K,); reads those that come after."""
+        if displays not in self._shown_first:
+            shown = self.shown.copy()
+            if displays < len(self.log):
+                for _, batch in self.log.after(displays).batches(["action"]):
+                    shown -= np.bincount(batch["action"], minlength=len(shown))
+            self._shown_first[displays] = shown
+        return self._shown_first[displays]
+
 
 def survey(log: Log) -> Survey:
     """Return what one pass over a log finds.
@@ -141,6 +155,7 @@ def survey(log: Log) -> Survey:
     k = log.n_actions
     shown = np.zeros(k, np.int64)
     smallest, largest = np.full(k, np.inf), np.full(k, -np.inf)
+    inverse = np.full((2, k), np.nan if log.meta.propensity == "absent" else 0.0)
     display = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
     shown_at = np.empty(len(display), np.int64)
     traffic = TrafficCount(log.schema)
@@ -157,6 +172,8 @@ def survey(log: Log) -> Survey:
         if "propensity" in batch:
             np.minimum.at(smallest, action, batch["propensity"])
             np.maximum.at(largest, action, batch["propensity"])
+            once = 1.0 / batch["propensity"]
+            inverse += [np.bincount(action, power, k) for power in (once, once * once)]
         low, high = np.searchsorted(display, [first, first + len(time)])
         shown_at[low:high] = time[display[low:high] - first]
         at = np.arange(-first % step, len(time), step)
@@ -182,8 +199,8 @@ def survey(log: Log) -> Survey:
     smallest[never | np.isinf(smallest)] = largest[never | np.isinf(largest)] = np.nan
     stamps.see(times[0])
     return Survey(
-        log, shown, smallest, largest, rate, (len(log) - 1) / passed if passed else 1.0, display, position, shown_at,
-        followed[0], followed[1] if until is not None else None,
+        log, shown, smallest, largest, inverse, rate, (len(log) - 1) / passed if passed else 1.0, display, position,
+        shown_at, followed[0], followed[1] if until is not None else None,
         mark=np.concatenate([*(number for number, _ in marks), [span[1]]]),
         marked_at=np.concatenate([*(time for _, time in marks), [end]]),
         stamp=stamps.ticks,

@@ -6,16 +6,17 @@ sums of what its rounds are expected to earn, which is what a replay's value is 
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import compiled, compiled_uncached
+from evaluator.kernels.compiling import compiled, compiled_uncached, inlinable
 from evaluator.kernels.ridge import row
 from evaluator.policies.base import Setting
 from evaluator.policies.dispatch import choose, collected, converted, displayed, prepare
-from evaluator.policies.running import blamed, loop_for
+from evaluator.policies.running import blamed, loop_for, reward_unit
 
 Floats = npt.NDArray[np.float64]
 
@@ -33,13 +34,34 @@ class Pool(NamedTuple):
     values
         Values that a conversion may have, equally likely, shape (V,).
     tau
-        tau_a for a = 0, ..., reach, shape (reach + 1,); reach is the longest delay that is ever revealed.
+        CDF of the delays: in rounds, tau_a for a = 0, 1, ..., where `delays` is empty; else at these delays. What lies
+        above its end is never revealed. Shape (J,).
+    reach
+        Longest delay, in rounds, that is ever revealed.
+    delays
+        Of each step of tau, in ticks, shape (J,); empty where tau counts rounds.
+    times
+        Arrival times of the traffic in ticks, increasing, shape (N,); empty where tau counts rounds. Each run begins
+        at one of them at random.
+    first, last
+        Rounds are shown at times first, ..., last - 1, again from the first one on after the last.
+    rate
+        Displays per tick after the last of the times.
+    share
+        Rounds per display of the traffic.
     """
 
     vectors: Floats
     rates: Floats
     values: Floats
     tau: Floats
+    reach: int
+    delays: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+    times: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+    first: int = 0
+    last: int = 0
+    rate: float = 0.0
+    share: float = 1.0
 
 
 def _play(
@@ -49,7 +71,7 @@ def _play(
     n, k_all = pool.rates.shape
     horizon = weights.shape[1]
     # A ring of the last rounds, as in `evaluator.simulator.loop`: each holds at most one conversion.
-    size = pool.tau.shape[0]
+    size = pool.reach + 1
     first = np.full(size, -1, np.int64)
     last = np.full(size, -1, np.int64)
     following = np.full(size, -1, np.int64)
@@ -57,6 +79,8 @@ def _play(
     value = np.zeros(size)
     shown = np.zeros((size, pool.vectors.shape[2]))
     sums = np.zeros(weights.shape[0])
+    in_time = pool.times.shape[0] > 0
+    arrival = int(luck.random() * (pool.last - pool.first)) if in_time else 0
     for t in range(1, horizon + 1):
         entry = int(luck.random() * n)
         converts = luck.random()
@@ -81,6 +105,8 @@ def _play(
         if converts < rate:
             value[at] = pool.values[int(worth * pool.values.shape[0])]
             delay = int(np.searchsorted(pool.tau, wait, side="right"))
+            if in_time:
+                delay = _rounds_until(pool, pool.first + (arrival + t) % (pool.last - pool.first), delay)
             if delay < size and t + delay <= horizon:
                 due = (t + delay) % size
                 following[at] = -1
@@ -99,6 +125,19 @@ def _play(
     return sums
 
 
+@inlinable
+def _rounds_until(pool: Pool, arrival: int, step: int) -> int:
+    """Return how many rounds after a display its conversion is revealed, whose delay is that of a step of tau."""
+    if step >= pool.delays.shape[0]:
+        return pool.reach + 1
+    n = pool.times.shape[0]
+    due = pool.times[arrival] + pool.delays[step]
+    displays = int(np.searchsorted(pool.times, due, side="right")) - 1 - arrival
+    if due > pool.times[n - 1]:
+        displays += math.floor((due - pool.times[n - 1]) * pool.rate)
+    return displays if pool.share == 1.0 else int(np.rint(displays * pool.share))
+
+
 _compiled = compiled(_play)
 _compiled_uncached = compiled_uncached(_play)
 
@@ -114,7 +153,7 @@ def play_in_pool(
         The policy and what it is told.
     pool
         What its rounds are drawn from. `luck` gives four numbers a round whatever the policy: its entry, whether and
-        when it converts, and the conversion's value.
+        when it converts, and the conversion's value; where there are times, one more before: when the run begins.
     weights
         Shape (C, T): C weightings of the T rounds.
     own, luck
@@ -131,6 +170,7 @@ def play_in_pool(
         A user's policy raised.
     """
     step = loop_for(policy, _compiled, _compiled_uncached, _play)
+    pool = pool._replace(values=pool.values / reward_unit(policy, setting))
     with blamed(policy, setting.n_actions):
         found: Floats = step(policy.start(setting), own, luck, pool, weights)
     return found

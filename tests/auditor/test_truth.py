@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from evaluator.evaluation.options import ReplayOptions
 from evaluator.evaluation.plan import read_basis
 from evaluator.log import Log
 from tests.logs import bernoulli_log, build_log, linear_log
+from tests.parts import stored
 
 
 def truth_of(log: Log, displays: int | None = None, **options: object) -> Truth:
@@ -143,3 +145,16 @@ def test_a_log_without_conversions_or_with_few_displays_is_refused() -> None:
         truth_of(build_log(time=np.arange(1000), action=np.arange(1000) % 2, n_actions=2))
     with pytest.raises(DataError, match="too few"):
         truth_of(bernoulli_log(100, [0.5, 0.5], mean_delay=1.0, seed=9))
+
+
+def test_twins_of_chosen_actions_are_a_sample_of_their_traffic(tmp_path: Path) -> None:
+    mean, n = 200.0, 20_000
+    whole = bernoulli_log(n, (0.1, 0.2, 0.3, 0.4, 0.5), mean_delay=mean, seed=9)
+    log = stored(whole, tmp_path / "log", actions="a1,a4").with_meta(sampling_rate=0.5)
+    truth, kept = truth_of(log), len(log) / n
+    assert truth.meta.sampling_rate == pytest.approx(0.5 * kept, rel=1e-3)
+    assert truth.displays == len(log)
+    # Delays count the displays of a twin; the share of rounds per display makes them those of the traffic again.
+    conversions = len(log.conversions)
+    assert abs(truth.cdf.mean - mean * kept) < 4 * mean * kept / np.sqrt(conversions)
+    assert any(f"twins are {0.5 * kept:.3g} of their traffic" in said for said in truth.said)

@@ -7,12 +7,20 @@ import dataclasses
 import numpy as np
 import pytest
 
+from evaluator.api import as_description
+from evaluator.auditor.claim import claim_of
 from evaluator.auditor.truth import Truth
 from evaluator.auditor.twins import Twin, draw_twin, replay_seed
+from evaluator.evaluation.options import ReplayOptions
+from evaluator.evaluation.plan import plan_replay
 from evaluator.log import Log
 from evaluator.rounds.survey import survey
 from tests.auditor.test_truth import logistic_log, truth_of
 from tests.logs import bernoulli_log, linear_log
+from tests.untidy.defects import rows_of
+from tests.untidy.settings import Untidy
+from tests.untidy.traffic import draw_traffic
+from tests.untidy.writing import as_log
 
 
 def timed(log: Log, *, seconds: int, **meta: object) -> Log:
@@ -82,13 +90,15 @@ def test_rates_and_delays_are_the_truths(drawn: tuple[Log, Truth, Twin]) -> None
     n = len(twin)
     rate = truth.rates[entry, twin.column("action")]
     seen = survey(twin)
-    left = np.full(n, 2**53) if truth.beyond is None else n - 1 + truth.beyond - np.arange(n)
+    time = twin.column("time")
+    left = np.full(n, 2**53) if truth.beyond is None else time[-1] + truth.beyond - time
     chance = rate * truth.cdf(left)
     assert abs(twin.conversions.num_rows - chance.sum()) < 4 * np.sqrt((chance * (1 - chance)).sum())
-    # Delays on the round clock, to the display: their law given that they could be seen.
-    for a in (0, 10, 40, 200):
+    # Delays in ticks: their law given that they could be seen.
+    gap = 1 if truth.traffic is None else 37
+    for a in (0, 10 * gap, 40 * gap, 200 * gap):
         told = truth.cdf(np.minimum(a, left[seen.display])) / truth.cdf(left[seen.display])
-        assert abs((seen.delay <= a).sum() - told.sum()) < 4 * np.sqrt((told * (1 - told)).sum()) + 1e-9
+        assert abs((seen.delay_ticks <= a).sum() - told.sum()) < 4 * np.sqrt((told * (1 - told)).sum()) + 1e-9
 
 
 def test_rates_are_the_logs(drawn: tuple[Log, Truth, Twin]) -> None:
@@ -121,7 +131,63 @@ def test_another_size_and_other_seeds() -> None:
     assert len({replay_seed(seed, twin) for seed in range(5) for twin in range(5)}) == 25
 
 
+def rhythmic(n: int = 8000, *, seed: int, days: float = 5.0) -> Log:
+    """Return a log in seconds, busy in the afternoon, whose conversions come within 55 minutes."""
+    untidy = Untidy(displays=n, days=days, rhythm=0.8, attribution_s=None)
+    traffic = draw_traffic(untidy, seed)
+    return as_log(traffic, rows_of(traffic, seed))[0]
+
+
+def test_displays_of_twins_come_at_the_times_of_the_logs() -> None:
+    log = rhythmic(seed=21)
+    truth = truth_of(log, window="1h")
+    twin = draw_twin(truth, seed=0, twin=0).log
+    assert (twin.meta.tick, twin.meta.observed_until) == ("s", log.meta.observed_until)
+    np.testing.assert_array_equal(twin.column("time"), log.column("time"))
+    # Whatever the hour, conversions come within 55 minutes and at the same delays.
+    seen = survey(twin)
+    assert seen.delay_ticks.max() <= 55 * 60
+    hour = seen.shown_at // 3600 % 24
+    busy, quiet = (seen.delay_ticks[np.isin(hour, hours)] for hours in ((10, 11, 12, 13), (22, 23, 0, 1)))
+    error = 55 * 60 / 12**0.5 * (1 / len(busy) + 1 / len(quiet)) ** 0.5
+    assert abs(busy.mean() - quiet.mean()) < 4 * error
+    # In displays they differ: by the mean rate they would not.
+    assert seen.delay[np.isin(hour, (10, 11, 12, 13))].mean() > 3 * seen.delay[np.isin(hour, (22, 23, 0, 1))].mean()
+
+
+def test_shorter_twins_are_stretches_of_the_traffic_and_longer_ones_repeat_it() -> None:
+    log = rhythmic(2000, seed=22)
+    short, long = (truth_of(log, displays=n, window="1h") for n in (500, 5000))
+    time = log.column("time")
+    starts = set()
+    for twin in range(5):
+        drawn = draw_twin(short, seed=0, twin=twin).log.validated().column("time")
+        first = int(np.searchsorted(time, drawn[0]))
+        assert any(np.array_equal(drawn, time[at : at + 500]) for at in (first, first + 1))
+        starts.add(first)
+    assert len(starts) > 1
+    drawn = draw_twin(long, seed=0, twin=0).log.validated().column("time")
+    np.testing.assert_array_equal(drawn[:2000], time)
+    np.testing.assert_array_equal(np.diff(drawn[2000:4000]), np.diff(time))
+    assert drawn[2000] > drawn[1999]
+
+
 def test_windows_in_time_are_as_long_in_displays() -> None:
     log = LOGS["cut off"]()
     twin = draw_twin(truth_of(log), seed=0, twin=0).log
-    assert survey(twin).rate * 1e9 == pytest.approx(survey(log).rate, rel=1e-9)
+    assert survey(twin).rate == pytest.approx(survey(log).rate, rel=1e-9)
+    assert (twin.meta.attribution_window, twin.meta.observed_until) == (37 * 3000, log.meta.observed_until)
+
+
+def test_delays_in_rounds_are_those_of_the_twins() -> None:
+    log = rhythmic(seed=23)
+    for window in ("30min", 60):
+        options = ReplayOptions(window=window)
+        truth = truth_of(log, window=window)
+        plan = plan_replay(draw_twin(truth, seed=0, twin=0).log, as_description("random"), options)
+        cdf = claim_of(truth, plan).cdf
+        found = plan.rounds.delay[: np.searchsorted(plan.survey.display, plan.rounds.used)]
+        for a in (5, 20, 60, 120):
+            share = float(cdf(a))
+            # The truth's law is the mean over the traffic, twice as many conversions know it.
+            assert abs((found <= a).mean() - share) < 4.5 * (share * (1 - share) / len(found)) ** 0.5 + 1e-3

@@ -123,7 +123,24 @@ def test_the_report_says_what_differs_and_what_was_assumed() -> None:
 
 def test_a_short_replay_makes_the_horizon_depend_on_the_run() -> None:
     run = evaluate("compare", "-p", "linucb", "-p", "lints", *SHORT, "--horizon", "3000")
-    assert "short of the 3,000 rounds fixed beforehand" in " ".join(run.out.split())
+    assert "short of the 3,000 rounds asked for" in " ".join(run.out.split())
+
+
+def test_a_variant_without_a_round_does_not_lose_the_others() -> None:
+    words = ("compare", "-p", "fixed:action=7", "-p", "fixed:action=6", "--limit", "5")
+    for shown in (True, False):
+        run = evaluate(*words, *(() if shown else ("--json",)))
+        assert run.code == 0, run.err
+        if shown:
+            said = " ".join(run.out.split())
+            assert "Line 1 lived no round" in said
+            assert "it chose action 7, which was never shown" in said
+        else:
+            jsonschema.validate(run.json, schema("compare"))
+            assert [variant["rounds"] > 0 for variant in run.json["variants"]] == [False, True]
+    alone = evaluate("compare", "-p", "fixed:action=7", "--limit", "5")
+    assert (alone.code, alone.out) == (3, "")
+    assert "never shown" in alone.err
 
 
 def test_a_narrow_terminal_loses_no_number(monkeypatch: pytest.MonkeyPatch) -> None:

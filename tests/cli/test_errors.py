@@ -34,7 +34,7 @@ class Impossible(Raises):
         (("-p", "random", "--window", "7d"), USAGE, "counts rounds, not time"),
         (("-p", "random", "--window", "soon"), USAGE, "Expected a duration"),
         (("-p", "random", "--clock", "wal"), USAGE, "did you mean wall?"),
-        (("-p", "random", "--traffic-share", "0"), USAGE, "take a share in (0, 1]"),
+        (("-p", "random", "--traffic-share", "0"), USAGE, "take a share above 0"),
         (("-p", "random", "--horizon", "0"), USAGE, "--horizon 0"),
         (("-p", "random", "--level", "1"), USAGE, "--level 1"),
         (("-p", "random", "--delays", "geometrc:5"), USAGE, "geometric"),

@@ -60,6 +60,18 @@ def test_readme_walk(shop: Path) -> None:
     assert (shop / "run1" / "trajectory.parquet").exists()
 
 
+def test_the_unit_of_revenue_does_not_matter(shop: Path) -> None:
+    words = ("replay", "-d", str(shop / "spec.toml"), "-p", "klucb", "-w", "7d", "--json")
+    euros = evaluate(*words).json
+    assert any("as shares of" in said and "hindsight" in said for said in euros["assumptions"])
+    file = shop / "sales" / "part-0.parquet"
+    pl.read_parquet(file).with_columns(pl.col("revenue") * 64).write_parquet(file)
+    other = evaluate(*words).json
+    assert other["action_share"] == euros["action_share"]
+    for end in ("estimate", "low", "high"):
+        assert other["value"][end] == pytest.approx(64 * euros["value"][end], rel=1e-9)
+
+
 def test_bad_rows_stop_or_go_to_quarantine(shop: Path) -> None:
     file = shop / "displays" / "part-0.parquet"
     frame = pl.read_parquet(file)

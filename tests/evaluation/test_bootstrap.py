@@ -179,6 +179,6 @@ def test_too_few_resampled_logs_are_refused(count: int) -> None:
 
 def test_an_empty_replay_has_no_interval() -> None:
     log = build_log(time=[0, 1], action=[0, 0], n_actions=2)
-    result = replay(log, "fixed:action=1", sampler="keep", bootstrap=B)
+    result = compare(log, ["fixed:action=1", "fixed:action=0"], sampler="keep", bootstrap=B).results[0]
     assert result.expected_value is not None
     assert np.isnan([result.expected_value.estimate, result.expected_value.low, result.expected_value.high]).all()

@@ -45,7 +45,7 @@ def test_a_bad_option_is_named(name: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("window", "abc"), ("window", 0), ("traffic_share", 1.5), ("sampler", "quue")]
+    ("name", "value"), [("window", "abc"), ("window", 0), ("traffic_share", -0.5), ("sampler", "quue")]
 )
 def test_an_option_that_does_not_fit_the_log_is_named(name: str, value: Any) -> None:
     with pytest.raises(ParameterError) as error:

@@ -175,6 +175,17 @@ def test_a_sampled_log_says_so_and_counts_the_traffic() -> None:
     assert plan(log, "otflinucb", traffic_share=0.5).clock.days(864_000) == pytest.approx(2.0)
 
 
+def test_chosen_actions_say_which_rollout_is_meant(chosen: Log) -> None:
+    said = plan(chosen, "otflinucb").assumptions
+    share = survey(chosen).kept
+    assert any(f"chosen actions are {share:.3g} of their traffic" in one for one in said)
+    # A rollout on as many displays as theirs counts only these, but for the pace at which they come.
+    alone = plan(chosen, "otflinucb", traffic_share=share).rounds.delay
+    names = [name for name in chosen.schema.names if name != "position"]
+    own = survey(Log(chosen.displays.select(names), chosen.conversions, chosen.actions, chosen.meta)).delay
+    assert abs((alone - own).mean()) < 4 * (alone - own).std() / np.sqrt(len(own)) + 0.5
+
+
 def test_on_the_wall_clock_a_round_takes_as_long_whatever_was_left_out(tmp_path: Path) -> None:
     log = a_log()
     whole = plan(log, "otflinucb", clock="wall")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluator.api import replay
-from evaluator.errors import DataError
+from evaluator.api import compare, replay
+from evaluator.errors import DataError, LogError
 from evaluator.log import Log
 from tests.logs import bernoulli_log, build_log, linear_log
+from tests.policies.mine import Greedy
 
 EVEN = bernoulli_log(2000, [0.5, 0.3], mean_delay=5.0, seed=1)
 UNEVEN = bernoulli_log(2000, [0.5, 0.3], mean_delay=5.0, seed=1, logger=[0.8, 0.2])
@@ -27,15 +29,19 @@ def test_a_sound_replay_is_silent() -> None:
 
 
 @pytest.mark.parametrize("sampler", ["keep", "queue", "rejection"])
-def test_no_accepted_display_gives_nan_and_a_warning(sampler: str) -> None:
+def test_a_comparison_keeps_a_replay_without_a_round_as_nan(sampler: str) -> None:
     log = build_log(time=range(10), action=[0] * 10, n_actions=2)
-    result = replay(log, "fixed:action=1", sampler=sampler)
-    assert math.isnan(result.value.estimate)
-    assert (result.value.n, result.rounds, len(result.trajectory)) == (0, 0, 0)
-    assert (result.value.low, result.value.high) == (0.0, 1.0)
-    assert any("no estimate" in w for w in result.warnings)
-    out = json.loads(json.dumps(result.to_dict(), allow_nan=False))
-    assert out["value"]["estimate"] is None
+    found = compare(log, ["fixed:action=1", "fixed:action=0"], sampler=sampler)
+    empty, sound = found.results
+    assert math.isnan(empty.value.estimate)
+    assert (empty.value.n, empty.rounds, len(empty.trajectory)) == (0, 0, 0)
+    assert (empty.value.low, empty.value.high) == (0.0, 1.0)
+    assert "it chose action a1, which was never shown" in empty.warnings[0]
+    assert (sound.rounds, found.horizon.rounds) == (10, 10)
+    assert any(said.startswith("Line 1 lived no round") for said in found.warnings)
+    out = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert out["variants"][0]["value"]["estimate"] is None
+    assert out["differences"][0]["why_not"] == "no rounds"
 
 
 def test_no_mature_display_is_refused() -> None:
@@ -61,6 +67,59 @@ def test_a_doubtful_replay_warns(log: Log, policy: str, options: dict[str, Any],
     assert words not in warned(EVEN, "ucb1", window=100)
 
 
+def paid(log: Log, value: np.ndarray, reward_max: float | None = None) -> Log:
+    """Return the log with these values of its conversions."""
+    return dataclasses.replace(log, conversions=log.conversions.set_column(2, "value", [value])).with_meta(
+        reward_max=reward_max
+    )
+
+
+SALES = EVEN.conversions.num_rows
+# 200 times the others; 20 times.
+HUGE, LARGE = (np.concatenate([[most], np.full(SALES - 1, 50.0)]) for most in (10_000.0, 1_000.0))
+
+
+@pytest.mark.parametrize(
+    ("value", "reward_max", "words"),
+    [
+        (HUGE, None, "The largest reward seen, 10000, is 1"),
+        (np.full(SALES, 50.0), 10_000.0, "The reward_max, 10000, is 200 times"),
+    ],
+)
+def test_a_reward_beyond_all_others_is_warned_of(value: np.ndarray, reward_max: float | None, words: str) -> None:
+    assert words in warned(paid(EVEN, value, reward_max), "klucb")
+    assert "hardly tell actions apart" not in warned(paid(EVEN, LARGE), "klucb")
+
+
+def test_the_scale_that_a_policy_learns_on_is_said() -> None:
+    def said(log: Log, policy: Any) -> tuple[str, str]:
+        result = replay(log, policy)
+        return " ".join(result.assumptions), " ".join(result.warnings)
+
+    money = np.random.default_rng(0).uniform(20, 80, SALES)
+    money[0] = 80.0
+    assert (
+        "as shares of 80, the largest that a display earns in this log (hindsight)"
+        in said(paid(EVEN, money), "ucb1")[0]
+    )
+    assert "as shares of 100, the log's reward_max" in said(paid(EVEN, money, 100.0), "ucb1")[0]
+    for policy in ("ucb1", Greedy):
+        assumptions, warnings = said(EVEN.with_meta(reward_max=None), policy)
+        assert "shares of" not in assumptions
+        assert "own unit" not in warnings
+    assumptions, warnings = said(paid(EVEN, money), Greedy)
+    assert "shares of" not in assumptions
+    assert "Greedy is told rewards in the log's own unit, up to 80 a display" in warnings
+
+
+def test_displays_that_earn_less_than_nothing_are_refused() -> None:
+    value = np.ones(SALES)
+    value[7] = -2.5
+    display = EVEN.conversions["display_id"][7].as_py()
+    with pytest.raises(LogError, match=rf"1 displays earn less than 0 in all \(display {display}: -2.5\)"):
+        replay(paid(EVEN, value), "random")
+
+
 def test_left_out_displays_are_counted() -> None:
     # Conversions past the log's end would contradict it, so the log is one whose delays are 0.
     log = bernoulli_log(2000, [0.5, 0.3], mean_delay=0.0, seed=1)
@@ -72,8 +131,7 @@ def test_left_out_displays_are_counted() -> None:
 
 def test_a_dry_queue_without_a_horizon_cannot_happen() -> None:
     # The default horizon is the rarest action's displays: the stopping point then depends on no outcome.
-    result = replay(UNEVEN, "fixed:action=1")
-    assert result.plan["sampler"] == "queue"
+    result = replay(UNEVEN, "fixed:action=1", sampler="queue")
     assert result.rounds == int((UNEVEN.column("action") == 1).sum())
     assert not any("ran dry" in w for w in result.warnings)
 
@@ -101,8 +159,8 @@ def test_what_a_result_rests_on_is_said() -> None:
     }
     assert "independent and identically distributed" in said["keep"]
     assert "traffic clock" in said["keep"]
-    assert "out of the log's order" in said["queue"]
-    assert "out of the log's order" not in said["keep"]
+    assert "nothing drifts" in said["queue"]
+    assert "nothing drifts" not in said["keep"]
     assert "50.0% of the traffic" in said["wall"]
     assert "estimated by frequencies" in said["estimate"]
     assert "clipped at the 0.1 quantile" in said["clipped"]

@@ -36,8 +36,10 @@ def layouts(policy: Policy) -> tuple[Layout, ...]:
     return ("sets", "contexts", "catalogue") if policy.contextual else ("none",)
 
 
-def play(policy: Policy, rounds: LoggedRounds, *, seed: int = 3, batch_size: int = 65_536) -> Replay:
-    setting = setting_for(rounds, window=WINDOW, delay_cdf=CDFS["geometric from 0"])
+def play(
+    policy: Policy, rounds: LoggedRounds, *, seed: int = 3, batch_size: int = 65_536, reward_max: float = 1.0
+) -> Replay:
+    setting = setting_for(rounds, window=WINDOW, delay_cdf=CDFS["geometric from 0"], reward_max=reward_max)
     sampler: SamplerName = "rejection"
     if policy.name == "logging":
         sampler = "logged"
@@ -180,6 +182,17 @@ def check_conversions_are_conserved(policy: Policy) -> None:
         replay = play(policy, random_rounds(layout, seed=5))
         assert replay.generated == replay.delivered + replay.expired + replay.pending
         assert min(replay.delivered, replay.expired) > 0
+
+
+def check_the_unit_of_money_does_not_matter(policy: Policy) -> None:
+    for layout in layouts(policy):
+        rounds = random_rounds(layout, seed=9)
+        shares = play(policy, rounds)
+        for factor, rtol in ((64.0, 0.0), (100.0, 1e-9)):
+            money = play(policy, dataclasses.replace(rounds, value=factor * rounds.value), reward_max=factor)
+            same(shares, money)
+            for ours, theirs in zip(leaves(shares.state), leaves(money.state), strict=True):
+                np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=rtol)
 
 
 def check_vectors_do_not_matter_without_contexts(policy: Policy) -> None:

@@ -62,6 +62,7 @@ def setting_for(
     window: int = NO_WINDOW,
     horizon: int | None = None,
     delay_cdf: DelayCDF | None = None,
+    reward_max: float = 1.0,
 ) -> Setting:
     """Return what a policy is told of these rounds."""
     dimension = rounds.vectors.shape[2]
@@ -72,4 +73,5 @@ def setting_for(
         window=window,
         horizon=len(rounds) if horizon is None else horizon,
         delay_cdf=delay_cdf,
+        reward_max=reward_max,
     )

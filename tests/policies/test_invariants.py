@@ -58,6 +58,21 @@ def test_delayed_thompson_without_delays_is_thompson(sampler: SamplerName) -> No
     same_play(play("delayed-thompson", rounds, sampler, delay_cdf=AT_ONCE), play("thompson", rounds, sampler))
 
 
+@pytest.mark.parametrize("name", ["thompson", "delayed-thompson"])
+def test_thompson_counts_a_display_as_one_success_at_most(name: str) -> None:
+    def draws(conversions: int) -> np.ndarray:
+        state = resolve(name).start(Setting(n_actions=2, horizon=100, delay_cdf=AT_ONCE))
+        for _ in range(50):
+            dispatch.displayed(state, np.zeros((1, 0)), 0)
+            for _ in range(conversions):
+                dispatch.converted(state, np.zeros(0), 0, 0, 1.0)
+        dispatch.prepare(state, np.random.default_rng(0))
+        return state.draws
+
+    np.testing.assert_array_equal(draws(3), draws(1))
+    assert not np.array_equal(draws(0), draws(1))
+
+
 @pytest.mark.parametrize("cdf", CDFS)
 @pytest.mark.parametrize("name", ["delayed-ucb", "delayed-klucb"])
 def test_a_window_beyond_the_horizon_censors_nothing(name: str, cdf: str) -> None:

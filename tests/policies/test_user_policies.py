@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,11 +29,19 @@ def mine(name: str) -> type:
 
 
 def play(
-    name: str, sampler: SamplerName = "keep", *, layout: Layout = "none", seed: int = 0, **parameters: Any
+    name: str,
+    sampler: SamplerName = "keep",
+    *,
+    layout: Layout = "none",
+    seed: int = 0,
+    reward_max: float = 1.0,
+    **parameters: Any,
 ) -> Replay:
+    """Replay rounds whose values are shares of `reward_max`."""
     rounds = random_rounds(layout, seed=8)
+    rounds = dataclasses.replace(rounds, value=reward_max * rounds.value)
     policy = as_policy(mine(name), parameters)
-    return run(policy, setting_for(rounds), rounds, sampler=sampler, seed=seed)
+    return run(policy, setting_for(rounds, reward_max=reward_max), rounds, sampler=sampler, seed=seed)
 
 
 @pytest.mark.parametrize("sampler", ["keep", "queue", "rejection"])
@@ -42,6 +51,21 @@ def test_plain_and_compiled_play_alike(prior: float, sampler: SamplerName) -> No
     fast = play("CompiledGreedy", sampler, seed=4, prior=prior)
     np.testing.assert_array_equal(plain.displays, fast.displays)
     assert plain.delivered == fast.delivered > 20
+
+
+@pytest.mark.parametrize("name", ["Greedy", "CompiledGreedy"])
+def test_rewards_come_as_they_are_unless_shares_are_asked_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def rewards(replay: Replay) -> np.ndarray:
+        return np.asarray(replay.state.policy.rewards if name == "Greedy" else replay.state.rewards)
+
+    shares, money = play(name), play(name, reward_max=64.0)
+    # All that its displays brought, and the prior of its four arms.
+    assert rewards(money).max() > 64.0 > rewards(shares).max()
+    assert not np.array_equal(money.displays, shares.displays)
+    monkeypatch.setattr(mine(name), "unit_rewards", True, raising=False)
+    told_shares = play(name, reward_max=64.0)
+    np.testing.assert_array_equal(told_shares.displays, shares.displays)
+    np.testing.assert_array_equal(rewards(told_shares), rewards(shares))
 
 
 def test_parameters_reach_the_policy() -> None:

@@ -1,4 +1,4 @@
-"""The sampler is the most efficient one that is unbiased for the policy, or the one asked for, or a refusal."""
+"""The sampler is one that is right for policy and log, also under drift; or the one asked for, or a refusal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evaluator.policies import resolve
 from evaluator.replayer import choose_sampler
 from evaluator.replayer.samplers import safe_horizon
 
-COMMON: dict[str, Any] = {"even": True, "horizon": None, "guaranteed": 100}
+COMMON: dict[str, Any] = {"even": True, "known": True}
 
 
 @pytest.mark.parametrize(
@@ -20,9 +20,9 @@ COMMON: dict[str, Any] = {"even": True, "horizon": None, "guaranteed": 100}
     [
         ("otflinucb", {}, "rejection"),
         ("thompson", {}, "keep"),
-        ("thompson", {"horizon": 100}, "keep"),
-        ("thompson", {"horizon": 101}, "queue"),  # keep would end where the log does
-        ("thompson", {"even": False}, "queue"),  # keep's end would depend on which arms the policy likes
+        ("otflinucb", {"even": False}, "rejection"),
+        ("thompson", {"even": False}, "rejection"),  # keep's end would depend on which arms the policy likes
+        ("thompson", {"even": False, "known": False}, "keep"),  # nothing to reject by
         ("logging", {}, "logged"),
     ],
 )
@@ -48,4 +48,4 @@ def test_an_unknown_request_is_refused(policy: str) -> None:
 
 def test_safe_horizon_counts_what_thinning_has_left_of_the_rarest_action() -> None:
     assert safe_horizon(np.array([0, 1, 0, -1, 1, 0], np.int32), 2) == 2
-    assert safe_horizon(np.array([0, 0], np.int32), 2) == 0
+    assert safe_horizon(np.array([0, 0], np.int32), 2) == 2  # an action without displays decides for itself alone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 from pathlib import Path
 
@@ -27,14 +28,14 @@ LABELS = ("a", "b", "c", "d")
 DELAYS = DelayCDF.geometric(12.0)
 
 
-def setting_of(rounds: LoggedRounds) -> Setting:
+def setting_of(rounds: LoggedRounds, *, reward_max: float = 1.0) -> Setting:
     d = rounds.vectors.shape[2]
     rows = rounds.vectors.shape[1] if d else 0
-    return Setting(n_actions=4, dimension=d, rows=rows, window=40, horizon=N, delay_cdf=DELAYS)
+    return Setting(n_actions=4, dimension=d, rows=rows, window=40, horizon=N, delay_cdf=DELAYS, reward_max=reward_max)
 
 
-def after(spec: str, rounds: LoggedRounds) -> LearnedPolicy:
-    policy, setting = resolve(spec), setting_of(rounds)
+def after(spec: str, rounds: LoggedRounds, *, reward_max: float = 1.0) -> LearnedPolicy:
+    policy, setting = resolve(spec), setting_of(rounds, reward_max=reward_max)
     return learned_policy(policy, setting, LABELS, run(policy, setting, rounds, sampler="keep", seed=3))
 
 
@@ -71,6 +72,48 @@ def test_saved_and_loaded_it_goes_on_exactly_like_the_replay(spec: str, tmp_path
         assert learned.labels == LABELS
         later = whole[whole >= CUT]
         assert go_on(learned, rounds, later) == rounds.action[later].tolist()
+
+
+@pytest.mark.parametrize("spec", ["thompson", "klucb", "odaaf", "otflinucb"])
+def test_loaded_it_is_told_money_and_learns_shares(spec: str, tmp_path: Path) -> None:
+    rounds = random_rounds("sets" if resolve(spec).contextual else "none", N, seed=5)
+    money = dataclasses.replace(rounds, value=64.0 * rounds.value)
+    whole = run(resolve(spec), setting_of(rounds), rounds, sampler="keep", seed=3).displays
+    later = whole[whole >= CUT]
+    after(spec, money.first(CUT), reward_max=64.0).save(tmp_path / "money.npz")
+    of_money = load_policy(tmp_path / "money.npz")
+    assert of_money.setting.reward_max == 64.0
+    assert go_on(of_money, money, later) == rounds.action[later].tolist()
+    of_shares = after(spec, rounds.first(CUT))
+    go_on(of_shares, rounds, later)
+    assert np.array_equal(known(of_money), known(of_shares))
+    told_shares = load_policy(tmp_path / "money.npz")
+    go_on(told_shares, rounds, later)
+    assert not np.array_equal(known(told_shares), known(of_shares))
+
+
+def known(learned: LearnedPolicy) -> np.ndarray:
+    """Return the rewards in a policy's state."""
+    learned.end_round()
+    state = learned.state
+    if hasattr(state, "optimist"):
+        return np.asarray(state.optimist.ridge.moment)
+    return np.asarray(state.sums if hasattr(state, "sums") else state.conversions)
+
+
+def test_a_file_from_before_policies_were_told_shares_goes_on_as_it_did(tmp_path: Path) -> None:
+    learned = after("thompson", random_rounds("none", N).first(CUT))
+    learned.save(tmp_path / "new.npz")
+    with np.load(tmp_path / "new.npz") as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    about = json.loads(bytes(arrays.pop("about")))
+    assert about["schema"] == "evaluate.policy/2"
+    assert about["setting"].pop("reward_max") == 1.0
+    old = json.dumps({**about, "schema": "evaluate.policy/1"}).encode()
+    np.savez(tmp_path / "old.npz", about=np.frombuffer(old, np.uint8), **arrays)
+    loaded = load_policy(tmp_path / "old.npz")
+    assert loaded.setting == learned.setting
+    assert [loaded.choose() for _ in range(20)] == [learned.choose() for _ in range(20)]
 
 
 def test_a_choice_alone_teaches_nothing_and_draws_anew() -> None:

@@ -1,4 +1,4 @@
-"""The queue serves each round a display of the chosen action that was never served before."""
+"""The queue serves each round a display of the chosen action never served before, from the whole log in its order."""
 
 from __future__ import annotations
 
@@ -28,21 +28,28 @@ def serve(rounds: LoggedRounds, policy: object, horizon: int = 1000) -> Replay:
 
 
 @given(st.lists(st.integers(-1, 2), min_size=1, max_size=60), st.integers(1, 60))
-def test_served_displays_are_distinct_and_in_the_order_of_their_queue(action: list[int], horizon: int) -> None:
+def test_each_round_is_served_the_first_display_from_its_place_in_the_log_on(action: list[int], horizon: int) -> None:
     rounds = arms(action, 3)
     replay = serve(rounds, RandomPolicy(), horizon)
     assert len(np.unique(replay.displays)) == len(replay.displays) <= horizon
     shown = rounds.action[replay.displays]
     assert (shown >= 0).all()
-    for k in range(3):
-        queue = np.flatnonzero(rounds.action == k)
-        served = replay.displays[shown == k]
-        np.testing.assert_array_equal(served, queue[: len(served)])
+    left, total = set(range(len(rounds))), min(horizon, len(rounds))
+    for t, (k, display) in enumerate(zip(shown, replay.displays, strict=True)):
+        queue = sorted(i for i in left if rounds.action[i] == k)
+        assert display == next((i for i in queue if i >= t * len(rounds) // total), queue[0])
+        left.remove(display)
     if replay.dry >= 0:
         assert (shown == replay.dry).sum() == (rounds.action == replay.dry).sum()
         assert len(replay.displays) < horizon
     else:
         assert len(replay.displays) == min(horizon, len(rounds))
+
+
+def test_a_short_horizon_goes_through_the_whole_log() -> None:
+    served = serve(arms([0, 1] * 500, 2), RandomPolicy(), horizon=100).displays
+    # One display in ten, each within two of its place.
+    assert (np.abs(served - 10 * np.arange(100)) <= 1).all()
 
 
 def test_a_dry_queue_is_named() -> None:

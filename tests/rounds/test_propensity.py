@@ -83,7 +83,8 @@ def test_replays_that_need_absent_propensities_name_the_choices(policy: str, opt
 
 def test_a_policy_without_context_runs_without_propensities() -> None:
     planned = plan(log_of("absent"), "ucb1")
-    assert planned.sampler == "queue"
+    assert planned.sampler == "keep"
+    assert any("number of rounds depends on which actions" in a for a in planned.assumptions)
     assert any("ignored contexts and outcomes" in a for a in planned.assumptions)
 
 

@@ -14,7 +14,7 @@ from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.log import Log
 from evaluator.log.contract import fixed_size_lists
 from tests.auditor.test_truth import logistic_log, truth_of
-from tests.auditor.test_twins import cut, timed
+from tests.auditor.test_twins import cut, rhythmic, timed
 from tests.logs import bernoulli_log, build_log, linear_log
 
 
@@ -30,7 +30,7 @@ AUDITS = {
         ["delayed-klucb", "ucb1", "logging"],
         {"window": 200},
     ),
-    "arms, unevenly logged, queue": (
+    "arms, unevenly logged": (
         lambda: bernoulli_log(4000, [0.2, 0.6], mean_delay=100.0, seed=32, logger=[0.7, 0.3]),
         ["klucb", "random"],
         {"window": 150, "propensity": "estimate"},
@@ -80,6 +80,21 @@ AUDITS = {
         ["delayed-klucb", "random"],
         {"window": "1h"},
     ),
+    "a daily rhythm, a window in time": (
+        lambda: rhythmic(3000, seed=53, days=2.0),
+        ["delayed-klucb", "ucb1", "random"],
+        {"window": "30min"},
+    ),
+    "a daily rhythm, a window in rounds, half the traffic": (
+        lambda: rhythmic(3000, seed=54, days=2.0),
+        ["qpm-d", "thompson"],
+        {"window": 40, "traffic_share": 0.5},
+    ),
+    "a daily rhythm, shorter twins, observed by the horizon": (
+        lambda: rhythmic(4000, seed=55, days=4.0),
+        ["delayed-ucb", "random"],
+        {"window": "1h", "displays": 1500, "reward": "observed"},
+    ),
     "vectors of the actions, of single precision": (
         lambda: featured(bernoulli_log(3000, [0.3, 0.6, 0.4], mean_delay=50.0, seed=51)),
         ["linucb", "random"],
@@ -122,8 +137,8 @@ def test_intervals_hold(name: str) -> None:
     assert not audit.warnings
 
 
-def test_the_queue_is_audited_where_the_logger_is_uneven() -> None:
-    assert {policy.sampler for policy in audited("arms, unevenly logged, queue").policies} == {"queue"}
+def test_an_uneven_logger_is_audited_by_rejection() -> None:
+    assert {policy.sampler for policy in audited("arms, unevenly logged").policies} == {"rejection"}
 
 
 def test_the_wall_clock_is_found_to_be_biased() -> None:

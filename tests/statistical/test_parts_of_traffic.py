@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from evaluator.api import check, replay
@@ -173,3 +174,24 @@ def test_a_share_above_1_is_a_rollout_on_more_traffic_than_was_logged() -> None:
     assert abs(off(regrets(results, HORIZON), live())) < 3
     (wrong,) = replays(slow, [POLICY], runs=REPLAY_RUNS, **OPTIONS)
     assert off(regrets(wrong, HORIZON), live()) < -5
+
+
+def test_constant_propensities_of_chosen_actions_are_those_of_the_fewer(tmp_path: Path) -> None:
+    logger, means = (0.1, 0.15, 0.25, 0.5), (0.1, 0.2, 0.3, 0.4)
+    whole = bernoulli_log(40_000, means, mean_delay=50.0, seed=7, logger=logger)
+    log = stored(whole, tmp_path / "log", actions="a0,a1")
+    truth, options = float(np.mean(means[:2])), {"sampler": "rejection", "doubly_robust": True, "final": "last:30%"}
+    right = replay(log, "random", **options)
+    assert right.doubly_robust is not None
+    assert right.final is not None
+    for found in (right.doubly_robust, right.final.ips, right.final.snips, right.final.dr):
+        assert abs(found.value.estimate - truth) < 4 * found.standard_error
+    assert check(log).fit
+    # The propensities of all four actions make every display count 4 times too much.
+    p = pa.array(np.array(logger)[log.column("action")])
+    at = log.displays.schema.get_field_index("propensity")
+    stale = Log(log.displays.set_column(at, "propensity", p), log.conversions, log.actions, log.meta)
+    wrong = replay(stale, "random", **options)
+    assert wrong.final is not None
+    assert abs(wrong.final.ips.value.estimate - truth) > 8 * wrong.final.ips.standard_error
+    assert not check(stale).fit

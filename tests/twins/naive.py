@@ -40,8 +40,8 @@ class ThompsonTwin(Twin):
 
     def begin(self, rng: np.random.Generator) -> None:
         a, b = self.parameters["successes"], self.parameters["failures"]
-        arms = zip(self.successes(), self.trials(), strict=True)
-        self.draws = np.array([rng.beta(a + s, b + max(n - s, 0.0)) for s, n in arms])
+        paid = np.minimum(self.successes(), self.pulls())
+        self.draws = np.array([rng.beta(a + s, b + max(n - s, 0.0)) for s, n in zip(paid, self.trials(), strict=True)])
 
     def scores(self, vectors: Floats) -> Floats:
         return self.draws

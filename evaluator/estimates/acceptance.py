@@ -1,0 +1,75 @@
+"""Whether displays were accepted as often as they should be, and shown as often as their propensities say.
+
+A replay whose sampler is right accepts each display it reads with a known probability, whatever its policy does. So the
+number accepted is tested against it at any time, however the replay ended.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+
+def log_evidence(accepted: Counts, read: Counts, probability: Floats) -> Floats:
+    """Return the log of the evidence against an acceptance probability, shape of the arguments.
+
+    E = B(1 + t, b + n - t) / B(1, b) / (c^t (1 - c)^(n - t)), b = (1 - c) / c: the likelihood of t of n displays under
+    acceptance probabilities drawn from a Beta distribution of mean c, over that under c. Where c is right, E is a
+    martingale of mean 1: it ever reaches 1 / alpha with probability alpha at most (Ville), wherever the replay stops.
+
+    Parameters
+    ----------
+    accepted, read
+        t and n.
+    probability
+        c, in (0, 1].
+    """
+    from scipy.special import betaln, xlog1py, xlogy
+
+    t, n, c = (np.asarray(x, np.float64) for x in (accepted, read, probability))
+    certain = c >= 1.0
+    c = np.where(certain, 0.5, c)
+    b = (1.0 - c) / c
+    log_e = betaln(1.0 + t, b + n - t) - betaln(1.0, b) - xlogy(t, c) - xlog1py(n - t, -c)
+    return np.where(certain, np.where(t == n, 0.0, np.inf), log_e)
+
+
+def combined(log_evidences: Floats) -> float:
+    """Return the log of the evidence of several: half their product, which adds up small ones, half their mean.
+
+    Both halves are martingales of mean 1 where each evidence moves while the others rest.
+    """
+    from scipy.special import logsumexp
+
+    if not len(log_evidences):
+        return 0.0
+    mean = float(logsumexp(log_evidences)) - np.log(len(log_evidences))
+    return float(np.logaddexp(log_evidences.sum(), mean) - np.log(2.0))
+
+
+def log_tail(total: Floats, squares: Floats, displays: int, *, expected: float, largest: Floats) -> Floats:
+    """Return a bound of the log probability of a mean of 1/p as far off as this one, two-sided, shape (K,).
+
+    Of N displays the mean of 1[a = k] / p_k is 1 where the propensities are right and no context lacks action k. The
+    bounds are those for sums of numbers in [0, b] with second moment v: exp(-N d² / 2v) for d below, Bernstein's
+    exp(-N d² / (2v + 2bd/3)) above; v is that of the displays.
+
+    Parameters
+    ----------
+    total, squares
+        Sums of 1/p and 1/p² over the displays of each action, shape (K,).
+    displays
+        N.
+    expected
+        What the mean should be.
+    largest
+        b, shape (K,).
+    """
+    off = total / displays - expected
+    second = np.maximum(squares / displays, expected**2)
+    width = 2.0 * second + np.where(off > 0, 2.0 * largest * off / 3.0, 0.0)
+    log_p: Floats = np.minimum(np.log(2.0) - displays * off**2 / width, 0.0)
+    return log_p

@@ -1,0 +1,58 @@
+"""Clean logs raise alarms on acceptance and propensities no more often than their level."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluator.api import plan, replay
+from evaluator.evaluation import acceptance
+from evaluator.log import Log
+from tests.logs import bernoulli_log, linear_log
+
+RUNS, LEVEL = 150, 0.05
+ARMS = (0.2, 0.5, 0.4, 0.1)
+
+
+def arms(seed: int, logger: Any) -> Log:
+    return bernoulli_log(2000, ARMS, mean_delay=10.0, seed=seed, logger=logger)
+
+
+def softmax(seed: int, logger: Any) -> Log:
+    return linear_log(2000, n_actions=4, dimension=3, mean_delay=10.0, seed=seed, temperature=0.3)
+
+
+WORLDS = {
+    "uniform, keep": (arms, None, "ucb1", {"sampler": "keep"}),
+    "uniform, keep, absent": (arms, None, "random", {"sampler": "keep"}),
+    "uneven, keep": (arms, (0.4, 0.3, 0.2, 0.1), "random", {"sampler": "keep"}),
+    "uneven, rejection": (arms, (0.4, 0.3, 0.2, 0.1), "ucb1", {}),
+    "softmax, rejection": (softmax, None, "linucb", {}),
+    "softmax, keep": (softmax, None, "random", {"sampler": "keep"}),
+}
+
+
+def test_clean_logs_are_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    # At the level that is used no alarm is to be expected in so few runs; at a larger one, and however small the
+    # effect, at most the level's share: three standard errors of that many runs above it.
+    alarms, loud, tests = 0, 0, 0
+    for name, (make, logger, policy, options) in WORLDS.items():
+        for seed in range(RUNS):
+            log = make(seed, logger)
+            if name.endswith("absent"):
+                log = log.with_meta(propensity="absent")
+            warnings = replay(log, policy, seed=seed, **options).warnings
+            alarms += any("displays were accepted instead" in w or "The mean of 1/" in w for w in warnings)
+    assert alarms == 0
+    monkeypatch.setattr(acceptance, "ALARM", LEVEL)
+    monkeypatch.setattr(acceptance, "NEGLIGIBLE", 0.0)
+    for make, logger, policy, options in WORLDS.values():
+        for seed in range(RUNS):
+            log = make(seed, logger)
+            warnings = replay(log, policy, seed=seed, **options).warnings
+            loud += any("displays were accepted instead" in w for w in warnings)
+            tests += 1
+            assert acceptance.propensity_warning(plan(log, policy, **options), expected=0.5)
+    assert loud < LEVEL * tests + 3 * np.sqrt(LEVEL * tests)
