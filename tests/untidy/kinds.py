@@ -57,7 +57,7 @@ _TIME = r"drift|with time|over time|time of day|by (day|hour)"
 _HOUR = r"time of day|by hour|hour of|the hour|weekday"
 _AVAILABLE = r"availab|launch|retire|eligible|could be shown|only (from|until|since)|first shown|last shown"
 _NEWCOMER = r"\b(action|actions|arm) .*\b(a2|2)\b"
-_ACCEPTANCE = r"acceptance|accepted .*(should|expected)"
+_ACCEPTANCE = r"acceptance|accepted instead of|mean of 1/propensity"
 _PROPENSITY = r"calibration|replay of the logger|uniformity|" + _ACCEPTANCE
 _COPIES = r"duplicated displays|shared conversions|several conversions|copies of"
 _OUTAGE = r"outage|conversions? (are|were|was) (lost|missing)|no conversions?\b|without (a )?conversion"
@@ -66,7 +66,7 @@ _STRAY = r"stray|observed_until|long after|isolated"
 _COARSE = r"stamp|coarse|resolution|finer|shorter than (a|the|one) tick|whole (hours|minutes|days)"
 _YOUNG = r"young displays"
 _OVERLAP = r"overlap|never shown|never shows|independence|" + _ACCEPTANCE
-_TIES = r"\bties?\b|share (one|a) time|order within"
+_TIES = r"\bties?\b|share (one|a) time|displays of one time|order within"
 _BY_ACTION = r"delays? .*\b(actions?|arms?)\b|\b(actions?|arms?)\b.* delays?"
 
 _UNEVEN = (0.5, 0.3, 0.2)
