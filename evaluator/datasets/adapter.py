@@ -36,6 +36,7 @@ from evaluator.datasets.sorting import SortedChunks
 from evaluator.datasets.spec import Deduplicate, FileSpec
 from evaluator.datasets.spool import Spool, spools
 from evaluator.datasets.target import target_columns
+from evaluator.datasets.ties import whole_ties
 from evaluator.datasets.writing import write_rest
 from evaluator.errors import LogError, UsageError
 from evaluator.log import Log
@@ -162,10 +163,20 @@ def _take_in(
     kinds = _merged(_display_kinds(spec, plan.features, plan.keep), dict.fromkeys(plan.target.values(), "float"))
     if second is None:
         kinds = _merged(kinds, conversion_kinds(spec, attributed_only=plan.rules.attributed_only))
-    # Sorting needs every row before the first n are known.
-    chunks: Iterable[pl.DataFrame] = Chunks(plan.files, spec.source, kinds, None if plan.sort else plan.limit)
-    if plan.sort:
-        chunks = SortedChunks(chunks, spec.display.time, plan.limit, new_spool)
+
+    def read(limit: int | None) -> Iterable[pl.DataFrame]:
+        # Sorting needs every row before the first n are known.
+        found = Chunks(plan.files, spec.source, kinds, None if plan.sort else limit)
+        return SortedChunks(found, spec.display.time, limit, new_spool) if plan.sort else found
+
+    # Which displays of one time are the first n is known when all of them are.
+    whole = plan.limit is not None and spec.time.ties == "shuffle"
+    all_rows = read(None if whole else plan.limit)
+
+    def chunks() -> Iterable[pl.DataFrame]:
+        if plan.limit is None or not whole:
+            return all_rows
+        return whole_ties((lambda limit: all_rows) if plan.sort else read, spec.display.time, plan.limit)
 
     def one_pass(again: npt.NDArray[np.int64]) -> Intake:
         intake = Intake(
@@ -179,15 +190,16 @@ def _take_in(
             target=plan.target,
             spool=new_spool(),
             keep={column: Labels() for column in plan.keep},
+            limit=plan.limit,
         )
-        intake.see(chunks, advance)
+        intake.see(chunks(), advance)
         return intake
 
     intake = one_pass(np.zeros(0, np.int64))
     suspects = intake.ids.suspects()
     if spec.display.id is None or len(suspects) == 0:
         return intake
-    again = repeated((chunk[spec.display.id] for chunk in chunks), suspects)
+    again = repeated((chunk[spec.display.id] for chunk in chunks()), suspects)
     if len(again) == 0:
         return intake
     intake.spool.discard()
@@ -209,7 +221,7 @@ def _finish(
     if not plan.listed:
         intake.breaches.refuse()
     counts: dict[str, float] = {"rows_read": intake.rows}
-    converted = pl.concat(intake.converted)
+    converted = intake.converted()
     if second is not None:
         converted, beyond = second.converted(converted, limited=plan.limit is not None)
         breaches.append(second.breaches)
@@ -223,6 +235,8 @@ def _finish(
     rewards, counted = deduplicated(sound, plan.rules)
     kept = choose(intake, actions)
     counts |= counted
+    if intake.ties.sharing:
+        counts["ties_shuffled" if spec.time.ties == "shuffle" else "ties_in_file_order"] = intake.ties.sharing
     counts["displays_dropped_by_actions"] = intake.sound - kept.displays
     counts["kept_share"] = kept.displays / intake.sound if intake.sound else 0.0
     intake.order.refuse()

@@ -50,9 +50,13 @@ class Source(Section):
 
 
 class Time(Section):
-    """Unit of the times."""
+    """Unit of the times, and what the order of equal ones means."""
 
     unit: Annotated[TimeUnit, Field(description="tick of integer times; 'datetime' gives ticks of us")]
+    ties: Annotated[
+        Literal["shuffle", "file"],
+        Field(description="displays of one time: 'shuffle' their order, or 'file' order is the order of the log"),
+    ] = "shuffle"
 
 
 class Display(Section):

@@ -129,7 +129,7 @@ class _Rows:
         for first, batch in log.batches(columns):
             ids, time, action = batch["display_id"], batch["time"], batch["action"]
             self._add("displays.display_id", ids != np.arange(first, first + len(ids)), ids, "not dense",
-                      "number the displays 0..n-1 in file order", first=first)  # fmt: skip
+                      "number the displays 0..n-1 in their order", first=first)  # fmt: skip
             step: npt.NDArray[np.int64] = np.diff(time, prepend=time[:1] if before is None else before)
             self._add(
                 "displays.time",

@@ -3,7 +3,7 @@
 Tables
 ------
 displays
-    ``display_id`` int64 (dense, in file order), ``time`` int64 in ticks (sorted, ties in file order),
+    ``display_id`` int64 (dense, in the order of the log), ``time`` int64 in ticks (sorted; see `shuffle_ties`),
     ``action`` int32 (index into `actions`), ``propensity`` float64 nullable; optionally
     ``context`` fixed_size_list<float>[p], ``action_set`` fixed_size_list<fixed_size_list<float>[d]>[K] (the K
     action vectors of that display), ``expected_reward`` fixed_size_list<float>[K] (the truth of a synthetic log),
@@ -91,6 +91,9 @@ class Log:
 
     This one is in memory; `evaluator.log.StoredLog` reads its displays from disk, batch by batch. Whatever goes through
     all displays uses `batches`, and so needs no more memory for a longer log.
+
+    Displays of one time are replayed in the order they have here. Reading a dataset shuffles them (``[time] ties``); a log
+    made by hand keeps its order: if that means nothing, pass it through `evaluator.log.shuffle_ties` first.
     """
 
     displays: pa.Table
