@@ -40,7 +40,7 @@ def test_no_accepted_display_gives_nan_and_a_warning(sampler: str) -> None:
 
 def test_no_mature_display_is_refused() -> None:
     with pytest.raises(DataError, match="followed for 5000 ticks"):
-        replay(EVEN.with_meta(observed_until=1_999, attribution_window=5000), "ucb1")
+        replay(EVEN.with_meta(observed_until=2_100, attribution_window=5000), "ucb1")
 
 
 @pytest.mark.parametrize(
