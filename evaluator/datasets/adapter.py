@@ -22,14 +22,15 @@ from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.checks import Order
 from evaluator.datasets.contexts import ContextCodes
-from evaluator.datasets.conversions import Rules, conversion_kinds, deduplicated
+from evaluator.datasets.conversions import Rules, conversion_kinds
 from evaluator.datasets.features import Features, choose_features
 from evaluator.datasets.files import SourceFile, find_files, fingerprint, unchanged
 from evaluator.datasets.identity import repeated
-from evaluator.datasets.intake import Intake
+from evaluator.datasets.intake import TIME, Intake
 from evaluator.datasets.keeping import check_keep
 from evaluator.datasets.labels import Labels
-from evaluator.datasets.metadata import log_meta
+from evaluator.datasets.metadata import log_meta, tick_of
+from evaluator.datasets.outcomes import find_outcomes
 from evaluator.datasets.scan import Chunks
 from evaluator.datasets.second_table import SecondTable
 from evaluator.datasets.sorting import SortedChunks
@@ -37,6 +38,7 @@ from evaluator.datasets.spec import Deduplicate, FileSpec
 from evaluator.datasets.spool import Spool, spools
 from evaluator.datasets.target import target_columns
 from evaluator.datasets.ties import whole_ties
+from evaluator.datasets.window import asked_window
 from evaluator.datasets.writing import write_rest
 from evaluator.errors import LogError, UsageError
 from evaluator.log import Log
@@ -72,6 +74,7 @@ def read_files(
     attributed_only: bool | None = None,
     limit: int | None = None,
     sort: bool | None = None,
+    attribution_window: str | int | None = None,
     on_error: str = "stop",
     keep: Sequence[str] = (),
     into: Path | None = None,
@@ -84,7 +87,7 @@ def read_files(
     ----------
     spec, folder
         Dataset spec, and the folder that holds it.
-    path, actions, features, deduplicate, attributed_only, limit, sort, on_error, keep
+    path, actions, features, deduplicate, attributed_only, limit, sort, attribution_window, on_error, keep
         As in `evaluator.datasets.load`.
     into
         Existing folder that gets the canonical form of the log. Its displays then never are in memory; conversions,
@@ -96,6 +99,7 @@ def read_files(
     """
     check_on_error(on_error)
     rules = _rules(spec, deduplicate, attributed_only)
+    asked_window(attribution_window, tick_of(spec))
     if limit is not None and limit < 1:
         raise UsageError(f"limit={limit}.", hint="give the number of displays to read, at least 1.")
     files = find_files(spec.source, folder, override=path)
@@ -108,6 +112,7 @@ def read_files(
         others=[] if spec.conversion.source is None else find_files(spec.conversion.source.table(), folder),
         limit=limit,
         sort=spec.source.sort if sort is None else sort,
+        attribution_window=attribution_window,
         listed=on_error == "quarantine",
         keep=check_keep(spec, keep),
     )
@@ -129,6 +134,7 @@ class _Plan:
     target: dict[str, str]
     limit: int | None
     sort: bool
+    attribution_window: str | int | None
     listed: bool
     keep: tuple[str, ...]
 
@@ -220,7 +226,7 @@ def _finish(
         raise LogError(f"{plan.files[0].path}: the log is empty, no rows below the header.", hint="check the export.")
     if not plan.listed:
         intake.breaches.refuse()
-    counts: dict[str, float] = {"rows_read": intake.rows}
+    counts: dict[str, float] = {"rows_read": intake.rows, "quarantined": 0}
     converted = intake.converted()
     if second is not None:
         converted, beyond = second.converted(converted, limited=plan.limit is not None)
@@ -229,17 +235,26 @@ def _finish(
             counts["conversion_rows_beyond_limit"] = beyond
         if not plan.listed:
             second.breaches.refuse()
-    counts["quarantined"] = sum(b.rows for b in breaches)
     sound = converted if second is None else converted.filter("sound")
     counts["conversion_rows_of_quarantined"] = converted.height - sound.height
-    rewards, counted = deduplicated(sound, plan.rules)
+    intake.order.refuse()
+    late = Breaches(plan.others or plan.files, listed=plan.listed)
+    outcomes = find_outcomes(
+        sound, spec, plan.rules, late,
+        times=lambda: (frame[TIME].to_numpy() for frame in intake.spool.frames()),
+        last=intake.last_time, window=plan.attribution_window,
+    )  # fmt: skip
+    if not plan.listed:
+        late.refuse()
+    breaches.append(late)
+    counts["quarantined"] = sum(b.rows for b in breaches)
+    rewards = outcomes.rewards
     kept = choose(intake, actions)
-    counts |= counted
+    counts |= outcomes.counts
     if intake.ties.sharing:
         counts["ties_shuffled" if spec.time.ties == "shuffle" else "ties_in_file_order"] = intake.ties.sharing
     counts["displays_dropped_by_actions"] = intake.sound - kept.displays
     counts["kept_share"] = kept.displays / intake.sound if intake.sound else 0.0
-    intake.order.refuse()
     vectors = vectors_of(kept)
     numbers = Numbers(rewards["display"].to_numpy())
     uniform = spec.display.propensity_kind == "uniform"
@@ -259,7 +274,9 @@ def _finish(
         spec,
         counts=counts,
         fingerprint=fingerprint([*plan.files, *plan.others]),
-        last_seen=int(sound["time"].to_numpy().max(initial=intake.last_time)),
+        observed_until=outcomes.observed_until,
+        attribution_window=outcomes.attribution_window,
+        notes=outcomes.notes,
         filtered=actions is not None,
     )
     if into is None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from evaluator.datasets.spec import FileSpec
-from evaluator.errors import SpecError
 from evaluator.log.contract import LogMeta, PropensityKind
-from evaluator.units import ROUND, SECONDS, parse_duration
 
 FILTERED_ACTIONS = "Actions were filtered: logged propensities are those of the full action set."
 
@@ -18,7 +16,14 @@ def tick_of(spec: FileSpec) -> str:
 
 
 def log_meta(
-    spec: FileSpec, *, counts: Mapping[str, float], fingerprint: str, last_seen: int, filtered: bool
+    spec: FileSpec,
+    *,
+    counts: Mapping[str, float],
+    fingerprint: str,
+    observed_until: int | None,
+    attribution_window: int | None,
+    notes: Sequence[str] = (),
+    filtered: bool,
 ) -> LogMeta:
     """Return the metadata of a log read by `spec`.
 
@@ -28,13 +33,14 @@ def log_meta(
         Dataset spec.
     counts, fingerprint
         What the adapter counted, and the hash of the files.
-    last_seen
-        Latest time (ticks) of a display or conversion.
+    observed_until, attribution_window
+        In ticks.
+    notes
+        Sentences beside those of the spec.
     filtered
         Whether only some actions were kept.
     """
-    until = spec.log.observed_until
-    notes = list(spec.notes)
+    notes = [*spec.notes, *notes]
     kind: PropensityKind = "absent"
     if spec.display.propensity is not None:
         kind = "logged"
@@ -47,23 +53,11 @@ def log_meta(
     return LogMeta(
         name=spec.name,
         tick=tick_of(spec),
-        observed_until=None if until == "complete" else last_seen if until == "end" else int(until),
-        attribution_window=_window_ticks(spec),
+        observed_until=observed_until,
+        attribution_window=attribution_window,
         propensity=kind,
         reward_max=spec.log.reward_max,
         fingerprint=fingerprint,
         counts=dict(counts),
         notes=tuple(notes),
     )
-
-
-def _window_ticks(spec: FileSpec) -> int | None:
-    window, tick = spec.log.attribution_window, tick_of(spec)
-    if window is None or isinstance(window, int):
-        return window
-    if tick == ROUND:
-        raise SpecError(
-            f"{spec.name}: attribution_window = {window!r}, but times are rounds.",
-            hint="give it as a number of rounds.",
-        )
-    return round(parse_duration(window) / SECONDS[tick])
