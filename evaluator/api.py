@@ -139,7 +139,7 @@ def compare(
         windows = asked.windows if windows is None else windows
         baseline = asked.baseline if baseline is None else baseline
         options = {**asked.options, **options}
-    log = log if isinstance(log, Log) else load(log or "synthetic", **reading)
+    log = log.checked() if isinstance(log, Log) else load(log or "synthetic", **reading)
     descriptions = [as_description(policy) for policy in policies]
     plans = plan_comparison(log, descriptions, windows or (None,), ReplayOptions(**options))
     spec = None if baseline is None else as_description(baseline).spec
@@ -181,7 +181,7 @@ def audit(log: Log | str, policies: Any, **options: Any) -> Audit:
     from evaluator.auditor.options import AuditOptions
     from evaluator.auditor.run import run_audit
 
-    log = load(log) if isinstance(log, str) else log
+    log = _as_log(log)
     several = policies if isinstance(policies, list | tuple) else [policies]
     return run_audit(log, [as_description(policy) for policy in several], AuditOptions(**options))
 
@@ -257,7 +257,7 @@ def study_delays(log: Log | str, *, by: str | None = "action", **options: Any) -
     from evaluator.evaluation.delay_options import DelayOptions
     from evaluator.evaluation.study_delays import study_log
 
-    log = load(log, keep=[] if by in (None, "action") else [by]) if isinstance(log, str) else log
+    log = load(log, keep=[] if by in (None, "action") else [by]) if isinstance(log, str) else log.checked()
     return study_log(log, DelayOptions(**options), by=by)
 
 
@@ -289,13 +289,24 @@ def check(log: Log | str, **options: Any) -> CheckReport:
     """
     from evaluator.checking.run import CheckOptions, check_log
 
-    return check_log(load(log) if isinstance(log, str) else log, CheckOptions(**options))
+    return check_log(_as_log(log), CheckOptions(**options))
 
 
 def plan(log: Log | str, policy: Any, **options: Any) -> Plan:
     """Return every choice a replay would make, without replaying: the twin of ``--dry-run``."""
-    log = load(log) if isinstance(log, str) else log
+    log = _as_log(log)
     return plan_replay(log, as_description(policy), ReplayOptions(**options))
+
+
+def _as_log(log: Log | str) -> Log:
+    """Return a log that keeps the contract; one made by hand is validated, once.
+
+    Raises
+    ------
+    DataError
+        It does not; names table, column, rows, values and the repair.
+    """
+    return load(log) if isinstance(log, str) else log.checked()
 
 
 def as_description(policy: Any) -> Any:

@@ -31,8 +31,7 @@ from evaluator.policies.registry import resolve
 # What each key takes; numbers with a point may be written without one.
 READING: dict[str, type] = {
     "path": str, "actions": str, "features": str, "deduplicate": str, "attributed_only": bool, "limit": int,
-    "sampling_rate": float,
-    "sort": bool, "on_error": str,
+    "sampling_rate": float, "sort": bool, "attribution_window": str, "on_error": str,
 }  # fmt: skip
 REPLAYING: dict[str, type] = {
     "horizon": int, "clock": str, "traffic_share": float, "sampler": str, "propensity": str, "accept_quantile": float,

@@ -26,7 +26,7 @@ def build_log(
     expected_reward: npt.NDArray[np.float64] | None = None,
     **meta: Any,
 ) -> Log:
-    """Return a log from plain arrays; uniform propensities unless given."""
+    """Return a log from plain arrays; uniform propensities unless given, rewards up to 1 or what a display earns."""
     n = len(np.asarray(time))
     p = np.full(n, 1.0 / n_actions) if propensity is None else np.asarray(propensity, np.float64)
     displays = pa.table(
@@ -50,7 +50,9 @@ def build_log(
     labels = [f"a{k}" for k in range(n_actions)]
     actions = pa.table({"action": pa.array(np.arange(n_actions, dtype=np.int32)), "label": pa.array(labels)})
     kind = "uniform" if propensity is None else "logged"
-    defaults: dict[str, Any] = {"name": "test", "tick": "round", "propensity": kind, "reward_max": 1.0}
+    earned = np.bincount(np.unique(of, return_inverse=True)[1], value, minlength=1)
+    most = float(np.nanmax(earned, initial=1.0, where=np.isfinite(earned)))
+    defaults: dict[str, Any] = {"name": "test", "tick": "round", "propensity": kind, "reward_max": most}
     return Log(displays, conversions, actions, LogMeta(**{**defaults, **meta}))
 
 

@@ -83,6 +83,14 @@ def _reading(
     sort: Annotated[
         bool, typer.Option("--sort", rich_help_panel=LOG, help="Sort a log that is not in time order.")
     ] = False,
+    attribution_window: Annotated[
+        str | None,
+        typer.Option(
+            "--attribution-window",
+            rich_help_panel=LOG,
+            help="Cut conversions later than this after their display, whatever the spec says: --attribution-window 8h",
+        ),
+    ] = None,
     on_error: Annotated[
         str,
         typer.Option(

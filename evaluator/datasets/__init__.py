@@ -48,6 +48,7 @@ def load(
     limit: int | None = None,
     seed: int | None = None,
     sort: bool | None = None,
+    attribution_window: str | int | None = None,
     on_error: str = "stop",
     keep: Sequence[str] = (),
     sampling_rate: float | None = None,
@@ -71,6 +72,10 @@ def load(
         Replace the spec's rules.
     limit
         Read the first n displays only (before `actions`), or generate n.
+    attribution_window
+        A duration (``8h``) or ticks, in place of the spec's: conversions later than that after their display are cut,
+        and counted in ``meta.counts["conversions_beyond_attribution_window"]``. A converted folder takes shorter ones
+        only.
     seed
         Replaces the seed of a synthetic dataset.
     on_error
@@ -101,8 +106,8 @@ def load(
 
     return read(
         dataset, path=path, actions=actions, features=features, deduplicate=deduplicate,
-        attributed_only=attributed_only, limit=limit, seed=seed, sort=sort, on_error=on_error,
-        keep=keep, sampling_rate=sampling_rate,
+        attributed_only=attributed_only, limit=limit, seed=seed, sort=sort,
+        attribution_window=attribution_window, on_error=on_error, keep=keep, sampling_rate=sampling_rate,
     ).log  # fmt: skip
 
 

@@ -22,20 +22,23 @@ from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.checks import Order
 from evaluator.datasets.contexts import ContextCodes
-from evaluator.datasets.conversions import Rules, conversion_kinds, deduplicated
+from evaluator.datasets.conversions import Rules, conversion_kinds
 from evaluator.datasets.features import Features, choose_features
 from evaluator.datasets.files import SourceFile, find_files, fingerprint, unchanged
 from evaluator.datasets.identity import repeated
-from evaluator.datasets.intake import Intake
+from evaluator.datasets.intake import TIME, Intake
 from evaluator.datasets.keeping import check_keep
 from evaluator.datasets.labels import Labels
-from evaluator.datasets.metadata import judged_until, log_meta, propensity_kind
+from evaluator.datasets.metadata import log_meta, propensity_kind, tick_of
+from evaluator.datasets.outcomes import find_outcomes
 from evaluator.datasets.scan import Chunks
 from evaluator.datasets.second_table import SecondTable
 from evaluator.datasets.sorting import SortedChunks
 from evaluator.datasets.spec import Deduplicate, FileSpec
 from evaluator.datasets.spool import Spool, spools
 from evaluator.datasets.target import target_columns
+from evaluator.datasets.ties import whole_ties
+from evaluator.datasets.window import asked_window
 from evaluator.datasets.writing import write_rest
 from evaluator.errors import LogError, UsageError
 from evaluator.log import Log
@@ -71,6 +74,7 @@ def read_files(
     attributed_only: bool | None = None,
     limit: int | None = None,
     sort: bool | None = None,
+    attribution_window: str | int | None = None,
     on_error: str = "stop",
     keep: Sequence[str] = (),
     into: Path | None = None,
@@ -83,7 +87,7 @@ def read_files(
     ----------
     spec, folder
         Dataset spec, and the folder that holds it.
-    path, actions, features, deduplicate, attributed_only, limit, sort, on_error, keep
+    path, actions, features, deduplicate, attributed_only, limit, sort, attribution_window, on_error, keep
         As in `evaluator.datasets.load`.
     into
         Existing folder that gets the canonical form of the log. Its displays then never are in memory; conversions,
@@ -95,6 +99,7 @@ def read_files(
     """
     check_on_error(on_error)
     rules = _rules(spec, deduplicate, attributed_only)
+    asked_window(attribution_window, tick_of(spec))
     if limit is not None and limit < 1:
         raise UsageError(f"limit={limit}.", hint="give the number of displays to read, at least 1.")
     files = find_files(spec.source, folder, override=path)
@@ -107,6 +112,7 @@ def read_files(
         others=[] if spec.conversion.source is None else find_files(spec.conversion.source.table(), folder),
         limit=limit,
         sort=spec.source.sort if sort is None else sort,
+        attribution_window=attribution_window,
         listed=on_error == "quarantine",
         keep=check_keep(spec, keep),
     )
@@ -128,6 +134,7 @@ class _Plan:
     target: dict[str, str]
     limit: int | None
     sort: bool
+    attribution_window: str | int | None
     listed: bool
     keep: tuple[str, ...]
 
@@ -162,10 +169,20 @@ def _take_in(
     kinds = _merged(_display_kinds(spec, plan.features, plan.keep), dict.fromkeys(plan.target.values(), "float"))
     if second is None:
         kinds = _merged(kinds, conversion_kinds(spec, attributed_only=plan.rules.attributed_only))
-    # Sorting needs every row before the first n are known.
-    chunks: Iterable[pl.DataFrame] = Chunks(plan.files, spec.source, kinds, None if plan.sort else plan.limit)
-    if plan.sort:
-        chunks = SortedChunks(chunks, spec.display.time, plan.limit, new_spool)
+
+    def read(limit: int | None) -> Iterable[pl.DataFrame]:
+        # Sorting needs every row before the first n are known.
+        found = Chunks(plan.files, spec.source, kinds, None if plan.sort else limit)
+        return SortedChunks(found, spec.display.time, limit, new_spool) if plan.sort else found
+
+    # Which displays of one time are the first n is known when all of them are.
+    whole = plan.limit is not None and spec.time.ties == "shuffle"
+    all_rows = read(None if whole else plan.limit)
+
+    def chunks() -> Iterable[pl.DataFrame]:
+        if plan.limit is None or not whole:
+            return all_rows
+        return whole_ties((lambda limit: all_rows) if plan.sort else read, spec.display.time, plan.limit)
 
     def one_pass(again: npt.NDArray[np.int64]) -> Intake:
         intake = Intake(
@@ -179,15 +196,16 @@ def _take_in(
             target=plan.target,
             spool=new_spool(),
             keep={column: Labels() for column in plan.keep},
+            limit=plan.limit,
         )
-        intake.see(chunks, advance)
+        intake.see(chunks(), advance)
         return intake
 
     intake = one_pass(np.zeros(0, np.int64))
     suspects = intake.ids.suspects()
     if spec.display.id is None or len(suspects) == 0:
         return intake
-    again = repeated((chunk[spec.display.id] for chunk in chunks), suspects)
+    again = repeated((chunk[spec.display.id] for chunk in chunks()), suspects)
     if len(again) == 0:
         return intake
     intake.spool.discard()
@@ -208,8 +226,8 @@ def _finish(
         raise LogError(f"{plan.files[0].path}: the log is empty, no rows below the header.", hint="check the export.")
     if not plan.listed:
         intake.breaches.refuse()
-    counts: dict[str, float] = {"rows_read": intake.rows}
-    converted = pl.concat(intake.converted)
+    counts: dict[str, float] = {"rows_read": intake.rows, "quarantined": 0}
+    converted = intake.converted()
     if second is not None:
         converted, beyond = second.converted(converted, limited=plan.limit is not None)
         breaches.append(second.breaches)
@@ -217,16 +235,26 @@ def _finish(
             counts["conversion_rows_beyond_limit"] = beyond
         if not plan.listed:
             second.breaches.refuse()
-    counts["quarantined"] = sum(b.rows for b in breaches)
     sound = converted if second is None else converted.filter("sound")
     counts["conversion_rows_of_quarantined"] = converted.height - sound.height
-    rewards, counted = deduplicated(sound, plan.rules)
-    last_seen = int(sound["time"].to_numpy().max(initial=intake.last_time))
-    kept = choose(intake, actions, propensity_kind(spec), judged_until=judged_until(spec, last_seen))
-    counts |= counted
+    intake.order.refuse()
+    late = Breaches(plan.others or plan.files, listed=plan.listed)
+    outcomes = find_outcomes(
+        sound, spec, plan.rules, late,
+        times=lambda: (frame[TIME].to_numpy() for frame in intake.spool.frames()),
+        last=intake.last_time, window=plan.attribution_window,
+    )  # fmt: skip
+    if not plan.listed:
+        late.refuse()
+    breaches.append(late)
+    counts["quarantined"] = sum(b.rows for b in breaches)
+    rewards = outcomes.rewards
+    kept = choose(intake, actions, propensity_kind(spec), judged_until=outcomes.judged_until)
+    counts |= outcomes.counts
+    if intake.ties.sharing:
+        counts["ties_shuffled" if spec.time.ties == "shuffle" else "ties_in_file_order"] = intake.ties.sharing
     counts["displays_dropped_by_actions"] = intake.sound - kept.displays
     counts["kept_share"] = kept.displays / intake.sound if intake.sound else 0.0
-    intake.order.refuse()
     vectors = vectors_of(kept)
     numbers = Numbers(rewards["display"].to_numpy())
     uniform = propensity_kind(spec) == "uniform"
@@ -246,7 +274,9 @@ def _finish(
         spec,
         counts=counts,
         fingerprint=fingerprint([*plan.files, *plan.others]),
-        last_seen=last_seen,
+        observed_until=outcomes.observed_until,
+        attribution_window=outcomes.attribution_window,
+        notes=outcomes.notes,
         propensities=kept.propensities,
     )
     if into is None:

@@ -59,7 +59,8 @@ def open_canonical(folder: Path, *, limit: int | None = None, actions: str | Seq
     except (OSError, pa.ArrowException) as error:
         raise _damaged(path, error) from None
     log = whole if limit is None or limit >= rows else first_displays(whole, limit)
-    return log if actions is None else only_actions(log, actions)
+    log = log if actions is None else only_actions(log, actions)
+    return log.as_sound_as(whole)
 
 
 def _read_meta(folder: Path) -> LogMeta:

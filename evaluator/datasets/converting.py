@@ -62,4 +62,4 @@ def convert(
     moved = StoredLog(
         target / log.path.name, log.selection, conversions=log.conversions, actions=log.actions, meta=log.meta
     )
-    return Reading(moved, done.quarantine)
+    return Reading(moved.as_sound_as(log), done.quarantine)

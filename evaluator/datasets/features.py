@@ -70,10 +70,9 @@ def choose_features(spec: FileSpec, features: str | None) -> Features:
     width = int(match["width"]) if match["width"] else given.dimensions
     names = [c.strip() for c in match["columns"].split(",") if c.strip()] or list(given.kinds())
     for name in names:
-        if name in spec.leakage.columns:
+        if refused := spec.why_no_feature(name):
             raise UsageError(
-                f"features={features!r}: {name!r} is known only after the outcome, a policy could not see it.",
-                hint="choose columns that are known before the display.",
+                f"features={features!r}: {name!r} {refused}.", hint="choose columns that are known before the display."
             )
     kind: ColumnKind = "number" if encoding == "number" else "category"
     kinds = {n: given.kinds().get(n, kind) if match["encoding"] is None else kind for n in names}

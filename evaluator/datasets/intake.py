@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets.breaches import Breaches, Checked
+from evaluator.datasets.breaches import FILE, LINE, Breaches, Checked
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.checks import Order, check_cells, check_displays
 from evaluator.datasets.contexts import ContextCodes
@@ -21,6 +21,7 @@ from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import Spool
 from evaluator.datasets.target import check_target, target_codes
 from evaluator.datasets.threads import behind
+from evaluator.datasets.ties import Ties
 
 TIME, ACTION, PROPENSITY = "time", "action", "propensity"
 # What no column of the spool's other parts can be called.
@@ -54,6 +55,8 @@ class Intake:
         codes, the probabilities of `target`, and the code of its label in each column of `keep`.
     keep
         Labels of each column that the log keeps as it is, by name.
+    limit
+        The log holds the first so many displays only.
     """
 
     spec: FileSpec
@@ -66,25 +69,46 @@ class Intake:
     target: Mapping[str, str]
     spool: Spool
     keep: dict[str, Labels] = field(default_factory=dict)
+    limit: int | None = None
     labels: Labels = field(default_factory=Labels)
     ids: SeenIds = field(default_factory=SeenIds)
     rows: int = 0
-    sound: int = 0
     last_time: int = np.iinfo(np.int64).min
     shown: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    converted: list[pl.DataFrame] = field(default_factory=list)
+    ties: Ties = field(init=False)
+    _sound: int = 0
+    _converted: list[pl.DataFrame] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.ties = Ties(self._write, TIME, shuffle=self.spec.time.ties == "shuffle", limit=self.limit)
+
+    @property
+    def sound(self) -> int:
+        """Number of displays that the log may hold."""
+        return self.ties.displays
+
+    def converted(self) -> pl.DataFrame:
+        """Return the rows that hold a conversion, with the number of their display."""
+        found = pl.concat(self._converted).with_columns(pl.Series("display", self.ties.numbers()))
+        if self.limit is None:
+            return found
+        beyond = pl.col("display") >= self.limit
+        return found.filter(~(beyond & pl.col("sound")) if "sound" in found.columns else ~beyond)
 
     def see(self, chunks: Iterable[pl.DataFrame], advance: Callable[[int], None]) -> None:
         """Take in all chunks; `advance` is told the rows of each."""
         with behind(self._set_aside) as set_aside:
             for chunk in chunks:
-                sound = self._checked(chunk)
-                if sound is not None and sound.height:
-                    set_aside(sound)
+                if (found := self._checked(chunk)) is not None:
+                    set_aside(found)
                 advance(chunk.height)
+        self.ties.close()
 
-    def _checked(self, frame: pl.DataFrame) -> pl.DataFrame | None:
-        """Return the sound rows of a chunk; None where the run will be refused anyway, when all breaches are known."""
+    def _checked(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame] | None:
+        """Return the sound rows of a chunk, and those that hold a conversion, with the place of their display.
+
+        None where the run will be refused anyway, when all breaches are known.
+        """
         rows = self.breaches.check(frame)
         check_cells(rows, frame, self.kinds)
         low, high = np.searchsorted(self.repeated, [self.rows, self.rows + frame.height])
@@ -97,30 +121,30 @@ class Intake:
         sound = rows.close()
         if self.breaches.rows and not self.breaches.listed:
             return None
-        number = self.sound + np.cumsum(sound) - 1
-        if found is not None:
-            self.converted.append(found.with_columns(pl.Series("display", number[found["display"].to_numpy()])))
-        elif self.second is not None:
+        number = self._sound + np.cumsum(sound) - 1
+        self._sound += int(sound.sum())
+        if self.second is not None:
             place = {"display": number, "shown": frame[self.spec.display.time], "sound": sound}
             ids = frame[str(self.spec.display.id)].cast(pl.String)
-            self.converted.append(self.second.wanted(pl.DataFrame({"id": ids, **place})))
-        self.sound += int(sound.sum())
-        return frame if sound.all() else frame.filter(pl.Series(sound))
+            found = self.second.wanted(pl.DataFrame({"id": ids, **place}))
+        elif found is not None:
+            found = found.with_columns(pl.Series("display", number[found["display"].to_numpy()]))
+        assert found is not None
+        return frame if sound.all() else frame.filter(pl.Series(sound)), found
 
     def _own_conversions(self, frame: pl.DataFrame, rows: Checked) -> pl.DataFrame:
         place = pl.int_range(frame.height, dtype=pl.Int64, eager=True)
-        shown = pl.DataFrame({"display": place, "shown": frame[self.spec.display.time]})
+        shown = frame.select(display=place, shown=self.spec.display.time, **{FILE: FILE, LINE: LINE})
         return converted_rows(frame, shown, self.spec.conversion, rows)
 
-    def _set_aside(self, frame: pl.DataFrame) -> None:
+    def _set_aside(self, found: tuple[pl.DataFrame, pl.DataFrame]) -> None:
+        frame, converted = found
+        self._converted.append(converted)
         display = self.spec.display
         self.order.see(frame)
         times = frame[display.time]
         self.last_time = int(times.to_numpy().max(initial=self.last_time))
         action = self.labels.codes(frame[display.action])
-        shown = np.bincount(action, minlength=len(self.labels.names))
-        shown[: len(self.shown)] += self.shown
-        self.shown = shown
         columns: dict[str, pl.Series | npt.NDArray[np.generic]] = {TIME: times, ACTION: action}
         if display.propensity is not None:
             columns[PROPENSITY] = frame[display.propensity].cast(pl.Float64)
@@ -128,4 +152,11 @@ class Intake:
             columns[WEIGHT] = frame[display.weight].cast(pl.Float64)
         for column, labels in self.keep.items():
             columns[KEPT + column] = labels.codes(texts(frame[column]))
-        self.spool.add(pl.DataFrame({**columns, **self.codes.of(frame), **target_codes(frame, self.target)}))
+        reduced = pl.DataFrame({**columns, **self.codes.of(frame), **target_codes(frame, self.target)})
+        self.ties.add(reduced, converted["display"].to_numpy())
+
+    def _write(self, frame: pl.DataFrame) -> None:
+        shown = np.bincount(frame[ACTION].to_numpy(), minlength=len(self.labels.names))
+        shown[: len(self.shown)] += self.shown
+        self.shown = shown
+        self.spool.add(frame)

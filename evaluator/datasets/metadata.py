@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from evaluator.datasets.actions import KeptPropensities
 from evaluator.datasets.spec import FileSpec
-from evaluator.errors import SpecError
 from evaluator.log.contract import LogMeta, PropensityKind
-from evaluator.units import ROUND, SECONDS, parse_duration
 
 
 def tick_of(spec: FileSpec) -> str:
@@ -24,7 +22,14 @@ def propensity_kind(spec: FileSpec) -> PropensityKind:
 
 
 def log_meta(
-    spec: FileSpec, *, counts: Mapping[str, float], fingerprint: str, last_seen: int, propensities: KeptPropensities
+    spec: FileSpec,
+    *,
+    counts: Mapping[str, float],
+    fingerprint: str,
+    observed_until: int | None,
+    attribution_window: int | None,
+    notes: Sequence[str] = (),
+    propensities: KeptPropensities,
 ) -> LogMeta:
     """Return the metadata of a log read by `spec`.
 
@@ -34,19 +39,21 @@ def log_meta(
         Dataset spec.
     counts, fingerprint
         What the adapter counted, and the hash of the files.
-    last_seen
-        Latest time (ticks) of a display or conversion.
+    observed_until, attribution_window
+        In ticks.
+    notes
+        Sentences beside those of the spec.
     propensities
         What choosing actions made of the propensities.
     """
-    notes = [*spec.notes, *propensities.notes]
+    notes = [*spec.notes, *notes, *propensities.notes]
     if counts.get("quarantined"):
         notes.append(f"{counts['quarantined']:g} rows broke a rule and were left out.")
     return LogMeta(
         name=spec.name,
         tick=tick_of(spec),
-        observed_until=_observed_until(spec, last_seen),
-        attribution_window=_window_ticks(spec),
+        observed_until=observed_until,
+        attribution_window=attribution_window,
         propensity=propensity_kind(spec),
         reward_max=spec.log.reward_max,
         sampling_rate=spec.log.sampling_rate,
@@ -55,26 +62,3 @@ def log_meta(
         counts=dict(counts),
         notes=tuple(notes),
     )
-
-
-def judged_until(spec: FileSpec, last_seen: int) -> int | None:
-    """Return the time (ticks) of the last display that was followed long enough; None where all were."""
-    until = _observed_until(spec, last_seen)
-    return None if until is None else until - (_window_ticks(spec) or 0)
-
-
-def _observed_until(spec: FileSpec, last_seen: int) -> int | None:
-    until = spec.log.observed_until
-    return None if until == "complete" else last_seen if until == "end" else int(until)
-
-
-def _window_ticks(spec: FileSpec) -> int | None:
-    window, tick = spec.log.attribution_window, tick_of(spec)
-    if window is None or isinstance(window, int):
-        return window
-    if tick == ROUND:
-        raise SpecError(
-            f"{spec.name}: attribution_window = {window!r}, but times are rounds.",
-            hint="give it as a number of rounds.",
-        )
-    return round(parse_duration(window) / SECONDS[tick])

@@ -13,6 +13,7 @@ from evaluator.datasets.locate import bundled_folder
 from evaluator.datasets.spec import Deduplicate, FileSpec, ScenarioSpec, Spec
 from evaluator.datasets.spec_file import read_spec
 from evaluator.datasets.synthetic import generate
+from evaluator.datasets.window import cut_log
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import UnknownNameError, UsageError, nearest
 from evaluator.log import Log
@@ -70,6 +71,7 @@ def read(
     limit: int | None = None,
     seed: int | None = None,
     sort: bool | None = None,
+    attribution_window: str | int | None = None,
     on_error: str = "stop",
     keep: Sequence[str] = (),
     sampling_rate: float | None = None,
@@ -81,8 +83,10 @@ def read(
 
     Parameters
     ----------
-    dataset, path, actions, features, deduplicate, attributed_only, limit, seed, sort, on_error, keep, sampling_rate
+    dataset, path, actions, features, deduplicate, attributed_only, limit, seed, sort
         As in `evaluator.datasets.load`.
+    attribution_window, on_error, keep, sampling_rate
+        As there.
     into, contexts, advance
         As in `evaluator.datasets.adapter.read_files`.
     """
@@ -104,7 +108,8 @@ def read(
             spec = spec.model_copy(update={"log": spec.log.model_copy(update={"sampling_rate": sampling_rate})})
         return read_files(
             spec, where.parent, path=path, actions=actions, features=features, deduplicate=deduplicate,
-            attributed_only=attributed_only, limit=limit, sort=sort, on_error=on_error, keep=keep,
+            attributed_only=attributed_only, limit=limit, sort=sort,
+            attribution_window=attribution_window, on_error=on_error, keep=keep,
             into=into, contexts=contexts, advance=advance,
         )  # fmt: skip
     if isinstance(spec, ScenarioSpec):
@@ -115,6 +120,8 @@ def read(
         log = open_canonical(where, limit=limit, actions=actions)
     if sampling_rate is not None:
         log = log.with_meta(sampling_rate=sampling_rate)
+    if attribution_window is not None:
+        log = cut_log(log, attribution_window)
     check_kept(log, keep)
     if into is not None:
         write_canonical(log, into)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from evaluator.datasets.breaches import Breaches
+from evaluator.datasets.breaches import FILE, LINE, Breaches
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.checks import check_cells
 from evaluator.datasets.conversions import converted_rows
@@ -55,6 +55,7 @@ class SecondTable:
         check_cells(rows, self._table, self._kinds)
         first = displays.unique("id", keep="first", maintain_order=True)
         shown = self._ids.alias("id").to_frame().join(first, on="id", how="left", maintain_order="left").drop("id")
+        shown = shown.hstack(self._table.select(FILE, LINE))
         lost = shown["display"].is_null()
         if not limited:
             rows.add(self._column, lost, "conversion without display", "check conversion.source.display")

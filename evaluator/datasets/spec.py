@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -50,9 +50,13 @@ class Source(Section):
 
 
 class Time(Section):
-    """Unit of the times."""
+    """Unit of the times, and what the order of equal ones means."""
 
     unit: Annotated[TimeUnit, Field(description="tick of integer times; 'datetime' gives ticks of us")]
+    ties: Annotated[
+        Literal["shuffle", "file"],
+        Field(description="displays of one time: 'shuffle' their order, or 'file' order is the order of the log"),
+    ] = "shuffle"
 
 
 class Display(Section):
@@ -145,6 +149,10 @@ class Context(Section):
     encoding: Encoding = "hash"
     dimensions: Annotated[int, Field(ge=1, le=65536, description="width of the hashed part")] = 16
     intercept: Annotated[bool, Field(description="append a constant")] = True
+    allow: Annotated[
+        list[Name],
+        Field(description="columns named in [display] or [conversion] that are known before the display all the same"),
+    ] = []
 
     def kinds(self) -> dict[str, ColumnKind]:
         """Return the kind of each column."""
@@ -152,6 +160,13 @@ class Context(Section):
             return dict(self.columns)
         kind: ColumnKind = "number" if self.encoding == "number" else "category"
         return dict.fromkeys(self.columns, kind)
+
+
+class NoFeature(NamedTuple):
+    """What makes a column no feature, and whether it may be known before the display all the same."""
+
+    what: str
+    known_before: bool
 
 
 class Target(Section):
@@ -208,9 +223,45 @@ class FileSpec(Heading):
             raise ValueError("[conversion.source] joins on display.id: name that column")
         if self.conversion.source is not None and self.conversion.immediate:
             raise ValueError("immediate = true reads the displays' own table: drop [conversion.source]")
-        if leaked := sorted(set(self.context.kinds()) & set(self.leakage.columns)):
-            raise ValueError(f"context.columns holds {leaked[0]!r}, an outcome listed in leakage.columns")
+        for column in self.context.allow:
+            if (found := self.no_features().get(column)) is None:
+                raise ValueError(f"context.allow holds {column!r}, which is a feature like any other: take it out")
+            if not found.known_before:
+                raise ValueError(f"context.allow holds {column!r}, which {found.what}: it can be no feature")
+        for column in self.context.kinds():
+            if refused := self.why_no_feature(column):
+                raise ValueError(f"context.columns holds {column!r}, which {refused}")
         return self
+
+    def no_features(self) -> dict[str, NoFeature]:
+        """Return the columns that are no features unless `context.allow` says otherwise, and what each is."""
+        d, c = self.display, self.conversion
+        own = c.source is None  # of a second table, only the name is the same
+        later = "is known only after the outcome"
+        found: dict[str, NoFeature] = {}
+        for column in c.key:
+            found[column] = NoFeature("identifies a conversion", True)
+        if isinstance(c.value, str):
+            found[c.value] = NoFeature("is the value of a conversion", True)
+        for name in (c.indicator, c.time, c.delay, c.click, c.attributed):
+            if name is not None:
+                found[name] = NoFeature(later, not own)
+        found |= {column: NoFeature(f"{later} (leakage.columns)", False) for column in self.leakage.columns}
+        found[d.time] = NoFeature("is the time of the display, ever new (derive the hour or the weekday)", True)
+        if d.id is not None:
+            found[d.id] = NoFeature("identifies the display", False)
+        if d.propensity is not None:
+            found[d.propensity] = NoFeature("is the chance of the action that was shown", False)
+        found[d.action] = NoFeature("is the action that was shown", False)
+        return found
+
+    def why_no_feature(self, column: str) -> str | None:
+        """Return why a policy may not see a column, None if it may."""
+        found = self.no_features().get(column)
+        if found is None or column in self.context.allow:
+            return None
+        escape = f"; if it is known before the display, write context.allow = [{column!r}]"
+        return f"{found.what}: no policy may see it{escape if found.known_before else ''}"
 
 
 class ScenarioSpec(Heading):

@@ -22,7 +22,7 @@ from evaluator.evaluation.differences import (
     to_widest_window,
 )
 from evaluator.evaluation.execute import execute_all
-from evaluator.evaluation.horizon import CommonHorizon, FirstRounds, common_horizon, first_rounds
+from evaluator.evaluation.horizon import CommonHorizon, FirstRounds, common_horizon, comparable, first_rounds
 from evaluator.evaluation.little_learned import learns
 from evaluator.evaluation.options import ReplayOptions
 from evaluator.evaluation.plan import Plan, plan_replay, read_basis
@@ -261,7 +261,11 @@ def compare_results(plans: Sequence[Plan], results: Sequence[ReplayResult], *, b
         raise NoRoundsError(f"{several}{results[0].warnings[0]}")
     options = plans[0].options
     horizon = common_horizon(plans, results)
-    lived = [first_rounds(plan, result, horizon.rounds) for plan, result in zip(plans, results, strict=True)]
+    compared = set(comparable(results))
+    lived = [
+        first_rounds(plan, result, horizon.rounds if i in compared else 0)
+        for i, (plan, result) in enumerate(zip(plans, results, strict=True))
+    ]
     curves = [draw_curve(*variant) for variant in zip(plans, results, lived, strict=True)]
     costs = to_widest_window(plans)
     others = [i for i in range(len(plans)) if i != baseline]
@@ -300,10 +304,11 @@ def _warnings(
             f"what tells them apart never mattered ({told:,} conversions delivered), so their equal values say nothing "
             "about which is better."
         )
-    empty = [i for i, result in enumerate(results) if not result.rounds]
-    if empty:
+    left = [str(i + 1) for i, own in enumerate(lived) if not len(own.displays[0])]
+    if left:
         said.append(
-            f"Line {', '.join(str(i + 1) for i in empty)} lived no round, and is compared with no other: see below."
+            f"Line {', '.join(left)} chose an action that cannot be replayed, or lived no round, and is compared with "
+            "no other: see below."
         )
     if not horizon.fixed:
         said.append(f"Compared after {horizon.rounds:,} rounds: {horizon.why}.")

@@ -276,6 +276,7 @@ def _summarise(plan: Plan, done: list[_Repeat]) -> ReplayResult:
         live_days=float("nan") if days is None else days,
         conversions_within=float(np.mean(delay <= t)) if len(delay) else float("nan"),
         acceptance_expected=_expected_acceptance(done),
+        ended_by=_ended_by(plan, done),
         acceptance_rate=float(np.mean([len(r.replay.displays) / max(r.replay.read, 1) for r in done])),
         effective_sample_size=float(np.mean([r.effective_sample_size for r in done])),
         clipped=float(np.mean([r.clipped for r in done])),
@@ -299,6 +300,12 @@ def _expected_acceptance(done: list[_Repeat]) -> float:
     return float(np.mean(known)) if known else float("nan")
 
 
+def _ended_by(plan: Plan, done: list[_Repeat]) -> tuple[str, ...]:
+    """Return the labels of actions without a usable display at which repeats ended."""
+    last = {max(r.replay.dry, r.replay.waiting) for r in done}
+    return tuple(plan.log.labels[k] for k in sorted(last) if k >= 0 and not plan.usable[k])
+
+
 def _first_warnings(plan: Plan, done: list[_Repeat], t: int) -> list[str]:
     """Return what must be read before anything else."""
     said = []
@@ -308,10 +315,9 @@ def _first_warnings(plan: Plan, done: list[_Repeat], t: int) -> list[str]:
             f"policy serves a share of {plan.clock.share:.3g}. Were it to serve all of it, feedback would come later, "
             "counted in rounds: --clock traffic."
         )
-    last = [max(r.replay.dry, r.replay.waiting) for r in done]
-    in_vain = sorted({k for k in last if k >= 0 and not plan.usable[k]})
+    in_vain = _ended_by(plan, done)
     if t and in_vain:
-        named = ", ".join(plan.log.labels[k] for k in in_vain)
+        named = ", ".join(in_vain)
         said.append(
             f"After {t:,} rounds the policy chose action {named}, which has no usable display, and the replay ended "
             f"there: {leaves_out(plan.survey, plan.usable, parted=plan.parted)} leaves it out."

@@ -52,13 +52,13 @@ def common_horizon(plans: Sequence[Plan], results: Sequence[ReplayResult]) -> Co
     It is the one asked for, or as many rounds as each replay gets all but surely, whatever its policy does: rejection
     and keep accept each of N displays with a probability of at least c, so floor(cN - z sqrt(cN(1 - c))), where z is 3
     for one replay and grows with their number; queue stops by itself at the displays of the rarest action, logging
-    after all N. Should a replay end before that, the horizon is where the shortest one ended. Replays without a round
-    are left out; one at least has some.
+    after all N. Should a replay end before that, the horizon is where the shortest one ended. Replays that are
+    not `comparable` are left out; one at least has a round.
     """
     from scipy.special import ndtri
 
     asked = plans[0].options.horizon
-    lived = [i for i, result in enumerate(results) if result.rounds]
+    lived = comparable(results)
     z = -float(ndtri(_MISSED / sum(plans[i].options.repeats for i in lived)))
     planned = asked or min(_rounds_before_any(plans[i], results[i], z) for i in lived)
     last = min(lived, key=lambda i: results[i].rounds)
@@ -76,6 +76,15 @@ def common_horizon(plans: Sequence[Plan], results: Sequence[ReplayResult]) -> Co
             "differences may be too short",
         )
     return CommonHorizon(planned, True, "as asked for" if asked else "fixed from the log alone, before any outcome")
+
+
+def comparable(results: Sequence[ReplayResult]) -> list[int]:
+    """Return which replays are compared: those with rounds that no action without a usable display cut short, if any.
+
+    An action that nobody can replay decides nothing for the others.
+    """
+    lived = [i for i, result in enumerate(results) if result.rounds]
+    return [i for i in lived if not results[i].ended_by] or lived
 
 
 def first_rounds(plan: Plan, result: ReplayResult, rounds: int) -> FirstRounds:

@@ -121,7 +121,9 @@ def rarest_warning(
         if contextual
         else ", or use --sampler keep, which waits for it only when it is chosen",
     }[sampler]
+    known = sampler != "queue" and matched.propensities.rule is not None
+    least = f", smallest propensity {matched.propensities.smallest[rarest]:.2g}" if known else ""
     return (
-        f"Action {survey.log.labels[rarest]} ({usable[rarest]:,} displays) decides how many rounds there are: about "
-        f"{with_it:,.0f} of {n:,} displays, without it about {without:,.0f}. {fewer}{other}."
+        f"Action {survey.log.labels[rarest]} ({usable[rarest]:,} displays{least}) decides how many rounds there are: "
+        f"about {with_it:,.0f} of {n:,} displays, without it about {without:,.0f}. {fewer}{other}."
     )

@@ -76,6 +76,8 @@ class ReplayResult:
         The value from all displays read (`evaluator.evaluation.running`), where it was asked for.
     acceptance_expected
         What the acceptance rate should be, mean over repeats; nan where nothing is accepted by chance.
+    ended_by
+        Labels of actions without a usable display that the policy chose, so that the replay ended there.
     """
 
     value: Interval
@@ -106,6 +108,7 @@ class ReplayResult:
     final: FrozenValue | None = None
     doubly_robust: WeightedValue | None = None
     acceptance_expected: float = math.nan
+    ended_by: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result without its trajectory, as JSON values: nan becomes None."""
@@ -118,7 +121,7 @@ class ReplayResult:
             "rounds", "value", "expected_value", "regret", "uplift", "logging_value", "best_fixed_action",
             "true_regret", "live_days", "conversions_within", "acceptance_rate", "acceptance_expected",
             "effective_sample_size", "clipped",
-            "generated", "delivered", "expired", "pending", "warnings", "assumptions", "plan",
+            "generated", "delivered", "expired", "pending", "ended_by", "warnings", "assumptions", "plan",
         ):  # fmt: skip
             value = getattr(self, name)
             out[name] = asdict(value) if isinstance(value, Interval | Reference) else value

@@ -3,5 +3,6 @@
 from evaluator.log.breaches import Breach, find_breaches
 from evaluator.log.contract import Log, LogMeta, PropensityKind
 from evaluator.log.stored import Selection, StoredLog
+from evaluator.log.ties import shuffle_ties
 
-__all__ = ["Breach", "Log", "LogMeta", "PropensityKind", "Selection", "StoredLog", "find_breaches"]
+__all__ = ["Breach", "Log", "LogMeta", "PropensityKind", "Selection", "StoredLog", "find_breaches", "shuffle_ties"]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 if TYPE_CHECKING:
     from evaluator.log.contract import Log
 
 SHOWN = 3
+# What is validated by itself: the rows of the displays, those of the conversions against them and the metadata.
+PARTS = ("displays", "conversions")
 TARGET_REPAIR = (
     "give the policy's probabilities of the log's own actions: it may show no action that the log never shows or that "
     "--actions leaves out"
@@ -53,7 +56,7 @@ class Breach:
         return f"{self.table}.{self.column}: {self.problem} ({shown}{more}). Hint: {self.repair}."
 
 
-def find_breaches(log: Log, *, vectors: bool = True) -> list[Breach]:
+def find_breaches(log: Log, *, vectors: bool = True, parts: Collection[str] = PARTS) -> list[Breach]:
     """Return the breaches of the contract, empty for a sound log. Cost: one pass, batch by batch.
 
     Parameters
@@ -62,8 +65,10 @@ def find_breaches(log: Log, *, vectors: bool = True) -> list[Breach]:
         The log.
     vectors
         Whether to read contexts and action sets too, most of a log's bytes.
+    parts
+        What to look at: ``displays``, ``conversions``.
     """
-    return list(_structure(log)) or _Rows().of(log, vectors=vectors)
+    return list(_structure(log)) or _Rows().of(log, vectors=vectors, parts=parts)
 
 
 def _structure(log: Log) -> Iterator[Breach]:
@@ -88,6 +93,7 @@ def _structure(log: Log) -> Iterator[Breach]:
         share = getattr(log.meta, name)
         if not 0.0 < share <= 1.0:
             yield Breach("meta", name, nothing, (), f"{name} = {share:g} is no share", "give one in (0, 1]")
+    yield from _shapes(log)
     if len(log) == 0:
         yield Breach("displays", "display_id", nothing, (), "the log is empty", "check the filters and the source")
     elif log.actions.num_rows < 2:
@@ -97,6 +103,37 @@ def _structure(log: Log) -> Iterator[Breach]:
         )  # fmt: skip
 
 
+def _shapes(log: Log) -> Iterator[Breach]:
+    """Yield what is wrong with the lists and with the actions."""
+    from evaluator.log.contract import VECTORS, to_numpy
+
+    nothing = np.zeros(0, dtype=np.int64)
+    in_memory = vars(log).get("displays")
+    for name in (*VECTORS, "target"):
+        if name not in log.schema.names:
+            continue
+        kind = log.schema.field(name).type
+        if not pa.types.is_fixed_size_list(kind):
+            yield Breach("displays", name, nothing, (), f"column {name!r} is {kind}",
+                         "make it fixed-size lists (evaluator.log.contract.fixed_size_lists)")  # fmt: skip
+        elif name != "context" and kind.list_size != log.n_actions:
+            yield Breach("displays", name, nothing, (),
+                         f"column {name!r} has {kind.list_size} entries a display, the log {log.n_actions} actions",
+                         "give one entry for each row of actions")  # fmt: skip
+        elif in_memory is not None and in_memory[name].null_count:
+            rows = np.flatnonzero(in_memory[name].is_null().to_numpy())
+            yield Breach("displays", name, rows, (None,) * SHOWN, "missing", "fill or drop the rows")
+    if "action" in log.actions.schema.names and "label" in log.actions.schema.names:
+        index = to_numpy(log.actions["action"])
+        rows = np.flatnonzero(index != np.arange(len(index)))
+        if len(rows):
+            yield Breach("actions", "action", rows, tuple(index[rows[:SHOWN]].tolist()), "not 0..K-1 in order",
+                         "number the actions 0..K-1, a row each")  # fmt: skip
+        rows = np.flatnonzero(log.actions["label"].is_null().to_numpy())
+        if len(rows):
+            yield Breach("actions", "label", rows, (None,) * SHOWN, "missing", "give every action a label")
+
+
 class _Rows:
     """The rows in breach, gathered by what is wrong with them while the batches go by."""
 
@@ -104,10 +141,12 @@ class _Rows:
         self._rows: dict[tuple[str, str, str, str], list[npt.NDArray[np.int64]]] = {}
         self._values: dict[tuple[str, str, str, str], list[object]] = {}
 
-    def of(self, log: Log, *, vectors: bool) -> list[Breach]:
+    def of(self, log: Log, *, vectors: bool, parts: Collection[str]) -> list[Breach]:
         """Return the breaches of a log of the right structure."""
-        self._displays(log, vectors=vectors)
-        self._conversions(log)
+        if "displays" in parts:
+            self._displays(log, vectors=vectors)
+        if "conversions" in parts:
+            self._conversions(log)
         return [
             Breach(table, column, np.concatenate(rows), tuple(self._values[key][:SHOWN]), problem, repair)
             for key, rows in self._rows.items()
@@ -137,13 +176,19 @@ class _Rows:
         columns += [c for c in ("position", "weight") if c in log.schema.names]
         if log.meta.propensity != "absent":
             columns.append("propensity")
-        before: npt.NDArray[np.int64] | None = None
+        before: npt.NDArray[Any] | None = None
         passed = -1
         for first, batch in log.batches(columns):
             ids, time, action = batch["display_id"], batch["time"], batch["action"]
-            self._add("displays.display_id", ids != np.arange(first, first + len(ids)), ids, "not dense",
-                      "number the displays 0..n-1 in file order", first=first)  # fmt: skip
-            step: npt.NDArray[np.int64] = np.diff(time, prepend=time[:1] if before is None else before)
+            for column, array in (("display_id", ids), ("time", time), ("action", action)):
+                if array.dtype.kind == "f":  # only where a cell is null
+                    self._add(
+                        f"displays.{column}", np.isnan(array), array, "missing", "fill or drop the rows", first=first
+                    )
+            elsewhere = (ids != np.arange(first, first + len(ids))) & ~np.isnan(ids)
+            self._add("displays.display_id", elsewhere, ids, "not dense",
+                      "number the displays 0..n-1 in their order", first=first)  # fmt: skip
+            step = np.diff(time, prepend=time[:1] if before is None else before)
             self._add(
                 "displays.time",
                 np.atleast_1d(step < 0),
@@ -187,8 +232,9 @@ class _Rows:
         of, when, value = (to_numpy(log.conversions[c]) for c in ("display_id", "time", "value"))
         known = (of >= 0) & (of < len(log))
         self._add("conversions.display_id", ~known, of, "no display has this id", "drop it or check the join key")
+        self._add("conversions.time", np.isnan(when), when, "missing", "fill or drop the rows")
         shown = np.zeros(len(of), np.int64)
-        shown[known] = to_numpy(log.take(of[known], ["time"])["time"])
+        shown[known] = to_numpy(log.take(of[known].astype(np.int64), ["time"])["time"])
         early = known & (when < shown)
         self._add("conversions.time", early, when, "earlier than its display", "check the time columns and their units")
         # A log that stopped looking when it says cannot hold later conversions.
@@ -200,9 +246,55 @@ class _Rows:
             self._add("conversions.time", sound & (when - shown > longest), when,
                       f"later than attribution_window = {longest} ticks",
                       "raise attribution_window, or drop the conversion")  # fmt: skip
-        self._add("conversions.value", ~np.isfinite(value), value, "not finite", "fill or drop the rows")
-        self._add("conversions.display_id", np.diff(of, prepend=of[:1]) < 0, of, "not sorted by display",
+        finite = np.isfinite(value)
+        self._add("conversions.value", ~finite, value, "not finite", "fill or drop the rows")
+        most = log.meta.reward_max
+        if most is not None and finite.all() and known.all():
+            total, beyond = beyond_bound(of, when, value, most)
+            self._add("conversions.value", beyond, total, f"the display earns more than reward_max = {most:g} in all",
+                      "raise reward_max, or repair the values or the rows that repeat")  # fmt: skip
+        same = np.diff(of, prepend=of[:1])
+        self._add("conversions.display_id", same < 0, of, "not sorted by display", "sort by display_id, time")
+        back = (same == 0) & (np.diff(when, prepend=when[:1]) < 0)
+        self._add("conversions.time", back, when, "earlier than the display's conversion before it",
                   "sort by display_id, time")  # fmt: skip
+
+
+def beyond_bound(
+    display: npt.NDArray[np.int64], time: npt.NDArray[np.int64], value: npt.NDArray[np.float64], most: float
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Return what the display of each conversion earns in all, and which conversions take it beyond `most`.
+
+    Of a display that earns more, those are the conversions from which on, in the order of their times, its sum is
+    above; at least the last one.
+
+    Parameters
+    ----------
+    display, time, value
+        Of each conversion, shape (n,).
+    most
+        Largest sum of a display, but for rounding.
+
+    Returns
+    -------
+    tuple
+        Sums (n,) and which conversions (n,).
+    """
+    total, beyond = np.zeros(len(value)), np.zeros(len(value), np.bool_)
+    if not len(value):
+        return total, beyond
+    order = np.lexsort((time, display))
+    of, paid = display[order], value[order]
+    first = np.flatnonzero(np.append(True, of[1:] != of[:-1]))
+    sums, sizes = np.add.reduceat(paid, first), np.diff(np.append(first, len(of)))
+    total[order] = np.repeat(sums, sizes)
+    bound = most + 1e-9 * abs(most)  # shares of 1/n sum to 1 but for rounding
+    for i in np.flatnonzero(sums > bound):
+        rows = slice(first[i], first[i] + sizes[i])
+        above = np.cumsum(paid[rows]) > bound
+        above[-1] = True
+        beyond[order[rows]] = above
+    return total, beyond
 
 
 def target_breaches(

@@ -3,7 +3,7 @@
 Tables
 ------
 displays
-    ``display_id`` int64 (dense, in file order), ``time`` int64 in ticks (sorted, ties in file order),
+    ``display_id`` int64 (dense, in the order of the log), ``time`` int64 in ticks (sorted; see `shuffle_ties`),
     ``action`` int32 (index into `actions`), ``propensity`` float64 nullable; optionally
     ``context`` fixed_size_list<float>[p], ``action_set`` fixed_size_list<fixed_size_list<float>[d]>[K] (the K
     action vectors of that display), ``expected_reward`` fixed_size_list<float>[K] (the truth of a synthetic log),
@@ -21,16 +21,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.errors import LogError
-from evaluator.log.breaches import find_breaches
+from evaluator.log.breaches import PARTS, find_breaches
 from evaluator.units import ROUND, SECONDS
 
+# Metadata that the rows of each part are validated against.
+_BOUND_BY = {"displays": {"propensity"}, "conversions": {"observed_until", "attribution_window", "reward_max"}}
 # Displays handed over at a time: large enough that what is done once a batch costs nothing, small enough for the cache.
 BATCH = 65_536
 
@@ -102,12 +104,17 @@ class Log:
 
     This one is in memory; `evaluator.log.StoredLog` reads its displays from disk, batch by batch. Whatever goes through
     all displays uses `batches`, and so needs no more memory for a longer log.
+
+    Displays of one time are replayed in the order they have here. Reading a dataset shuffles them (``[time] ties``); a
+    log made by hand keeps its order: if that means nothing, pass it through `evaluator.log.shuffle_ties` first.
     """
 
     displays: pa.Table
     conversions: pa.Table
     actions: pa.Table
     meta: LogMeta
+    # What has been validated, of `evaluator.log.breaches.PARTS`: tables never change, so once is enough.
+    _sound: ClassVar[frozenset[str]] = frozenset()
 
     def __len__(self) -> int:
         return int(self.displays.num_rows)
@@ -155,20 +162,48 @@ class Log:
         LogError
             Naming every kind of breach, how many rows, the first of them, and the repair.
         """
-        breaches = find_breaches(self, vectors=vectors)
-        if breaches:
+        return self._validated(PARTS, vectors=vectors)
+
+    def checked(self) -> Self:
+        """Return the log itself if it keeps the contract: what every public function asks of the log it is given.
+
+        What was validated before is not looked at again: of a log that was read, nothing.
+
+        Raises
+        ------
+        LogError
+            As of `validated`.
+        """
+        missing = [part for part in PARTS if part not in self._sound]
+        return self._validated(missing, vectors=True) if missing else self
+
+    def as_sound_as(self, other: Log) -> Self:
+        """Return the log itself, a part of another, validated as far as that one is."""
+        object.__setattr__(self, "_sound", other._sound)
+        return self
+
+    def _validated(self, parts: Sequence[str], *, vectors: bool) -> Self:
+        if breaches := find_breaches(self, vectors=vectors, parts=parts):
             raise LogError(" ".join(str(b) for b in breaches))
+        object.__setattr__(self, "_sound", self._sound.union(parts))
         return self
 
     def after(self, first: int) -> Log:
         """Return the log without its first displays and their conversions, the others numbered anew from 0."""
         rest = self.displays.slice(first)
         rest = rest.set_column(rest.schema.get_field_index("display_id"), "display_id", pa.array(np.arange(len(rest))))
-        return replace(self, displays=rest, conversions=conversions_after(self.conversions, first))
+        return replace(self, displays=rest, conversions=conversions_after(self.conversions, first)).as_sound_as(self)
 
     def with_meta(self, **changes: object) -> Log:
         """Return a copy with changed metadata, e.g. ``log.with_meta(attribution_window=30)``."""
-        return replace(self, meta=replace(self.meta, **changes))  # type: ignore[arg-type]
+        return self._said(replace(self, meta=replace(self.meta, **changes)), changes)  # type: ignore[arg-type]
+
+    def _said(self, changed: Log, changes: Mapping[str, object]) -> Log:
+        """Return the same tables under other metadata, sound where these say nothing else of them."""
+        changed.as_sound_as(self)
+        parts = {part for part, of in _BOUND_BY.items() if not of.isdisjoint(changes)}
+        object.__setattr__(changed, "_sound", changed._sound.difference(parts))
+        return changed
 
 
 def conversions_after(conversions: pa.Table, first: int) -> pa.Table:

@@ -146,12 +146,14 @@ class StoredLog(Log):
         chosen = self.selection
         rest = replace(chosen, kept=max(chosen.kept - first, 0), passed=chosen.passed + first)
         conversions = conversions_after(self.conversions, first)
-        return StoredLog(self.path, rest, conversions=conversions, actions=self.actions, meta=self.meta)
+        log = StoredLog(self.path, rest, conversions=conversions, actions=self.actions, meta=self.meta)
+        return log.as_sound_as(self)
 
     def with_meta(self, **changes: object) -> Log:
         """Return a copy with changed metadata."""
         meta = replace(self.meta, **changes)  # type: ignore[arg-type]
-        return StoredLog(self.path, self.selection, conversions=self.conversions, actions=self.actions, meta=meta)
+        log = StoredLog(self.path, self.selection, conversions=self.conversions, actions=self.actions, meta=meta)
+        return self._said(log, changes)
 
     def _selected(self, columns: Sequence[str], size: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield (number of its first display, batch), empty batches left out."""

@@ -155,7 +155,7 @@ def survey(log: Log) -> Survey:
     k = log.n_actions
     shown = np.zeros(k, np.int64)
     smallest, largest = np.full(k, np.inf), np.full(k, -np.inf)
-    inverse = np.full((2, k), np.nan if log.meta.propensity == "absent" else 0.0)
+    inverse: npt.NDArray[np.float64] | None = None  # until an action has had two propensities
     display = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
     shown_at = np.empty(len(display), np.int64)
     traffic = TrafficCount(log.schema)
@@ -166,14 +166,19 @@ def survey(log: Log) -> Survey:
     marks: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
     stamps = _Stamps(log.meta.tick_seconds)
     for first, batch in log.batches(columns):
-        time, action = batch["time"], batch["action"]
+        time, action = batch["time"], batch["action"].astype(np.intp, copy=False)
         stamps.see(time)
-        shown += np.bincount(action, minlength=k)
+        counts = np.bincount(action, minlength=k)
         if "propensity" in batch:
+            of_constant = _of_constant(shown, smallest)
             np.minimum.at(smallest, action, batch["propensity"])
             np.maximum.at(largest, action, batch["propensity"])
-            once = 1.0 / batch["propensity"]
-            inverse += [np.bincount(action, power, k) for power in (once, once * once)]
+            if inverse is None and (smallest < largest).any():
+                inverse = of_constant
+            if inverse is not None:
+                once = 1.0 / batch["propensity"]
+                inverse += [np.bincount(action, power, k) for power in (once, once * once)]
+        shown += counts
         low, high = np.searchsorted(display, [first, first + len(time)])
         shown_at[low:high] = time[display[low:high] - first]
         at = np.arange(-first % step, len(time), step)
@@ -196,6 +201,8 @@ def survey(log: Log) -> Survey:
     followed = [_past_the_end(count, when, last) - 1 - position
                 for count, when in zip(counted, times, strict=True)]  # fmt: skip
     never = shown == 0
+    if inverse is None:
+        inverse = np.full((2, k), np.nan) if log.meta.propensity == "absent" else _of_constant(shown, smallest)
     smallest[never | np.isinf(smallest)] = largest[never | np.isinf(largest)] = np.nan
     stamps.see(times[0])
     return Survey(
@@ -227,6 +234,11 @@ class _Stamps:
     def ticks(self) -> int:
         """The unit in ticks."""
         return self._units[0] if self._units else 1
+
+
+def _of_constant(shown: npt.NDArray[np.int64], p: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the sums of 1/p and 1/p² of actions with one propensity each, inf where never shown; shape (2, K)."""
+    return np.array([shown / p, shown / p**2])
 
 
 def displays_until(log: Log, *times: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:

@@ -134,18 +134,6 @@ def _huge(seed: int) -> Log:
     return made.log()
 
 
-def _beyond(seed: int) -> Log:
-    made = shop(seed)
-    made.value[1000] = 2.0
-    return made.log()
-
-
-def _early(seed: int) -> Log:
-    made = shop(seed)
-    made.when[:50] = made.time[made.display[:50]] - HOUR
-    return made.log()
-
-
 def _no_window(seed: int) -> Log:
     made = shop(seed)
     del made.meta["attribution_window"]
@@ -279,8 +267,6 @@ DEFECTS: dict[str, tuple[Callable[[int], Log], Names, Names]] = {
     "no choice in a fifth of the contexts": (
         _deterministic, {"overlap", "calibration"}, {"replay of the logger"}),
     "one conversion worth 1000": (_huge, {"rewards"}, set()),
-    "a reward above reward_max": (_beyond, {"rewards"}, set()),
-    "conversions before their display": (_early, {"shared conversions"}, {"drift of delays"}),
     "the logger follows the hour, uniform claimed": (_by_hour, {"uniformity", "hours and weekdays"}, {
         "drift of action shares"}),
     "the logger shows others at weekends, shares constant": (_by_weekday, {"hours and weekdays"}, {

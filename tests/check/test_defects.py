@@ -17,8 +17,6 @@ BLOCKING = {
     "an action with a propensity of 1e-5",
     "an action never shown",
     "no choice in a fifth of the contexts",
-    "a reward above reward_max",
-    "conversions before their display",
     "the logger follows the hour, uniform claimed",
     "the logger follows contexts and, unsaid, the hour",
     "whole days sorted by action",

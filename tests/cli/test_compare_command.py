@@ -133,7 +133,7 @@ def test_a_variant_without_a_round_does_not_lose_the_others() -> None:
         assert run.code == 0, run.err
         if shown:
             said = " ".join(run.out.split())
-            assert "Line 1 lived no round" in said
+            assert "Line 1 chose an action that cannot be replayed, or lived no round" in said
             assert "it chose action 7, which was never shown" in said
         else:
             jsonschema.validate(run.json, schema("compare"))

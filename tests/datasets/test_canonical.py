@@ -21,7 +21,8 @@ def same(one, two):
 
 
 def test_round_trip_of_a_file_log(tmp_path):
-    spec = dataset(tmp_path, display={"propensity_kind": "uniform"}, context={"columns": ["ad"]})
+    rows = ["t,ad,sold,city", "1,a,4,Rome", "2,b,,Oslo", "2,a,9,Rome", "5,b,5,"]
+    spec = dataset(tmp_path, rows, display={"propensity_kind": "uniform"}, context={"columns": ["city"]})
     log = convert(spec, tmp_path / "made" / "out", features="hash=4").log
     assert same(load(tmp_path / "made" / "out"), log)
     assert sorted(p.name for p in (tmp_path / "made" / "out").iterdir()) == [

@@ -61,7 +61,7 @@ def test_attributed_only(spec):
 
 def test_ties_in_time_are_broken_by_file_order(tmp_path):
     rows = [ROWS[0], "1,a,1,9,k,u,1,0,1", "1,b,1,9,k,u,1,0,1", "1,c,0,,,u,0,0,"]
-    spec = dataset(tmp_path, rows, conversion={**CONVERSION, "deduplicate": "last_click"})
+    spec = dataset(tmp_path, rows, time={"ties": "file"}, conversion={**CONVERSION, "deduplicate": "last_click"})
     assert rewards(load(spec)) == [(1, 9, 1.0)]
     assert rewards(load(spec, deduplicate="first_click")) == [(0, 9, 1.0)]
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from evaluator.datasets import load
-from evaluator.errors import UsageError
+from evaluator.errors import SpecError, UsageError
 from tests.datasets.sources import dataset
 
-ROWS = ["t,ad,sold,city,age,late", "1,a,,Rome,0.5,1", "2,b,5,,0.25,1", "3,a,,Oslo,1,0", "4,b,,Rome,0,1"]
+ROWS = ["t,ad,sold,city,age,late,of", "1,x,,Rome,.5,1,a", "2,y,5,,.25,1,b", "3,x,,Oslo,1,0,a", "4,y,,Rome,0,1,b"]
 CONTEXT = {"columns": {"city": "category", "age": "number"}, "dimensions": 8}
 
 
@@ -33,13 +33,13 @@ def test_hashed_categories_numbers_and_intercept(spec):
 
 
 def test_tokens_that_share_a_slot_add_up(tmp_path):
-    log = load(dataset(tmp_path, ROWS, context={"columns": ["city", "ad"], "dimensions": 1, "intercept": False}))
-    signs = [slot(f"city={c}", 1)[1] + slot(f"ad={a}", 1)[1] for c, a in [("Rome", "a"), ("", "b")]]
+    log = load(dataset(tmp_path, ROWS, context={"columns": ["city", "of"], "dimensions": 1, "intercept": False}))
+    signs = [slot(f"city={c}", 1)[1] + slot(f"of={a}", 1)[1] for c, a in [("Rome", "a"), ("", "b")]]
     np.testing.assert_allclose(log.column("context")[:2, 0], np.array(signs) / np.sqrt(2), rtol=1e-6)
 
 
 def test_one_hot(spec):
-    context = load(spec, features="city,ad:one-hot").column("context") * np.sqrt(3)
+    context = load(spec, features="city,of:one-hot").column("context") * np.sqrt(3)
     # Oslo, Rome, missing; a, b; intercept
     expected = [[0, 1, 0, 1, 0, 1], [0, 0, 1, 0, 1, 1], [1, 0, 0, 1, 0, 1], [0, 1, 0, 0, 1, 1]]
     np.testing.assert_allclose(context, expected, rtol=1e-6)
@@ -49,7 +49,7 @@ def test_one_hot(spec):
 @pytest.mark.parametrize(
     ("features", "width"),
     [
-        (None, 8 + 1 + 1), ("hash=32", 32 + 1 + 1), ("hash:32", 32 + 1 + 1), ("city", 8 + 1), ("city,ad:hash=4", 4 + 1),
+        (None, 8 + 1 + 1), ("hash=32", 32 + 1 + 1), ("hash:32", 32 + 1 + 1), ("city", 8 + 1), ("city,of:hash=4", 4 + 1),
         ("age:number", 2), ("city,age", 8 + 1 + 1), ("one-hot", 3 + 1 + 1),
     ],
 )  # fmt: skip
@@ -81,3 +81,31 @@ def test_one_hot_of_many_labels_points_to_hashing(tmp_path):
 
 def test_vectors_do_not_depend_on_the_other_rows(spec):
     np.testing.assert_array_equal(load(spec, limit=2).column("context"), load(spec).column("context")[:2])
+
+
+NAMED = {
+    "display": {"id": "id", "propensity": "p"},
+    "conversion": {"indicator": "buy", "time": "sold", "value": "gain", "key": ["order", "user"], "click": "click"},
+}
+NAMED_ROWS = ["id,t,ad,p,sold,buy,gain,order,user,click,city", "1,1,a,.5,3,1,2,o,u,1,Rome", "2,2,b,.5,,0,,,,0,Oslo"]
+
+
+@pytest.mark.parametrize("column", ["id", "t", "ad", "p", "sold", "buy", "gain", "order", "user", "click"])
+def test_columns_with_a_role_are_no_features(tmp_path, column):
+    path = dataset(tmp_path, NAMED_ROWS, **NAMED)
+    with pytest.raises(UsageError, match=f"'{column}' .*no policy may see it"):
+        load(path, features=f"city,{column}")
+    with pytest.raises(SpecError, match=f"context.columns holds '{column}', which .*no policy may see it"):
+        load(dataset(tmp_path, NAMED_ROWS, context={"columns": ["city", column]}, **NAMED))
+    may = column in ("t", "gain", "order", "user")
+    allowed = dataset(tmp_path, NAMED_ROWS, context={"columns": ["city"], "allow": [column]}, **NAMED) if may else None
+    if allowed is None:
+        with pytest.raises(SpecError, match=f"allow holds '{column}'.*can be no feature"):
+            load(dataset(tmp_path, NAMED_ROWS, context={"columns": ["city"], "allow": [column]}, **NAMED))
+    else:
+        assert load(allowed, features=f"city,{column}:hash=4").column("context").shape == (2, 5)
+
+
+def test_what_is_allowed_is_refused_otherwise(tmp_path):
+    with pytest.raises(SpecError, match="allow holds 'city', which is a feature like any other"):
+        load(dataset(tmp_path, NAMED_ROWS, context={"columns": ["city"], "allow": ["city"]}, **NAMED))

@@ -153,7 +153,7 @@ def test_sort_keeps_ties_in_file_order(tmp_path):
 
 def test_top_actions_and_counts(tmp_path):
     rows = ["t,ad,sold", "1,10,", "1,9,5", "1,2,", "2,9,", "3,10,4", "3,9,"]
-    path = dataset(tmp_path, rows)
+    path = dataset(tmp_path, rows, time={"ties": "file"})
     assert load(path).labels == ["2", "9", "10"]
     log = load(path, actions="top:2")
     assert log.labels == ["9", "10"]
@@ -203,7 +203,7 @@ def test_fingerprint_follows_content_not_time(tmp_path):
 def test_csv_to_log_keeps_counts_and_order(tmp_path_factory, rows):
     rows = sorted(rows, key=lambda r: r[0])
     lines = [f"{t},{a},{'' if d is None else t + d}" for t, a, d in rows]
-    log = load(dataset(tmp_path_factory.mktemp("property"), ["t,ad,sold", *lines]))
+    log = load(dataset(tmp_path_factory.mktemp("property"), ["t,ad,sold", *lines], time={"ties": "file"}))
     assert columns(log)["time"] == [t for t, _, _ in rows]
     assert [log.labels[a] for a in log.column("action")] == [a for _, a, _ in rows]
     assert conversions(log) == [(i, t + d, 1.0) for i, (t, _, d) in enumerate(rows) if d is not None]

@@ -182,7 +182,8 @@ def test_second_table_is_joined_across_chunks(tmp_path: Path) -> None:
 
 
 def test_validate_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = dataset(tmp_path, context={"columns": ["ad"]})
+    rows = ["t,ad,sold,city", "1,a,4,Rome", "2,b,,Oslo"]
+    spec = dataset(tmp_path, rows, context={"columns": ["city"]})
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
@@ -213,14 +214,14 @@ def peak_mb(spec: Path, out: str, **options: Any) -> int:
 def test_memory_does_not_grow_with_the_log(tmp_path: Path, job: str) -> None:
     peaks = []
     small, large = 100_000, 600_000
-    context = {"columns": ["ad", "city"], "dimensions": 128}
+    context = {"columns": ["user", "city"], "dimensions": 128}
     for n in (small, large):
         folder = tmp_path / str(n)
         folder.mkdir()
         spec = write_spec(folder, source={"files": "log.csv.gz"}, context=context)
         times = np.arange(n) if job != "sort" else np.random.default_rng(0).permutation(n)
-        lines = "".join(f"{t},{t % 10},,{t % 1000}\n" for t in times.tolist())
-        (folder / "log.csv.gz").write_bytes(gzip.compress(f"t,ad,sold,city\n{lines}".encode(), 1))
+        lines = "".join(f"{t},{t % 10},,{t % 1000},{t % 10}\n" for t in times.tolist())
+        (folder / "log.csv.gz").write_bytes(gzip.compress(f"t,ad,sold,city,user\n{lines}".encode(), 1))
         out = "validate" if job == "validate" else str(folder / "out")
         peaks.append(peak_mb(spec, out, **({"sort": True} if job == "sort" else {})))
     # A display in memory: id, time, action, propensity, and 129 context dimensions of four bytes.

@@ -118,7 +118,7 @@ def test_rejection_that_accepts_nothing_names_the_smallest_propensity() -> None:
 
 def test_a_comparison_fails_only_where_all_do() -> None:
     log = never_shown()
-    found = compare(log, ["fixed:action=3", "fixed:action=1", "random"], sampler="rejection", horizon=1)
+    found = compare(log, ["fixed:action=3", "fixed:action=1", "fixed:action=0"], sampler="rejection", horizon=1)
     assert [result.rounds for result in found.results] == [0, 1, 1]
     assert found.horizon.rounds == 1
     assert not math.isnan(found.curves[1].value.estimate[-1])
@@ -128,7 +128,13 @@ def test_a_comparison_fails_only_where_all_do() -> None:
 
 
 def test_a_comparison_never_speaks_of_zero_rounds_fixed_beforehand() -> None:
-    found = compare(never_shown(), ["ucb1", "fixed:action=1"], sampler="keep")
+    found = compare(never_shown(), ["ucb1", "fixed:action=1", "fixed:action=0"], sampler="keep")
+    # The line that chose the action without displays decides nothing for the others.
+    assert (found.results[0].ended_by, found.horizon.fixed) == (("a3",), True)
+    assert found.horizon.rounds > 1000
+    assert [d.why_not for d in found.differences] == ["no rounds", "no rounds"]
+    assert found.ranking.tests[0].difference.why_not == ""
+    assert any("chose an action that cannot be replayed" in said for said in found.warnings)
     assert "short of the 0 rounds" not in found.horizon.why
     tiny = compare(log_of(np.array([0, 1, 2, 3, 0, 1])), ["random", "fixed:action=1"], sampler="keep")
     assert (tiny.horizon.fixed, "no number of rounds is sure beforehand" in tiny.horizon.why) == (False, True)
@@ -146,7 +152,8 @@ def test_the_rarest_action_sets_no_horizon_in_silence(policy: str, options: dict
     log = rare()
     shown = int((log.column("action") == 3).sum())
     said = " ".join(plan(log, policy, **options).warnings)
-    assert f"Action a3 ({shown} displays) decides how many rounds there are: about" in said
+    least = "" if options["sampler"] == "queue" else ", smallest propensity 0.01"
+    assert f"Action a3 ({shown} displays{least}) decides how many rounds there are: about" in said
     assert advice in said
     assert "decides how many rounds" not in " ".join(plan(log, policy, **options, horizon=20).warnings)
     even = log_of(np.random.default_rng(6).integers(0, 4, N))

@@ -23,6 +23,7 @@ def sound(**changes: Any) -> Log:
         "conversion_time": [4, 3],
         "conversion_value": [1.0, 2.0],
         "n_actions": 2,
+        "reward_max": 2.0,
     }
     return build_log(**{**columns, **changes})
 

@@ -1,0 +1,105 @@
+"""The attribution window of a log: in ticks, and cutting the conversions that come later than it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from evaluator.errors import ParameterError, SpecError, UsageError
+from evaluator.log import Log
+from evaluator.log.contract import to_numpy
+from evaluator.units import ROUND, SECONDS, parse_duration
+
+# Count of the conversions that were cut.
+CUT = "conversions_beyond_attribution_window"
+
+
+def spec_window(window: str | int | None, tick: str, *, name: str) -> int | None:
+    """Return the window of a spec in ticks.
+
+    Raises
+    ------
+    SpecError
+        A duration, but the log counts rounds.
+    """
+    if window is None or isinstance(window, int):
+        return window
+    if tick == ROUND:
+        raise SpecError(
+            f"{name}: attribution_window = {window!r}, but times are rounds.", hint="give it as a number of rounds."
+        )
+    return round(parse_duration(window) / SECONDS[tick])
+
+
+def asked_window(window: str | int | None, tick: str) -> int | None:
+    """Return the window that a call asks for in ticks: ``8h``, or a number of ticks.
+
+    Raises
+    ------
+    UsageError
+        A duration where the log counts rounds, or less than a tick.
+    """
+    if window is None:
+        return None
+    text = str(window)
+    if text.strip().isdigit():
+        ticks = int(text)
+    elif tick == ROUND:
+        raise UsageError(f"attribution_window={text!r}, but this log counts rounds.", hint="give rounds: 2000.")
+    else:
+        try:
+            ticks = round(parse_duration(text) / SECONDS[tick])
+        except ParameterError as error:
+            raise UsageError(f"attribution_window={text!r} is no duration.", hint=error.hint) from None
+    if ticks < 1:
+        raise UsageError(f"attribution_window={text!r} is less than a tick of the log ({tick}).", hint="give more.")
+    return ticks
+
+
+def cut_note(conversions: int, window: str | int) -> str:
+    """Return the sentence that says what a shorter window cut."""
+    ticks = " ticks" if str(window).strip().isdigit() else ""
+    return f"{conversions:,} conversions later than an attribution window of {window}{ticks} were cut."
+
+
+def cut_log(log: Log, window: str | int) -> Log:
+    """Return a log that is followed for a shorter window, without the conversions later than it.
+
+    Raises
+    ------
+    UsageError
+        The log was followed, or cut, for less; or its known truth counts all conversions.
+    """
+    ticks, followed = asked_window(window, log.meta.tick), log.meta.attribution_window
+    assert ticks is not None
+    if followed is not None and ticks > followed:
+        raise UsageError(
+            f"attribution_window={str(window)!r} is {ticks:,} ticks ({log.meta.tick}), but log {log.meta.name!r} holds "
+            f"conversions up to {followed:,} after their display only.",
+            hint="give a shorter one, or convert its source anew with the longer one.",
+        )
+    if "expected_reward" in log.schema.names:
+        raise UsageError(
+            f"attribution_window does not apply to {log.meta.name!r}: its known truth counts all conversions.",
+            hint="leave it out; window=... (--window) cuts them for the policy.",
+        )
+    of = to_numpy(log.conversions["display_id"])
+    kept = to_numpy(log.conversions["time"]) - to_numpy(log.take(of, ["time"])["time"]) <= ticks
+    cut = int(np.count_nonzero(~kept))
+    conversions = log.conversions.filter(pa.array(kept))
+    meta = log.meta
+    counts = {**meta.counts, CUT: meta.counts.get(CUT, 0) + cut, "conversions": conversions.num_rows}
+    notes = (*meta.notes, cut_note(cut, window)) if cut else meta.notes
+    changed = log.with_meta(attribution_window=ticks, counts=counts, notes=notes)
+    return _with_conversions(changed, conversions).as_sound_as(log)
+
+
+def _with_conversions(log: Log, conversions: pa.Table) -> Log:
+    """Return a log with other conversions."""
+    from evaluator.log import StoredLog
+
+    if isinstance(log, StoredLog):
+        return StoredLog(log.path, log.selection, conversions=conversions, actions=log.actions, meta=log.meta)
+    return replace(log, conversions=conversions)

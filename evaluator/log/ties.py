@@ -1,0 +1,99 @@
+"""Displays that share one time: their order means nothing, so it is drawn, by a rule that needs no memory.
+
+A file sorted by action inside its time stamps shows a replay each action in a block; a policy that changes its mind
+once a round then hardly ever meets the action it wants. Which of two displays of one time comes first is therefore
+decided by a hash of (seed, place in the order of the file), which depends on nothing else: not on how a file is cut
+into chunks.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator.log.contract import Log, to_numpy
+
+Ints = npt.NDArray[np.int64]
+
+# Of the order that every reader gives a log.
+SEED = 0
+# Increment and multipliers of SplitMix64 (Steele, Lea, Flood 2014), a bijection of 64 bits.
+_STEP, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+def tied(time: Ints) -> npt.NDArray[np.bool_]:
+    """Return which displays have the time of the one before them, shape (n,)."""
+    same = np.zeros(len(time), np.bool_)
+    np.equal(time[1:], time[:-1], out=same[1:])
+    return same
+
+
+def tie_order(time: Ints, *, first: int = 0, seed: int = SEED) -> Ints | None:
+    """Return the places of the displays in their new order, shape (n,); None where no two share a time.
+
+    Parameters
+    ----------
+    time
+        Sorted times, shape (n,); groups of equal times are whole.
+    first
+        Place of the first display in the whole log.
+    seed
+        Another seed, another order.
+    """
+    same = tied(time)
+    if not same.any():
+        return None
+    # Only displays that share their time move; the key is their group, then 32 bits of the hash.
+    moving = np.flatnonzero(same | np.append(same[1:], False))
+    group = np.cumsum(~same[moving]).astype(np.uint64)
+    with np.errstate(over="ignore"):
+        key = _hashed((moving + first).astype(np.uint64) + _hashed(np.array([seed], np.uint64)))
+    key = group << np.uint64(32) | key >> np.uint64(32)
+    order = np.arange(len(time))
+    order[moving] = moving[np.argsort(key, kind="stable")]
+    return order
+
+
+def shuffle_ties(log: Log, *, seed: int = SEED) -> Log:
+    """Return a log in memory whose displays of one time come in a random order, as those of every log that is read.
+
+    Parameters
+    ----------
+    log
+        A log made by hand, sorted by time.
+    seed
+        The reader's is 0. The same log and seed give the same order.
+
+    Examples
+    --------
+    >>> from evaluator import load
+    >>> log = load("synthetic", limit=1000)
+    >>> shuffle_ties(log) is log  # every display has a time of its own
+    True
+    """
+    order = tie_order(log.column("time"), seed=seed)
+    if order is None:
+        return log
+    new = np.empty_like(order)
+    new[order] = np.arange(len(order))
+    displays = log.displays.take(pa.array(order))
+    at = displays.schema.get_field_index("display_id")
+    display = new[to_numpy(log.conversions["display_id"])]
+    # Stable: the conversions of a display keep their order.
+    rows = np.argsort(display, kind="stable")
+    conversions = log.conversions.take(pa.array(rows))
+    place = conversions.schema.get_field_index("display_id")
+    return Log(
+        displays.set_column(at, "display_id", pa.array(np.arange(len(order)))),
+        conversions.set_column(place, "display_id", pa.array(display[rows])),
+        log.actions,
+        log.meta,
+    )
+
+
+def _hashed(number: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    z = number + _STEP
+    z = (z ^ (z >> np.uint64(30))) * _FIRST
+    z = (z ^ (z >> np.uint64(27))) * _SECOND
+    return z ^ (z >> np.uint64(31))
