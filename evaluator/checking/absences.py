@@ -81,7 +81,7 @@ def absences(t: Tables) -> list[Absence]:
 
 
 def absence_words(t: Tables, absence: Absence) -> str:
-    """Return from when to when an action has displays, in words: ``a3 has displays only from ... on (20% before)``."""
+    """Return from when to when an action has displays, in words: ``a3 has displays only from ... on, none in ...``."""
     label, seconds = t.logged.survey.log.labels[absence.action], t.logged.survey.log.meta.tick_seconds
     start = t.logged.timeline.start
     words = f"action {label} has displays only"
@@ -89,7 +89,7 @@ def absence_words(t: Tables, absence: Absence) -> str:
         words += f" from {time_words(absence.since, seconds, start=start)}" + (" on" if absence.until is None else "")
     if absence.until is not None:
         words += f" until {time_words(absence.until, seconds, start=start)}"
-    return f"{words}; {absence.share:.0%} of the traffic could not show it"
+    return f"{words}, none in the other {absence.share:.0%} of the traffic"
 
 
 def deficits(t: Tables) -> list[int]:
@@ -153,8 +153,7 @@ def absence_cause(t: Tables, among: list[int] | None = None) -> tuple[str, str] 
         return None
     most = max(gone, key=lambda absence: absence.share)
     return (
-        f"{_said(t, most, len(gone) - 1)}. It was launched or retired, which is no mistake of its propensities; see "
-        "overlap.",
+        f"{_said(t, most, len(gone) - 1)}. If it was launched or retired, its propensities may be right; see overlap.",
         "Do as overlap says, and check what is left again.",
     )
 
@@ -174,7 +173,7 @@ def hole_cause(t: Tables) -> tuple[str, str] | None:
     return (
         f"A hole in the overlap rather than a wrong propensity: action {label} has the displays its propensities say "
         f"in some groups, but is shown {shown} in {found.where}, where {found.expected:,.0f} were to be expected. By "
-        f"its mean of 1/p, {found.share:.0%} of the traffic cannot show it: what it would earn there the log cannot "
+        f"its mean of 1/p, {found.share:.0%} of the traffic never shows it: what it would earn there the log cannot "
         "tell, and its value is that of the rest.",
         f"Leave out the action ({without(t, everyone == found.action)}) or, at the source, the displays that "
         "could not show it; or log with some exploration there. The propensities need no repair.",

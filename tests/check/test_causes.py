@@ -56,7 +56,7 @@ def test_a_hole_is_told_from_a_wrong_propensity() -> None:
     found = check(log)["calibration"]
     assert found.means.startswith("A hole in the overlap rather than a wrong propensity: action a3")
     assert re.search(r"is shown never in context\[0\] >= 0\.8\d+,", found.means)
-    share = float(re.search(r"(\d+)% of the traffic cannot show it", found.means)[1]) / 100
+    share = float(re.search(r"(\d+)% of the traffic never shows it", found.means)[1]) / 100
     assert share == pytest.approx((log.column("context")[:, 0] > 0.5).mean(), abs=0.02)
     wrong = check(made("propensities of one action 1.4 times too large"))["calibration"]
     assert "hole" not in wrong.means
