@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from evaluator.estimates.acceptance import combined, log_evidence, log_tail
 from evaluator.evaluation.plan import Plan
+from evaluator.evaluation.rarest import MUCH_SMALLER
 from evaluator.replayer.engine import Replay
 
 # A right log raises one of these alarms with this probability at most: so few that hundreds of replays stay quiet.
@@ -17,6 +18,7 @@ ALARM = 1e-4
 # Propensities this close to right move a value by no more than that; `evaluate check` lets them pass too.
 NEGLIGIBLE = 0.02
 _NAMED = 3
+_FEW = 3
 _TOO_FEW = (
     "displays of one time sorted by action, an action that was not available at all times or in all contexts, "
     "propensities of another policy or out of date"
@@ -104,6 +106,23 @@ def acceptance_warning(plan: Plan, found: Accepted | None) -> str:
         f"{when}{accepted[worst]:,} of {read[worst]:,} displays were accepted instead of the "
         f"{read[worst] * c[worst]:,.0f} that {known}: more than chance explains, so the value may be far "
         f"off. Likely causes: {causes}. Run evaluate check on this log."
+    )
+
+
+def waiting_warning(plan: Plan, found: Accepted | None) -> str:
+    """Return a sentence on one rare action that keep read most of the log for; empty where there is none."""
+    if found is None or plan.sampler != "keep" or len(found.read) < _FEW or not found.accepted.sum():
+        return ""
+    k = int(found.read.argmax())
+    read, rounds = int(found.read.sum()), int(found.accepted.sum())
+    others = rounds - int(found.accepted[k])
+    without = others * read / max(read - int(found.read[k]), 1)
+    if not plan.usable[k] or not others or without < MUCH_SMALLER * rounds:
+        return ""
+    return (
+        f"Waiting for action {plan.log.labels[k]} ({plan.usable[k]:,} displays) took {found.read[k]:,} of the "
+        f"{read:,} displays read, for {found.accepted[k]:,} of {rounds:,} rounds: without it there would be about "
+        f"{without:,.0f}. Leave it out by --actions."
     )
 
 

@@ -15,7 +15,13 @@ from evaluator.estimates.arms import BestFixedAction, best_fixed_action
 from evaluator.estimates.combine import average, difference, scaled
 from evaluator.estimates.confidence import Interval, mean_interval
 from evaluator.estimates.sparse import SparseRewards
-from evaluator.evaluation.acceptance import Accepted, acceptance_warning, accepted_of, propensity_warning
+from evaluator.evaluation.acceptance import (
+    Accepted,
+    acceptance_warning,
+    accepted_of,
+    propensity_warning,
+    waiting_warning,
+)
 from evaluator.evaluation.bootstrap import resample, with_expected_value
 from evaluator.evaluation.frozen import frozen_values
 from evaluator.evaluation.little_learned import little_learned
@@ -353,6 +359,8 @@ def _warnings(plan: Plan, done: list[_Repeat], t: int) -> list[str]:
         )
     elif horizon is not None and 0 < t < horizon:
         said.append(f"The log ended after {t:,} rounds, short of the horizon {horizon:,}.")
+    waited = [line for line in (waiting_warning(plan, r.accepted) for r in done) if line]
+    said += waited[:1]
     clipped = float(np.mean([r.clipped for r in done]))
     if clipped > 0 and plan.sampler != "logged":
         said.append(

@@ -163,6 +163,18 @@ def test_the_rarest_action_sets_no_horizon_in_silence(policy: str, options: dict
         assert replay(log, policy, sampler="keep").rounds > 1.5 * replay(log, policy, **options).rounds
 
 
+def test_a_replay_that_waited_for_one_action_most_of_the_time_says_so() -> None:
+    log = rare()
+    result = replay(log, "random", sampler="keep")
+    (said,) = [w for w in result.warnings if w.startswith("Waiting for action a3")]
+    without = float(said.split("would be about ")[1].split(". ")[0].replace(",", ""))
+    # The others are shown .33 of the time each; what it promises rests on the rounds that showed them.
+    rounds = result.rounds * (1 - result.action_share[3])
+    assert abs(without - 0.33 * N) < 4 * 0.33 * N * (0.67 / rounds) ** 0.5
+    others = log_of(np.random.default_rng(4).integers(0, 3, N), propensity=np.full(N, 1 / 3))
+    assert not any(w.startswith("Waiting for") for w in replay(others, "fixed:action=0", sampler="keep").warnings)
+
+
 def test_a_comparison_says_which_action_sets_its_horizon() -> None:
     found = compare(rare(), ["random", "fixed:action=0"], sampler="keep")
     assert any("decides how many rounds there are" in said for said in found.warnings)
