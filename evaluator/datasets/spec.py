@@ -252,6 +252,8 @@ class FileSpec(Heading):
             found[d.id] = NoFeature("identifies the display", False)
         if d.propensity is not None:
             found[d.propensity] = NoFeature("is the chance of the action that was shown", False)
+        if d.weight is not None:
+            found[d.weight] = NoFeature("says how likely the display was kept, by its outcome", False)
         found[d.action] = NoFeature("is the action that was shown", False)
         return found
 

@@ -84,13 +84,17 @@ def test_vectors_do_not_depend_on_the_other_rows(spec):
 
 
 NAMED = {
-    "display": {"id": "id", "propensity": "p"},
+    "display": {"id": "id", "propensity": "p", "weight": "w"},
     "conversion": {"indicator": "buy", "time": "sold", "value": "gain", "key": ["order", "user"], "click": "click"},
 }
-NAMED_ROWS = ["id,t,ad,p,sold,buy,gain,order,user,click,city", "1,1,a,.5,3,1,2,o,u,1,Rome", "2,2,b,.5,,0,,,,0,Oslo"]
+NAMED_ROWS = [
+    "id,t,ad,p,w,sold,buy,gain,order,user,click,city",
+    "1,1,a,.5,1,3,1,2,o,u,1,Rome",
+    "2,2,b,.5,10,,0,,,,0,Oslo",
+]
 
 
-@pytest.mark.parametrize("column", ["id", "t", "ad", "p", "sold", "buy", "gain", "order", "user", "click"])
+@pytest.mark.parametrize("column", ["id", "t", "ad", "p", "w", "sold", "buy", "gain", "order", "user", "click"])
 def test_columns_with_a_role_are_no_features(tmp_path, column):
     path = dataset(tmp_path, NAMED_ROWS, **NAMED)
     with pytest.raises(UsageError, match=f"'{column}' .*no policy may see it"):
