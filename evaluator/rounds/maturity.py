@@ -23,6 +23,8 @@ from evaluator.units import NO_WINDOW
 ImmatureRule = Literal["drop", "correct"]
 # A display whose conversions had less than this chance to show says little and would weigh much.
 LEAST_SEEN = 0.2
+# Time stamps of so many seconds are coarse: what they do not tell is a good part of many windows.
+COARSE_S = 60.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +120,7 @@ def judge_maturity(survey: Survey, window: Window, clock: Clock, rule: ImmatureR
     if needed is None:
         return Maturity(n, 0, None, False)
     end = survey.traffic_by(until) - 1 if in_displays else until
-    mature = _followed(survey, end, needed, in_displays=in_displays)
+    mature = _followed(survey, end, needed + (0 if in_displays else _untold(survey)), in_displays=in_displays)
     if mature == 0:
         raise DataError(
             f"No display of log {log.meta.name!r} was followed for {needed} "
@@ -141,6 +143,14 @@ def _follow_up(survey: Survey, window: Window, clock: Clock) -> tuple[int | None
         return None, False
     # The most displays that are still rounded to m rounds.
     return (window.rounds if clock.share == 1.0 else int((window.rounds + 0.5) / clock.share)), True
+
+
+def _untold(survey: Survey) -> int:
+    """Return ticks by which a display was perhaps followed more briefly than time stamps of minutes, hours, days say.
+
+    A display stamped Monday may be one of its last minute, and a log that ends on Tuesday may end in its first.
+    """
+    return survey.stamp if survey.stamp * (survey.log.meta.tick_seconds or 0.0) >= COARSE_S else 0
 
 
 def _followed(survey: Survey, end: int, needed: int, *, in_displays: bool) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evaluator.api import replay
 from evaluator.errors import DataError
 from evaluator.log import Log
 from evaluator.policies.base import NO_WINDOW
@@ -114,3 +115,25 @@ def test_a_log_too_short_for_its_window_is_refused(rule: ImmatureRule) -> None:
 def test_correcting_without_conversions_is_refused() -> None:
     with pytest.raises(DataError, match="no conversions to fit"):
         judge_maturity(ten_displays(observed_until=90, attribution_window=20), NONE, "correct")
+
+
+def test_stamps_of_days_follow_a_display_for_a_day_less_than_they_say() -> None:
+    # A display of the last minute of day 8, and a log that ends in the first of day 9: days say one day of follow-up.
+    rng = np.random.default_rng(0)
+    n, days = 20_000, 9.1
+    minute = np.sort(rng.random(n)) * days * 1440
+    bought = np.flatnonzero(rng.random(n) < 0.4)
+    sold = minute[bought] + rng.random(len(bought)) * 1200
+    seen = sold <= minute[-1]
+    log = build_log(
+        time=(minute // 1440).astype(np.int64), action=np.arange(n) % 2, n_actions=2,
+        conversion_display=bought[seen], conversion_time=(sold[seen] // 1440).astype(np.int64),
+        tick="d", observed_until=9, attribution_window=1,
+    )  # fmt: skip
+    result = replay(log, "logging")
+    assert result.value.low <= 0.4 <= result.value.high
+    # By what the stamps say, the last whole day counts too, whose late displays have lost their conversions.
+    last = (minute // 1440).astype(int) == 8
+    converted = np.isin(np.flatnonzero(last), bought[seen])
+    assert 0.4 - converted.mean() > 4 * (0.24 / last.sum()) ** 0.5
+    assert result.plan["displays_used"] == int((minute < 8 * 1440).sum())
