@@ -140,7 +140,8 @@ def whole_ties(read: Callable[[int | None], Iterable[pl.DataFrame]], time: str, 
         if left == 0:
             last = taken[time][-1] if taken.height else last
             rest = chunk[time].slice(taken.height)
-            other = rest.is_null() | (rest != last).fill_null(True)
+            # A time that cannot be read ties with none.
+            other = rest.is_null() | (pl.Series([True]) if last is None else rest != last).fill_null(True)
             taken = chunk.head(taken.height + int(other.arg_max() or 0) if other.any() else chunk.height)
         if taken.height:
             yield taken

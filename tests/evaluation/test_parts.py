@@ -171,7 +171,7 @@ def test_a_sampled_log_says_so_and_counts_the_traffic() -> None:
     assert found.to_dict()["traffic_share"] == 1.0
     assert found.to_dict()["sampling_rate"] == 0.1
     assert any("even sample of 0.1 of the traffic" in said for said in found.assumptions)
-    assert np.array_equal(found.rounds.delay, 10 * plan(a_log(), "otflinucb").rounds.delay)
+    assert np.array_equal(plan(log, "otflinucb").rounds.delay, 10 * plan(a_log(), "otflinucb").rounds.delay)
     assert plan(log, "otflinucb", traffic_share=0.5).clock.days(864_000) == pytest.approx(2.0)
 
 
