@@ -317,9 +317,9 @@ def _first_warnings(plan: Plan, done: list[_Repeat], t: int) -> list[str]:
     said = []
     if t and plan.clock.kind == "wall" and plan.sampler != "logged":
         said.append(
-            f"Wall clock: these {t:,} rounds take {t / plan.clock.share:,.0f} displays of live traffic, of which the "
-            f"policy serves a share of {plan.clock.share:.3g}. Were it to serve all of it, feedback would come later, "
-            "counted in rounds: --clock traffic."
+            f"Wall clock: these {t:,} rounds take {t / plan.clock.traffic_share:,.0f} displays of live traffic, of "
+            f"which the policy serves a share of {plan.clock.traffic_share:.3g}. Were it to serve all of it, feedback "
+            "would come later, counted in rounds: --clock traffic."
         )
     in_vain = _ended_by(plan, done)
     if t and in_vain:

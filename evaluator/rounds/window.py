@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import ParameterError
+from evaluator.log import LogMeta
 from evaluator.rounds.clock import Clock, on_clock
 from evaluator.rounds.survey import Survey
 from evaluator.units import NO_WINDOW, format_duration, parse_duration
@@ -47,6 +48,10 @@ class Window:
     def cut(self) -> tuple[int, int | None]:
         """What fixes which conversions are revealed."""
         return self.rounds, self.ticks
+
+    def ends_rewards(self, meta: LogMeta) -> bool:
+        """Return whether only conversions within it are rewards: a log that stops looking names no other cut-off."""
+        return meta.observed_until is not None and meta.attribution_window is None and self.rounds != NO_WINDOW
 
     def revealed(self, survey: Survey, delay: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return delays in rounds, shape (c,), with `NO_WINDOW` for conversions that a duration cuts off."""
