@@ -30,11 +30,15 @@ def timed(log: Log, *, seconds: int, **meta: object) -> Log:
     return dataclasses.replace(log, displays=displays, conversions=conversions).with_meta(tick="s", **meta)
 
 
-def cut(log: Log) -> Log:
-    """Return what was seen of a log by its last display."""
+def cut(log: Log, *, longest: int | None = None) -> Log:
+    """Return what was seen of a log by its last display, within the attribution window if there is one."""
     last = int(log.column("time")[-1])
-    seen = log.conversions["time"].to_numpy() <= last
-    return dataclasses.replace(log, conversions=log.conversions.filter(seen)).with_meta(observed_until=last)
+    when = log.conversions["time"].to_numpy()
+    seen = when <= last
+    if longest is not None:
+        seen &= when - log.column("time")[log.conversions["display_id"].to_numpy()] <= longest
+    cut = dataclasses.replace(log, conversions=log.conversions.filter(seen))
+    return cut.with_meta(observed_until=last, attribution_window=longest)
 
 
 LOGS = {

@@ -41,7 +41,7 @@ def replayed(cls: type[Epsilon]) -> np.ndarray:
 
 
 def live(cls: type[Epsilon]) -> np.ndarray:
-    pool = Pool(np.ones((1, 1, 1)), RATES[None], np.ones(1), np.ones(1))
+    pool = Pool(np.ones((1, 1, 1)), RATES[None], np.ones(1), np.ones(1), reach=0)
     streams = [(np.random.default_rng([run, 1]), np.random.default_rng([run, 2])) for run in range(RUNS)]
     weights = np.full((1, T), 1.0 / T)
     return np.array([

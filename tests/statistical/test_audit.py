@@ -51,12 +51,12 @@ AUDITS = {
         {"traffic_share": 0.5},
     ),
     "cut off at the end": (
-        lambda: cut(bernoulli_log(4000, [0.3, 0.6], mean_delay=200.0, seed=36)).with_meta(attribution_window=1000),
+        lambda: cut(bernoulli_log(4000, [0.3, 0.6], mean_delay=200.0, seed=36), longest=1000),
         ["ucb1", "random"],
         {"window": 400},
     ),
     "cut off at the end, corrected": (
-        lambda: cut(bernoulli_log(4000, [0.3, 0.6], mean_delay=200.0, seed=36)).with_meta(attribution_window=1000),
+        lambda: cut(bernoulli_log(4000, [0.3, 0.6], mean_delay=200.0, seed=36), longest=1000),
         ["ucb1", "random"],
         {"window": 400, "immature": "correct"},
     ),

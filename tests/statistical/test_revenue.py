@@ -55,7 +55,7 @@ def live(policy: str) -> np.ndarray:
     told = Setting(n_actions=5, window=WINDOW, horizon=T, delay_cdf=told.delay_cdf)
     values = np.linspace(LOWEST, HIGHEST, 1001) / HIGHEST
     tau = 1.0 - (MEAN_DELAY / (1.0 + MEAN_DELAY)) ** np.arange(1, WINDOW + 2)
-    pool = Pool(np.zeros((1, 1, 0)), RATES[None], values, tau)
+    pool = Pool(np.zeros((1, 1, 0)), RATES[None], values, tau, reach=WINDOW)
     runs = [
         play_in_pool(
             resolve(policy), told, pool, np.full((1, T), 1.0 / T),
