@@ -127,16 +127,26 @@ def take(pending: Pending, now: int) -> int:
     Every round must be emptied before the next begins.
     """
     at = now & (pending.first.shape[0] - 1)
-    before, slot = -1, pending.first[at]
+    slot = pending.first[at]
+    if slot < 0:
+        return slot
+    if pending.due[slot] != now:
+        return _take_later(pending, at, now)
+    pending.first[at] = pending.following[slot]
+    pending.size[0] -= 1
+    pending.free[pending.size[0]] = slot
+    return slot
+
+
+@inlinable
+def _take_later(pending: Pending, at: int, now: int) -> int:
+    """Remove the next conversion due in round `now` from a list whose first one is due in another; -1 if none is."""
+    before, slot = pending.first[at], pending.following[pending.first[at]]
     while slot >= 0 and pending.due[slot] != now:
         before, slot = slot, pending.following[slot]
     if slot >= 0:
-        after = pending.following[slot]
-        if before < 0:
-            pending.first[at] = after
-        else:
-            pending.following[before] = after
-        if after < 0:
+        pending.following[before] = pending.following[slot]
+        if pending.following[before] < 0:
             pending.last[at] = before
         pending.size[0] -= 1
         pending.free[pending.size[0]] = slot
