@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from evaluator.checking.finding import Finding
 from evaluator.checking.follow_up import JUDGED, MANY_MISSING
 from evaluator.checking.propensities import p_words
@@ -27,6 +29,15 @@ def immature_displays(t: Tables) -> Finding:
                "strays": len(follow.strays)}  # fmt: skip
     if immature == n:
         return _none_judged(t, {**numbers, "immature_share": 1.0})
+    if (len(follow.strays) or follow.stopped) and _coarse(t):
+        return Finding(
+            name=name, verdict="warn", numbers=numbers, statistic=float(follow.beyond), p_value=follow.p_value,
+            number=f"{follow.beyond:,} conversions ({missing:.1%}) fewer at the end than before", effect=missing,
+            means="Times are as coarse as the delays, so that a last day of which the log holds a part cannot be told "
+            "from conversions that are missing: young displays may count as failures.",
+            do="Give finer times, or say in the spec until when conversions were followed ([log] observed_until) and "
+            "for how long after a display (attribution_window).",
+        )  # fmt: skip
     if len(follow.strays):
         return _strays(t, missing, numbers)
     if follow.stopped:
@@ -116,6 +127,15 @@ def _strays(t: Tables, missing: float, numbers: dict[str, float | None]) -> Find
         do=f"Say how long the log really looked: observed_until = {last} under [log] of the spec (in ticks), and leave "
         "out the stray rows, which come after it.",
     )  # fmt: skip
+
+
+def _coarse(t: Tables) -> bool:
+    """Return whether most delays are shorter than ten time stamps of hours or days."""
+    survey = t.logged.survey
+    seconds = survey.log.meta.tick_seconds
+    if seconds is None or survey.stamp * seconds < 3600.0 or not len(survey.display):
+        return False
+    return bool(np.median(survey.delay_ticks) < 10 * survey.stamp)
 
 
 def _long(t: Tables, ticks: int) -> str:

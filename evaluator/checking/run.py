@@ -89,7 +89,7 @@ CHECKS: dict[str, Callable[[Tables, float, int], Finding]] = {
     "shared conversions": lambda t, level, seed: shared_conversions(t, level),
     "immature displays": lambda t, level, seed: immature_displays(t),
     "gaps in conversions": lambda t, level, seed: outages(t),
-    "traffic": lambda t, level, seed: traffic(t.logged.timeline),
+    "traffic": lambda t, level, seed: traffic(t.logged.timeline, t.logged.survey),
     "rewards": lambda t, level, seed: rewards(t),
 }
 # Verdicts that rest on a test: replay, uniformity or calibration, independence, three drifts, hours, ties, two of

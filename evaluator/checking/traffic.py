@@ -7,6 +7,9 @@ import numpy.typing as npt
 
 from evaluator.checking.finding import Finding, not_applicable
 from evaluator.checking.timeline import Timeline
+from evaluator.rounds.bursts import BURSTY, peak_within_delay
+from evaluator.rounds.survey import Survey
+from evaluator.units import format_duration
 
 Floats = npt.NDArray[np.float64]
 
@@ -15,11 +18,15 @@ USUAL = 20.0
 # Share of all displays within one hour of at least two days that is a burst.
 BURST, FEWEST_HOURS = 0.2, 48
 NAME = "traffic"
+_HOUR_S = 3600.0
 
 
-def traffic(timeline: Timeline) -> Finding:
-    """Say how displays an hour vary, and name hours without any at a time of day that usually has many."""
-    hours = timeline.hours
+def traffic(timeline: Timeline, survey: Survey) -> Finding:
+    """Say how displays vary by the hour and within a delay, and name hours without any that usually have many."""
+    hours, seconds = timeline.hours, survey.log.meta.tick_seconds
+    if seconds is not None and survey.stamp * seconds >= _HOUR_S:
+        unit = format_duration(survey.stamp * seconds)
+        return not_applicable(NAME, f"times are multiples of {unit}: what happens within one is not known")
     if hours is None:
         return not_applicable(NAME, "the log counts rounds or days, not hours")
     inner = hours[1:-1].astype(np.float64)
@@ -49,14 +56,30 @@ def traffic(timeline: Timeline) -> Finding:
             f"{gaps.sum()} hours have no display although their time of day usually has many (longest gap {longest} "
             "hours): displays are missing, or the system stood still. Delays across the gap are too short in rounds."
         )
+    delay, peak = peak_within_delay(survey)
+    numbers["peak_within_delay"] = peak
+    if peak >= BURSTY:
+        within = format_duration(delay * (seconds or 1.0))
+        said.append(
+            f"Within {within}, in which a good part of the conversions come, up to {peak:.2g} times as many displays "
+            "follow one as on average: on the traffic clock a policy that learns knows otherwise in and between such "
+            "bursts than live, and its value may be off either way."
+        )
     if burst:
         said.append(f"One hour holds {top:.0%} of all displays: a burst, or times in a wrong unit.")
     return Finding(
         name=NAME, verdict="warn" if said else "pass",
         number=f"{gaps.sum()} hours missing, {words}" if gaps.any() else words,
         effect=float(gaps.sum()), numbers=numbers, means=" ".join([*said, worth]),
-        do="Find the missing displays; otherwise replay the parts before and after apart, and give windows in rounds."
-        if said else "",
+        do=" ".join(
+            what
+            for what, needed in (
+                ("Find the missing displays; otherwise replay the parts before and after apart.", gaps.any()),
+                ("Trust values of policies that learn only for a rollout on the share that --clock wall names.",
+                 peak >= BURSTY or burst),
+            )
+            if needed
+        ),
     )  # fmt: skip
 
 

@@ -133,10 +133,10 @@ class LogSection(Section):
 
     attribution_window: Annotated[str | int | None, Field(description="longest delay: '30d', or ticks")] = None
     observed_until: Annotated[
-        Literal["end", "complete"] | int,
+        Literal["end", "complete"] | Annotated[int, Field(ge=-(2**63), lt=2**63)],
         Field(description="'end' (last time seen), a time in ticks, or 'complete' (every display followed to its end)"),
     ] = "end"
-    reward_max: Annotated[float | None, Field(gt=0, strict=False)] = None
+    reward_max: Annotated[float | None, Field(gt=0, strict=False, allow_inf_nan=False)] = None
     sampling_rate: Annotated[
         float, Field(gt=0, le=1, strict=False, description="share of the traffic's displays that the log holds")
     ] = 1.0

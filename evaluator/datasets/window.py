@@ -24,13 +24,20 @@ def spec_window(window: str | int | None, tick: str, *, name: str) -> int | None
     SpecError
         A duration, but the log counts rounds.
     """
-    if window is None or isinstance(window, int):
+    if window is None:
+        return None
+    if isinstance(window, int):
+        if not 0 <= window < 2**63:
+            raise SpecError(f"{name}: attribution_window = {window} is no delay.", hint="give ticks, from 0 on.")
         return window
     if tick == ROUND:
         raise SpecError(
             f"{name}: attribution_window = {window!r}, but times are rounds.", hint="give it as a number of rounds."
         )
-    return round(parse_duration(window) / SECONDS[tick])
+    try:
+        return round(parse_duration(window) / SECONDS[tick])
+    except ParameterError as error:
+        raise SpecError(f"{name}: attribution_window = {window!r} is no duration.", hint=error.hint) from None
 
 
 def asked_window(window: str | int | None, tick: str) -> int | None:

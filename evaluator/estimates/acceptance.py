@@ -70,6 +70,7 @@ def log_tail(total: Floats, squares: Floats, displays: int, *, expected: float, 
     """
     off = total / displays - expected
     second = np.maximum(squares / displays, expected**2)
-    width = 2.0 * second + np.where(off > 0, 2.0 * largest * off / 3.0, 0.0)
-    log_p: Floats = np.minimum(np.log(2.0) - displays * off**2 / width, 0.0)
-    return log_p
+    with np.errstate(over="ignore", invalid="ignore"):  # propensities next to 0 bound nothing
+        width = 2.0 * second + np.where(off > 0, 2.0 * largest * off / 3.0, 0.0)
+        log_p: Floats = np.log(2.0) - displays * off**2 / width
+    return np.where(np.isfinite(width), np.minimum(log_p, 0.0), 0.0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ ALARM = 1e-4
 # Propensities this close to right move a value by no more than that; `evaluate check` lets them pass too.
 NEGLIGIBLE = 0.02
 _NAMED = 3
+# Times at which the evidence is looked at, evenly over the rounds.
+_LOOKS = 32
 _FEW = 3
 _TOO_FEW = (
     "displays of one time sorted by action, an action that was not available at all times or in all contexts, "
@@ -26,7 +29,10 @@ _TOO_FEW = (
 _HOLE = (
     "an action that was never shown in some contexts or at some times, propensities of another policy or out of date"
 )
-_TOO_MANY = "propensities of another policy or out of date, duplicated rows"
+_TOO_MANY = (
+    "propensities of another policy or out of date, an action that was shown for a part of the time only, "
+    "duplicated rows"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +88,47 @@ def accepted_of(plan: Plan, replay: Replay, action: npt.NDArray[np.int32]) -> Ac
     if replay.waiting >= 0:
         read[replay.waiting] += replay.read - int(waited.sum())
     return Accepted(read, accepted, c)
+
+
+def most_suspicious(
+    plan: Plan, replay: Replay, action: npt.NDArray[np.int32], found: Accepted | None
+) -> Accepted | None:
+    """Return what had been accepted when the evidence against it was largest, at the end or some time before.
+
+    The evidence is a martingale, so that looking at it all along costs no more false alarms than looking once. An
+    action launched late is accepted as often as it should be in the end, but not until then.
+
+    Parameters
+    ----------
+    plan, replay, action
+        As in `accepted_of`.
+    found
+        What it returns.
+    """
+    if found is None or not len(action):
+        return found
+    ends = np.unique(np.linspace(0, len(action), _LOOKS + 1).astype(np.int64)[1:])
+    ends = ends[ends > 0]
+    seen = [found]
+    if plan.policy.contextual:
+        seen += [replace(found, read=replay.displays[[t - 1]] + 1, accepted=np.array([t])) for t in ends]
+    else:
+        waited = np.diff(replay.displays, prepend=-1)
+        parts = [slice(a, b) for a, b in pairwise([0, *ends.tolist()])]
+        read, accepted = (
+            np.cumsum([np.bincount(action[of], of_rounds[of], plan.log.n_actions) for of in parts], axis=0)
+            for of_rounds in (waited, np.ones(len(action)))
+        )
+        seen += [
+            replace(found, read=r.astype(np.int64), accepted=t.astype(np.int64))
+            for r, t in zip(read, accepted, strict=True)
+        ]
+    return max(seen, key=_evidence)
+
+
+def _evidence(found: Accepted) -> float:
+    possible = (found.read > 0) & (found.probability > 0)
+    return combined(log_evidence(found.accepted[possible], found.read[possible], found.probability[possible]))
 
 
 def acceptance_warning(plan: Plan, found: Accepted | None) -> str:

@@ -19,10 +19,12 @@ from evaluator.evaluation.acceptance import (
     Accepted,
     acceptance_warning,
     accepted_of,
+    most_suspicious,
     propensity_warning,
     waiting_warning,
 )
 from evaluator.evaluation.bootstrap import resample, with_expected_value
+from evaluator.evaluation.bursts import bursts_warning
 from evaluator.evaluation.frozen import frozen_values
 from evaluator.evaluation.little_learned import little_learned
 from evaluator.evaluation.no_rounds import no_rounds
@@ -51,6 +53,7 @@ class _Repeat:
 
     replay: Replay
     accepted: Accepted | None
+    suspect: Accepted | None
     clipped: float
     effective_sample_size: float
     value: Interval
@@ -210,9 +213,11 @@ def _estimate(lane: Lane, replay: Replay, shown: pa.Table, references: _Referenc
     live = observed if plan.options.reward == "observed" else references.logged(plan, t).taken(replay.displays)
     if lane.arms is None:
         raise AssertionError("the scan gives every lane its arms")
+    accepted = accepted_of(plan, replay, to_numpy(shown["action"]))
     return _Repeat(
         replay=replay,
-        accepted=accepted_of(plan, replay, to_numpy(shown["action"])),
+        accepted=accepted,
+        suspect=most_suspicious(plan, replay, to_numpy(shown["action"]), accepted),
         clipped=lane.clipped / len(plan.rounds),
         effective_sample_size=_effective_sample_size(plan, shown),
         value=mean_interval(live, upper=upper, alpha=alpha),
@@ -332,7 +337,7 @@ def _first_warnings(plan: Plan, done: list[_Repeat], t: int) -> list[str]:
         told = {name: float(np.mean([getattr(r.replay, name) for r in done])) for name in _TOLD}
         said.append(little_learned(plan, rounds=t, **told))
     # Repeats read one log, and so nearly the same displays: the first that is off speaks for all.
-    off = [line for line in (acceptance_warning(plan, r.accepted) for r in done) if line]
+    off = [line for line in (acceptance_warning(plan, r.suspect) for r in done) if line]
     return [line for line in (*said, *off[:1], propensity_warning(plan)) if line]
 
 
@@ -359,6 +364,7 @@ def _warnings(plan: Plan, done: list[_Repeat], t: int) -> list[str]:
         )
     elif horizon is not None and 0 < t < horizon:
         said.append(f"The log ended after {t:,} rounds, short of the horizon {horizon:,}.")
+    said += bursts_warning(plan)
     waited = [line for line in (waiting_warning(plan, r.accepted) for r in done) if line]
     said += waited[:1]
     clipped = float(np.mean([r.clipped for r in done]))

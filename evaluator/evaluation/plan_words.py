@@ -17,7 +17,14 @@ from evaluator.rounds.gaps import gap_warnings
 from evaluator.rounds.reward_range import RewardRange
 from evaluator.rounds.unlike_delays import unlike_delays
 from evaluator.rounds.window import Window
-from evaluator.units import NO_WINDOW, format_duration
+from evaluator.units import format_duration
+
+# A share of the conversions that is as good as all.
+ALL_BUT_ALL = 0.99
+# Logged propensities of one action that differ by more follow something.
+VARIES = 0.02
+# Rounds that share a time stamp from which it matters that their order is not known.
+FEW_SHARE = 10
 
 if TYPE_CHECKING:
     from evaluator.evaluation.plan import Basis, Plan
@@ -157,6 +164,12 @@ def warnings(plan: Plan, acceptance: float, rewards: RewardRange) -> list[str]:
             "reads conversions that the log saw only later, which is right only if nothing drifts."
         )
     said += _coarse_stamps(plan)
+    said += _overridden(plan)
+    if plan.rewards_end_with_window and plan.tau_window < ALL_BUT_ALL:
+        said.append(
+            f"Rewards are the conversions within the window, {plan.tau_window:.1%} of all, because the log names no "
+            "attribution window: values are of these alone. Give the spec an attribution_window to count the others."
+        )
     if plan.tau_window < 0.5:
         said.append(
             f"Only {plan.tau_window:.1%} of the conversions come within the window: the policy sees few of them."
@@ -166,10 +179,25 @@ def warnings(plan: Plan, acceptance: float, rewards: RewardRange) -> list[str]:
     return [*said, *gap_warnings(plan.survey), *_of_rewards(plan.policy, rewards)]
 
 
+def _overridden(plan: Plan) -> list[str]:
+    """Say that logged propensities, which follow the context, were replaced by ones that do not."""
+    survey = plan.survey
+    vary = survey.largest > survey.smallest * (1.0 + VARIES)
+    if plan.log.meta.propensity != "logged" or plan.options.propensity not in ("estimate", "uniform") or not vary.any():
+        return []
+    k = int(np.flatnonzero(vary)[0])
+    return [
+        f"--propensity {plan.options.propensity} replaces logged propensities that change from display to display "
+        f"(those of action {plan.log.labels[k]} from {survey.smallest[k]:.3g} to {survey.largest[k]:.3g}): the logger "
+        "did not choose alike everywhere, so the values are biased. Leave the option out."
+    ]
+
+
 def _coarse_stamps(plan: Plan) -> list[str]:
-    """Say what time stamps of whole minutes, hours or days leave unknown of a window."""
-    stamp, window, seconds = plan.survey.stamp, plan.window, plan.log.meta.tick_seconds
-    if stamp == 1 or seconds is None or window.rounds == NO_WINDOW:
+    """Say what time stamps of whole minutes, hours or days leave unknown."""
+    survey, window, seconds = plan.survey, plan.window, plan.log.meta.tick_seconds
+    stamp = survey.stamp
+    if stamp == 1 or seconds is None:
         return []
     unit = format_duration(stamp * seconds)
     if window.ticks is not None and window.ticks < 10 * stamp:
@@ -179,5 +207,10 @@ def _coarse_stamps(plan: Plan) -> list[str]:
         return [
             f"Times are multiples of {unit}, and {displays:,.0f} rounds share one: which conversions come within "
             f"{window.rounds:,} rounds is decided by the order of displays that share a time, which means nothing."
+        ]
+    if len(survey.display) and displays >= FEW_SHARE and np.median(survey.delay_ticks) < 10 * stamp:
+        return [
+            f"Times are multiples of {unit}, and {displays:,.0f} rounds share one: when conversions come within that "
+            "time is not known, so a policy is told of them sooner or later than live, and learns otherwise."
         ]
     return []

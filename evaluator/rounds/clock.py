@@ -19,6 +19,8 @@ from evaluator.errors import ParameterError
 from evaluator.rounds.survey import Survey
 
 ClockName = Literal["traffic", "wall"]
+# Shares of the traffic beyond these are slips of the pen.
+_LEAST_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,11 @@ def start_clock(survey: Survey, kind: ClockName, *, traffic_share: float, accept
     ParameterError
         The traffic share is not above 0, or is given for the wall clock, which has its own.
     """
-    if not 0.0 < traffic_share < np.inf:
+    if not _LEAST_SHARE <= traffic_share <= 1.0 / _LEAST_SHARE:
         raise ParameterError(
             f"--traffic-share {traffic_share:g} is out of range.",
-            hint="take a share above 0; above 1 where the policy will serve more traffic than was logged.",
+            hint=f"take one from {_LEAST_SHARE:g} to {1.0 / _LEAST_SHARE:g}; above 1 where the policy will serve more "
+            "traffic than was logged.",
         )
     if kind == "wall" and traffic_share != 1.0:
         raise ParameterError(

@@ -45,14 +45,16 @@ def known_delays(survey: Survey, share: float) -> KnownDelays:
     """
     first = max(round(share * len(survey.log)), 1)
     left = position_of(survey.log, first - 1) - survey.position
-    seen = (survey.display < first) & (survey.delay <= left)
+    now = int(to_numpy(survey.log.take(np.array([first - 1]), ["time"])["time"])[0])
+    left_ticks = now - survey.shown_at
+    # A conversion after that display but before the next one follows as many displays as one that came in time.
+    seen = (survey.display < first) & (survey.delay <= left) & (survey.delay_ticks <= left_ticks)
     if not seen.any() or first == len(survey.log):
         raise DataError(
             f"--delays-from: no conversion had come when the first {first:,} displays had been shown.",
             hint="take a larger share, or give the delays with --delays.",
         )
     limit = left[seen] if survey.limit is None else np.minimum(left[seen], survey.limit[seen])
-    now = int(to_numpy(survey.log.take(np.array([first - 1]), ["time"])["time"])[0])
     whole = survey.limit_ticks()
-    left_ticks = now - survey.shown_at if whole is None else np.minimum(now - survey.shown_at, whole)
+    left_ticks = left_ticks if whole is None else np.minimum(left_ticks, whole)
     return KnownDelays(first, survey.delay[seen], limit, survey.delay_ticks[seen], left_ticks[seen])

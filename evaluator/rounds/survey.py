@@ -176,8 +176,9 @@ def survey(log: Log) -> Survey:
             if inverse is None and (smallest < largest).any():
                 inverse = of_constant
             if inverse is not None:
-                once = 1.0 / batch["propensity"]
-                inverse += [np.bincount(action, power, k) for power in (once, once * once)]
+                with np.errstate(over="ignore"):  # of propensities next to 0, which are named elsewhere
+                    once = 1.0 / batch["propensity"]
+                    inverse += [np.bincount(action, power, k) for power in (once, once * once)]
         shown += counts
         low, high = np.searchsorted(display, [first, first + len(time)])
         shown_at[low:high] = time[display[low:high] - first]
@@ -238,7 +239,8 @@ class _Stamps:
 
 def _of_constant(shown: npt.NDArray[np.int64], p: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the sums of 1/p and 1/p² of actions with one propensity each, inf where never shown; shape (2, K)."""
-    return np.array([shown / p, shown / p**2])
+    with np.errstate(over="ignore"):
+        return np.array([shown / p, shown / p**2])
 
 
 def displays_until(log: Log, *times: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:

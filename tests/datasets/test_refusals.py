@@ -219,3 +219,22 @@ def test_the_truncated_file_among_several_is_named(tmp_path):
     message = refused(write_spec(tmp_path, source={"files": "*.csv.gz"}), SourceError)
     assert "2.csv.gz: truncated" in message
     assert "1.csv.gz" not in message
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "word"),
+    [
+        ("observed_until", 2**64, "observed_until"),
+        ("attribution_window", 2**63, "is no delay"),
+        ("attribution_window", -1, "is no delay"),
+        ("attribution_window", "-1h", "is no duration"),
+    ],
+)
+def test_bounds_of_a_log_that_no_log_has(tmp_path, key, value, word):
+    assert word in refused(dataset(tmp_path, ROWS, log={key: value}))
+
+
+def test_a_bound_of_rewards_is_finite(tmp_path):
+    path = dataset(tmp_path, ROWS, log={"reward_max": 3.5})
+    path.write_text(path.read_text(encoding="utf-8").replace("3.5", "inf"), encoding="utf-8")
+    assert "reward_max" in refused(path)

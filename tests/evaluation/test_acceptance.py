@@ -96,7 +96,7 @@ def test_an_action_that_is_no_longer_shown_is_named() -> None:
     found = said(log_of(action, None).with_meta(propensity="absent"), "fixed:action=2")
     # The displays after its last one were read in vain, and count.
     assert f"While the policy chose action a2, {np.sum(action == 2):,} of {N:,}" not in found
-    assert ACCEPTED not in found  # its share of the log is all there is to compare with, and all of that was accepted
+    assert ACCEPTED in found  # of its share of the log all was accepted in the end, but too much of it too soon
     found = said(log_of(action, np.full(N, 1 / 3)), "fixed:action=2")
     assert f"While the policy chose action a2, {np.sum(action == 2):,} of {N:,}" in found
 
@@ -116,3 +116,31 @@ def test_the_expected_acceptance_is_told() -> None:
 def test_a_logger_that_reads_the_context_is_clean() -> None:
     log = linear_log(N, n_actions=4, dimension=3, mean_delay=5.0, seed=6, temperature=0.3)
     assert said(log, "otflinucb", window=50) == ""
+
+
+@pytest.mark.parametrize("propensity", [None, "estimate"])
+@pytest.mark.parametrize("policy", ["fixed:action=2", "ucb1"])
+@pytest.mark.parametrize("shown", ["always", "late", "early"])
+def test_an_action_of_half_the_time_is_found_although_its_share_is_right_in_the_end(
+    shown: str, policy: str, propensity: str | None
+) -> None:
+    rng, at = np.random.default_rng(7), np.arange(N)
+    there = {"always": at >= 0, "late": at >= N // 2, "early": at < N // 2}[shown]
+    action = np.where(there, rng.integers(0, 3, N), rng.integers(0, 2, N))
+    log = log_of(action, np.full(N, 1 / 3)).with_meta(propensity="absent")
+    assert (ACCEPTED in said(log, policy, propensity=propensity)) == (shown != "always")
+
+
+def test_propensities_that_follow_the_context_are_not_replaced_in_silence() -> None:
+    log = holed(hole=False)
+    word = "replaces logged propensities that change from display to display"
+    assert word in said(log, "ucb1", propensity="estimate")
+    assert word not in said(log, "ucb1")
+    assert word not in said(mistaken(right=True), "ucb1", propensity="estimate")
+
+
+def test_propensities_next_to_zero_are_no_sum_to_be_warned_of_by_numpy() -> None:
+    log = mistaken(right=True)
+    p = np.array(log.column("propensity"))
+    p[17] = 1e-300
+    assert replay(log_of(log.column("action"), p), "random", sampler="keep").rounds > 0

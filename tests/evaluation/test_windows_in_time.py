@@ -104,5 +104,17 @@ def test_coarse_stamps_are_said() -> None:
     )  # fmt: skip
     assert any("multiples of 1 h" in said for said in replay(coarse, "random", window="2h").warnings)
     assert any(" rounds share one" in said for said in replay(coarse, "random", window="50").warnings)
-    assert not any("multiples" in said for said in replay(coarse, "random", window="1d").warnings)
+    assert not any("within the window is known" in said for said in replay(coarse, "random", window="1d").warnings)
     assert not any("multiples" in said for said in replay(log, "random", window="2h").warnings)
+    # Without a window, too: delays are shorter than the stamps.
+    assert any("when conversions come within that time is not known" in w for w in replay(coarse, "random").warnings)
+    assert not any("multiples" in said for said in replay(log, "random").warnings)
+
+
+def test_rewards_that_end_with_the_window_are_said_before_the_numbers() -> None:
+    log = with_rhythm(20_000)
+    said = replay(log, "random", window="30min").warnings
+    assert any("Rewards are the conversions within the window" in w for w in said)
+    whole = log.with_meta(observed_until=None)
+    for found in (replay(log, "random", window="1h"), replay(whole, "random", window="30min")):
+        assert not any("Rewards are the conversions" in w for w in found.warnings)

@@ -102,3 +102,15 @@ def test_what_does_not_go_together() -> None:
     late = build_log(time=range(10), action=[0, 1] * 5, conversion_display=[0], conversion_time=[9], n_actions=2)
     with pytest.raises(DataError, match="no conversion had come when the first 5"):
         plan(late, "ucb1", delays_from="first:50%")
+
+
+def test_a_conversion_after_the_last_known_display_is_not_known() -> None:
+    # Displays at 0, 10, ..., 90 s; known are those until 40 s. The conversion at 45 s follows as many displays as one
+    # at 40 s would, but has not come.
+    log = build_log(
+        time=np.arange(10) * 10, action=[0, 1] * 5, conversion_display=[0, 2, 3], conversion_time=[5, 45, 35],
+        n_actions=2, tick="s",
+    )  # fmt: skip
+    known = known_delays(survey(log), 0.5)
+    assert known.delay.tolist() == [0, 0]
+    assert (known.delay_ticks.tolist(), known.limit_ticks.tolist()) == ([5, 5], [40, 10])
