@@ -71,8 +71,8 @@ def start_clock(survey: Survey, kind: ClockName, *, traffic_share: float, accept
     if not _LEAST_SHARE <= traffic_share <= 1.0 / _LEAST_SHARE:
         raise ParameterError(
             f"--traffic-share {traffic_share:g} is out of range.",
-            hint=f"take one from {_LEAST_SHARE:g} to {1.0 / _LEAST_SHARE:g}; above 1 where the policy will serve more "
-            "traffic than was logged.",
+            hint="take a share above 0 (a millionth to a million); above 1 where the policy will serve more traffic "
+            "than was logged.",
         )
     if kind == "wall" and traffic_share != 1.0:
         raise ParameterError(
