@@ -135,7 +135,7 @@ def _coarse(t: Tables) -> bool:
     seconds = survey.log.meta.tick_seconds
     if seconds is None or survey.stamp * seconds < 3600.0 or not len(survey.display):
         return False
-    return bool(np.median(survey.delay_ticks) < 10 * survey.stamp)
+    return survey.blurs(float(np.median(survey.delay_ticks)))
 
 
 def _long(t: Tables, ticks: int) -> str:

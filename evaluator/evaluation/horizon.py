@@ -103,4 +103,4 @@ def _rounds_before_any(plan: Plan, result: ReplayResult, z: float) -> int:
         return n
     if plan.sampler == "queue":
         return result.rounds
-    return sure_rounds(n, least_acceptance(plan.survey, plan.matched, plan.usable), deviations=z)
+    return sure_rounds(n, least_acceptance(plan.matched, plan.usable), deviations=z)

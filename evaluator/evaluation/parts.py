@@ -60,8 +60,8 @@ def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions
         )
 
 
-def said_of_parts(log: Log, propensities: Propensities, policy: Any) -> list[str]:
-    """Return the warnings of a replay of such a log."""
+def said_of_parts(propensities: Propensities, policy: Any) -> list[str]:
+    """Return the warnings of a replay of a log whose displays are no even sample of the traffic."""
     said = []
     if propensities.weights is not None:
         least, most = np.nanmin(propensities.weights.smallest), np.nanmax(propensities.weights.largest)

@@ -211,7 +211,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         window=window.rounds,
         horizon=horizon,
         delay_cdf=told_delays(
-            surveyed, basis.known, clock, window, even, cdf=cdf, delays=options.delays, horizon=horizon
+            surveyed, basis.known, clock, window, even, cdf=cdf, tau=tau, delays=options.delays, horizon=horizon
         ),
         reward_max=rewards.largest,
     )
@@ -254,7 +254,7 @@ def _horizon(
     if options.horizon is not None:
         return min(options.horizon, displays)
     if "horizon" in policy.needs and sampler in ("rejection", "keep"):
-        return max(sure_rounds(displays, least_acceptance(survey, matched, usable)), 1)
+        return max(sure_rounds(displays, least_acceptance(matched, usable)), 1)
     return displays
 
 

@@ -146,7 +146,7 @@ def warnings(plan: Plan, acceptance: float, rewards: RewardRange) -> list[str]:
         said.append(f"{plan.maturity.immature:,} displays were followed too briefly to be judged: {fate}.")
     if plan.maturity.correction is not None:
         said += unlike_delays(plan.survey, plan.maturity.correction)
-    said += said_of_parts(plan.log, plan.propensities, plan.policy)
+    said += said_of_parts(plan.propensities, plan.policy)
     if plan.propensities.kind == "uniform" and plan.propensities.weights is None:
         counts = plan.survey.shown
         expected = len(plan.log) / plan.log.n_actions
@@ -200,7 +200,7 @@ def _coarse_stamps(plan: Plan) -> list[str]:
     if stamp == 1 or seconds is None:
         return []
     unit = format_duration(stamp * seconds)
-    if window.ticks is not None and window.ticks < 10 * stamp:
+    if window.ticks is not None and survey.blurs(window.ticks):
         return [f"Times are multiples of {unit}, so whether a conversion came within the window is known up to {unit}."]
     displays = plan.clock.rate * plan.clock.share * stamp
     if window.ticks is None and window.rounds < displays:
@@ -208,7 +208,7 @@ def _coarse_stamps(plan: Plan) -> list[str]:
             f"Times are multiples of {unit}, and {displays:,.0f} rounds share one: which conversions come within "
             f"{window.rounds:,} rounds is decided by the order of displays that share a time, which means nothing."
         ]
-    if len(survey.display) and displays >= FEW_SHARE and np.median(survey.delay_ticks) < 10 * stamp:
+    if len(survey.display) and displays >= FEW_SHARE and survey.blurs(float(np.median(survey.delay_ticks))):
         return [
             f"Times are multiples of {unit}, and {displays:,.0f} rounds share one: when conversions come within that "
             "time is not known, so a policy is told of them sooner or later than live, and learns otherwise."

@@ -15,7 +15,7 @@ _NAMED = 5
 _LISTED = 20
 
 
-def acceptances(survey: Survey, matched: Thinning, usable: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def acceptances(matched: Thinning, usable: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Return the probability with which rejection and keep accept a display of each action's at least, shape (K,).
 
     inf for an action that was never shown: it decides nothing for the others. Where nothing is thinned it is the share
@@ -23,8 +23,6 @@ def acceptances(survey: Survey, matched: Thinning, usable: npt.NDArray[np.int64]
 
     Parameters
     ----------
-    survey
-        Of the log.
     matched
         How the log is thinned.
     usable
@@ -39,9 +37,9 @@ def acceptances(survey: Survey, matched: Thinning, usable: npt.NDArray[np.int64]
     return np.minimum(c, share) if matched.propensities.even else c
 
 
-def least_acceptance(survey: Survey, matched: Thinning, usable: npt.NDArray[np.int64]) -> float:
+def least_acceptance(matched: Thinning, usable: npt.NDArray[np.int64]) -> float:
     """Return the smallest of `acceptances`; one c for all actions where displays are rejected by it."""
-    least = float(acceptances(survey, matched, usable).min())
+    least = float(acceptances(matched, usable).min())
     if matched.propensities.rule is not None:
         least = min(least, float(matched.c.min(where=usable > 0, initial=1.0)))
     return min(least, 1.0)
@@ -94,7 +92,9 @@ def rarest_warning(
 
     Parameters
     ----------
-    survey, matched, usable
+    survey
+        Of the log.
+    matched, usable
         As in `acceptances`.
     sampler
         Of the replay; keep where the rounds that come all but surely are what policies are told or compared at.
@@ -106,7 +106,7 @@ def rarest_warning(
     if sampler == "logged" or np.count_nonzero(usable) < 3:
         return ""
     n = int(usable.sum())
-    of_action = np.where(usable > 0, usable, np.inf) if sampler == "queue" else acceptances(survey, matched, usable) * n
+    of_action = np.where(usable > 0, usable, np.inf) if sampler == "queue" else acceptances(matched, usable) * n
     order = np.argsort(of_action, kind="stable")
     rarest = int(order[0])
     with_it, without = float(of_action[rarest]), min(float(of_action[order[1]]), n)

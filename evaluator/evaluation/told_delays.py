@@ -57,6 +57,7 @@ def told_delays(
     even: slice | Ints,
     *,
     cdf: DelayCDF | None,
+    tau: float,
     delays: str,
     horizon: int,
 ) -> DelayCDF | None:
@@ -72,46 +73,43 @@ def told_delays(
         Of the replay.
     even
         Which conversions are an even sample of the traffic's.
-    cdf
-        Fitted to the whole log, on the replay's clock.
+    cdf, tau
+        Of the whole log: its delay CDF on the replay's clock, and the share of the conversions within the window.
     delays
         As `evaluator.evaluation.options.ReplayOptions.delays`.
     horizon
         Rounds that the policy is told of: it needs no longer delays.
     """
     reach = min(window.rounds, max(horizon, 1))
-    if known is not None:
-        given = _revealed(clock, window, known.delay, known.limit, known.delay_ticks, known.limit_ticks)
-    elif delays == "log" and window.ticks is None:
+    cut = window.ticks
+    if known is not None and cut is None:
+        given = fit_on_clock(known.delay, known.limit, clock)
+    elif known is not None and cut is not None:
+        within = known.delay_ticks <= cut
+        share = float(product_limit(known.delay_ticks, known.limit_ticks)(cut))
+        given = _revealed(known.delay[within], known.limit[within], clock, share)
+    elif delays == "log" and cut is None:
         given = cdf
-    elif delays == "log":
-        columns = (survey.delay, survey.limit, survey.delay_ticks, survey.limit_ticks())
-        delay, limit, ticks, limit_ticks = (None if of is None else of[even] for of in columns)
-        assert delay is not None
-        assert ticks is not None
-        given = _revealed(clock, window, delay, limit, ticks, limit_ticks)
+    elif delays == "log" and cut is not None:
+        within = survey.delay_ticks[even] <= cut
+        limit = None if survey.limit is None else survey.limit[even][within]
+        given = _revealed(survey.delay[even][within], limit, clock, tau)
     else:
-        if window.ticks is not None:  # what a law gives away beyond the window's mean length would never be revealed
-            reach = min(reach, max(round(window.ticks * clock.rate * clock.share), 1))
+        if cut is not None:  # what a law gives away beyond the window's mean length would never be revealed
+            reach = min(reach, max(round(cut * clock.rate * clock.share), 1))
         given = _known_cdf(delays, clock, reach)
     return None if given is None else told_cdf(given, reach)
 
 
-def _revealed(
-    clock: Clock, window: Window, delay: Ints, limit: Ints | None, delay_ticks: Ints, limit_ticks: Ints | None
-) -> DelayCDF | None:
-    """Fit the delay CDF that policies weigh their displays with: of the conversions that are ever revealed to them.
+def _revealed(delay: Ints, limit: Ints | None, clock: Clock, share: float) -> DelayCDF | None:
+    """Fit the delay CDF that policies weigh their displays with, where the window is a duration W.
 
-    Where the window is a duration W, it is P(D <= a rounds and D <= W in time): the CDF of the conversions within W,
-    times the share of them, so that no display is credited with a conversion that W cuts off.
+    It is P(D <= a rounds and D <= W in time): the CDF of the conversions within W, whose delays and limits in displays
+    these are, times the share of them, so that no display is credited with a conversion that W cuts off.
     """
-    if window.ticks is None or not len(delay):
-        return fit_on_clock(delay, limit, clock)
-    within = delay_ticks <= window.ticks
-    fitted = fit_on_clock(delay[within], None if limit is None else limit[within], clock)
+    fitted = fit_on_clock(delay, limit, clock)
     if fitted is None:
         return None
-    share = float(product_limit(delay_ticks, limit_ticks)(window.ticks))
     return DelayCDF(delays=fitted.delays, cdf=np.minimum(fitted.cdf * share, 1.0), source=fitted.source)
 
 

@@ -167,7 +167,7 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
         )
     per = float(weight_of[0])
     delay = to_numpy(log.conversions["time"]).astype(np.int64, copy=False) - shown_at
-    limit = _limits(meta.observed_until, meta.attribution_window, shown_at)
+    limit = follow_up(meta.observed_until, meta.attribution_window, shown_at)
     if day is not None and max(by_day) - min(by_day) + 1 >= _FEWEST_DAYS:
         origin = min(by_day)
         shown = np.zeros(max(by_day) - origin + 1, np.int64)
@@ -193,7 +193,11 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
     )
 
 
-def _limits(until: int | None, window: int | None, shown_at: Ints) -> Ints | None:
+def follow_up(until: int | None, window: int | None, shown_at: Ints) -> Ints | None:
+    """Return the longest delay (ticks) that would have been seen of displays shown at these times, shape (n,).
+
+    None where every display was followed to its end: nothing says until when, or for how long after a display.
+    """
     if until is None:
         return None if window is None else np.full(len(shown_at), window, np.int64)
     return until - shown_at if window is None else np.minimum(until - shown_at, window)

@@ -30,7 +30,7 @@ def peak_within_delay(survey: Survey) -> tuple[int, float]:
         return 0, float("nan")
     found = 0, float("nan")
     for delay in np.quantile(survey.delay_ticks, _LEVELS, method="lower").tolist():
-        if survey.rate * delay >= FEWEST and not (survey.stamp > 1 and delay < 10 * survey.stamp):
+        if survey.rate * delay >= FEWEST and not survey.blurs(delay):
             longest = survey.longest_span(delay)
             # The largest of many Poisson counts lies some deviations above what the traffic brings.
             ratio = (longest - 3.0 * np.sqrt(longest)) / (survey.rate * delay)

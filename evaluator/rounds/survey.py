@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -10,11 +11,14 @@ import numpy.typing as npt
 from evaluator.errors import LogError
 from evaluator.log import Log
 from evaluator.log.contract import to_numpy
+from evaluator.log.delay_rows import follow_up
 from evaluator.log.traffic import TrafficCount, counted_by
 from evaluator.rounds.traffic import traffic_until
 
 # So many displays at the most have their times kept: spans of longer logs are known up to two parts in so many.
 _MARKS = 65_536
+# A delay of fewer time stamps than this is known by a tenth at best.
+_TOLD_APART = 10
 # Time stamps are looked at for these units, in seconds, from the coarsest on.
 _STAMPS = (86400.0, 3600.0, 60.0)
 
@@ -87,7 +91,7 @@ class Survey:
         end = int(self.marked_at[-1])
         inside = np.array([min(time, end)])
         count = traffic_until(self.log, inside)[0] if counted_by(self.log.schema) else self.displays_until(inside[0])
-        last = _Last(len(self.log), end, self.rate)
+        last = _Last(end, self.rate)
         return int(_past_the_end(np.atleast_1d(count), np.array([time]), last)[0])
 
     def displays_numbered_until(self, position: int) -> int:
@@ -101,22 +105,22 @@ class Survey:
             for first, batch in batches
         )
 
-    @property
+    @cached_property
     def delay_ticks(self) -> npt.NDArray[np.int64]:
         """Delay of each conversion in ticks, shape (c,)."""
         when: npt.NDArray[np.int64] = to_numpy(self.log.conversions["time"]).astype(np.int64, copy=False)
         return when - self.shown_at
 
-    def limit_ticks(self, longest: int | None = None) -> npt.NDArray[np.int64] | None:
+    def limit_ticks(self) -> npt.NDArray[np.int64] | None:
         """Return the longest delay, in ticks, that would have been seen of each conversion's display, shape (c,).
 
-        None where every display was followed to its end; `longest` is one more bound.
+        None where every display was followed to its end.
         """
-        until, bounds = self.log.meta.observed_until, [self.log.meta.attribution_window, longest]
-        known = [bound for bound in bounds if bound is not None]
-        if until is None:
-            return np.full(len(self.shown_at), min(known), np.int64) if known else None
-        return np.minimum(until - self.shown_at, min(known)) if known else until - self.shown_at
+        return follow_up(self.log.meta.observed_until, self.log.meta.attribution_window, self.shown_at)
+
+    def blurs(self, ticks: float) -> bool:
+        """Return whether the time stamps are so coarse that they hardly tell delays of so many ticks apart."""
+        return self.stamp > 1 and ticks < _TOLD_APART * self.stamp
 
     def longest_span(self, ticks: int) -> int:
         """Return the most displays that follow one within so many ticks, those past the end at the mean rate.
@@ -130,7 +134,7 @@ class Survey:
         # As many displays came until then as the first later mark has before it.
         before = np.append(self.mark, self.mark[-1] + 1)
         count = before[np.searchsorted(self.marked_at, until, side="right")]
-        count = _past_the_end(count, until, _Last(len(self.log), int(self.marked_at[-1]), self.rate))
+        count = _past_the_end(count, until, _Last(int(self.marked_at[-1]), self.rate))
         return int((count - 1 - first).max())
 
     def shown_first(self, displays: int) -> npt.NDArray[np.int64]:
@@ -197,7 +201,7 @@ def survey(log: Log) -> Survey:
     until, longest = log.meta.observed_until, log.meta.attribution_window
     if until is not None:
         times.append(np.full(len(display), until) if longest is None else np.minimum(until, shown_at + longest))
-    last = _Last(len(log), end, rate)
+    last = _Last(end, rate)
     counted = traffic_until(log, *times) if traffic.columns else displays_until(log, *times)
     followed = [_past_the_end(count, when, last) - 1 - position
                 for count, when in zip(counted, times, strict=True)]  # fmt: skip
@@ -266,9 +270,8 @@ def displays_until(log: Log, *times: npt.NDArray[np.int64]) -> list[npt.NDArray[
 
 @dataclass(frozen=True)
 class _Last:
-    """The end of the displays: how many, the time of the last, and the traffic rate."""
+    """The end of the displays: the time of the last, and the traffic rate."""
 
-    displays: int
     time: int
     rate: float
 
