@@ -38,7 +38,6 @@ from evaluator.evaluation.scan import Lane, replay_all
 from evaluator.log.contract import to_numpy
 from evaluator.replayer.engine import BATCH, Replay
 from evaluator.replayer.learned import learned_policy
-from evaluator.rounds.clock import on_clock
 
 _TOLD = ("generated", "delivered", "expired")
 # Below this many displays the mean of a rare reward is mostly luck.
@@ -274,7 +273,6 @@ def _summarise(plan: Plan, done: list[_Repeat]) -> ReplayResult:
     trajectory = pa.concat_tables([r.trajectory for r in done])
     counts = np.bincount(to_numpy(trajectory["action"]), minlength=plan.log.n_actions)
     days = plan.clock.days(t)
-    delay = on_clock(plan.survey.delay[: np.searchsorted(plan.survey.display, plan.rounds.used)], plan.clock)
     return ReplayResult(
         value=average([r.value for r in done]),
         expected_value=None,
@@ -285,7 +283,7 @@ def _summarise(plan: Plan, done: list[_Repeat]) -> ReplayResult:
         true_regret=float(np.mean([r.true_regret for r in done])),
         rounds=t,
         live_days=float("nan") if days is None else days,
-        conversions_within=float(np.mean(delay <= t)) if len(delay) else float("nan"),
+        conversions_within=float("nan") if plan.cdf is None else float(plan.cdf(t)),
         acceptance_expected=_expected_acceptance(done),
         ended_by=_ended_by(plan, done),
         acceptance_rate=float(np.mean([len(r.replay.displays) / max(r.replay.read, 1) for r in done])),

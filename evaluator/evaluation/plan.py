@@ -14,7 +14,8 @@ from evaluator.evaluation.options import ReplayOptions
 from evaluator.evaluation.parts import even_conversions, refuse_on_parts
 from evaluator.evaluation.plan_words import assumptions, warnings
 from evaluator.evaluation.rarest import least_acceptance
-from evaluator.evaluation.told_delays import fit_on_clock, share_within, told_delays
+from evaluator.evaluation.told_delays import fit_on_clock, told_delays
+from evaluator.evaluation.within import followed_for, share_within
 from evaluator.log import Log
 from evaluator.policies.base import Setting
 from evaluator.replayer.samplers import SamplerName, choose_sampler, sure_rounds
@@ -55,7 +56,8 @@ class Plan:
     cdf
         Delay CDF of the log on the replay's clock; None without conversions.
     tau_window
-        Share of the conversions that come within the window; nan without conversions.
+        Share of the conversions that come within the window, of those that come as long as the log looked; nan without
+        conversions.
     before
         Displays of the log before the replayed ones, to which the policy's delay CDF was fitted.
     warnings, assumptions
@@ -137,6 +139,7 @@ class Plan:
             "window_ticks": self.window.ticks,
             "window": self.window.describe(self.clock),
             "tau_window": None if np.isnan(self.tau_window) else self.tau_window,
+            "followed": followed_for(self.survey, self.clock),
             "propensity": self.propensities.kind,
             "policy_delays": self.setting.delay_cdf.source
             if self.setting.delay_cdf is not None and "delay CDF" in self.policy.needs

@@ -10,6 +10,7 @@ from evaluator.delays import DelayCDF
 from evaluator.evaluation.options import ReplayOptions
 from evaluator.evaluation.parts import said_of_parts
 from evaluator.evaluation.rarest import rarest_warning, unusable_warning
+from evaluator.evaluation.within import followed_for, of_conversions
 from evaluator.log.contract import POSITION, WEIGHT
 from evaluator.replayer.samplers import SamplerName
 from evaluator.rounds.clock import Clock
@@ -165,15 +166,15 @@ def warnings(plan: Plan, acceptance: float, rewards: RewardRange) -> list[str]:
         )
     said += _coarse_stamps(plan)
     said += _overridden(plan)
+    of_seen = of_conversions(followed_for(plan.survey, plan.clock))
     if plan.rewards_end_with_window and plan.tau_window < ALL_BUT_ALL:
         said.append(
-            f"Rewards are the conversions within the window, {plan.tau_window:.1%} of all, because the log names no "
-            "attribution window: values are of these alone. Give the spec an attribution_window to count the others."
+            f"Rewards are the conversions within the window, {plan.tau_window:.1%} {of_seen}, because the log "
+            "names no attribution window: values are of these alone. Give the spec an attribution_window to count the "
+            "others."
         )
     if plan.tau_window < 0.5:
-        said.append(
-            f"Only {plan.tau_window:.1%} of the conversions come within the window: the policy sees few of them."
-        )
+        said.append(f"Only {plan.tau_window:.1%} {of_seen} come within the window: the policy sees few of them.")
     if "delay CDF" in plan.policy.needs and plan.setting.delay_cdf is None:
         said.append("The log has no conversions to fit a delay CDF to.")
     return [*said, *gap_warnings(plan.survey), *_of_rewards(plan.policy, rewards)]

@@ -52,7 +52,8 @@ class ReplayResult:
     live_days
         Days of live traffic these rounds stand for; nan on a log of rounds.
     conversions_within
-        Share of the conversions that come within T rounds of their display.
+        Share of the conversions that come within T rounds of their display, of those that come as long as the log
+        looked (`evaluator.evaluation.within`).
     acceptance_rate, effective_sample_size, clipped
         Of the sampler, mean over repeats.
     generated, delivered, expired, pending

@@ -36,19 +36,6 @@ def fit_on_clock(delay: Ints, limit: Ints | None, clock: Clock) -> DelayCDF | No
     return product_limit(rounds, np.maximum(on_clock(limit, clock), rounds))
 
 
-def share_within(survey: Survey, window: Window, cdf: DelayCDF | None, even: slice | Ints) -> float:
-    """Return the share of the conversions that come within the window, in its own unit; nan without conversions.
-
-    `even` picks the conversions that are an even sample of the traffic's.
-    """
-    if cdf is None:
-        return float("nan")
-    if window.ticks is None:
-        return float(cdf(min(window.rounds, 2**53)))
-    limit = survey.limit_ticks()
-    return float(product_limit(survey.delay_ticks[even], None if limit is None else limit[even])(window.ticks))
-
-
 def told_delays(
     survey: Survey,
     known: KnownDelays | None,

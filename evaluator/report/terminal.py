@@ -14,6 +14,7 @@ from rich.text import Text
 from evaluator.estimates.confidence import Interval
 from evaluator.evaluation.frozen import FrozenValue
 from evaluator.evaluation.result import ReplayResult
+from evaluator.evaluation.within import of_conversions
 from evaluator.report.numbers import count_text
 
 _ACTIONS_SHOWN = 10
@@ -109,7 +110,7 @@ def _cells(interval: Interval) -> tuple[str, str, str]:
 def _how(result: ReplayResult) -> list[tuple[str, str]]:
     plan = result.plan
     tau = plan["tau_window"]
-    within = "" if tau is None else f" ({tau:.1%} of the conversions come within it)"
+    within = "" if tau is None else f" ({tau:.1%} {of_conversions(plan['followed'])} come within it)"
     rows = [
         (
             "rounds",
@@ -142,7 +143,7 @@ def _live(result: ReplayResult) -> str:
     within = (
         ""
         if math.isnan(result.conversions_within)
-        else f"; {result.conversions_within:.1%} of the conversions come within them"
+        else f"; {result.conversions_within:.1%} {of_conversions(result.plan['followed'])} come within them"
     )
     share = result.plan["traffic_share"]
     rounds = (
