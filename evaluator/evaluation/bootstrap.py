@@ -27,6 +27,7 @@ from evaluator.estimates.sparse import SparseRewards
 from evaluator.evaluation.plan import Plan
 from evaluator.evaluation.result import ReplayResult
 from evaluator.evaluation.rewards import logged_rewards, observed_rewards
+from evaluator.evaluation.told_delays import told_anew
 from evaluator.log.contract import to_numpy
 from evaluator.replayer.engine import Matching, Queueing, Replay, begin
 from evaluator.rounds.arrays import Batch
@@ -42,6 +43,8 @@ _PART = 8_192
 _TOGETHER = 16
 # Streams never meet: resampled log b draws from spawn key (6, b, ...).
 _STREAM = 6
+# In the place of the lap: what was known of the delays before the log.
+_KNOWN = 2
 
 Numbers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -81,8 +84,8 @@ def resample(
 ) -> Resampled:
     """Replay plans on resampled logs. Cost: B replays of each; memory: a few blocks, and 8 bytes a round and replay.
 
-    What a policy was told (its horizon, its delay CDF) stays as it was. Propensities estimated by frequencies and the
-    correction of immature displays are estimated anew on each resampled log.
+    What is estimated is estimated anew on each resampled log: the delay CDF that a policy is told, propensities by
+    frequencies, and the correction of immature displays. The horizon that a policy was told stays as it was.
 
     Parameters
     ----------
@@ -187,7 +190,7 @@ def _read(logs: Sequence[_ResampledLog], pool: ThreadPoolExecutor, advance: Call
 def _estimate_anew(logs: Sequence[_ResampledLog]) -> None:
     """Estimate on each resampled log what was estimated on the log itself."""
     plans = [asked.plan for asked in logs[0].asked]
-    refits = any(plan.maturity.correction is not None for plan in plans)
+    refits = any(plan.maturity.correction is not None or _told_fit(plan) for plan in plans)
     if not refits and not any(_by_frequency(plan) for plan in plans):
         return
     survey = plans[0].survey
@@ -203,7 +206,12 @@ def _estimate_anew(logs: Sequence[_ResampledLog]) -> None:
             if refits:
                 times[i][low:high] = drawn[survey.display[low:high] - piece.first]
     for log, counts, copies in zip(logs, shown, times, strict=True):
-        log.asked = [_anew(asked, counts, copies) for asked in log.asked]
+        log.asked = [_anew(asked, counts, copies, log.draws(_KNOWN)) for asked in log.asked]
+
+
+def _told_fit(plan: Plan) -> bool:
+    """Whether the policy is told a delay CDF that was fitted to this log."""
+    return "delay CDF" in plan.policy.needs and plan.options.delays == "log" and plan.setting.delay_cdf is not None
 
 
 def _by_frequency(plan: Plan) -> bool:
@@ -211,9 +219,14 @@ def _by_frequency(plan: Plan) -> bool:
     return plan.options.propensity == "estimate" and plan.sampler != "logged" and not plan.matched.keeps_all
 
 
-def _anew(asked: _Asked, shown: Numbers, times: npt.NDArray[np.int32]) -> _Asked:
+def _anew(asked: _Asked, shown: Numbers, times: npt.NDArray[np.integer], rng: np.random.Generator) -> _Asked:
     """Return what was asked as the resampled log, with these displays and copies of conversions, makes it."""
     plan, rewards = asked.plan, asked.rewards
+    if _told_fit(plan):
+        known = None if plan.known is None else plan.known.drawn(rng)
+        told = told_anew(plan, known, times)
+        if told is not None:  # else no conversion was drawn
+            plan = replace(plan, setting=replace(plan.setting, delay_cdf=told))
     if plan.maturity.correction is not None:
         correction = plan.maturity.correction.refitted(plan.survey, times)
         plan = replace(plan, maturity=replace(plan.maturity, correction=correction))

@@ -58,8 +58,8 @@ class Plan:
     tau_window
         Share of the conversions that come within the window, of those that come as long as the log looked; nan without
         conversions.
-    before
-        Displays of the log before the replayed ones, to which the policy's delay CDF was fitted.
+    known
+        What was known of the delays before the replayed displays, if the policy is to be told no more.
     warnings, assumptions
         Sentences the result must carry.
     """
@@ -78,7 +78,7 @@ class Plan:
     setting: Setting
     cdf: DelayCDF | None
     tau_window: float
-    before: int
+    known: KnownDelays | None
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
 
@@ -91,6 +91,11 @@ class Plan:
     def usable(self) -> npt.NDArray[np.int64]:
         """Used displays of each action, shape (K,)."""
         return self.survey.shown_first(len(self.rounds))
+
+    @property
+    def before(self) -> int:
+        """Displays of the log before the replayed ones."""
+        return 0 if self.known is None else self.known.displays
 
     @property
     def parted(self) -> bool:
@@ -233,7 +238,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         setting=setting,
         cdf=cdf,
         tau_window=tau,
-        before=0 if basis.known is None else basis.known.displays,
+        known=basis.known,
         warnings=(),
         assumptions=assumptions(basis, policy, options, clock, window, sampler, setting.delay_cdf, rewards),
     )

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays import DelayCDF, product_limit
 from evaluator.delays.given import given_cdf, told_cdf
 from evaluator.errors import ParameterError
+from evaluator.evaluation.parts import even_conversions
+from evaluator.evaluation.within import share_within
 from evaluator.rounds.clock import Clock, on_clock
 from evaluator.rounds.known_delays import KnownDelays
 from evaluator.rounds.survey import Survey
 from evaluator.rounds.window import Window
 from evaluator.units import ROUND, format_duration, parse_duration
+
+if TYPE_CHECKING:
+    from evaluator.evaluation.plan import Plan
 
 Ints = npt.NDArray[np.int64]
 
@@ -59,7 +66,7 @@ def told_delays(
     clock, window
         Of the replay.
     even
-        Which conversions are an even sample of the traffic's.
+        Which conversions are an even sample of the traffic's; on a resampled log as often as they are there.
     cdf, tau
         Of the whole log: its delay CDF on the replay's clock, and the share of the conversions within the window.
     delays
@@ -86,6 +93,30 @@ def told_delays(
             reach = min(reach, max(round(cut * clock.rate * clock.share), 1))
         given = _known_cdf(delays, clock, reach)
     return None if given is None else told_cdf(given, reach)
+
+
+def told_anew(plan: Plan, known: KnownDelays | None, times: npt.NDArray[np.integer]) -> DelayCDF | None:
+    """Return the delay CDF that a plan's policy is told on a resampled log; None where no conversion was drawn.
+
+    Parameters
+    ----------
+    plan
+        Whose policy is told what was fitted to the log.
+    known
+        What was known of the delays before it, resampled, if no more is told.
+    times
+        How often each of the log's conversions is in the resampled one, shape (c,).
+    """
+    survey, clock, window = plan.survey, plan.clock, plan.window
+    even = np.arange(len(times))[even_conversions(plan.log, survey.display, plan.options.seed)]
+    drawn = np.repeat(even, times[even])
+    cdf = fit_on_clock(survey.delay[drawn], None if survey.limit is None else survey.limit[drawn], clock)
+    if cdf is None and known is None:
+        return None
+    return told_delays(
+        survey, known, clock, window, drawn,
+        cdf=cdf, tau=share_within(survey, window, cdf, drawn), delays="log", horizon=plan.setting.horizon,
+    )  # fmt: skip
 
 
 def _revealed(delay: Ints, limit: Ints | None, clock: Clock, share: float) -> DelayCDF | None:

@@ -34,6 +34,12 @@ class KnownDelays:
     delay_ticks: npt.NDArray[np.int64]
     limit_ticks: npt.NDArray[np.int64]
 
+    def drawn(self, rng: np.random.Generator) -> KnownDelays:
+        """Return as many conversions, drawn from these with replacement."""
+        c = len(self.delay)
+        of = rng.integers(0, c, c)
+        return KnownDelays(self.displays, self.delay[of], self.limit[of], self.delay_ticks[of], self.limit_ticks[of])
+
 
 def known_delays(survey: Survey, share: float) -> KnownDelays:
     """Return what was known once a share of the displays had been shown.

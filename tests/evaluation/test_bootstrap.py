@@ -160,6 +160,40 @@ def test_the_correction_of_young_displays_is_fitted_anew() -> None:
     assert (anew.shortest, anew.needed) == (plan.maturity.correction.shortest, plan.maturity.correction.needed)
 
 
+@pytest.mark.parametrize("options", [{"window": 40}, {"window": "30s"}, {"window": 40, "delays_from": "first:30%"}])
+def test_the_delays_that_a_policy_is_told_are_fitted_anew(options: dict[str, Any]) -> None:
+    plan = planned(LOG, "delayed-ucb", **options)
+    log = bootstrap._ResampledLog(2, [bootstrap._Asked(plan, [], bootstrap._rewards(plan))])
+    draws = log.draws(0)
+    bootstrap._estimate_anew([log])
+    anew, told = log.asked[0].plan.setting.delay_cdf, plan.setting.delay_cdf
+    assert anew is not None
+    assert anew != told
+    if plan.known is not None:  # of the displays before the log, of which none is drawn
+        return
+    # The resampled log written out: each display's conversions as often as it was drawn.
+    times = np.bincount(draws.integers(0, len(LOG), len(LOG)), minlength=len(LOG))[
+        to_numpy(LOG.conversions["display_id"])
+    ]
+    own = LOG.conversions.take(np.repeat(np.arange(len(times)), times))
+    assert (
+        anew
+        == plan_replay(replace(LOG, conversions=own), as_description("delayed-ucb"), plan.options).setting.delay_cdf
+    )
+
+
+def test_what_was_known_of_the_delays_is_drawn_from_what_was_known() -> None:
+    known = planned(LOG, "delayed-ucb", delays_from="first:30%").known
+    drawn = [known.drawn(np.random.default_rng(seed)) for seed in range(400)]
+    assert {(d, limit) for one in drawn[:5] for d, limit in zip(one.delay, one.limit, strict=True)} <= set(
+        zip(known.delay.tolist(), known.limit.tolist(), strict=True)
+    )
+    means = np.array([one.delay.mean() for one in drawn])
+    error = known.delay.std() / len(known.delay) ** 0.5
+    assert abs(means.mean() - known.delay.mean()) < 4 * error / len(drawn) ** 0.5
+    assert means.std(ddof=1) == pytest.approx(error, rel=4 / (2 * len(drawn)) ** 0.5)
+
+
 def test_rewards_observed_by_the_horizon_count_every_copy_of_a_display() -> None:
     plan = planned(LOG, "ucb1", reward="observed", window=40)
     shown = np.random.default_rng(7).integers(0, len(LOG), 400)
