@@ -27,6 +27,7 @@ from evaluator.evaluation.bootstrap import resample, with_expected_value
 from evaluator.evaluation.bursts import bursts_warning
 from evaluator.evaluation.frozen import frozen_values
 from evaluator.evaluation.little_learned import little_learned
+from evaluator.evaluation.meaning import meaning
 from evaluator.evaluation.no_rounds import no_rounds
 from evaluator.evaluation.parts import evened
 from evaluator.evaluation.plan import Plan
@@ -42,6 +43,8 @@ from evaluator.replayer.learned import learned_policy
 _TOLD = ("generated", "delivered", "expired")
 # Below this many displays the mean of a rare reward is mostly luck.
 FEW_DISPLAYS = 100
+# Relative error of the wall clock's share from which it is said.
+_SHARE_OFF = 0.02
 
 T = TypeVar("T")
 
@@ -301,6 +304,7 @@ def _summarise(plan: Plan, done: list[_Repeat]) -> ReplayResult:
         resampled=(),
         warnings=(*_first_warnings(plan, done, t), *plan.warnings, *_warnings(plan, done, t)),
         assumptions=plan.assumptions,
+        meaning=meaning(plan, t, days),
     )
 
 
@@ -324,6 +328,7 @@ def _first_warnings(plan: Plan, done: list[_Repeat], t: int) -> list[str]:
             f"which the policy serves a share of {plan.clock.traffic_share:.3g}. Were it to serve all of it, feedback "
             "would come later, counted in rounds: --clock traffic."
         )
+    said += _wall_clock_off(plan, done)
     in_vain = _ended_by(plan, done)
     if t and in_vain:
         named = ", ".join(in_vain)
@@ -337,6 +342,19 @@ def _first_warnings(plan: Plan, done: list[_Repeat], t: int) -> list[str]:
     # Repeats read one log, and so nearly the same displays: the first that is off speaks for all.
     off = [line for line in (acceptance_warning(plan, r.suspect) for r in done) if line]
     return [line for line in (*said, *off[:1], propensity_warning(plan)) if line]
+
+
+def _wall_clock_off(plan: Plan, done: list[_Repeat]) -> list[str]:
+    """Say that the wall clock counted on another acceptance rate: clipped propensities accept less than c."""
+    rate = float(np.mean([len(r.replay.displays) / max(r.replay.read, 1) for r in done])) * plan.survey.kept
+    share = plan.clock.share
+    if plan.clock.kind != "wall" or not plan.matched.clips or not rate or abs(share / rate - 1.0) < _SHARE_OFF:
+        return []
+    return [
+        f"Wall clock: delays count {share:.4g} rounds for each display, but --accept-quantile let {rate:.4g} of them "
+        f"through: feedback comes {share / rate:.3g} times as late as it should. Replay with --clock traffic "
+        f"--traffic-share {rate * plan.clock.sampling_rate:.3g}."
+    ]
 
 
 def _warnings(plan: Plan, done: list[_Repeat], t: int) -> list[str]:

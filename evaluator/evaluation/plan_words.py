@@ -72,6 +72,11 @@ def assumptions(
         )
     if sampler == "keep" and not basis.propensities.even:
         said.append("keep: the number of rounds depends on which actions the policy chose, unless --horizon fixes it")
+    if options.reward == "observed" and options.horizon is None:
+        said.append(
+            "rewards are those observed by the last round of as many as the log gives; with more or fewer rounds they "
+            "are others: --horizon fixes their number"
+        )
     if known is not None:
         said.append(f"the first {known.displays:,} displays are left out of the replay (--delays-from)")
     if options.final is not None:

@@ -79,6 +79,8 @@ class ReplayResult:
         What the acceptance rate should be, mean over repeats; nan where nothing is accepted by chance.
     ended_by
         Labels of actions without a usable display that the policy chose, so that the replay ended there.
+    meaning
+        What kind of number the values are and how far they carry, in sentences.
     """
 
     value: Interval
@@ -110,6 +112,7 @@ class ReplayResult:
     doubly_robust: WeightedValue | None = None
     acceptance_expected: float = math.nan
     ended_by: tuple[str, ...] = ()
+    meaning: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result without its trajectory, as JSON values: nan becomes None."""
@@ -122,7 +125,7 @@ class ReplayResult:
             "rounds", "value", "expected_value", "regret", "uplift", "logging_value", "best_fixed_action",
             "true_regret", "live_days", "conversions_within", "acceptance_rate", "acceptance_expected",
             "effective_sample_size", "clipped",
-            "generated", "delivered", "expired", "pending", "ended_by", "warnings", "assumptions", "plan",
+            "generated", "delivered", "expired", "pending", "ended_by", "meaning", "warnings", "assumptions", "plan",
         ):  # fmt: skip
             value = getattr(self, name)
             out[name] = asdict(value) if isinstance(value, Interval | Reference) else value

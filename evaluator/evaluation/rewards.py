@@ -41,6 +41,11 @@ def eventual_rewards(plan: Plan, *, used: int) -> SparseRewards:
 def observed_rewards(plan: Plan, displays: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Return each round's reward revealed by the last round: delay at most min(m, T - s). Shape (T,).
 
+    T is what the log gives, and so random. Where displays are accepted with one probability whatever the choice
+    (rejection, and keep where the logger is even), or all are (logged), T depends on the draws alone: given T the
+    rounds are those of a live run of T rounds, and what is observed of them is unbiased for that T. Under an uneven
+    logger keep waits longer for some choices than for others: T depends on what was learned unless a horizon fixes it.
+
     A resampled log shows a display in several rounds.
     """
     t = len(displays)

@@ -32,6 +32,8 @@ def print_result(console: Console, result: ReplayResult) -> None:
     """Print a replay's result."""
     plan = result.plan
     console.print(Text.assemble((plan["policy"], "bold"), " replayed on ", (plan["dataset"], "bold")))
+    for line in result.meaning:
+        console.print(Text(line, style="dim"))
     console.print(_estimates(result))
     console.print(details("How", _how(result)))
     console.print(_action_shares(result))
