@@ -139,9 +139,11 @@ def compare(
         windows = asked.windows if windows is None else windows
         baseline = asked.baseline if baseline is None else baseline
         options = {**asked.options, **options}
+    chosen = ReplayOptions(**options)
+    reading |= {"keep": chosen.keeps} if chosen.keeps else {}
     log = log.checked() if isinstance(log, Log) else load(log or "synthetic", **reading)
     descriptions = [as_description(policy) for policy in policies]
-    plans = plan_comparison(log, descriptions, windows or (None,), ReplayOptions(**options))
+    plans = plan_comparison(log, descriptions, windows or (None,), chosen)
     spec = None if baseline is None else as_description(baseline).spec
     return execute_comparison(plans, baseline=find_baseline(plans, spec))
 
@@ -294,19 +296,21 @@ def check(log: Log | str, **options: Any) -> CheckReport:
 
 def plan(log: Log | str, policy: Any, **options: Any) -> Plan:
     """Return every choice a replay would make, without replaying: the twin of ``--dry-run``."""
-    log = _as_log(log)
-    return plan_replay(log, as_description(policy), ReplayOptions(**options))
+    chosen = ReplayOptions(**options)
+    return plan_replay(_as_log(log, chosen.keeps), as_description(policy), chosen)
 
 
-def _as_log(log: Log | str) -> Log:
-    """Return a log that keeps the contract; one made by hand is validated, once.
+def _as_log(log: Log | str, keep: Sequence[str] = ()) -> Log:
+    """Return a log that keeps the contract; one made by hand is validated, once; one that is read keeps some columns.
 
     Raises
     ------
     DataError
         It does not; names table, column, rows, values and the repair.
     """
-    return load(log) if isinstance(log, str) else log.checked()
+    if isinstance(log, str):
+        return load(log, **({"keep": list(keep)} if keep else {}))
+    return log.checked()
 
 
 def as_description(policy: Any) -> Any:

@@ -31,6 +31,11 @@ class AuditOptions(ReplayOptions):
     def __post_init__(self) -> None:
         """Check every option's range."""
         super().__post_init__()
+        if self.keeps:
+            raise ParameterError(
+                f"--immature {self.immature}: twins have no such columns.",
+                hint="audit with --immature correct, which corrects by action.",
+            )
         for name, least in (("twins", 10), ("displays", 200)):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):

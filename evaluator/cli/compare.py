@@ -83,7 +83,7 @@ def compare_command(
         baseline = said.baseline if baseline is None else baseline
     descriptions = [as_description(spec) for spec in specs]
     options = ReplayOptions(**replaying)
-    source = open_log(dataset, reading)
+    source = open_log(dataset, reading, options.keeps)
     plans = plan_comparison(source.log, descriptions, asked or [None], options)
     first = find_baseline(plans, None if baseline is None else as_description(baseline).spec)
     kept = None if out is None else kept_beside(out, reading=reading)

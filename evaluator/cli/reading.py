@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -106,13 +106,13 @@ def _reading(
 reads_log = lends(_reading, to="reading", given_only=True)
 
 
-def open_log(dataset: str | None, reading: Mapping[str, Any]) -> Reading:
-    """Read the named log, saying so when none was named, and how many rows were left out."""
+def open_log(dataset: str | None, reading: Mapping[str, Any], keep: Sequence[str] = ()) -> Reading:
+    """Read the named log, keeping some columns, saying so when none was named, and how many rows were left out."""
     from evaluator.datasets import read
 
     if dataset is None:
         note("No --dataset named: using the bundled synthetic log.")
-    done = read(dataset or "synthetic", **reading)
+    done = read(dataset or "synthetic", **{**reading, **({"keep": list(keep)} if keep else {})})
     if done.quarantine.num_rows:
         note(f"{done.quarantine.num_rows:,} bad rows were left out; --out writes them to quarantine.parquet.")
     return done

@@ -78,7 +78,7 @@ def replay_command(
         refuse_unsavable(description)
         refuse_outputs([save_policy])
     chosen = ReplayOptions(window=window, **replaying)
-    source = open_log(dataset, reading)
+    source = open_log(dataset, reading, chosen.keeps)
     plan = plan_replay(source.log, description, chosen)
     if dry_run:
         o.print_json({"schema": "evaluate.plan/1", **plan.to_dict()})

@@ -105,7 +105,8 @@ def _replaying(
         typer.Option(
             "--immature",
             rich_help_panel=ESTIMATE,
-            help="Displays too young at the end of the log: drop, or correct by the delay CDF.",
+            help="Displays too young at the end of the log: drop; correct, by the delays of their action; or "
+            "correct:device, by those of their action and a column of the source.",
         ),
     ] = "drop",
     final: Annotated[

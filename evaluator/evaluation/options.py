@@ -8,7 +8,7 @@ from typing import Any, Literal
 from evaluator.errors import ParameterError, nearest
 from evaluator.estimates.bootstrap import FEWEST
 from evaluator.rounds.clock import ClockName
-from evaluator.rounds.maturity import ImmatureRule
+from evaluator.rounds.correction import correct_by
 from evaluator.rounds.propensity import MODES, PropensityMode
 from evaluator.rounds.shares import final_share, known_share
 
@@ -17,7 +17,6 @@ RewardName = Literal["eventual", "observed"]
 _CHOICES: dict[str, tuple[str, ...]] = {
     "clock": ("traffic", "wall"),
     "reward": ("eventual", "observed"),
-    "immature": ("drop", "correct"),
     "propensity": MODES,
 }
 
@@ -60,7 +59,9 @@ class ReplayOptions:
     reward
         eventual: every conversion counts. observed: those revealed by the horizon within the window.
     immature
-        drop or correct displays too young at the end of the log.
+        What becomes of displays too young at the end of the log: ``drop``; ``correct`` them by the delays of their
+        action; ``correct:COLUMN`` by the delays of their action and their value in a column that the log keeps (several
+        with commas).
     seed
         Of the policy's and the sampler's streams.
     repeats
@@ -85,7 +86,7 @@ class ReplayOptions:
     final: str | None = None
     doubly_robust: bool = False
     reward: RewardName = "eventual"
-    immature: ImmatureRule = "drop"
+    immature: str = "drop"
     seed: int = 0
     repeats: int = 1
     jobs: int = 1
@@ -115,7 +116,7 @@ class ReplayOptions:
                 f"--bootstrap {self.bootstrap} is too few to know a spread.",
                 hint=f"take {FEWEST} at least, better 200; 0 for none.",
             )
-        if self.reward == "observed" and self.immature == "correct":
+        if correct_by(self.immature) is not None and self.reward == "observed":
             raise ParameterError(
                 "--reward observed and --immature correct exclude each other.",
                 hint="the correction is for eventual rewards: use --immature drop.",
@@ -139,6 +140,11 @@ class ReplayOptions:
             raise ParameterError(
                 f"--level {self.level:g} is out of range.", hint="take a level in (0, 1), such as 0.95."
             )
+
+    @property
+    def keeps(self) -> list[str]:
+        """Columns that the log must have kept from its source."""
+        return list(correct_by(self.immature) or ())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options by name."""

@@ -12,6 +12,7 @@ from evaluator.estimates.sparse import SparseRewards
 from evaluator.evaluation.options import ReplayOptions
 from evaluator.log import Log
 from evaluator.log.contract import WEIGHT, to_numpy
+from evaluator.rounds.correction import correct_by
 from evaluator.rounds.propensity import Propensities
 
 # Streams never meet; the audit's are the ones before.
@@ -43,7 +44,7 @@ def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions
                                  hint=repair)  # fmt: skip
     if not weighted:
         return
-    if options.immature == "correct":
+    if correct_by(options.immature) is not None:
         raise ParameterError(
             f"--immature correct cannot weigh the delays of log {log.meta.name!r}, which {cause}.",
             hint="use --immature drop.",

@@ -240,7 +240,9 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         tau_window=tau,
         known=basis.known,
         warnings=(),
-        assumptions=assumptions(basis, policy, options, clock, window, sampler, setting.delay_cdf, rewards),
+        assumptions=assumptions(
+            basis, policy, options, clock, window, sampler, setting.delay_cdf, rewards, maturity.correction
+        ),
     )
     return replace(plan, warnings=tuple(warnings(plan, acceptance, rewards)))
 

@@ -14,9 +14,9 @@ from evaluator.evaluation.within import followed_for, of_conversions
 from evaluator.log.contract import POSITION, WEIGHT
 from evaluator.replayer.samplers import SamplerName
 from evaluator.rounds.clock import Clock
+from evaluator.rounds.correction import Correction
 from evaluator.rounds.gaps import gap_warnings
 from evaluator.rounds.reward_range import RewardRange
-from evaluator.rounds.unlike_delays import unlike_delays
 from evaluator.rounds.window import Window
 from evaluator.units import format_duration
 
@@ -40,6 +40,7 @@ def assumptions(
     sampler: SamplerName,
     told: DelayCDF | None,
     rewards: RewardRange,
+    correction: Correction | None,
 ) -> tuple[str, ...]:
     """Return what a replay's numbers rest on, as sentences; the last are the log's own notes."""
     log, known = basis.survey.log, basis.known
@@ -66,6 +67,8 @@ def assumptions(
                 f"the log is an even sample of {clock.sampling_rate:.3g} of the traffic: delays count "
                 f"{1.0 / clock.sampling_rate:.3g} displays for each that it shows"
             )
+    if correction is not None:
+        said.append(correction.assumption)
     if sampler == "queue":
         said.append(
             "queue: nothing drifts; rounds go through the whole log in its order, as far as it has the chosen action"
@@ -148,10 +151,8 @@ def warnings(plan: Plan, acceptance: float, rewards: RewardRange) -> list[str]:
             "count as failures. Give the spec an attribution_window, or the replay a --window."
         )
     if plan.maturity.immature:
-        fate = "left out" if plan.options.immature == "drop" else "corrected by the delay CDF"
+        fate = "left out" if plan.options.immature == "drop" else "corrected by their delays"
         said.append(f"{plan.maturity.immature:,} displays were followed too briefly to be judged: {fate}.")
-    if plan.maturity.correction is not None:
-        said += unlike_delays(plan.survey, plan.maturity.correction)
     said += said_of_parts(plan.propensities, plan.policy)
     if plan.propensities.kind == "uniform" and plan.propensities.weights is None:
         counts = plan.survey.shown

@@ -155,8 +155,8 @@ def test_the_correction_of_young_displays_is_fitted_anew() -> None:
     anew, by_hand = log.asked[0].plan.maturity.correction, written.maturity.correction
     assert anew is not None
     assert by_hand is not None
-    assert anew.cdf == by_hand.cdf
-    assert anew.cdf != plan.maturity.correction.cdf
+    assert anew.delays.common == by_hand.delays.common != plan.maturity.correction.delays.common
+    np.testing.assert_array_equal(anew.delays.table, by_hand.delays.table)
     assert (anew.shortest, anew.needed) == (plan.maturity.correction.shortest, plan.maturity.correction.needed)
 
 

@@ -131,7 +131,7 @@ SINGLE = (
     Kind(
         name="delays by action, young corrected",
         untidy=Untidy(days=0.25, longest_s=5 * HOUR_S, slowness=(0.02, 0.02, 1.0), attribution_s=5 * HOUR_S),
-        causes=_BY_ACTION, options={"immature": "correct"},
+        options={"immature": "correct"},
     ),
     Kind(
         name="heavy tails", untidy=Untidy(tail=0.6, **_IN_A_WINDOW), window_s=2 * HOUR_S,
