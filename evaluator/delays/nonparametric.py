@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.checks import Floats, Ticks, checked_delays
-from evaluator.delays.product_limit import risk_table, tally
+from evaluator.delays.pointwise import beta_product
+from evaluator.delays.product_limit import entering, risk_table, tally
 from evaluator.errors import ParameterError
 
 # Simultaneous bands leave out both ends, where the asymptotic law of their width is not reached.
@@ -36,7 +37,9 @@ class NonparametricFit:
     naive
         Share of the conversions seen with D <= delay: too high where the log cut delays off.
     low, high
-        Pointwise band: each delay's interval covers with probability `confidence`.
+        Pointwise band: each delay's interval covers with probability `confidence`, at the ends of the range too.
+    unseen
+        Upper end of the pointwise band before the first delay.
     band_low, band_high
         Simultaneous band: the whole CDF lies within with probability `confidence`. Calibrated from `band_from` to
         `band_to`, and carried on from there by monotonicity.
@@ -49,7 +52,8 @@ class NonparametricFit:
     left_out
         How many it could not use, because the log does not identify their weight (`product_limit`).
     shortest, longest
-        The CDF is conditional on a delay between these; beyond `longest` nothing is known.
+        The CDF is conditional on a delay between these; beyond `longest` nothing is known. inf where nothing was cut
+        off: then the last delay seen is no bound of the delays.
     source
         Where it comes from: a sentence for reports.
     """
@@ -59,6 +63,7 @@ class NonparametricFit:
     naive: Floats
     low: Floats
     high: Floats
+    unseen: float
     band_low: Floats
     band_high: Floats
     band_from: float
@@ -75,21 +80,22 @@ class NonparametricFit:
         return self._lookup(self.cdf, 0.0, ages)
 
     def interval(self, ages: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the pointwise band at `ages` (ticks).
-
-        Before the first delay seen, the upper end is the one-sided bound of a share of which no case was seen in n,
-        1 - (1 - confidence)^(1/n) (Clopper, Pearson 1934), as is the lower end's distance from 1 at the last delay.
-        """
-        unseen = 1.0 - (1.0 - self.confidence) ** (1.0 / self.conversions)
-        return self._lookup(self.low, 0.0, ages), self._lookup(self.high, unseen, ages)
+        """Return the pointwise band at `ages` (ticks)."""
+        return self._lookup(self.low, 0.0, ages), self._lookup(self.high, self.unseen, ages)
 
     def quantiles(self, levels: ArrayLike) -> Floats:
         """Return the smallest delay whose CDF reaches each level in (0, 1], in ticks."""
         return self._reach(self.cdf, levels)
 
     def quantile_intervals(self, levels: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the delays at which the pointwise band crosses each level (Brookmeyer, Crowley 1982), in ticks."""
-        return self._reach(self.high, levels), self._reach(self.low, levels)
+        """Return the delays at which the pointwise band crosses each level (Brookmeyer, Crowley 1982), in ticks.
+
+        The upper end is inf where the lower end of the band reaches the level at no delay: the quantile is at least the
+        lower end.
+        """
+        level = np.asarray(levels, np.float64)
+        low = np.where(level <= self.unseen, float(self.shortest), self._reach(self.high, level))
+        return low, np.where(level <= self.low[-1], self._reach(self.low, level), np.inf)
 
     def delay_cdf(self) -> DelayCDF:
         """Return the CDF as replays take it; delays must be whole ticks.
@@ -125,14 +131,16 @@ def fit_nonparametric(
 ) -> NonparametricFit:
     """Return the product limit under right truncation (`product_limit`) with pointwise and simultaneous bands.
 
-    With n(d), r(d) as there, the variance of log F(a) is estimated by Greenwood's sum in reverse time,
-    s²(a) = sum over d > a of n(d) / (r(d) (r(d) - n(d))) (Lagakos, Barraj, De Gruttola 1988; without truncation,
-    the binomial (1 - F) / (n F)). Bands are F^exp(±c s / |log F|), normal for log(-log F), and so stay in [0, 1].
+    Pointwise: the beta product confidence procedure (`evaluator.delays.pointwise`), which holds at both ends and with
+    few conversions; without truncation it is Clopper and Pearson's.
 
-    Pointwise, c is the normal quantile. Simultaneous: equal precision (Nair 1984) with that transformation
-    (Borgan, Liestøl 1990). (log F^ - log F)(a) tends to a Brownian motion at time s²(a), and c is the quantile of
-    the supremum of |W(t)| / sqrt(t) over the times at which F^ lies in [.05, .95] and s² is made of at least 20
-    terms (square of their sum over the sum of their squares), from the tail approximation of Miller and Siegmund
+    Simultaneous: with n(d), r(d) as there, the variance of log F(a) is estimated by Greenwood's sum in reverse time,
+    s²(a) = sum over d > a of n(d) / (r(d) (r(d) - n(d))) (Lagakos, Barraj, De Gruttola 1988; without truncation,
+    the binomial (1 - F) / (n F)). Bands are F^exp(±c s / |log F|), normal for log(-log F), and so stay in [0, 1], with
+    c of equal precision (Nair 1984) with that transformation (Borgan, Liestøl 1990): (log F^ - log F)(a) tends to a
+    Brownian motion at time s²(a), and c is the quantile of the supremum of |W(t)| / sqrt(t) over the times at which F^
+    lies in [.05, .95] and s² is made of at least 20 terms (square of their sum over the sum of their squares), from the
+    tail approximation of Miller and Siegmund
     (1982). O(n log n); O(n + range) for whole ticks in a range of a few n.
 
     Parameters
@@ -160,7 +168,7 @@ def fit_nonparametric(
     >>> fit.cdf, fit.naive, fit.longest
     (array([0.375, 0.5  , 1.   ]), array([0.6, 0.8, 1. ]), 9)
     >>> fit.low.round(2), fit.high.round(2)
-    (array([0.01, 0.01, 0.22]), array([0.81, 0.91, 1.  ]))
+    (array([0.05, 0.08, 0.16]), array([0.92, 0.99, 1.  ]))
     """
     if not 0 < confidence < 1:
         raise ParameterError(f"confidence is {confidence}.", hint="a level in (0, 1), such as 0.95.")
@@ -174,9 +182,11 @@ def fit_nonparametric(
             )
         delay = delay[short]
         limit = None if limit is None else np.minimum(limit[short], longest)
+    endless = limit is None and longest is None
     if limit is None:
         limit = np.full(delay.shape, delay.max() if longest is None else longest)
     table = risk_table(delay, limit)
+    top = math.inf if endless else table.top
     used = int(table.counts.sum())
     cdf = table.cdf()
     n, r = table.counts[1:], table.at_risk[1:]
@@ -186,18 +196,19 @@ def fit_nonparametric(
         # Standard error of log(-log F).
         spread = np.sqrt(log_variance)
         spread /= -log_cdf
-    low, high = _band(cdf, log_cdf, spread, normal_quantile(confidence))
-    # F is 1 at `longest` by definition; short of it, of r conversions none was seen later.
-    complete = 1.0 if table.support[-1] >= table.top else (1.0 - confidence) ** (1.0 / table.at_risk[-1])
-    low[-1] = max(complete, *low[-2:])
+    low, high, unseen = beta_product(table.counts, table.at_risk, entering(delay, limit, table), confidence)
     band_low, band_high, first, last = _simultaneous(cdf, log_cdf, spread, log_variance, confidence)
-    band_low[-1] = max(band_low[-1], complete == 1.0)
+    if table.support[-1] >= top:
+        # F is 1 at `longest` by definition.
+        low[-1] = band_low[-1] = 1.0
     return NonparametricFit(
         delays=table.support,
         cdf=cdf,
         naive=_naive(delay, table.support, table.counts, used),
         low=low,
         high=high,
+        # Below `shortest` there is nothing, by definition.
+        unseen=0.0 if table.floor else unseen,
         band_low=band_low,
         band_high=band_high,
         band_from=table.support[first].item(),
@@ -206,15 +217,16 @@ def fit_nonparametric(
         conversions=used,
         left_out=delay.size - used,
         shortest=table.floor,
-        longest=table.top,
-        source=_source(used, delay.size - used, table.floor, table.top, truncated=bool(limit.min() < delay.max())),
+        longest=top,
+        source=_source(used, delay.size - used, table.floor, top, truncated=bool(limit.min() < delay.max())),
     )
 
 
 def _source(used: int, left_out: int, floor: float, top: float, *, truncated: bool) -> str:
     span = f"from {floor:,} to {top:,}" if floor else f"at most {top:,}"
+    given = "" if math.isinf(top) else f", given {span} ticks"
     how = "product limit under right truncation (Lynden-Bell)" if truncated else "empirical CDF"
-    text = f"{how} of {used:,} delays, given {span} ticks"
+    text = f"{how} of {used:,} delays{given}"
     return f"{text}; {left_out:,} other delays left out, whose weight the log does not identify" if left_out else text
 
 

@@ -138,6 +138,21 @@ def risk_table(delays: Ticks, limits: Ticks) -> RiskTable:
     return RiskTable(support[first:end], counts[first:end], at_risk[first:end], floor, top.item())
 
 
+def entering(delays: Ticks, limits: Ticks, table: RiskTable) -> Ints:
+    """Return how many limits lie between each delay of a risk table and the next, or the end of its range; shape (J,).
+
+    In reverse time these displays come under risk after one event and before the next. Limits at a delay count too,
+    unless the next one is so near (the smallest distance of all) that there is no tick between.
+    """
+    support, last = table.support, table.support[-1]
+    ordered = np.sort(limits[limits <= last])
+    gaps = np.diff(support)
+    before, until = (np.searchsorted(ordered, support, side=side) for side in ("left", "right"))
+    since = until[:-1] if gaps.size == 0 else np.where(gaps > 1.5 * gaps.min(), before[:-1], until[:-1])
+    above = limits[(limits >= last) & (delays <= last)]
+    return np.append(before[1:] - since, (above < table.top).sum())
+
+
 def tally(values: Ticks) -> tuple[Ticks, Ints]:
     """Return distinct values >= 0, increasing, and how often each occurs."""
     if _countable(values):

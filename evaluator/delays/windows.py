@@ -21,15 +21,16 @@ class WindowShare:
     window
         In the unit of the delays: ticks, or displays.
     tau, low, high
-        tau_m = P(D <= window) given a delay of at most `longest`, and its pointwise interval.
+        tau_m = P(D <= window) given a delay of at most `longest`, and its pointwise interval. 1 by definition of a
+        window as long as `longest`; nan of a longer one, of which nothing is known.
     lost
         1 - tau, the share of conversions that come too late to be seen.
     slowdown
         1 / tau, by which the bounds of Vernade et al. (2020) grow; inf when the window keeps nothing.
     identified
-        Whether the log looked as long as the window. Beyond, tau is 1 by definition, and nothing is known.
+        Whether the log looked as long as the window.
     longest
-        Longest observable delay, in the same unit.
+        Longest observable delay, in the same unit; inf where nothing was cut off.
     """
 
     window: float
@@ -63,7 +64,7 @@ class WindowAdvice:
     twice_mean
         m = 2 x mean (Vernade et al. 2020, Section 4); None without a mean.
     longest
-        Longest observable delay: all shares are of the conversions that come within it.
+        Longest observable delay: all shares are of the conversions that come within it. inf where nothing was cut off.
     """
 
     windows: tuple[WindowShare, ...]
@@ -88,7 +89,7 @@ def window_shares(fit: NonparametricFit, windows: Iterable[float]) -> tuple[Wind
     >>> from evaluator.delays.nonparametric import fit_nonparametric
     >>> [share] = window_shares(fit_nonparametric([0, 1, 1, 2, 5], 9), [2])
     >>> share.tau, round(share.low, 2), round(share.high, 2), round(share.lost, 2)
-    (0.8, 0.2, 0.97, 0.2)
+    (0.8, 0.28, 0.99, 0.2)
     """
     out = []
     for window in windows:
@@ -99,7 +100,7 @@ def window_shares(fit: NonparametricFit, windows: Iterable[float]) -> tuple[Wind
         identified = window <= fit.longest
         if window >= fit.longest:
             # The CDF is conditional on a delay within this range.
-            tau = low = high = 1.0
+            tau = low = high = 1.0 if identified else math.nan
         out.append(
             WindowShare(
                 window, tau, low, high, 1.0 - tau, 1.0 / tau if tau else math.inf, identified, float(fit.longest)
@@ -119,7 +120,7 @@ def advise_window(
 
     A window costs memory and patience, losing 1 - tau_m of the conversions multiplies the number of rounds needed by
     about 1 / tau_m. Recommended is the shortest delay at which the lower end of tau's interval reaches `share`; where
-    no delay does, the longest observable one.
+    no delay does, the longest observable one or, where nothing was cut off, the longest one seen.
 
     The mean is that of `law` if it is given and finite. A law without mean has none. Without a law the mean delay given
     one of at most `longest` is reported, which says nothing about longer ones.
@@ -142,21 +143,20 @@ def advise_window(
     """
     if not 0 < share < 1:
         raise ParameterError(f"share is {share}.", hint="a share in (0, 1), such as 0.9.")
-    reaching = fit.low >= share
-    # At the last delay seen the lower end may jump to 1 by definition; that is the longest delay, not evidence.
-    if reaching[:-1].any():
+    endless = math.isinf(fit.longest)
+    # At the longest limit the lower end is 1 by definition: no evidence.
+    reaching = (fit.low >= share) & (fit.delays < fit.longest)
+    surely = f"{share:.0%} of the conversions at {fit.confidence:.0%} confidence"
+    if reaching.any():
         recommended = float(fit.delays[int(reaching.argmax())])
-        tau = float(fit(recommended))
-        reason = (
-            f"the shortest window that keeps {share:.0%} of the conversions at {fit.confidence:.0%} confidence "
-            f"(it keeps {tau:.1%}, of those within {fit.longest:,} ticks)"
-        )
+        of = "those seen" if endless else f"those within {fit.longest:,} ticks"
+        reason = f"the shortest window that keeps {surely} (it keeps {float(fit(recommended)):.1%} of {of})"
+    elif endless:
+        recommended = float(fit.delays[-1])
+        reason = f"no window is sure to keep {surely}, so few conversions were there: the longest delay seen"
     else:
         recommended = float(fit.longest)
-        reason = (
-            f"no shorter window keeps {share:.0%} of the conversions at {fit.confidence:.0%} confidence: "
-            "the longest delay that the log could show"
-        )
+        reason = f"no shorter window is sure to keep {surely}: the longest delay that the log could show"
     mean, source = _mean(fit, law)
     return WindowAdvice(
         windows=window_shares(fit, windows),
@@ -177,4 +177,5 @@ def _mean(fit: NonparametricFit, law: DelayFit | None) -> tuple[float | None, st
         return None, f"the fitted {law.family} law has no mean"
     steps = fit.cdf.copy()
     steps[1:] -= fit.cdf[:-1]
-    return float((fit.delays * steps).sum()), f"mean delay given one of at most {fit.longest:,} ticks"
+    given = "of those seen" if math.isinf(fit.longest) else f"given one of at most {fit.longest:,} ticks"
+    return float((fit.delays * steps).sum()), f"mean delay {given}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from evaluator.delays.nonparametric import NonparametricFit
 from evaluator.delays.tail import TailIndex
 from evaluator.delays.windows import WindowAdvice, WindowShare
 from evaluator.evaluation.delay_options import DelayOptions
-from evaluator.evaluation.delay_words import words
+from evaluator.evaluation.delay_words import between, words
 from evaluator.evaluation.joint_study import JointStudy
 from evaluator.evaluation.result import json_values
 from evaluator.log.delay_rows import DelayRows
@@ -25,13 +26,22 @@ FEWEST = 50
 
 @dataclass(frozen=True)
 class Quantile:
-    """A quantile of the delays, in ticks: of those seen, and corrected for what the log cut off, with its interval."""
+    """A quantile of the delays, in ticks: of those seen, and corrected for what the log cut off, with its interval.
+
+    `high` is inf where the conversions are too few, or the displays that were followed long enough, to bound the
+    quantile from above (`bounded` says so): it is at least `low`.
+    """
 
     level: float
     naive: float
     corrected: float
     low: float
     high: float
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the interval has an upper end."""
+        return math.isfinite(self.high)
 
 
 @dataclass(frozen=True)
@@ -153,7 +163,7 @@ class DelayStudy:
             "conversions": self.conversions,
             "sight": self.sight,
             "fit": {name: getattr(self.fit, name) for name in sorted(summary)},
-            "quantiles": [dict(q.__dict__) for q in self.quantiles],
+            "quantiles": [{**q.__dict__, "bounded": q.bounded} for q in self.quantiles],
             "laws": None if self.choice is None else self.choice.to_dict(),
             "windows": [{**w.__dict__, "share": dict(w.share.__dict__)} for w in self.windows],
             "advice": self.advice.to_dict(),
@@ -174,7 +184,7 @@ class DelayStudy:
         median = next(q for q in self.quantiles if q.level == 0.5)
         return (
             f"DelayStudy({self.rows.name}: {self.conversions:,} conversions, median "
-            f"{words(self.rows, median.corrected)} [{words(self.rows, median.low)}, {words(self.rows, median.high)}], "
+            f"{words(self.rows, median.corrected)} {between(self.rows, median.low, median.high)}, "
             f"recommended window {words(self.rows, self.advice.recommended)})"
         )
 
@@ -186,6 +196,9 @@ def _summary(group: GroupDelays) -> dict[str, Any]:
         "label": group.label,
         "members": list(group.members),
         "conversions": group.conversions,
-        "quantiles": [dict(zip(("level", "corrected", "low", "high"), map(float, row), strict=True)) for row in found],
+        "quantiles": [
+            {"level": level, "corrected": q, "low": least, "high": most, "bounded": math.isfinite(most)}
+            for level, q, least, most in (map(float, row) for row in found)
+        ],
         "longest": float(group.fit.longest),
     }

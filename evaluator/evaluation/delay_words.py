@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from evaluator.delays.nonparametric import NonparametricFit
@@ -24,6 +25,17 @@ def words(rows: DelayRows, ticks: float) -> str:
     return format_duration(ticks * rows.tick_seconds)
 
 
+def between(rows: DelayRows, low: float, high: float) -> str:
+    """Return the interval of a delay, which may have no upper end.
+
+    >>> import numpy as np
+    >>> rounds = DelayRows("log", "round", np.array([5]), None, None, "")
+    >>> between(rounds, 3, 9), between(rounds, 3, np.inf)
+    ('[3 rounds, 9 rounds]', 'at least 3 rounds')
+    """
+    return f"at least {words(rows, low)}" if math.isinf(high) else f"[{words(rows, low)}, {words(rows, high)}]"
+
+
 def in_words(rows: DelayRows, sentence: str) -> str:
     """Return a sentence about ticks with durations in their place.
 
@@ -32,6 +44,11 @@ def in_words(rows: DelayRows, sentence: str) -> str:
     'given at most 100 d'
     """
     return _TICKS.sub(lambda match: words(rows, float(match[1].replace(",", ""))), sentence)
+
+
+def last_shown(fit: NonparametricFit) -> float:
+    """Return the delay (ticks) at which pictures end: the longest the log could show, or saw if nothing was cut off."""
+    return float(fit.longest if math.isfinite(fit.longest) else fit.delays[-1])
 
 
 def first_positive(fit: NonparametricFit) -> float:
@@ -44,6 +61,11 @@ def sight(rows: DelayRows, fit: NonparametricFit) -> tuple[str, ...]:
     said = []
     if rows.limit is None:
         said.append("Every display was followed to its end: no delay was cut off.")
+        said.append(
+            f"The longest delay seen is {words(rows, float(fit.delays[-1]))}; of conversions to come, up to "
+            f"{1.0 - fit.low[-1]:.2g} of all may be later ({fit.confidence:.0%} confidence, as {fit.conversions:,} "
+            "were seen)."
+        )
     else:
         least, most = int(rows.limit.min()), int(rows.limit.max())
         longest = words(rows, fit.longest)

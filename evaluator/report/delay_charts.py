@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from evaluator.delays.families import family_named
 from evaluator.evaluation.delay_study import DelayStudy
-from evaluator.evaluation.delay_words import first_positive, words
+from evaluator.evaluation.delay_words import first_positive, last_shown, words
 from evaluator.units import format_duration
 
 Floats = npt.NDArray[np.float64]
@@ -47,9 +47,7 @@ def cdf_chart(study: DelayStudy) -> Spec:
     kinds = [f"corrected, with {level} bands", "as seen"][: 1 + differs]
     colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=kinds, range=[CORRECTED, NAIVE][: len(kinds)]),
                        sort=kinds, legend=alt.Legend(orient="top", symbolType="stroke", labelLimit=400))  # fmt: skip
-    base = alt.Chart(alt.InlineData(values)).encode(
-        x=_delay_axis(rows.tick_seconds, values, float(fit.longest) * scale)
-    )
+    base = alt.Chart(alt.InlineData(values)).encode(x=_delay_axis(rows.tick_seconds, values, last_shown(fit) * scale))
     share = alt.Axis(format="%", title="share of conversions come")
     area = base.mark_area(color=CORRECTED, interpolate="step-after", clip=True)
     wide = area.transform_filter("isValid(datum.band_low)").encode(
@@ -86,7 +84,7 @@ def density_chart(study: DelayStudy) -> Spec:
     axis = alt.Axis(title="density of log10(delay)", grid=False)
     layers: list[Any] = [
         base.encode(
-            x=_delay_axis(rows.tick_seconds, bars, max(float(edges[-1]), float(fit.longest)) * scale),
+            x=_delay_axis(rows.tick_seconds, bars, max(float(edges[-1]), last_shown(fit)) * scale),
             x2="to:Q",
             y=alt.Y("density:Q", axis=axis, scale=alt.Scale(domainMin=0)),
             y2=alt.datum(0),
@@ -136,7 +134,7 @@ def groups_chart(study: DelayStudy) -> Spec | None:
         alt.Chart(alt.InlineData(values))
         .mark_line(interpolate="step-after", strokeWidth=1.5)
         .encode(
-            x=_delay_axis(rows.tick_seconds, values, float(study.fit.longest) * scale),
+            x=_delay_axis(rows.tick_seconds, values, last_shown(study.fit) * scale),
             y=alt.Y("cdf:Q", axis=share, scale=alt.Scale(domain=[0, 1])),
             color=alt.Color("group:N", sort=names, scale=alt.Scale(domain=names, range=colours), legend=legend),
             tooltip=["group:N", alt.Tooltip("cdf:Q", format=".1%")],

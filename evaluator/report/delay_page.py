@@ -8,7 +8,7 @@ from html import escape
 import vl_convert
 
 from evaluator.evaluation.delay_study import DelayStudy
-from evaluator.evaluation.delay_words import in_words, words
+from evaluator.evaluation.delay_words import between, in_words, words
 from evaluator.report.delay_charts import Spec, cdf_chart, density_chart, groups_chart
 from evaluator.report.delay_sentences import drift_said, groups_said, joint_said, tail_said
 from evaluator.report.rate_charts import calibration_chart, rates_chart
@@ -79,7 +79,7 @@ def _quantiles(study: DelayStudy) -> str:
     return _table(
         head,
         [
-            [f"{q.level:.0%}", words(of, q.naive), words(of, q.corrected), f"{words(of, q.low)} to {words(of, q.high)}"]
+            [f"{q.level:.0%}", words(of, q.naive), words(of, q.corrected), between(of, q.low, q.high)]
             for q in study.quantiles
         ],
     )

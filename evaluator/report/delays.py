@@ -13,7 +13,7 @@ from rich.text import Text
 
 from evaluator.delays.fitting import DelayFit
 from evaluator.evaluation.delay_study import GROUP_LEVELS, DelayStudy, PeriodRate
-from evaluator.evaluation.delay_words import first_positive, in_words, words
+from evaluator.evaluation.delay_words import between, first_positive, in_words, last_shown, words
 from evaluator.evaluation.joint_study import JointStudy
 from evaluator.report.delay_sentences import Said, drift_said, groups_said, joint_said, tail_said
 from evaluator.report.sketch import Floats, sketch_cdf
@@ -58,7 +58,7 @@ def _table(*columns: str) -> Table:
 
 
 def _between(study: DelayStudy, low: float, high: float) -> Text:
-    return Text(f"[{words(study.rows, low)}, {words(study.rows, high)}]")
+    return Text(between(study.rows, low, high))
 
 
 def _quantiles(study: DelayStudy) -> Table:
@@ -79,7 +79,7 @@ def _sketch(console: Console, study: DelayStudy) -> Text:
 
     text = sketch_cdf(
         fit, naive,
-        low=low, high=max(float(fit.longest), 2.0 * low), mark=lambda delay: words(study.rows, delay),
+        low=low, high=max(last_shown(fit), 2.0 * low), mark=lambda delay: words(study.rows, delay),
         width=min(console.width - 4, _SKETCH_WIDTH), braille=not plain,
     )  # fmt: skip
     if np.abs(fit.naive - fit.cdf).max() > 1e-9:
@@ -177,6 +177,8 @@ def _drift(study: DelayStudy) -> RenderableType:
         corrected = "too new" if rate.corrected is None else f"{rate.corrected:.2%}"
         table.add_row(str(rate.period), f"{rate.displays:,}", f"{rate.seen:.2%}", corrected, *quantiles)
     spans = sorted(day.longest for day in drift.days)
+    if not np.isfinite(spans[-1]):
+        return Group(_said(drift_said(study)), table)
     young = "" if spans[0] == spans[-1] else ", or of what the period could show if that is less"
     note = Text(f"quantiles given a delay of at most {words(study.rows, spans[-1])}{young}", style="dim")
     return Group(_said(drift_said(study)), table, note)

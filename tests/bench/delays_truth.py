@@ -1,18 +1,21 @@
-"""Larger runs of the tests against known truth: ``python -m tests.bench.delays_truth``."""
+"""Larger runs of the tests against known truth: ``python -m tests.bench.delays_truth [ends|bands|aic]``."""
 
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 
 from evaluator.delays.comparison import compare_families
 from evaluator.delays.nonparametric import fit_nonparametric
+from tests.delays import ends as worlds
 from tests.delays.laws import truncated_draws
 from tests.delays.test_fitting import PLAIN
 
 LOGS = 100
 BAND_LOGS = 5000
+END_LOGS = 2000
 
 
 def aic() -> None:
@@ -48,6 +51,21 @@ def bands() -> None:
         )
 
 
+def ends() -> None:
+    error = math.sqrt(0.95 * 0.05 / END_LOGS)
+    print(f"Pointwise intervals at 95 %, {END_LOGS} logs a row, standard error {error:.4f}; least over the levels")
+    print(f"{worlds.LEVELS.tolist()}. Wrong: the last delay seen bounds the 99 % quantile.\n")
+    print("| log | conversions | share holds | quantile holds | 90 % bounded | 99 % bounded | wrong way |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for kind in worlds.LOGS:
+        for n in (50, 100, 400):
+            found = worlds.held(kind, n, END_LOGS)
+            bounded = found.bounded[worlds.LEVELS >= 0.9][[0, -1]]
+            rates = (found.share.min(), found.quantile.min(), *bounded, found.last_bounds[-1])
+            print(f"| {kind} | {n} | {' | '.join(f'{100 * rate:.1f} %' for rate in rates)} |", flush=True)
+
+
 if __name__ == "__main__":
-    bands()
-    aic()
+    for job in [ends, bands, aic]:
+        if job.__name__ in (sys.argv[1:] or ["ends", "bands", "aic"]):
+            job()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
+from scipy.stats import beta, norm
 
 from evaluator.delays import DelayCDF, product_limit
 from evaluator.delays.checks import usable_rows
@@ -70,27 +70,55 @@ def test_greenwood_against_a_slow_loop() -> None:
     delays = rng.geometric(1 / 20, 400) - 1
     delays, limits = delays[delays <= limits], limits[delays <= limits]
     fit = fit_nonparametric(delays, limits, confidence=0.9)
-    for a, cdf, low, high in zip(fit.delays[:-1], fit.cdf[:-1], fit.low, fit.high, strict=False):
+    inside = (fit.delays >= fit.band_from) & (fit.delays <= fit.band_to)
+    greenwood = []
+    for a in fit.delays[inside]:
         variance = 0.0
         for d in np.unique(delays[delays > a]):
             n, r = (delays == d).sum(), ((delays <= d) & (limits >= d)).sum()
             variance += n / (r * (r - n))
-        shift = norm.ppf(0.95) * math.sqrt(variance) / math.log(cdf)
-        assert low == pytest.approx(cdf ** math.exp(-shift), rel=1e-10)
-        assert high == pytest.approx(cdf ** math.exp(shift), rel=1e-10)
+        greenwood.append(variance)
+    width = _supremum_quantile(greenwood[0] / greenwood[-1], 0.9)
+    cdf = fit.cdf[inside]
+    shift = width * np.sqrt(greenwood) / np.log(cdf)
+    np.testing.assert_allclose(fit.band_low[inside], cdf ** np.exp(-shift), rtol=1e-10)
+    np.testing.assert_allclose(fit.band_high[inside], cdf ** np.exp(shift), rtol=1e-10)
 
 
-def test_without_truncation_the_variance_is_binomial() -> None:
-    delays = np.random.default_rng(0).exponential(5, 200)
+@pytest.mark.parametrize("n", [7, 200, 5000])
+def test_without_truncation_intervals_are_those_of_clopper_and_pearson(n: int) -> None:
+    delays = np.random.default_rng(0).exponential(5, n)
     fit = fit_nonparametric(delays)
     np.testing.assert_array_equal(fit.cdf, fit.naive)
-    f = fit.cdf[:-1]
-    shift = norm.ppf(0.975) * np.sqrt((1 - f) / f / 200) / np.log(f)
-    np.testing.assert_allclose(fit.high[:-1], f ** np.exp(shift), rtol=1e-9)
-    assert fit.low[-1] == 1  # without a limit, the CDF is the one given at most the longest delay
+    k = np.arange(1, n + 1)
+    width = fit.high - fit.low
+    assert (np.abs(fit.low - beta.ppf(0.025, k, n - k + 1)) <= 1e-3 * width).all()
+    assert (np.abs(fit.high[:-1] - beta.ppf(0.975, k[:-1] + 1, n - k[:-1])) <= 1e-3 * width[:-1]).all()
+    assert (fit.high[-1], fit.longest) == (1, math.inf)
+    assert fit.low[-1] == pytest.approx(0.025 ** (1 / n))  # n of n is not all
     longer = fit_nonparametric(delays, 1000)
     assert longer.longest == 1000
-    assert longer.low[-1] == pytest.approx(0.05 ** (1 / 200))
+    np.testing.assert_array_equal(longer.low, fit.low)
+
+
+def test_a_displays_limit_between_two_delays_is_that_of_half_a_display_at_risk() -> None:
+    # Three limits are 9; the display with limit 6 comes under risk after the event at 8 and before the one at 5.
+    fit = fit_nonparametric([1, 8, 2, 5], [9, 9, 6, 9])
+    assert fit.low[2] == pytest.approx(_matched_beta(0.025, [(3, 1)], 2.5), rel=1e-6)
+    assert fit.high[2] == pytest.approx(beta.ppf(0.975, 3, 1), rel=1e-6)
+    # Two delays apart by one tick leave no room between: limits at a tick are under risk there.
+    ticks = fit_nonparametric([0, 3, 1, 2, 0], [3, 3, 1, 2, 1])
+    assert ticks.low[2] == pytest.approx(_matched_beta(0.025, [(2, 1)], 2), rel=1e-6)
+
+
+def _matched_beta(level: float, events: list[tuple[float, int]], at_risk: float) -> float:
+    """Quantile of the beta law with the moments of the product, spelt out."""
+    one = two = 1.0
+    for r, n in events:
+        one, two = one * (r - n + 1) / (r + 1), two * (r - n + 1) * (r - n + 2) / (r + 1) / (r + 2)
+    one, two = one * at_risk / (at_risk + 1), two * at_risk / (at_risk + 2)
+    size = (one - two) / (two - one**2)
+    return float(beta.ppf(level, one * size, (1 - one) * size))
 
 
 def test_quantile_of_the_supremum_is_that_of_a_brownian_motion() -> None:
@@ -129,8 +157,9 @@ def test_unbiased_and_covering_where_the_naive_cdf_is_far_off() -> None:
     naive_error = naive_errors.std(axis=0, ddof=1) / math.sqrt(drawn)
     assert (np.abs(errors.mean(axis=0)) <= 3 * error).all()
     assert (naive_errors.mean(axis=0) > 10 * naive_error).all()
-    assert 0.93 <= covered.mean() <= 0.97
-    assert (np.abs(covered.mean(axis=0) - 0.95) <= 4 * math.sqrt(0.95 * 0.05 / drawn)).all()
+    # Clopper and Pearson's intervals are cautious: 95 % at least.
+    assert (covered.mean(axis=0) >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / drawn)).all()
+    assert covered.mean() <= 0.985
     assert 0.93 <= simultaneous / drawn <= 0.97
 
 
@@ -178,12 +207,14 @@ def test_agrees_with_lifelines_in_reversed_time(step: float) -> None:
 
 def test_a_lone_conversion_and_one_distinct_delay() -> None:
     one = fit_nonparametric([4], 7)
-    assert (one.cdf[0], one.low[0], one.high[0]) == (1, pytest.approx(0.05), 1)
+    assert (one.cdf[0], one.low[0], one.high[0]) == (1, pytest.approx(0.025), 1)
     same = fit_nonparametric([3, 3, 3], 5)
-    assert same.low[0] == pytest.approx(0.05 ** (1 / 3))
+    assert same.low[0] == pytest.approx(0.025 ** (1 / 3))
     assert (same.band_low[0], same.band_high[0]) == (0, 1)
     below, above = same.interval([2])
-    assert (below[0], above[0]) == (0, pytest.approx(1 - 0.05 ** (1 / 3)))
+    assert (below[0], above[0]) == (0, pytest.approx(1 - 0.025 ** (1 / 3)))
+    low, high = same.quantile_intervals([0.01, 0.2, 0.3, 0.99])
+    assert (low.tolist(), high.tolist()) == ([0, 0, 0, 3], [3, 3, math.inf, math.inf])
 
 
 def test_what_is_identified_is_said() -> None:

@@ -23,7 +23,19 @@ def test_shares_are_those_of_the_fit() -> None:
     assert short.lost == 1 - short.tau
     assert short.slowdown == 1 / short.tau
     assert none.tau == pytest.approx((used == 0).mean())
-    assert (all_of_it.tau, all_of_it.identified, beyond.tau, beyond.identified) == (1, True, 1, False)
+    assert (all_of_it.tau, all_of_it.identified, beyond.identified) == (1, True, False)
+    assert math.isnan(beyond.tau)  # of what the log did not look at nothing is known
+
+
+def test_a_window_beyond_the_last_delay_is_not_sure_to_keep_all() -> None:
+    """Where nothing was cut off, n of n conversions within a window bound its share from below, and no more."""
+    delays = np.random.default_rng(3).exponential(10, 50)
+    [share] = window_shares(fit_nonparametric(delays), [1000])
+    assert (share.tau, share.high, share.identified) == (1, 1, True)
+    assert share.low == pytest.approx(0.025 ** (1 / 50))
+    advice = advise_window(fit_nonparametric(delays[:20]), share=0.9)
+    assert advice.recommended == delays[:20].max()
+    assert "no window is sure to keep 90%" in advice.reason
 
 
 def test_the_recommended_window_is_the_shortest_that_surely_keeps_enough() -> None:
@@ -43,7 +55,7 @@ def test_the_recommended_window_is_the_shortest_that_surely_keeps_enough() -> No
 def test_few_conversions_recommend_all_there_is() -> None:
     advice = advise_window(fit_nonparametric([1, 5, 9], 20), share=0.9)
     assert advice.recommended == 20
-    assert "no shorter window" in advice.reason
+    assert "no shorter window is sure" in advice.reason
 
 
 def test_a_mean_may_not_exist() -> None:
