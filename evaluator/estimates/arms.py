@@ -1,9 +1,25 @@
-"""The value of always showing one action, for every action: the reference of the regret."""
+"""The value of always showing one action, for every action: the reference of the regret.
+
+The largest of K noisy means is too high: it was picked for its luck. Here each action's displays are dealt at random
+into two halves. One half orders the actions, the other, which had no say, values the first of them; then the halves
+change places, and the estimate is the mean of the two. It has no bias for what it estimates, the value of the action
+that half the data would choose. That is never more than the best action's, and less where so many are so near to it
+that half the data would miss it.
+
+Actions are ordered by their mean, drawn to that of all the more the rarer they were shown (the best linear predictor of
+a random effect; its variance by the moments of DerSimonian and Laird 1986), lest a rare action's single conversion put
+it first. Where all are shown alike this is the order of the means.
+
+References
+----------
+van Hasselt. Double Q-learning. NeurIPS 2010: the cross-validated estimator of a largest mean, and its bias.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,30 +27,43 @@ import numpy.typing as npt
 from evaluator.estimates.confidence import Interval, mean_interval
 from evaluator.estimates.sparse import SparseRewards
 
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Streams never meet: the halves draw from spawn key (52,).
+_HALVES_STREAM = 52
+# Counters of two actions never meet: none has so many displays.
+_PAIRS = np.uint64(40)
+
 
 @dataclass(frozen=True)
 class BestFixedAction:
-    """The action with the largest estimated value.
+    """The best fixed action.
 
     Parameters
     ----------
     action
-        Its index; -1 when no action has displays.
+        Index of the action that all displays put first; -1 when no action has displays.
     value
-        Interval of the *largest value over the actions that have displays*; of the others nothing is known. Every
-        action's interval holds at once (level split over them), so it stays right although the action was picked for
-        its estimate. The estimate itself is the largest mean, a little too high for that very reason.
+        The estimate is that of the two halves; nan where two actions or more have displays and none has two. The
+        interval is of the *largest value over the actions that have displays*; of the others nothing is known. Every
+        action's interval holds at once (level split over them), so it stays right whichever was picked. Should the
+        estimate fall outside, it is the nearest end: what the interval excludes cannot be the largest value. n counts
+        the displays of `action`.
     values
-        Estimated value of each action, shape (K,), nan without displays.
+        Mean reward of each action, shape (K,), nan without displays.
+    by_halves
+        The actions that the two halves put first; -1 where there was no choice to make.
     """
 
     action: int
     value: Interval
-    values: npt.NDArray[np.float64]
+    values: Floats
+    by_halves: tuple[int, int]
 
 
-def best_fixed_action(arms: Sequence[SparseRewards], *, upper: float, alpha: float) -> BestFixedAction:
-    """Estimate the best fixed action from logged displays.
+def best_fixed_action(arms: Sequence[SparseRewards], *, upper: float, alpha: float, seed: int = 0) -> BestFixedAction:
+    """Estimate the best fixed action from logged displays. O(K + displays with a reward) time and memory.
 
     Parameters
     ----------
@@ -45,19 +74,93 @@ def best_fixed_action(arms: Sequence[SparseRewards], *, upper: float, alpha: flo
         Largest possible reward.
     alpha
         1 - level of the interval.
+    seed
+        Of the halves, which look at no reward.
     """
     known = max(sum(arm.n > 0 for arm in arms), 1)
     intervals = [mean_interval(arm, upper=upper, alpha=alpha / known) for arm in arms]
     values = np.array([interval.estimate for interval in intervals])
     if np.isnan(values).all():
-        return BestFixedAction(-1, Interval(float("nan"), 0.0, upper, 0, 1 - alpha, intervals[0].kind), values)
-    best = int(np.nanargmax(values))
+        nothing = Interval(float("nan"), 0.0, upper, 0, 1 - alpha, intervals[0].kind)
+        return BestFixedAction(-1, nothing, values, (-1, -1))
+    low, high = max(i.low for i in intervals if i.n), max(i.high for i in intervals if i.n)
+    best = _first(_all_displays(arms))
+    estimate, by_halves = (float(values[best]), (-1, -1)) if known == 1 else _both_ways(*_halves(arms, seed))
     highest = Interval(
-        estimate=float(values[best]),
-        low=max(i.low for i in intervals if i.n),
-        high=max(i.high for i in intervals if i.n),
+        estimate=float(np.clip(estimate, low, high)),
+        low=low,
+        high=high,
         n=intervals[best].n,
         level=1 - alpha,
         kind=intervals[best].kind,
     )
-    return BestFixedAction(best, highest, values)
+    return BestFixedAction(best, highest, values, by_halves)
+
+
+class _Moments(NamedTuple):
+    """Number of displays of each action, and sums of their rewards and of the squares, shape (K,)."""
+
+    n: Ints
+    total: Floats
+    squares: Floats
+
+
+def _all_displays(arms: Sequence[SparseRewards]) -> _Moments:
+    return _Moments(
+        np.array([arm.n for arm in arms]),
+        np.array([arm.total for arm in arms]),
+        np.array([float((arm.value**2).sum()) for arm in arms]),
+    )
+
+
+def _halves(arms: Sequence[SparseRewards], seed: int) -> tuple[_Moments, _Moments]:
+    """Deal the displays of each action into two halves, of each two that follow one another one to each.
+
+    So both halves see the same times, and differ by one display of an action at most.
+    """
+    k = len(arms)
+    shown = np.array([arm.n for arm in arms], np.int64)
+    arm = np.repeat(np.arange(k), [len(of.at) for of in arms])
+    place = np.concatenate([of.at for of in arms]).astype(np.int64, copy=False)
+    value = np.concatenate([of.value for of in arms])
+    key = np.asarray(np.random.SeedSequence(seed, spawn_key=(_HALVES_STREAM,)).generate_state(1, np.uint64), np.uint64)
+    to = _coins(key, arm, place // 2) ^ (place & 1)
+    odd: Ints = _coins(key, np.arange(k), shown // 2)
+    cell = to * k + arm
+    total, squares = (np.bincount(cell, weights, 2 * k).reshape(2, k) for weights in (value, value**2))
+    sizes = [shown // 2 + (shown & 1) * (odd == half) for half in (0, 1)]
+    return _Moments(sizes[0], total[0], squares[0]), _Moments(sizes[1], total[1], squares[1])
+
+
+def _coins(key: npt.NDArray[np.uint64], arm: Ints, pair: Ints) -> Ints:
+    """Return a fair coin for each pair of displays of an action: the first bit of SplitMix64 at that counter."""
+    counter = (arm.astype(np.uint64) << _PAIRS) + pair.astype(np.uint64) + np.uint64(1)
+    x = key + counter * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray((x ^ (x >> np.uint64(31))) >> np.uint64(63), np.int64)
+
+
+def _both_ways(one: _Moments, other: _Moments) -> tuple[float, tuple[int, int]]:
+    """Return the mean value, on the half that did not choose, of the actions that the halves put first; and these."""
+    # An action shown once has no second half to be valued on.
+    both = (one.n > 0) & (other.n > 0)
+    if not both.any():
+        return float("nan"), (-1, -1)
+    one, other = (of._replace(n=np.where(both, of.n, 0)) for of in (one, other))
+    chosen = _first(one), _first(other)
+    valued = other.total[chosen[0]] / other.n[chosen[0]], one.total[chosen[1]] / one.n[chosen[1]]
+    return float(sum(valued)) / 2.0, chosen
+
+
+def _first(of: _Moments) -> int:
+    """Return the action that is first in the order of these displays, among those that have any."""
+    known = np.flatnonzero(of.n > 0)
+    n, total, squares = of.n[known].astype(np.float64), of.total[known], of.squares[known]
+    mean, displays = total / n, n.sum()
+    within = max(float((squares - total * mean).sum()), 0.0) / max(displays - len(n), 1.0)
+    apart = float((n * (mean - total.sum() / displays) ** 2).sum()) - (len(n) - 1) * within
+    between = max(apart / max(displays - float((n**2).sum()) / displays, 1.0), 0.0)
+    # Only the order matters: without the factor `between` it stands also where that is 0.
+    weight = 1.0 / (between + within / n) if between + within > 0.0 else np.ones(len(n))
+    return int(known[np.argmax(weight * (mean - (weight * mean).sum() / weight.sum()))])

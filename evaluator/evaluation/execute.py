@@ -183,7 +183,8 @@ class _References:
         """Return the best fixed action, by a sample of the arms that lives as long as these references."""
         key = ("best", alpha, id(arms), *_rewards_key(plan, rounds))
         of_logged = self.logged(plan, rounds)
-        return self._once(key, lambda: best_fixed_action(arms.arms(of_logged), upper=upper, alpha=alpha))
+        seed = plan.options.seed
+        return self._once(key, lambda: best_fixed_action(arms.arms(of_logged), upper=upper, alpha=alpha, seed=seed))
 
     def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
         if key not in self._found:
@@ -282,7 +283,12 @@ def _summarise(plan: Plan, done: list[_Repeat]) -> ReplayResult:
         regret=scaled(difference(best, joint_value), t),
         uplift=difference(joint_value, average([r.joint_logging for r in done], same_data=True)),
         logging_value=average([r.logging for r in done], same_data=True),
-        best_fixed_action=Reference(chosen.action, labels[chosen.action] if chosen.action >= 0 else "", best),
+        best_fixed_action=Reference(
+            chosen.action,
+            labels[chosen.action] if chosen.action >= 0 else "",
+            best,
+            tuple(labels[k] for k in chosen.by_halves if k >= 0),
+        ),
         true_regret=float(np.mean([r.true_regret for r in done])),
         rounds=t,
         live_days=float("nan") if days is None else days,
@@ -368,8 +374,8 @@ def _warnings(plan: Plan, done: list[_Repeat], t: int) -> list[str]:
     best = done[0].joint_best.value
     if t and best.n < FEW_DISPLAYS:
         said.append(
-            f"The best fixed action was shown {best.n:,} times only: the regret's reference is hardly known, and its "
-            "estimate, the largest of many uncertain ones, is too high."
+            f"The best fixed action was shown {best.n:,} times only: which action is best, and with it the regret's "
+            "reference, is hardly known."
         )
     dry = {r.replay.dry for r in done if r.replay.dry >= 0 and plan.usable[r.replay.dry]}
     if dry and t:

@@ -18,11 +18,23 @@ SCHEMA = "evaluate.replay/1"
 
 @dataclass(frozen=True)
 class Reference:
-    """The best fixed action: index, label and value."""
+    """The best fixed action, as `evaluator.estimates.arms` estimates it.
+
+    Parameters
+    ----------
+    action, label
+        The action that all displays put first; -1 and empty where none has displays.
+    value
+        Interval of the largest value of any action; its estimate is the value of the action that one half of the
+        displays chose, on the other half.
+    by_halves
+        Labels of the actions that the halves chose; empty where there was no choice to make.
+    """
 
     action: int
     label: str
     value: Interval
+    by_halves: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,7 +56,7 @@ class ReplayResult:
     logging_value
         Mean reward of the logged displays.
     best_fixed_action
-        Reference of the regret.
+        Reference of the regret, whose estimate is against the value of the action that half the data would choose.
     true_regret
         Total pseudo-regret against the best action of each display, where the log holds the truth; nan elsewhere.
     rounds

@@ -69,7 +69,8 @@ def _estimates(result: ReplayResult) -> Table:
     table.add_row("uplift over the logging policy (per round)", *_cells(result.uplift))
     table.add_row("logging policy's value", *_cells(result.logging_value))
     best = result.best_fixed_action
-    table.add_row(f"best fixed action: {escape(best.label) or 'unknown'}", *_cells(best.value))
+    how = " (chosen on half the data)" if best.by_halves else ""
+    table.add_row(f"best fixed action: {escape(best.label) or 'unknown'}{how}", *_cells(best.value))
     return table
 
 

@@ -56,7 +56,8 @@ def test_the_observed_reference_is_revealed_like_the_policys_rounds() -> None:
     result = replay(LOG, "logging", reward="observed")
     best = max(expected, key=expected.get)
     assert result.best_fixed_action.action == best
-    assert result.best_fixed_action.value.estimate == pytest.approx(expected[best])
+    # Half its three displays chose, the others value it: two of them on one side, one on the other.
+    assert 0 < result.best_fixed_action.value.estimate < 3.75 / 6
     assert result.logging_value.estimate == pytest.approx((expected[0] + expected[1]) / 2)
 
 
@@ -66,8 +67,13 @@ def test_regret_uplift_and_shares() -> None:
     assert rewards(result, "round") == [1, 2, 3]
     assert result.value.estimate == pytest.approx(1 / 3)
     assert (result.best_fixed_action.action, result.best_fixed_action.label) == (1, "a1")
-    assert result.best_fixed_action.value.estimate == pytest.approx(2 / 3)
-    assert result.regret.estimate == pytest.approx(3 * (2 / 3 - 1 / 3))
+    # Of action 0 only display 0 earns, 1; of action 1 displays 1, 3 and 5 earn 3/4, 1/2 and 3/4. The half with display
+    # 0 chooses action 0 unless its other display is in it too, and finds 0 on the other half; that chooses action 1.
+    half = result.best_fixed_action.value.estimate
+    assert half in (pytest.approx(0.25), pytest.approx(0.3125), pytest.approx(0.375), pytest.approx(0.625),
+                    pytest.approx(0.6875))  # fmt: skip
+    assert set(result.best_fixed_action.by_halves) <= {"a0", "a1"}
+    assert result.regret.estimate == pytest.approx(3 * (half - 1 / 3))
     assert result.uplift.estimate == pytest.approx(1 / 3 - 1 / 2)
     assert result.action_share == (1.0, 0.0)
     assert result.acceptance_rate == pytest.approx(0.5)
