@@ -31,6 +31,11 @@ class AuditOptions(ReplayOptions):
     def __post_init__(self) -> None:
         """Check every option's range."""
         super().__post_init__()
+        if self.cluster_by is not None:
+            raise ParameterError(
+                "--cluster-by does not go with an audit: the displays of its twins are independent.",
+                hint="leave it out; evaluate check LOG --cluster-by says how much wider intervals are to be.",
+            )
         if self.keeps:
             raise ParameterError(
                 f"--immature {self.immature}: twins have no such columns.",

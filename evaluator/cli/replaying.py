@@ -136,6 +136,15 @@ def _replaying(
             help="Resampled logs to replay for an interval of the expected value over logs and seeds: --bootstrap 200",
         ),
     ] = 0,
+    cluster_by: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster-by",
+            rich_help_panel=ESTIMATE,
+            help="Source column whose displays hang together, such as the user, or every:1d (parts of the clock): "
+            "expected and weighted values allow for it. Default: displays are independent.",
+        ),
+    ] = None,
 ) -> None:
     """Lend its parameters to every command that `replays`."""
 

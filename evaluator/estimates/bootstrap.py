@@ -8,13 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.errors import ParameterError
+from evaluator.estimates.clustered import clusters_text, too_few
 from evaluator.estimates.confidence import Interval
 
 # The t quantile and the standard error say little from fewer.
 FEWEST = 20
 
 
-def spread_interval(estimate: float, resampled: ArrayLike, *, n: int, level: float, target: str) -> Interval:
+def spread_interval(
+    estimate: float, resampled: ArrayLike, *, n: int, level: float, target: str, clusters: float | None = None
+) -> Interval:
     """Return the normal interval around an estimate whose standard error is the spread of its resampled values.
 
         estimate +- t s,    s² = sum_b (V_b - mean V)² / (B - 1),
@@ -22,6 +25,9 @@ def spread_interval(estimate: float, resampled: ArrayLike, *, n: int, level: flo
     t the quantile of Student's law with B - 1 degrees of freedom: s itself is known from B values only. The centre is
     the estimate and not the mean of the resampled values, which is its expectation in another world, where displays
     come twice.
+
+    Where G clusters were drawn whole, s² is a variance with the divisor G of a quantity with G - 1 degrees of freedom:
+    it is taken G / (G - 1) times, and s² is known as well as from df draws, 1 / df = 1 / (B - 1) + 1 / (G - 1).
 
     Parameters
     ----------
@@ -35,6 +41,9 @@ def spread_interval(estimate: float, resampled: ArrayLike, *, n: int, level: flo
         Coverage, e.g. 0.95.
     target
         What it is an interval of, for reports.
+    clusters
+        G, how many clusters of equal size were drawn from (`evaluator.estimates.clustered.effective`); None where
+        displays were drawn one by one. Fewer than its `FEWEST_CLUSTERS` give no interval: the ends are nan.
 
     Raises
     ------
@@ -45,6 +54,8 @@ def spread_interval(estimate: float, resampled: ArrayLike, *, n: int, level: flo
     ----------
     Efron, Tibshirani. An Introduction to the Bootstrap, 1993: Sections 6.2 and 12.5. Resampled replays: Mary, Preux,
     Nicol. Improving offline evaluation of contextual bandit algorithms via bootstrapping techniques. ICML 2014.
+    Clusters: Cameron, Gelbach, Miller. Bootstrap-based improvements for inference with clustered errors. Review of
+    Economics and Statistics 90(3), 2008.
 
     Examples
     --------
@@ -60,5 +71,11 @@ def spread_interval(estimate: float, resampled: ArrayLike, *, n: int, level: flo
     kind = f"{target}: bootstrap standard error of {len(values):,} resampled replays (Efron, Tibshirani 1993)"
     if not math.isfinite(estimate):
         return Interval(estimate, math.nan, math.nan, n, level, kind)
-    half = float(t.ppf(0.5 + level / 2, len(values) - 1) * values.std(ddof=1))
+    df, grown = len(values) - 1.0, 1.0
+    if clusters is not None:
+        kind += f", {clusters_text(clusters)} drawn whole (Cameron, Gelbach, Miller 2008)"
+        if too_few(clusters):
+            return Interval(estimate, math.nan, math.nan, n, level, kind)
+        df, grown = 1.0 / (1.0 / df + 1.0 / (clusters - 1.0)), clusters / (clusters - 1.0)
+    half = float(t.ppf(0.5 + level / 2, df) * values.std(ddof=1) * math.sqrt(grown))
     return Interval(estimate, estimate - half, estimate + half, n, level, kind)

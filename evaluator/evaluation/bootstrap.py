@@ -8,7 +8,8 @@ read the same resampled logs.
 
 Why draws, and not the log's order with each display repeated: copies of a display that follow one another show a
 policy that still explores the same reward several times in a row, which the world would not do. Drawing across the
-whole log would undo that too, but not on a log that stays on disk, and it would undo the log's drift.
+whole log would undo that too, but not on a log that stays on disk, and it would undo the log's drift. Where displays
+hang together, whole clusters of them are drawn: `evaluator.evaluation.cluster_draws`.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ import numpy.typing as npt
 
 from evaluator.errors import ParameterError
 from evaluator.estimates.bootstrap import spread_interval
+from evaluator.estimates.clustered import effective, few_clusters, too_few
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.sparse import SparseRewards
+from evaluator.evaluation.cluster_draws import ClusterDraws
 from evaluator.evaluation.plan import Plan
 from evaluator.evaluation.result import ReplayResult
 from evaluator.evaluation.rewards import logged_rewards, observed_rewards
@@ -69,10 +72,13 @@ class Resampled:
         Mean reward per round of each plan in each resampled log, shape (B, plans).
     short
         Resampled logs in which a plan did not reach its rounds, shape (plans,).
+    clusters
+        How many clusters of equal size the rounds of each plan are worth; None where displays were drawn one by one.
     """
 
     values: Floats
     short: Numbers
+    clusters: tuple[float | None, ...]
 
 
 def resample(
@@ -114,16 +120,20 @@ def resample(
                     for i, (value, complete) in zip(chosen, found, strict=True):
                         values[log.number, i] = value
                         short[i] += not complete
-    return Resampled(values, short)
+    return Resampled(
+        values, short, tuple(_clusters_shown(plan, done) for plan, done in zip(plans, replays, strict=True))
+    )
 
 
 def with_expected_value(result: ReplayResult, resampled: Resampled, number: int) -> ReplayResult:
     """Return a result with the interval that column `number` of the resampled values gives its expected value."""
     values, short = resampled.values[:, number], int(resampled.short[number])
     target = f"expected value of the learning policy at {result.rounds:,} rounds"
+    clusters = resampled.clusters[number]
     interval = spread_interval(
-        result.value.estimate, values, n=result.value.n, level=result.plan["options"]["level"], target=target
-    )
+        result.value.estimate, values, n=result.value.n, level=result.plan["options"]["level"], target=target,
+        clusters=clusters,
+    )  # fmt: skip
     said = list(result.warnings)
     if short:
         said.append(
@@ -132,7 +142,11 @@ def with_expected_value(result: ReplayResult, resampled: Resampled, number: int)
         )
     if result.plan["options"]["propensity"] == "estimate:context":
         said.append("The interval of the expected value takes the estimated propensities as given: it is too short.")
-    return replace(result, expected_value=interval, resampled=tuple(values.tolist()), warnings=tuple(said))
+    if too_few(clusters):
+        said.append(few_clusters("the expected value", clusters, result.plan["options"]["cluster_by"]))
+    return replace(
+        result, expected_value=interval, resampled=tuple(values.tolist()), clusters=clusters, warnings=tuple(said)
+    )
 
 
 def expected_differences(results: Sequence[ReplayResult], *, baseline: int = 0) -> tuple[Interval, ...]:
@@ -165,6 +179,7 @@ def expected_differences(results: Sequence[ReplayResult], *, baseline: int = 0) 
             n=result.value.n,
             level=result.plan["options"]["level"],
             target=f"difference of expected values at {result.rounds:,} rounds",
+            clusters=None if of.clusters is None or result.clusters is None else min(of.clusters, result.clusters),
         )
         for result in results
     )
@@ -196,12 +211,12 @@ def _estimate_anew(logs: Sequence[_ResampledLog]) -> None:
     survey = plans[0].survey
     shown = [np.zeros(survey.log.n_actions, np.int64) for _ in logs]
     times = [np.zeros(len(survey.display) if refits else 0, np.int32) for _ in logs]
-    draws = [log.draws(0) for log in logs]
+    draws = [log.drawing(0) for log in logs]
     for piece in blocks(survey.log, ["action"], [], BLOCK):
         n = len(piece.action)
         low, high = int(piece.first_conversion[0]), int(piece.first_conversion[-1])
-        for i, rng in enumerate(draws):
-            drawn = np.bincount(_drawn(rng, n), minlength=n)
+        for i, draw in enumerate(draws):
+            drawn = np.bincount(draw(piece.first, n), minlength=n)
             shown[i] += np.bincount(piece.action, weights=drawn, minlength=len(shown[i])).astype(np.int64)
             if refits:
                 times[i][low:high] = drawn[survey.display[low:high] - piece.first]
@@ -248,6 +263,13 @@ def _drawn(rng: np.random.Generator, n: int) -> Numbers:
     return rng.integers(0, n, n)
 
 
+def _clusters_shown(plan: Plan, replays: Sequence[Replay]) -> float | None:
+    """Return how many clusters of equal size the rounds of a plan's repeats are worth, the fewest of them."""
+    if plan.clusters is None:
+        return None
+    return min(effective(plan.clusters.code[replay.displays]) for replay in replays)
+
+
 class _ResampledLog:
     """One resampled log and the replays that read it.
 
@@ -279,6 +301,11 @@ class _ResampledLog:
         seed = self.asked[0].plan.options.seed
         return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAM, self.number, lap, *more)))
 
+    def drawing(self, lap: int) -> Callable[[int, int], Numbers]:
+        """Return what draws from the blocks of a lap, one after the other: from (first display, displays)."""
+        rng, clusters = self.draws(lap), self.asked[0].plan.clusters
+        return (lambda first, n: _drawn(rng, n)) if clusters is None else ClusterDraws(clusters, rng)
+
     def begin_lap(self, lap: int) -> bool:
         """Get ready to go through the log; return whether that is needed."""
         repeats = self.asked[0].plan.options.repeats
@@ -286,15 +313,14 @@ class _ResampledLog:
             self._lanes = [_Lane(asked, self.number, repeat) for asked in self.asked for repeat in range(repeats)]
         for lane in self._lanes:
             lane.laps = lap
-        self._draws = self.draws(lap)
+        self._draw = self.drawing(lap)
         self._thins = [self.draws(lap, repeat) for repeat in range(repeats)]
         return not self.done
 
     def read(self, piece: Piece) -> None:
         """Draw from a block of displays, and hand them to the replays."""
-        n = len(piece.action)
-        drawn = _drawn(self._draws, n)
-        uniform = [rng.random(n) for rng in self._thins]
+        drawn = self._draw(piece.first, len(piece.action))
+        uniform = [rng.random(len(drawn)) for rng in self._thins]
         shared: dict[tuple[object, ...], list[_Lane]] = {}
         for lane in self._lanes:
             if not lane.done:

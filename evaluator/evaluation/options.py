@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from evaluator.errors import ParameterError, nearest
 from evaluator.estimates.bootstrap import FEWEST
+from evaluator.log.clusters import source_columns
 from evaluator.rounds.clock import ClockName
 from evaluator.rounds.correction import correct_by
 from evaluator.rounds.propensity import MODES, PropensityMode
@@ -72,6 +73,9 @@ class ReplayOptions:
         Of the intervals.
     bootstrap
         Resampled logs to replay for an interval of the expected value; 0 for none, else at least 20.
+    cluster_by
+        What displays hang together by, so that intervals of expected and weighted values allow for it: a column that
+        the log keeps, such as the user, or ``every:1d`` for parts of the clock. None where displays are independent.
     """
 
     window: str | int | None = None
@@ -92,6 +96,7 @@ class ReplayOptions:
     jobs: int = 1
     level: float = 0.95
     bootstrap: int = 0
+    cluster_by: str | None = None
 
     def __post_init__(self) -> None:
         """Check every option's range.
@@ -144,7 +149,7 @@ class ReplayOptions:
     @property
     def keeps(self) -> list[str]:
         """Columns that the log must have kept from its source."""
-        return list(correct_by(self.immature) or ())
+        return list(dict.fromkeys([*(correct_by(self.immature) or ()), *source_columns(self.cluster_by)]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options by name."""

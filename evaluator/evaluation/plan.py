@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from evaluator.delays import DelayCDF
 from evaluator.errors import ParameterError, PropensityError
+from evaluator.evaluation.cluster_words import check_clusters, said_of_clusters
 from evaluator.evaluation.options import ReplayOptions
 from evaluator.evaluation.parts import even_conversions, refuse_on_parts
 from evaluator.evaluation.plan_words import assumptions, warnings
@@ -17,6 +18,7 @@ from evaluator.evaluation.rarest import least_acceptance
 from evaluator.evaluation.told_delays import fit_on_clock, told_delays
 from evaluator.evaluation.within import followed_for, share_within
 from evaluator.log import Log
+from evaluator.log.clusters import Clusters, read_clusters
 from evaluator.policies.base import Setting
 from evaluator.replayer.samplers import SamplerName, choose_sampler, sure_rounds
 from evaluator.rounds.clock import Clock, on_clock, start_clock
@@ -62,6 +64,8 @@ class Plan:
         What was known of the delays before the replayed displays, if the policy is to be told no more.
     warnings, assumptions
         Sentences the result must carry.
+    clusters
+        Which displays hang together; None where they are independent.
     """
 
     survey: Survey
@@ -81,6 +85,7 @@ class Plan:
     known: KnownDelays | None
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
+    clusters: Clusters | None = None
 
     @property
     def log(self) -> Log:
@@ -149,6 +154,7 @@ class Plan:
             "policy_delays": self.setting.delay_cdf.source
             if self.setting.delay_cdf is not None and "delay CDF" in self.policy.needs
             else None,
+            "clusters": None if self.clusters is None else self.clusters.to_dict(),
             "options": self.options.to_dict(),
             "counts": dict(self.log.meta.counts),
             "assumptions": list(self.assumptions),
@@ -158,11 +164,12 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """What all replays of a log share, read once: its survey, its propensities, and what was known before it."""
+    """What all replays of a log share, read once: its survey, propensities, clusters, and what was known before it."""
 
     survey: Survey
     propensities: Propensities
     known: KnownDelays | None
+    clusters: Clusters | None
 
 
 def read_basis(log: Log, options: ReplayOptions) -> Basis:
@@ -172,7 +179,8 @@ def read_basis(log: Log, options: ReplayOptions) -> Basis:
     if options.delays_from is not None:
         known = known_delays(surveyed, known_share(options.delays_from))
         surveyed = survey(log.after(known.displays))
-    return Basis(surveyed, resolve_propensities(surveyed, options.propensity), known)
+    clusters = None if options.cluster_by is None else read_clusters(surveyed.log, options.cluster_by)
+    return Basis(surveyed, resolve_propensities(surveyed, options.propensity), known, clusters)
 
 
 def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
@@ -205,6 +213,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
     tau = share_within(surveyed, window, cdf, even)
     vectors = vectors_of(log, policy=policy.name, reads=policy.reads) if policy.contextual else None
     final = 0 if options.final is None else held_out(maturity.used, options.final)
+    check_clusters(basis.clusters, maturity.used)
     rounds = LogRounds(log, maturity.used - final, vectors, window.revealed(surveyed, delay))
     usable = surveyed.shown_first(len(rounds))
     if clock.kind != "wall":  # whose share is an acceptance rate that was fixed before
@@ -243,8 +252,9 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         assumptions=assumptions(
             basis, policy, options, clock, window, sampler, setting.delay_cdf, rewards, maturity.correction
         ),
+        clusters=basis.clusters,
     )
-    return replace(plan, warnings=tuple(warnings(plan, acceptance, rewards)))
+    return replace(plan, warnings=(*warnings(plan, acceptance, rewards), *said_of_clusters(plan)))
 
 
 def _horizon(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evaluator.delays import DelayCDF
+from evaluator.evaluation.cluster_words import assumption_of
 from evaluator.evaluation.options import ReplayOptions
 from evaluator.evaluation.parts import said_of_parts
 from evaluator.evaluation.rarest import rarest_warning, unusable_warning
@@ -45,7 +46,7 @@ def assumptions(
     """Return what a replay's numbers rest on, as sentences; the last are the log's own notes."""
     log, known = basis.survey.log, basis.known
     said = [
-        "displays are independent and identically distributed over the log's time",
+        assumption_of(basis.clusters),
         basis.propensities.assumption,
     ]
     if basis.propensities.kind == "estimated" and sampler != "logged":

@@ -93,6 +93,8 @@ class ReplayResult:
         Labels of actions without a usable display that the policy chose, so that the replay ended there.
     meaning
         What kind of number the values are and how far they carry, in sentences.
+    clusters
+        How many clusters of equal size the rounds are worth, where resampled logs were drawn by clusters.
     """
 
     value: Interval
@@ -125,6 +127,7 @@ class ReplayResult:
     acceptance_expected: float = math.nan
     ended_by: tuple[str, ...] = ()
     meaning: tuple[str, ...] = ()
+    clusters: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result without its trajectory, as JSON values: nan becomes None."""

@@ -29,6 +29,10 @@ REALISED = (
     "what these two runs showed, and another log or seed would give others. Each interval (Howard et al. 2021) holds "
     "for its own difference."
 )
+OF_CLUSTERS = (
+    "Displays hang together by {by}: realised differences, and the ranking below, are for the clusters of this log; "
+    "expected differences are for new ones."
+)
 Column = tuple[str, Callable[[int], "Interval | str"]]
 
 NO_EXPECTED = (
@@ -88,7 +92,8 @@ def _print_differences(console: Console, comparison: Comparison, level: str) -> 
     said = _together([[d.why_not] if d.why_not else [] for d in comparison.differences], _lines(comparison.differences))
     bootstrap = any(result.resampled for result in comparison.results)
     apart = [NO_EXPECTED] if bootstrap and not any(d.expected for d in comparison.differences) else []
-    for line in [*(f"{line}." for line in said), REALISED, *apart]:
+    of_whom = [] if base.plan["clusters"] is None else [OF_CLUSTERS.format(by=base.plan["clusters"]["by"])]
+    for line in [*(f"{line}." for line in said), REALISED, *of_whom, *apart]:
         console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
     if comparison.window_costs:
         console.print(
@@ -120,7 +125,7 @@ def _differences(differences: Sequence[Difference], level: str, *, to: bool = Fa
 
 
 def _ends(of: Interval | None) -> str:
-    return "none" if of is None else f"[{of.low:.4g}, {of.high:.4g}]"
+    return "none" if of is None or np.isnan(of.low) else f"[{of.low:.4g}, {of.high:.4g}]"
 
 
 def _lines(differences: Sequence[Difference]) -> list[int]:

@@ -11,7 +11,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from evaluator.estimates.clustered import clusters_text
 from evaluator.estimates.confidence import Interval
+from evaluator.estimates.weighted import NORMAL
 from evaluator.evaluation.frozen import FrozenValue
 from evaluator.evaluation.result import ReplayResult
 from evaluator.evaluation.within import of_conversions
@@ -20,11 +22,11 @@ from evaluator.report.numbers import count_text
 _ACTIONS_SHOWN = 10
 _OF_FROZEN = (
     "Reward per round of what was learned, without learning on, estimated on displays left out of the replay: another "
-    "target than the value above, which is that of the rounds in which the policy learned. Normal intervals."
+    "target than the value above, which is that of the rounds in which the policy learned."
 )
 _OF_FIXED = (
     "Reward per round of the policy whose probabilities are columns of the log, by weights on all its displays, or on "
-    "those that --final names. Normal intervals."
+    "those that --final names."
 )
 
 
@@ -58,11 +60,14 @@ def _estimates(result: ReplayResult) -> Table:
     unit = (
         "reward per round" if result.plan["options"]["reward"] == "eventual" else "reward per round seen by the horizon"
     )
+    clusters = result.plan["clusters"]
+    by = "" if clusters is None else f", by {escape(clusters['by'])}"
     table.add_row(f"realised value ({unit})", *_cells(result.value))
     if result.expected_value is not None:
-        table.add_row(f"expected value at {result.rounds:,} rounds (bootstrap)", *_cells(result.expected_value))
+        table.add_row(f"expected value at {result.rounds:,} rounds (bootstrap{by})", *_cells(result.expected_value))
     if result.doubly_robust is not None:
-        table.add_row("value, doubly robust, from all displays read (normal)", *_cells(result.doubly_robust.value))
+        law = f"Student's t{by}" if by else "normal"
+        table.add_row(f"value, doubly robust, from all displays read ({law})", *_cells(result.doubly_robust.value))
     table.add_row(f"regret over {result.rounds:,} rounds vs best fixed action", *_cells(result.regret))
     if not math.isnan(result.true_regret):
         table.add_row("true regret vs the best action of each display", f"{result.true_regret:.5g}", "known truth", "")
@@ -96,18 +101,21 @@ def frozen(final: FrozenValue) -> RenderableType:
     )
     return Group(
         Text("\nFinal policy, frozen" if final.learned else "\nFixed policy", style="bold"),
-        Padding(Text(_OF_FROZEN if final.learned else _OF_FIXED, style="dim"), (0, 0, 0, 2)),
+        Padding(Text(f"{_OF_FROZEN if final.learned else _OF_FIXED} {_law(final)}", style="dim"), (0, 0, 0, 2)),
         Padding(table, (0, 0, 0, 2), expand=False),
         Padding(Text(f"weights: {weights}"), (0, 0, 0, 2)),
     )
 
 
+def _law(final: FrozenValue) -> str:
+    kind = final.ips.value.kind
+    return "Normal intervals." if kind == NORMAL else f"Intervals: {kind}."
+
+
 def _cells(interval: Interval) -> tuple[str, str, str]:
-    return (
-        f"{interval.estimate:.5g}",
-        f"[{interval.low:.5g}, {interval.high:.5g}]".replace("[", r"\["),
-        f"{interval.n:,}",
-    )
+    none = math.isnan(interval.low) and not math.isnan(interval.estimate)
+    ends = "none" if none else f"[{interval.low:.5g}, {interval.high:.5g}]".replace("[", r"\[")
+    return f"{interval.estimate:.5g}", ends, f"{interval.n:,}"
 
 
 def _how(result: ReplayResult) -> list[tuple[str, str]]:
@@ -137,9 +145,17 @@ def _how(result: ReplayResult) -> list[tuple[str, str]]:
     ]
     if plan["options"]["repeats"] > 1:
         rows.insert(1, ("repeats", f"{plan['options']['repeats']} (intervals hold for all at once)"))
+    if plan["clusters"] is not None:
+        rows.append(("clusters", _clusters(result)))
     if plan["policy_delays"]:
         rows.append(("delay CDF", plan["policy_delays"]))
     return rows
+
+
+def _clusters(result: ReplayResult) -> str:
+    clusters = result.plan["clusters"]
+    worth = "" if result.clusters is None else f"; the rounds are worth {clusters_text(result.clusters)} of equal size"
+    return f"{clusters['count']:,} by {escape(clusters['by'])}{worth}"
 
 
 def _live(result: ReplayResult) -> str:

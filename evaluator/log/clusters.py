@@ -1,0 +1,127 @@
+"""Which displays hang together: those of one user, or of one part of the log's clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator.errors import ParameterError
+from evaluator.log.contract import OWN_COLUMNS, Log
+from evaluator.units import SECONDS, parse_duration
+
+Codes = npt.NDArray[np.int32]
+
+# Parts of the clock are named so: every:1d, or every:5000 where the log counts rounds.
+EVERY = "every:"
+_UNITS = ", ".join(SECONDS)
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """The cluster of each display. Displays of different clusters are taken as independent, those of one are not.
+
+    Parameters
+    ----------
+    by
+        What was asked: a column, or ``every:`` and a duration.
+    code
+        Cluster of each display, from 0 in the order of their first displays, shape (n,) int32.
+    count
+        Number of clusters.
+    unnamed
+        Displays without a value in the column: each is a cluster of its own.
+    """
+
+    by: str
+    code: Codes
+    count: int
+    unnamed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what they are, without the displays of each."""
+        return {"by": self.by, "count": self.count, "unnamed": self.unnamed}
+
+
+def source_columns(by: str | None) -> list[str]:
+    """Return what a source must keep to cluster its displays: the column, where one is named."""
+    return [] if by is None or by.startswith(EVERY) else [by]
+
+
+def read_clusters(log: Log, by: str) -> Clusters:
+    """Return the clusters of a log's displays, in one pass over one column.
+
+    Memory: 4 bytes a display and, meanwhile, the different values of the column.
+
+    Parameters
+    ----------
+    log
+        The log.
+    by
+        A column that the log keeps (``keep`` of `evaluator.datasets.load`), or ``every:1d``: parts of the clock, cut
+        at whole multiples of the duration; of a log that counts rounds, ``every:5000``.
+
+    Raises
+    ------
+    ParameterError
+        The log keeps no such column, or the duration does not fit its clock; names what it has.
+
+    Examples
+    --------
+    >>> from evaluator import load
+    >>> found = read_clusters(load("synthetic", limit=1000), "every:100")
+    >>> found.count, found.unnamed
+    (10, 0)
+    """
+    kept = [name for name in log.schema.names if name not in OWN_COLUMNS]
+    if by.startswith(EVERY):
+        if by in kept:
+            raise ParameterError(
+                f"--cluster-by {by}: log {log.meta.name!r} keeps a column of that name.", hint="rename the column."
+            )
+        return _parts_of_clock(log, by)
+    if by not in kept:
+        raise ParameterError(
+            f"--cluster-by {by}: log {log.meta.name!r} keeps no such column (it keeps {', '.join(kept) or 'none'}).",
+            hint="read or convert its source anew, keeping it: load(..., keep=[...]), convert --keep; or cluster by "
+            "the clock: every:1d.",
+        )
+    code, number = np.empty(len(log), np.int32), dict[str, int]()
+    for first, batch in log.batches([by]):
+        found = pa.array(batch[by], pa.string()).dictionary_encode()
+        of = [number.setdefault(label, len(number)) for label in found.dictionary.to_pylist()]
+        code[first : first + len(found)] = np.array([*of, -1])[
+            found.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        ]
+    alone = np.flatnonzero(code < 0)
+    code[alone] = len(number) + np.arange(len(alone))
+    return Clusters(by, code, len(number) + len(alone), len(alone))
+
+
+def _parts_of_clock(log: Log, by: str) -> Clusters:
+    ticks = _ticks(log, by)
+    code, last, count = np.empty(len(log), np.int32), None, -1
+    for first, batch in log.batches(["time"]):
+        part = batch["time"] // ticks
+        new = np.diff(part, prepend=part[0] - 1 if last is None else last) != 0
+        code[first : first + len(part)] = count + np.cumsum(new)
+        last, count = part[-1], int(code[first + len(part) - 1])
+    return Clusters(by, code, count + 1, 0)
+
+
+def _ticks(log: Log, by: str) -> int:
+    length, seconds = by.removeprefix(EVERY).strip(), log.meta.tick_seconds
+    if seconds is None:
+        if not length.isdigit() or int(length) < 1:
+            raise ParameterError(
+                f"--cluster-by {by}: log {log.meta.name!r} counts rounds, not time.", hint="name rounds: every:5000."
+            )
+        return int(length)
+    if length.isdigit():
+        raise ParameterError(
+            f"--cluster-by {by}: log {log.meta.name!r} has times.", hint=f"name a duration: every:1d ({_UNITS})."
+        )
+    return max(round(parse_duration(length) / seconds), 1)
