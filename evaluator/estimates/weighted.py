@@ -17,6 +17,10 @@ the more precise of the first two.
 IPS and DR are linear in pi: drawn choices in the place of exact probabilities leave them unbiased, however few the
 draws, if each display has its own; what the draws add to the variance is then part of the standard error.
 
+Where displays hang together (``clusters``), standard errors are those of sums over clusters, and the intervals are
+Student's (`evaluator.estimates.clustered`); the skewness is that of these sums, times the square root of the displays
+of a cluster: so skewed would single displays be whose mean is as skewed.
+
 References
 ----------
 Cochran. Sampling Techniques, 3rd edition, 1977: the rule by which an interval is called rough.
@@ -35,9 +39,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluator.errors import DataError, ParameterError
+from evaluator.estimates.clustered import cluster_sums, clustered_error, clusters_text, effective, too_few
 from evaluator.estimates.confidence import Interval
 
 Floats = NDArray[np.float64]
+Codes = NDArray[np.integer]
 
 NORMAL = "asymptotic normal"
 # With more displays than so many times the squared skewness, a 95 % normal interval fails 6 % of the time at most.
@@ -133,7 +139,14 @@ def weights_of(target: ArrayLike, propensity: ArrayLike) -> Weights:
     return Weights(w.size, float(w.mean()), _mean_error(w), effective, float(w.max()))
 
 
-def ips(reward: ArrayLike, target: ArrayLike, propensity: ArrayLike, *, level: float = 0.95) -> WeightedValue:
+def ips(
+    reward: ArrayLike,
+    target: ArrayLike,
+    propensity: ArrayLike,
+    *,
+    level: float = 0.95,
+    clusters: Codes | None = None,
+) -> WeightedValue:
     """Return the inverse-propensity-scored value (1/n) sum w_i Y_i.
 
     Standard error: the standard deviation of w_i Y_i over sqrt(n). Conditions: see the module. O(n).
@@ -146,6 +159,9 @@ def ips(reward: ArrayLike, target: ArrayLike, propensity: ArrayLike, *, level: f
         As in `weights_of`.
     level
         Of the interval.
+    clusters
+        Cluster of each display, from 0, shape (n,); None where they are independent. Clusters that are worth fewer than
+        `evaluator.estimates.clustered.FEWEST_CLUSTERS` of equal size give no interval: its ends are nan.
 
     Raises
     ------
@@ -160,10 +176,17 @@ def ips(reward: ArrayLike, target: ArrayLike, propensity: ArrayLike, *, level: f
     """
     w = _weights(target, propensity)
     z = w * _like(w, "reward", reward)
-    return _mean_of(z, level)
+    return _mean_of(z, level, clusters)
 
 
-def snips(reward: ArrayLike, target: ArrayLike, propensity: ArrayLike, *, level: float = 0.95) -> WeightedValue:
+def snips(
+    reward: ArrayLike,
+    target: ArrayLike,
+    propensity: ArrayLike,
+    *,
+    level: float = 0.95,
+    clusters: Codes | None = None,
+) -> WeightedValue:
     """Return the self-normalised value V = sum w_i Y_i / sum w_i; nan where no display has weight.
 
     Standard error, by the delta method: sqrt(sum w_i² (Y_i - V)²) / sum w_i, times sqrt(n / (n - 1)). O(n).
@@ -182,6 +205,8 @@ def snips(reward: ArrayLike, target: ArrayLike, propensity: ArrayLike, *, level:
         return _estimate(math.nan, math.nan, np.zeros(0), level, n=w.size)
     value = float(w @ y) / total
     n, terms = w.size, w * (y - value)
+    if clusters is not None:  # the terms' mean is 0
+        return _estimate(value, clustered_error(terms, clusters) * n / total, terms, level, n=n, clusters=clusters)
     error = math.sqrt(float((terms**2).sum()) * n / (n - 1)) / total if n > 1 else math.nan
     return _estimate(value, error, terms, level, n=n)
 
@@ -194,6 +219,7 @@ def doubly_robust(
     model_value: ArrayLike,
     *,
     level: float = 0.95,
+    clusters: Codes | None = None,
 ) -> WeightedValue:
     """Return the doubly robust value (1/n) sum [sum_a pi(a|x_i) q^(x_i, a) + w_i (Y_i - q^(x_i, a_i))].
 
@@ -216,27 +242,43 @@ def doubly_robust(
     """
     w = _weights(target, propensity)
     y, q, v = (_like(w, *given) for given in (("reward", reward), ("model", model), ("model_value", model_value)))
-    return _mean_of(v + w * (y - q), level)
+    return _mean_of(v + w * (y - q), level, clusters)
 
 
-def mean_value(reward: ArrayLike, *, level: float = 0.95) -> WeightedValue:
+def mean_value(reward: ArrayLike, *, level: float = 0.95, clusters: Codes | None = None) -> WeightedValue:
     """Return the mean reward, the value of the logging policy itself (all weights 1), shape (n,) given."""
-    return _mean_of(np.asarray(reward, np.float64), level)
+    return _mean_of(np.asarray(reward, np.float64), level, clusters)
 
 
-def _mean_of(terms: Floats, level: float) -> WeightedValue:
+def _mean_of(terms: Floats, level: float, clusters: Codes | None) -> WeightedValue:
     estimate = float(terms.mean()) if terms.size else math.nan
-    return _estimate(estimate, _mean_error(terms), terms, level, n=terms.size)
+    error = _mean_error(terms) if clusters is None else clustered_error(terms, clusters)
+    return _estimate(estimate, error, terms, level, n=terms.size, clusters=clusters)
 
 
-def _estimate(estimate: float, error: float, terms: Floats, level: float, *, n: int) -> WeightedValue:
+def _estimate(
+    estimate: float, error: float, terms: Floats, level: float, *, n: int, clusters: Codes | None = None
+) -> WeightedValue:
     from scipy.special import ndtri
 
     if not 0.0 < level < 1.0:
         raise ParameterError(f"level is {level:g}.", hint="take a level in (0, 1), such as 0.95.")
+    if clusters is not None and terms.size:
+        return _of_clusters(estimate, error, terms, level, clusters)
     reach = float(ndtri(0.5 + level / 2.0)) * error
     value = Interval(estimate, estimate - reach, estimate + reach, n, level, NORMAL)
     return WeightedValue(value, error, _skewness(terms))
+
+
+def _of_clusters(estimate: float, error: float, terms: Floats, level: float, clusters: Codes) -> WeightedValue:
+    from scipy.special import stdtrit
+
+    worth = effective(clusters)
+    sums = cluster_sums(terms - terms.mean(), clusters)
+    reach = math.nan if too_few(worth) else float(stdtrit(worth - 1.0, 0.5 + level / 2.0)) * error
+    kind = f"Student's t by {clusters_text(worth)} of equal size (Liang, Zeger 1986)"
+    value = Interval(estimate, estimate - reach, estimate + reach, terms.size, level, kind)
+    return WeightedValue(value, error, _skewness(sums) * math.sqrt(terms.size / len(sums)))
 
 
 def _skewness(terms: Floats) -> float:

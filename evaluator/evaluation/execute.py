@@ -25,6 +25,7 @@ from evaluator.evaluation.acceptance import (
 )
 from evaluator.evaluation.bootstrap import resample, with_expected_value
 from evaluator.evaluation.bursts import bursts_warning
+from evaluator.evaluation.cluster_words import few_of
 from evaluator.evaluation.frozen import frozen_values
 from evaluator.evaluation.little_learned import little_learned
 from evaluator.evaluation.meaning import meaning
@@ -143,6 +144,8 @@ def _with_weighted(
     for result, frozen, (plan, repeats) in zip(results, frozen_values(done), done, strict=True):
         running = running_value(plan, repeats)
         said = [] if frozen is None else list(frozen.warnings)
+        if running is not None and plan.clusters is not None:
+            said += few_of(plan, plan.clusters.code[: running.value.n], "the doubly robust value")
         if running is not None and running.rough:
             said.append(
                 "The doubly robust value's interval is likely too short: rare rewards, or small propensities, skew it "

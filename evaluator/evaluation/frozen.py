@@ -23,6 +23,7 @@ from evaluator.estimates.weighted import (
     snips,
     weights_of,
 )
+from evaluator.evaluation.cluster_words import few_of
 from evaluator.evaluation.plan import Plan
 from evaluator.evaluation.reward_model import RewardModel, fit_reward_model, model_vectors
 from evaluator.evaluation.rewards import eventual_rewards
@@ -139,10 +140,12 @@ def frozen_value(plan: Plan, replays: Sequence[Replay], model: RewardModel) -> F
     of = _read(plan, frozen, model)
     weighted = (of.reward, of.target, of.propensity)
     weights = weights_of(of.target, of.propensity)
+    clusters = None if plan.clusters is None else plan.clusters.code[judged.start : judged.stop]
+    asked: dict[str, Any] = {"level": options.level, "clusters": clusters}
     estimates = {
-        "IPS": ips(*weighted, level=options.level),
-        "SNIPS": snips(*weighted, level=options.level),
-        "DR": doubly_robust(*weighted, of.model, of.model_value, level=options.level),
+        "IPS": ips(*weighted, **asked),
+        "SNIPS": snips(*weighted, **asked),
+        "DR": doubly_robust(*weighted, of.model, of.model_value, **asked),
     }
     return FrozenValue(
         displays=len(judged),
@@ -151,11 +154,11 @@ def frozen_value(plan: Plan, replays: Sequence[Replay], model: RewardModel) -> F
         ips=estimates["IPS"],
         snips=estimates["SNIPS"],
         dr=estimates["DR"],
-        logging=mean_value(of.reward, level=options.level),
+        logging=mean_value(of.reward, **asked),
         weights=weights,
         rewarded=int(np.count_nonzero((of.reward != 0) & (of.target > 0))),
         action_share=tuple((of.shares / max(len(judged), 1)).tolist()),
-        warnings=tuple(_warnings(weights, estimates)),
+        warnings=(*_warnings(weights, estimates), *few_of(plan, clusters, "the final policy")),
     )
 
 

@@ -21,6 +21,9 @@ sum of their conditional variances over n², and the interval is normal by the m
 sample variance of the terms over n stands in for it; it also holds the spread of the conditional means, so it is a
 little too large while the policy improves. For several repeats the terms of a display are averaged first.
 
+Where displays hang together, the variance is that of the terms' sums over clusters, and what the interval is for is
+what the choices that were made are worth to new clusters.
+
 References
 ----------
 Dudik, Erhan, Langford, Li. Sample-efficient nonstationary policy evaluation for contextual bandits. UAI 2012.
@@ -67,7 +70,8 @@ def running_value(plan: Plan, replays: Sequence[Replay]) -> WeightedValue | None
         propensity[at] = plan.propensities.of(piece.displays)[:size]
         q_shown[at], q_chosen[at] = q[rows, shown], q[rows[:, None], chosen].mean(axis=1)
     return doubly_robust(
-        rewards.taken(np.arange(n)), target, propensity, q_shown, q_chosen, level=plan.options.level
+        rewards.taken(np.arange(n)), target, propensity, q_shown, q_chosen, level=plan.options.level,
+        clusters=None if plan.clusters is None else plan.clusters.code[:n],
     )  # fmt: skip
 
 

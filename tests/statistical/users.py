@@ -1,0 +1,138 @@
+"""Logs of users whose displays hang together, with known truth, and how often intervals hold on them.
+
+A user's conversion rates are those of the actions plus a number of his own, the same for all actions; his displays
+follow one another, or are spread over the log. Or it is days that have such numbers. What intervals of expected and
+weighted values are for is new users: as many, with as many displays each.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator import compare
+from evaluator.evaluation.bootstrap import expected_differences
+from evaluator.log import Log
+from evaluator.log.contract import to_numpy
+from tests.logs import build_log
+
+MEANS, MEAN_DELAY, WINDOW = (0.5, 0.3, 0.4), 60.0, 100
+POLICIES = ("ucb1", "thompson")
+FINAL, HORIZON = "last:50%", 6400
+KINDS = ("expected value", "difference of expected values", "doubly robust", "frozen, DR", "frozen, SNIPS", "logger")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crowd:
+    """Who a log's displays are shown to.
+
+    Parameters
+    ----------
+    name
+        In words.
+    users, displays
+        Users, and displays of each; with `uneven`, displays of each on average.
+    effect
+        What a user's rates are above or below those of the actions; 0 for independent displays.
+    spread
+        Whether a user's displays are spread over the log.
+    uneven
+        Whether users have very different numbers of displays (lognormal, sigma 1).
+    """
+
+    name: str
+    users: int = 200
+    displays: int = 100
+    effect: float = 0.2
+    spread: bool = True
+    uneven: bool = False
+
+    def log(self, seed: int) -> Log:
+        """Return a log with the column ``user``."""
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(62,)))
+        n, k = self.users * self.displays, len(MEANS)
+        share = np.exp(rng.standard_normal(self.users)) if self.uneven else np.ones(self.users)
+        edges = np.rint(np.cumsum(share) / share.sum() * n).astype(np.int64)
+        user = np.searchsorted(edges, np.arange(n), side="right")
+        if self.spread:
+            user = rng.permutation(user)
+        own = self.effect * rng.choice([-1.0, 1.0], self.users)
+        expected = np.array(MEANS) + own[user][:, None]
+        action = rng.integers(0, k, n)
+        sold = np.flatnonzero(rng.random(n) < expected[np.arange(n), action])
+        late = rng.geometric(1 / (1 + MEAN_DELAY), len(sold)) - 1
+        log = build_log(
+            time=np.arange(n), action=action, conversion_display=sold, conversion_time=sold + late, n_actions=k,
+            expected_reward=expected,
+        )  # fmt: skip
+        return replace(log, displays=log.displays.append_column("user", pa.array(np.char.add("u", user.astype(str)))))
+
+
+CROWDS = (
+    Crowd(name="200 users, spread"),
+    Crowd(name="200 users, one after the other", spread=False),
+    Crowd(name="200 users of uneven size", uneven=True),
+    Crowd(name="20 users, spread", users=20, displays=1000),
+    Crowd(name="independent, 200 users", effect=0.0),
+)
+
+
+def replayed(crowd: Crowd, seed: int, **options: Any) -> Any:
+    """Replay both policies on a log of a crowd."""
+    asked = {"sampler": "rejection", "seed": seed, "horizon": HORIZON, **options}
+    return compare(crowd.log(seed), POLICIES, windows=[WINDOW], **asked).results
+
+
+@cache
+def expected_values(crowd: Crowd, runs: int) -> tuple[float, float]:
+    """Return what both policies earn on average, by as many replays of new users, none of them judged."""
+    with ThreadPoolExecutor(2) as pool:
+        found = list(
+            pool.map(lambda seed: [r.value.estimate for r in replayed(crowd, seed)], range(10**6, 10**6 + runs))
+        )
+    first, second = np.mean(found, axis=0)
+    return float(first), float(second)
+
+
+class Held(NamedTuple):
+    """Of each interval of `KINDS` on each log, shape (logs, 6)."""
+
+    held: npt.NDArray[np.bool_]
+    width: npt.NDArray[np.float64]
+
+
+def _intervals(
+    crowd: Crowd, truth: tuple[float, float], bootstrap: int, by: str | None, seed: int
+) -> list[list[float]]:
+    first, second = replayed(crowd, seed, bootstrap=bootstrap, cluster_by=by, doubly_robust=True)
+    learned = replayed(crowd, seed, horizon=None, cluster_by=by, final=FINAL)[0]
+    assert first.expected_value is not None
+    assert first.doubly_robust is not None
+    assert learned.final is not None
+    difference = expected_differences([first, second])[1] if first.rounds == second.rounds else None
+    # What the policy showed, and shows once it is frozen, to new users: at the rates of the actions alone.
+    shown = np.bincount(to_numpy(first.trajectory["action"]), minlength=len(MEANS)) / first.rounds
+    frozen = float(np.dot(learned.final.action_share, MEANS))
+    truths = (truth[0], truth[1] - truth[0], float(shown @ MEANS), frozen, frozen, float(np.mean(MEANS)))
+    found = (
+        first.expected_value, difference, first.doubly_robust.value, learned.final.dr.value, learned.final.snips.value,
+        learned.final.logging.value,
+    )  # fmt: skip
+    return [
+        [np.nan, np.nan] if interval is None else [interval.low <= true <= interval.high, interval.high - interval.low]
+        for interval, true in zip(found, truths, strict=True)
+    ]
+
+
+def coverage(crowd: Crowd, *, by: str | None, logs: int, bootstrap: int, runs: int) -> Held:
+    """Return how often the intervals hold for new users, clustered by a column or not at all."""
+    truth = expected_values(crowd, runs)
+    with ThreadPoolExecutor(2) as pool:
+        found = np.array(list(pool.map(partial(_intervals, crowd, truth, bootstrap, by), range(logs))))
+    return Held(found[:, :, 0], found[:, :, 1])
