@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from evaluator.api import plan, replay
+from evaluator.api import compare, plan, replay
 from tests.logs import bernoulli_log, linear_log
 
 LOG = bernoulli_log(4000, [0.5, 0.3, 0.2, 0.4], mean_delay=5.0, seed=1)
@@ -41,3 +41,18 @@ def test_a_logger_that_is_not_uniform_accepts_with_the_smallest_propensity() -> 
     log = linear_log(4000, n_actions=4, dimension=3, mean_delay=5.0, seed=1, temperature=0.5)
     told = plan(log, "patient-bandits", window=50, sampler="rejection").setting.horizon
     assert told < 4000 * log.column("propensity").min()
+
+
+def test_what_is_sure_counts_the_displays_that_are_used() -> None:
+    # Half of the log is too young to be judged, and teaches nobody anything.
+    young = LOG.with_meta(observed_until=int(LOG.conversions["time"].to_numpy().max()), attribution_window=2000)
+    planned = plan(young, "odaaf", window=50)
+    used = len(planned.rounds)
+    assert 1800 < used < 2300
+    rarest = min(int((LOG.column("action")[:used] == k).sum()) for k in range(4))
+    sure = math.floor(rarest - 3 * math.sqrt(rarest * (1 - rarest / used)))
+    assert planned.setting.horizon == sure
+    assert replay(young, "odaaf", window=50).rounds == sure
+    compared = compare(young, ["ucb1", "random"], windows=[50])
+    assert compared.horizon.fixed
+    assert sure * 0.9 < compared.horizon.rounds <= sure
