@@ -271,7 +271,7 @@ def check(log: Log | str, **options: Any) -> CheckReport:
     log
         A `Log`, or what `load` takes.
     options
-        Fields of `evaluator.checking.run.CheckOptions`: propensity, false_alarms, seed.
+        Fields of `evaluator.checking.run.CheckOptions`: propensity, false_alarms, seed, cluster_by.
 
     Returns
     -------
@@ -291,7 +291,8 @@ def check(log: Log | str, **options: Any) -> CheckReport:
     """
     from evaluator.checking.run import CheckOptions, check_log
 
-    return check_log(_as_log(log), CheckOptions(**options))
+    asked = CheckOptions(**options)
+    return check_log(_as_log(log, keep=source_columns(asked.cluster_by)), asked)
 
 
 def plan(log: Log | str, policy: Any, **options: Any) -> Plan:

@@ -10,6 +10,7 @@ import numpy as np
 
 from evaluator.checking.coordinates import cut_contexts
 from evaluator.checking.copies import duplicated_displays, shared_conversions
+from evaluator.checking.dependence import dependence
 from evaluator.checking.drift import delays_drift, rate_drift, share_drift
 from evaluator.checking.finding import Finding, Verdict
 from evaluator.checking.follow_up import asked_of_timeline, follow_up
@@ -27,6 +28,7 @@ from evaluator.checking.traffic import traffic
 from evaluator.errors import ParameterError, nearest
 from evaluator.evaluation.result import json_values
 from evaluator.log import Log
+from evaluator.log.clusters import read_clusters
 from evaluator.log.contract import to_numpy
 from evaluator.rounds.propensity import MODES, PropensityMode, resolve_propensities
 from evaluator.rounds.survey import survey
@@ -46,11 +48,14 @@ class CheckOptions:
         Probability that a clean log gets any warning or failure that rests on a test, split evenly over those.
     seed
         Of the draws of the logging policy and of permutations.
+    cluster_by
+        What displays may hang together by: a column that the log keeps, such as the user, or ``every:1d``.
     """
 
     propensity: PropensityMode | None = None
     false_alarms: float = 0.04
     seed: int = 0
+    cluster_by: str | None = None
 
     def __post_init__(self) -> None:
         """Check every option's range.
@@ -93,7 +98,8 @@ CHECKS: dict[str, Callable[[Tables, float, int], Finding]] = {
     "rewards": lambda t, level, seed: rewards(t),
 }
 # Verdicts that rest on a test: replay, uniformity or calibration, independence, three drifts, hours, ties, two of
-# copies, and the log's end. The others only compare numbers with stated thresholds.
+# copies, and the log's end. The others only compare numbers with stated thresholds. Where clusters are named, the
+# dependence of displays is one more.
 TESTED = 11
 
 
@@ -112,7 +118,7 @@ class CheckReport:
     options
         As asked.
     findings
-        One a check, in the order of `CHECKS`.
+        One a check, in the order of `CHECKS`, then that of the dependence of displays.
     """
 
     dataset: str
@@ -155,7 +161,8 @@ def check_log(log: Log, options: CheckOptions) -> CheckReport:
 
     Cost: about seven passes of few columns, one of them with the contexts; memory grows with the conversions only.
     """
-    level = options.false_alarms / TESTED
+    level = options.false_alarms / (TESTED + (options.cluster_by is not None))
+    clusters = None if options.cluster_by is None else read_clusters(log, options.cluster_by)
     surveyed = survey(log)
     mode = options.propensity
     if mode is None and log.meta.propensity == "absent":
@@ -173,5 +180,8 @@ def check_log(log: Log, options: CheckOptions) -> CheckReport:
         propensity=propensities.kind,
         assumption=propensities.assumption,
         options=options,
-        findings=tuple(check(tables, level, options.seed) for check in CHECKS.values()),
+        findings=(
+            *(check(tables, level, options.seed) for check in CHECKS.values()),
+            dependence(tables, clusters, level),
+        ),
     )

@@ -37,6 +37,14 @@ def check_command(
             "--false-alarms", help="Chance that a test warns about a clean log, over all tests: --false-alarms 0.01"
         ),
     ] = 0.04,
+    cluster_by: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster-by",
+            help="Source column whose displays may hang together, such as the user, or every:1d: how much wider "
+            "intervals are to be. Default: not looked at.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of draws and permutations: --seed 7")] = 0,
     as_json: o.AsJson = False,
     debug: o.Debug = False,
@@ -46,11 +54,14 @@ def check_command(
     Each check gives a verdict, its number, what it means for a replay, and what to do. Exit code 3 when a check failed.
     """
     from evaluator.checking.run import CheckOptions, check_log
+    from evaluator.log.clusters import source_columns
 
     if log is not None and dataset is not None:
         raise UsageError("LOG and --dataset name two logs.", hint="leave one out.")
-    options = CheckOptions(propensity=propensity, false_alarms=false_alarms, seed=seed)  # type: ignore[arg-type]
-    found = check_log(open_log(log or dataset, reading).log, options)
+    options = CheckOptions(
+        propensity=propensity, false_alarms=false_alarms, seed=seed, cluster_by=cluster_by,  # type: ignore[arg-type]
+    )  # fmt: skip
+    found = check_log(open_log(log or dataset, {**reading, "keep": source_columns(cluster_by)}).log, options)
     if as_json:
         o.print_json(found.to_dict())
     else:
