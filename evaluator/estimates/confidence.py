@@ -298,7 +298,7 @@ def crossing_boundary(v: Floats, *, threshold: Floats | float, rho: float) -> Fl
     # log m is convex and increasing in s: after one step Newton is right of the root and comes down to it, so
     # that stopping early could only make the boundary longer.
     for _ in range(100):
-        value, slope = _log_mixture(u, v, rho)
+        value, slope = log_mixture(u, v, rho)
         step = (value - target) / slope
         u = u - step
         if np.all(np.abs(step) <= 1e-12 * u):
@@ -306,7 +306,7 @@ def crossing_boundary(v: Floats, *, threshold: Floats | float, rho: float) -> Fl
     return np.asarray(u, dtype=np.float64)
 
 
-def _log_mixture(s: Floats, v: Floats, rho: float) -> tuple[Floats, Floats]:
+def log_mixture(s: Floats, v: Floats, rho: float) -> tuple[Floats, Floats]:
     """Return log m(s, v) and its derivative in s, for s > 0.
 
     Written with e(a) = log Gamma(a) - a log a + a, so that the terms of size v log v cancel on paper instead

@@ -12,8 +12,8 @@ from scipy.stats import norm
 
 from evaluator.errors import DataError, ParameterError
 from evaluator.estimates.confidence import (
-    _log_mixture,
     gamma_exponential_boundary,
+    log_mixture,
     mean_interval,
     mean_sequence,
 )
@@ -23,7 +23,7 @@ ALPHA, PATHS, HORIZON = 0.05, 2000, 2000
 
 
 def log_m(s: float, v: float, rho: float) -> float:
-    return float(_log_mixture(np.asarray(s), np.asarray(v), rho)[0])
+    return float(log_mixture(np.asarray(s), np.asarray(v), rho)[0])
 
 
 def integrated_log_m(s: float, v: float, rho: float) -> float:
@@ -126,14 +126,14 @@ def test_boundary_solves_its_equation_and_increases(alpha: float) -> None:
     u = gamma_exponential_boundary(v, alpha=alpha)
     optimum = 2 * math.log(0.5 / alpha)
     rho = 100 / (optimum + math.log1p(optimum))
-    np.testing.assert_allclose(_log_mixture(u, v, rho)[0], -math.log(alpha), rtol=1e-9)
+    np.testing.assert_allclose(log_mixture(u, v, rho)[0], -math.log(alpha), rtol=1e-9)
     assert (np.diff(u) > 0).all()
 
 
 def test_slope_is_the_derivative() -> None:
     s, v, h = np.array([0.3, 5.0, 200.0]), np.array([0.0, 7.0, 3000.0]), 1e-4
-    difference = (_log_mixture(s + h, v, 12.6)[0] - _log_mixture(s - h, v, 12.6)[0]) / (2 * h)
-    np.testing.assert_allclose(_log_mixture(s, v, 12.6)[1], difference, rtol=1e-6)
+    difference = (log_mixture(s + h, v, 12.6)[0] - log_mixture(s - h, v, 12.6)[0]) / (2 * h)
+    np.testing.assert_allclose(log_mixture(s, v, 12.6)[1], difference, rtol=1e-6)
 
 
 def test_interval_is_not_vacuous() -> None:
