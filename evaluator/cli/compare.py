@@ -56,7 +56,8 @@ def compare_command(
     """Replay several policies, each with several windows, in one scan of the log, and compare them.
 
     Prints one line a policy and window, whose numbers are those that replay gives for it alone; then differences to a
-    baseline at a common horizon, a ranking that says which differences are real, regret curves, and what was assumed.
+    baseline at a common horizon, a ranking that says which differences are told from 0 (of these runs; of the expected
+    values with --bootstrap), regret curves, and what was assumed.
     """
     from evaluator.api import as_description
     from evaluator.evaluation.comparison import execute_comparison, find_baseline, plan_comparison, scans

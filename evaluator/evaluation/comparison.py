@@ -10,22 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from evaluator.errors import NoRoundsError, ParameterError, nearest
-from evaluator.estimates.confidence import Interval
-from evaluator.evaluation.bootstrap import expected_differences
 from evaluator.evaluation.curves import Curve, curve_table, draw_curve
-from evaluator.evaluation.differences import (
-    Difference,
-    Ranking,
-    find_differences,
-    rank,
-    ranked_pairs,
-    to_widest_window,
-)
+from evaluator.evaluation.differences import Difference, find_differences, reward_cut, to_widest_window
 from evaluator.evaluation.execute import execute_all
+from evaluator.evaluation.expected import expected_difference
 from evaluator.evaluation.horizon import CommonHorizon, FirstRounds, common_horizon, comparable, first_rounds
 from evaluator.evaluation.little_learned import learns
 from evaluator.evaluation.options import ReplayOptions
 from evaluator.evaluation.plan import Plan, plan_replay, read_basis
+from evaluator.evaluation.ranking import Ranking, rank, ranked_pairs
 from evaluator.evaluation.rarest import rarest_warning
 from evaluator.evaluation.result import ReplayResult, json_values
 from evaluator.log import Log
@@ -69,9 +62,10 @@ class Comparison:
     baseline
         The variant that others are compared with.
     differences
-        Of every other variant to the baseline, each with an interval of its own.
+        Of every other variant to the baseline, each with intervals of its own.
     ranking
-        By value at the horizon; which differences are real, tested together.
+        By value at the horizon; which differences are told from 0, tested together: of the expected values where a
+        bootstrap was run, else of these runs.
     window_costs
         Of variants to their like with the widest window.
     curves
@@ -119,12 +113,13 @@ class Comparison:
                     "baseline": self.baseline,
                     "differences": [asdict(difference) for difference in self.differences],
                     "ranking": {
-                        "order": ranking.order,
+                        "target": ranking.target,
+                        "groups": ranking.groups,
                         "values": [float(c.value.estimate[-1]) if len(c.rounds) else None for c in self.curves],
-                        "better_than": ranking.better_than,
+                        "ahead_of": ranking.ahead_of,
                         "tested": "all pairs" if ranking.all_pairs else "differences to the baseline",
                         "tests": [
-                            {**asdict(test.difference), "p_adjusted": test.adjusted, "real": test.real}
+                            {**asdict(test.difference), "p_adjusted": test.adjusted, "apart": test.apart}
                             for test in ranking.tests
                         ],
                         "level": ranking.level,
@@ -270,11 +265,8 @@ def compare_results(plans: Sequence[Plan], results: Sequence[ReplayResult], *, b
     costs = to_widest_window(plans)
     others = [i for i in range(len(plans)) if i != baseline]
     asked = [*ranked_pairs(len(plans), baseline), *((min(pair), max(pair)) for pair in costs)]
-    found = find_differences(plans, lived, asked, rounds=horizon.rounds, jobs=options.jobs)
-    found = {
-        pair: of if of.realised is None else replace(of, expected=_expected(results, *pair))
-        for pair, of in found.items()
-    }
+    found = find_differences(plans, lived, asked, rounds=horizon.rounds, fixed=horizon.fixed, jobs=options.jobs)
+    found = {pair: of if of.realised is None else _with_expected(of, results) for pair, of in found.items()}
 
     def to_reference(variant: int, reference: int) -> Difference:
         return found[variant, reference] if variant < reference else found[reference, variant].turned()
@@ -285,7 +277,7 @@ def compare_results(plans: Sequence[Plan], results: Sequence[ReplayResult], *, b
         horizon=horizon,
         baseline=baseline,
         differences=tuple(to_reference(i, baseline) for i in others),
-        ranking=rank(values, found, baseline, level=options.level),
+        ranking=rank(values, [reward_cut(plan) for plan in plans], found, baseline, level=options.level),
         window_costs=tuple(to_reference(*pair) for pair in costs),
         curves=tuple(curves),
         assumed=tuple(_assumed(plan) for plan in plans),
@@ -328,12 +320,9 @@ def _same_rounds(plans: Sequence[Plan], lived: Sequence[FirstRounds]) -> list[li
     return [same for same in groups.values() if len(same) > 1]
 
 
-def _expected(results: Sequence[ReplayResult], variant: int, reference: int) -> Interval | None:
-    """Return the difference of two expected values, where both are at the same horizon."""
-    pair = [results[reference], results[variant]]
-    if not all(result.resampled for result in pair) or pair[0].rounds != pair[1].rounds:
-        return None
-    return expected_differences(pair)[1]
+def _with_expected(of: Difference, results: Sequence[ReplayResult]) -> Difference:
+    expected = expected_difference(results[of.variant], results[of.reference])
+    return replace(of, expected=expected.interval, expected_p=expected.p, why_not_expected=expected.why_not)
 
 
 def _assumed(plan: Plan) -> Assumed:

@@ -245,8 +245,9 @@ def _effective_sample_size(plan: Plan, shown: pa.Table) -> float:
 
 
 def _true_regret(plan: Plan, displays: npt.NDArray[np.int64], action: npt.NDArray[np.int32]) -> float:
-    if "expected_reward" not in plan.log.schema.names:
-        return float("nan")
+    cut = plan.options.reward == "observed" or plan.rewards_end_with_window
+    if cut or "expected_reward" not in plan.log.schema.names:
+        return float("nan")  # the log's truth is of whole rewards: beside cut ones it would mislead
     expected = to_numpy(plan.log.take(displays, ["expected_reward"])["expected_reward"])
     return float((expected.max(axis=1) - expected[np.arange(len(action)), action]).sum()) if len(displays) else 0.0
 

@@ -58,7 +58,8 @@ class ReplayResult:
     best_fixed_action
         Reference of the regret, whose estimate is against the value of the action that half the data would choose.
     true_regret
-        Total pseudo-regret against the best action of each display, where the log holds the truth; nan elsewhere.
+        Total pseudo-regret against the best action of each display, where the log holds the truth and rewards
+        are whole, not cut by the policy's window or the horizon; nan elsewhere.
     rounds
         T, of the shortest repeat.
     live_days

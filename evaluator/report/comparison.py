@@ -1,4 +1,4 @@
-"""A comparison on the terminal: one line a variant, what differs really, then what must be read before trusting it."""
+"""A comparison on the terminal: one line a variant, what differs and of what, then what to read before trusting it."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ HOW_TO_READ = (
 )
 REALISED = (
     "n: displays that only one of the two runs showed; those that both did cancel. A difference is realised: it is of "
-    "what these two runs showed, and another log or seed would give others. Each interval (Howard et al. 2021) holds "
-    "for its own difference."
+    "what these two runs showed, and another log or seed would give others, of either sign. Each interval (Howard et "
+    "al. 2021) holds for its own difference."
 )
 OF_CLUSTERS = (
     "Displays hang together by {by}: realised differences, and the ranking below, are for the clusters of this log; "
     "expected differences are for new ones."
 )
+SAME_DISPLAYS = "same displays"
 Column = tuple[str, Callable[[int], "Interval | str"]]
 
-NO_EXPECTED = (
-    "Differences of expected values need replays of the same number of rounds: give a --horizon that all of them reach."
-)
+NO_EXPECTED = "No difference of expected values: "
+APART = "Lines whose rewards are cut by different windows stand apart: their values cannot be compared."
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
@@ -89,11 +89,10 @@ def _print_differences(console: Console, comparison: Comparison, level: str) -> 
         )
     )
     console.print(Padding(_differences(comparison.differences, level), (0, 0, 0, 2), expand=False))
-    said = _together([[d.why_not] if d.why_not else [] for d in comparison.differences], _lines(comparison.differences))
-    bootstrap = any(result.resampled for result in comparison.results)
-    apart = [NO_EXPECTED] if bootstrap and not any(d.expected for d in comparison.differences) else []
+    of = comparison.differences
+    said = _together([_limits(d) for d in of], _lines(of))
     of_whom = [] if base.plan["clusters"] is None else [OF_CLUSTERS.format(by=base.plan["clusters"]["by"])]
-    for line in [*(f"{line}." for line in said), REALISED, *of_whom, *apart]:
+    for line in [*(f"{line}." for line in said), REALISED, *of_whom]:
         console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
     if comparison.window_costs:
         console.print(
@@ -106,6 +105,11 @@ def _print_differences(console: Console, comparison: Comparison, level: str) -> 
             console.print(Padding(Text(f"{line}."), (0, 0, 0, 2), expand=False))
 
 
+def _limits(of: Difference) -> list[str]:
+    expected = f"{NO_EXPECTED}{of.why_not_expected}" if of.why_not_expected else ""
+    return [line for line in (of.why_not, expected) if line]
+
+
 def _differences(differences: Sequence[Difference], level: str, *, to: bool = False) -> Table:
     table = _plain_table()
     expects = any(difference.expected for difference in differences)
@@ -114,7 +118,12 @@ def _differences(differences: Sequence[Difference], level: str, *, to: bool = Fa
         table.add_column(column, justify="right", overflow="fold")
     for difference in differences:
         of = difference.realised
-        cells = ("none", "", "") if of is None else (*_cells(of), f"{of.n:,}")
+        if of is None:
+            cells: tuple[str | Text, ...] = ("none", "", "")
+        elif not of.n:  # an interval of width 0 would look like a measurement
+            cells = (f"{of.estimate:.4g}", SAME_DISPLAYS, "0")
+        else:
+            cells = (*_cells(of), f"{of.n:,}")
         table.add_row(
             str(difference.variant + 1),
             *([str(difference.reference + 1)] if to else []),
@@ -137,15 +146,24 @@ def _ranking(comparison: Comparison) -> RenderableType:
     table = _plain_table()
     for column in ("", f"value after {comparison.horizon.rounds:,}"):
         table.add_column(column, justify="right")
-    table.add_column("better than lines", overflow="fold")
-    for i in ranking.order:
-        curve = comparison.curves[i].value.estimate
-        better = ", ".join(str(j + 1) for j in ranking.better_than[i])
-        table.add_row(str(i + 1), f"{curve[-1]:.4g}" if len(curve) else "none", better or "-")
+    expected = ranking.target == "expected"
+    table.add_column("expected ahead of lines" if expected else "ahead in these runs of lines", overflow="fold")
+    for group in ranking.groups:
+        if group is not ranking.groups[0]:
+            table.add_row()
+        for i in group:
+            behind = ", ".join(str(j + 1) for j in ranking.ahead_of[i])
+            table.add_row(
+                str(i + 1),
+                f"{comparison.curves[i].value.estimate[-1]:.4g}",
+                behind or "-",
+            )
+    of = "of expected values" if expected else "of these runs"
     tested = "all pairs tested" if ranking.all_pairs else "differences to the baseline tested"
-    title = Text.assemble(("\nRanking ", "bold"), f"({tested}, adjusted for their number by Holm's method)")
-    said = Text(ranking.conclusion, style="bold")
-    return Group(title, Padding(table, (0, 0, 0, 2), expand=False), Padding(said, (0, 0, 0, 2), expand=False))
+    title = Text.assemble(("\nRanking ", "bold"), f"{of} ({tested}, adjusted for their number by Holm's method)")
+    said = [Text(ranking.conclusion, style="bold"), *([Text(APART)] if len(ranking.groups) > 1 else [])]
+    below: list[RenderableType] = [table, *said]
+    return Group(title, *(Padding(line, (0, 0, 0, 2), expand=False) for line in below))
 
 
 def _regret(comparison: Comparison, level: str, *, wide: bool) -> RenderableType:

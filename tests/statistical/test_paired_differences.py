@@ -104,14 +104,14 @@ def test_pairing_shortens_the_interval(make: Callable[[int], Log], policies: lis
 
 
 def test_a_ranking_of_equal_policies_rarely_errs() -> None:
-    # Where every action earns the same, so does every run: no difference is real.
+    # Where every action earns the same, so does every run: every difference is 0.
     runs, policies = 300, ["ucb1", "thompson", "klucb", "random", "fixed"]
 
     def equal(seed: int) -> Log:
         return bernoulli_log(1200, [0.4, 0.4, 0.4], mean_delay=20, seed=seed)
 
     found = over_logs(equal, policies, runs, windows=[50])
-    wrong = sum(any(test.real for test in one.ranking.tests) for _, one in found)
+    wrong = sum(any(test.apart for test in one.ranking.tests) for _, one in found)
     smallest = [min(test.difference.p for test in one.ranking.tests) for _, one in found]
     assert wrong / runs <= (1 - LEVEL) + 4 * math.sqrt(LEVEL * (1 - LEVEL) / runs)
     assert all(len(one.ranking.tests) == 10 for _, one in found)
