@@ -45,6 +45,8 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     results = comparison.results
     wide = console.width >= _WIDE
     console.print(Text.assemble(f"{len(results)} replays of ", (results[0].plan["dataset"], "bold")))
+    for line in _together([result.meaning[:1] for result in results]):
+        console.print(Text(line, style="dim"))
     level = f"{results[0].value.level:.0%}"
     named: list[Column] = [
         ("window", lambda i: _window(results[i])),
