@@ -36,7 +36,8 @@ READING: dict[str, type] = {
 REPLAYING: dict[str, type] = {
     "horizon": int, "clock": str, "traffic_share": float, "sampler": str, "propensity": str, "accept_quantile": float,
     "delays": str, "delays_from": str, "reward": str, "immature": str, "seed": int, "repeats": int, "jobs": int,
-    "level": float, "bootstrap": int, "cluster_by": str, "final": str, "doubly_robust": bool,
+    "level": float, "bootstrap": int, "cluster_by": str, "final": str, "final_policy": str,
+    "doubly_robust": bool,
 }  # fmt: skip
 _OWN: dict[str, type] = {"dataset": str, "baseline": str, "policies": list, "windows": list, "policy": list}
 _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false", list: "a list"}

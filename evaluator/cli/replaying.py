@@ -117,6 +117,14 @@ def _replaying(
             help="last:20%: leave those displays out, and estimate on them the final policy, frozen: IPS, SNIPS, DR.",
         ),
     ] = None,
+    final_policy: Annotated[
+        str,
+        typer.Option(
+            "--final-policy",
+            rich_help_panel=ESTIMATE,
+            help="Which final policy: greedy (largest estimated reward), or exploring (bonus and draws included).",
+        ),
+    ] = "greedy",
     doubly_robust: Annotated[
         bool,
         typer.Option(

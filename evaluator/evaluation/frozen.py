@@ -3,13 +3,16 @@
 A replay's value is that of the rounds in which the policy learned. This is another target: what the final policy,
 frozen with its action probabilities pi(a|x), would earn per round from then on. It is estimated on displays that the
 replay left out (``final="last:20%"``), or, for a policy whose probabilities the log itself holds, on all displays.
+
+Which policy that is makes a difference (`evaluator.replayer.frozen`): the *greedy* one shows what was learned to be
+best; the *exploring* one, frozen, repeats the pull it would make next, for its bonus as well as for what it earns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +27,7 @@ from evaluator.estimates.weighted import (
     weights_of,
 )
 from evaluator.evaluation.cluster_words import few_of
+from evaluator.evaluation.little_learned import learns
 from evaluator.evaluation.plan import Plan
 from evaluator.evaluation.reward_model import RewardModel, fit_reward_model, model_vectors
 from evaluator.evaluation.rewards import eventual_rewards
@@ -32,11 +36,14 @@ from evaluator.replayer.frozen import Frozen
 from evaluator.rounds.stream import pieces
 
 Floats = npt.NDArray[np.float64]
+FinalKind = Literal["greedy", "exploring", "posterior sampling", "columns", "fixed"]
 
 # Below this a normal interval is hardly better than a guess.
 _FEW_EFFECTIVE = 100.0
 # Probabilities of all actions for so many displays at a time that they fit into 32 MB.
 _PROBABILITIES = 2**22
+# Displays at which several actions have the same largest estimate, of which the reader must know.
+_MANY_TIES = 0.01
 
 
 @dataclass(frozen=True)
@@ -45,13 +52,21 @@ class FrozenValue:
 
     Parameters
     ----------
+    policy
+        Which policy this is the value of. ``greedy``: the action with the largest estimated reward, no bonus, no draw.
+        ``exploring``: the policy as it would choose next, its bonus and draws included. ``posterior sampling``: the
+        same of a policy that samples from a posterior, whose choice probabilities these are. ``columns``: the log's own
+        probabilities. ``fixed``: one that has nothing to learn.
     displays
         Displays it is estimated on.
     learned
         Whether the policy learned before it was frozen; else its probabilities are the log's own columns.
     draws
-        Choices drawn a display for the probabilities; 0 where they are known exactly. With several repeats the policy
-        is any of their final policies, with equal chance.
+        Choices drawn for the probabilities of a display; 0 where they are known exactly.
+    repeats
+        Final policies it is of: any of them, with equal chance.
+    tied
+        Share of the displays at which the greedy policy has several actions to choose from; 0 for others.
     ips, snips, dr
         See `evaluator.estimates.weighted`; the model of DR: `evaluator.evaluation.reward_model`.
     logging
@@ -66,9 +81,12 @@ class FrozenValue:
         Sentences to read before the numbers.
     """
 
+    policy: FinalKind
     displays: int
     learned: bool
     draws: int
+    repeats: int
+    tied: float
     ips: WeightedValue
     snips: WeightedValue
     dr: WeightedValue
@@ -93,6 +111,7 @@ class _Displays(NamedTuple):
     model: Floats
     model_value: Floats
     shares: Floats
+    tied: list[int]
 
 
 def frozen_values(done: Sequence[tuple[Plan, Sequence[Replay]]]) -> list[FrozenValue | None]:
@@ -133,7 +152,7 @@ def frozen_value(plan: Plan, replays: Sequence[Replay], model: RewardModel) -> F
         frozen = [
             Frozen(
                 policy, replay.state, n_actions=plan.log.n_actions, displays=len(judged) * len(replays),
-                seed=options.seed, repeat=repeat,
+                wanted=options.final_policy, seed=options.seed, repeat=repeat,
             )
             for repeat, replay in enumerate(replays)
         ]  # fmt: skip
@@ -147,10 +166,15 @@ def frozen_value(plan: Plan, replays: Sequence[Replay], model: RewardModel) -> F
         "SNIPS": snips(*weighted, **asked),
         "DR": doubly_robust(*weighted, of.model, of.model_value, **asked),
     }
+    kind: FinalKind = "columns" if frozen is None else frozen[0].kind if learns(plan) else "fixed"
+    tied = sum(of.tied) / (len(judged) * len(replays)) if kind == "greedy" else 0.0
     return FrozenValue(
+        policy=kind,
         displays=len(judged),
         learned=frozen is not None,
         draws=0 if frozen is None else sum(one.draws for one in frozen),
+        repeats=1 if frozen is None else len(frozen),
+        tied=tied,
         ips=estimates["IPS"],
         snips=estimates["SNIPS"],
         dr=estimates["DR"],
@@ -158,7 +182,11 @@ def frozen_value(plan: Plan, replays: Sequence[Replay], model: RewardModel) -> F
         weights=weights,
         rewarded=int(np.count_nonzero((of.reward != 0) & (of.target > 0))),
         action_share=tuple((of.shares / max(len(judged), 1)).tolist()),
-        warnings=(*_warnings(weights, estimates), *few_of(plan, clusters, "the final policy")),
+        warnings=(
+            *_of_kind(plan, kind, tied),
+            *_warnings(weights, estimates),
+            *few_of(plan, clusters, "the final policy"),
+        ),
     )
 
 
@@ -168,7 +196,7 @@ def _read(plan: Plan, frozen: list[Frozen] | None, model: RewardModel) -> _Displ
     n = len(judged)
     target, propensity, q_shown, q_target = np.empty((4, n))
     reward = rewards.taken(np.arange(judged.start, judged.stop))
-    out = _Displays(reward, target, propensity, q_shown, q_target, np.zeros(k))
+    out = _Displays(reward, target, propensity, q_shown, q_target, np.zeros(k), [])
     step = max(_PROBABILITIES // k, 1)
     names = dict.fromkeys([plan.rounds.vectors, model_vectors(plan.log)])
     columns = list(dict.fromkeys(["action", *plan.propensities.reads]))
@@ -180,7 +208,7 @@ def _read(plan: Plan, frozen: list[Frozen] | None, model: RewardModel) -> _Displ
         for part in _parts(size, step):
             at = slice(piece.first + part.start, piece.first + part.stop)
             rows, action = np.arange(part.stop - part.start), piece.action[part]
-            pi = _probabilities(piece.part(plan.rounds.vectors, part), len(rows), k, frozen)
+            pi = _probabilities(piece.part(plan.rounds.vectors, part), len(rows), frozen, out.tied)
             q = model.values(judged.start + at.start, len(rows), piece.part(model_vectors(plan.log), part))
             out.target[at], out.model[at] = pi[rows, action], q[rows, action]
             out.model_value[at] = (pi * q).sum(axis=1)
@@ -193,14 +221,30 @@ def _parts(n: int, step: int) -> Iterator[slice]:
         yield slice(low, min(low + step, n))
 
 
-def _probabilities(vectors: npt.NDArray[np.floating], n: int, k: int, frozen: list[Frozen] | None) -> Floats:
-    """Return pi(a|x_i), shape (n, K): as logged, or as drawn."""
+def _probabilities(vectors: npt.NDArray[np.floating], n: int, frozen: list[Frozen] | None, tied: list[int]) -> Floats:
+    """Return pi(a|x_i), shape (n, K): as logged, or the mean over the repeats; notes where one has none above 1/2."""
     if frozen is None:
         return vectors[:, 0].astype(np.float64, copy=False)
-    choices = np.concatenate([one.choices(vectors, n) for one in frozen], axis=1)
-    counts = np.bincount((np.arange(n)[:, None] * k + choices).ravel(), minlength=n * k)
-    shares: Floats = counts.reshape(n, k) / choices.shape[1]
-    return shares
+    each = [one.probabilities(vectors, n) for one in frozen]
+    # Of a greedy policy: equals share.
+    tied += [int((pi.max(axis=1) <= 0.5).sum()) for one, pi in zip(frozen, each, strict=True) if one.kind == "greedy"]
+    if len(each) == 1:
+        return each[0]
+    mean: Floats = np.mean(each, axis=0)
+    return mean
+
+
+def _of_kind(plan: Plan, kind: FinalKind, tied: float) -> Iterator[str]:
+    if kind in ("exploring", "posterior sampling") and plan.options.final_policy == "greedy":
+        yield (
+            f"{plan.policy.name} says nothing of its estimates (it has no method estimates), so its final policy is "
+            "valued as it would choose next, exploration included: not the value of what it learned."
+        )
+    if tied > _MANY_TIES:
+        yield (
+            f"Greedy final policy: at {tied:.1%} of the displays several actions have the same largest estimate, and "
+            "are shown with equal chance. It has learned too little to tell them apart."
+        )
 
 
 def _warnings(weights: Weights, estimates: dict[str, WeightedValue]) -> Iterator[str]:

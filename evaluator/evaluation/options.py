@@ -10,6 +10,7 @@ from evaluator.estimates.bootstrap import FEWEST
 from evaluator.log.clusters import source_columns
 from evaluator.rounds.clock import ClockName
 from evaluator.rounds.correction import correct_by
+from evaluator.rounds.held_out import FinalPolicyName
 from evaluator.rounds.propensity import MODES, PropensityMode
 from evaluator.rounds.shares import final_share, known_share
 
@@ -19,6 +20,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "clock": ("traffic", "wall"),
     "reward": ("eventual", "observed"),
     "propensity": MODES,
+    "final_policy": ("greedy", "exploring"),
 }
 
 
@@ -54,6 +56,9 @@ class ReplayOptions:
     final
         ``last:20%``: leave that share of the displays out of the replay, and estimate on them what the final policy
         earns once it has stopped learning, by IPS, SNIPS and DR. None: no such estimate.
+    final_policy
+        greedy: the final policy shows the action with the largest estimated reward, without bonus or draw. exploring:
+        it chooses as it would in its next round, bonus and draws included.
     doubly_robust
         Estimate the value also from all displays that the replay reads, by a model of the rewards and weights for its
         errors; for rejection replays, and eventual rewards.
@@ -88,6 +93,7 @@ class ReplayOptions:
     delays: str = "log"
     delays_from: str | None = None
     final: str | None = None
+    final_policy: FinalPolicyName = "greedy"
     doubly_robust: bool = False
     reward: RewardName = "eventual"
     immature: str = "drop"
@@ -109,7 +115,8 @@ class ReplayOptions:
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
             if value is not None and value not in choices:
-                raise ParameterError(f"--{name} {value!r} is not a choice.", hint=nearest(str(value), choices))
+                option = name.replace("_", "-")
+                raise ParameterError(f"--{option} {value!r} is not a choice.", hint=nearest(str(value), choices))
         for name, least in (("horizon", 1), ("repeats", 1), ("jobs", 1), ("seed", 0), ("bootstrap", 0)):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
@@ -139,6 +146,11 @@ class ReplayOptions:
                 )
         if self.final is not None:
             final_share(self.final)
+        elif self.final_policy != "greedy":
+            raise ParameterError(
+                f"--final-policy {self.final_policy} says which policy --final values, and there is no --final.",
+                hint="give --final last:20%, or leave it out.",
+            )
         if not 0.0 <= self.accept_quantile < 1.0:
             raise ParameterError(f"--accept-quantile {self.accept_quantile:g} is out of range.", hint="take [0, 1).")
         if not 0.0 < self.level < 1.0:

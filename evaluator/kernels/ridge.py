@@ -92,6 +92,13 @@ def predict(
 
 
 @inlinable
+def estimate_rewards(ridge: Ridge, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+    """Write <theta, a> of each action into `values`, shape (K,): 0 where nothing is known. O(K d)."""
+    for k in range(values.shape[0]):
+        values[k] = predict(ridge.theta, ridge.size, block(ridge, k), vectors, row(vectors, k))
+
+
+@inlinable
 def squared_norm(ridge: Ridge, b: int, vectors: npt.NDArray[np.floating], r: int) -> float:
     """Return ||vectors[r]||² in V⁻¹ of block b; never negative, whatever the rounding. O(d²)."""
     inverse = ridge.inverse

@@ -28,6 +28,7 @@ from evaluator.kernels.compiling import inlinable
 from evaluator.kernels.ties import argmax
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
+from evaluator.policies.estimates import estimate_rates
 from evaluator.policies.patient_bandits import log_term, patient_index
 
 
@@ -191,4 +192,8 @@ def _converted(
             state.waiting[i, action, delay] += value
 
 
-implement(AdaptPatientState, prepare=_prepare, displayed=_displayed, converted=_converted)
+def _estimates(state: AdaptPatientState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+    estimate_rates(state.conversions, state.pulls, values)
+
+
+implement(AdaptPatientState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates)

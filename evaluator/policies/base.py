@@ -70,6 +70,8 @@ class Policy:
     # Whether it is told rewards as shares of the setting's `reward_max`, or in the log's own unit. Theory has them in
     # [0, 1]: widths and divergences on that scale make of money a policy that never, or at once, stops exploring.
     unit_rewards: ClassVar[bool] = False
+    # Whether it chooses by draws from a posterior: then the shares of its choices are the posterior's probabilities.
+    posterior: ClassVar[bool] = False
     note: ClassVar[str] = ""
 
     def __post_init__(self) -> None:

@@ -26,6 +26,7 @@ from evaluator.kernels.ties import argmax
 from evaluator.policies.base import Setting
 from evaluator.policies.delayed_index import delayed_index
 from evaluator.policies.dispatch import implement
+from evaluator.policies.estimates import estimate_rates
 
 
 class OnlineGeometric(NamedTuple):
@@ -176,7 +177,21 @@ def _converted_geometric(
     state.mean_delay[0] = (1.0 - step) * state.mean_delay[0] + step * delay
 
 
-implement(OnlineGeometric, prepare=_prepare_geometric, displayed=_displayed_geometric, converted=_converted_geometric)
+@inlinable
+def _estimates(
+    state: OnlineCounts | OnlineGeometric, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]
+) -> None:
+    # N~ of this round's beginning.
+    estimate_rates(state.conversions, state.effective, values)
+
+
+implement(
+    OnlineGeometric,
+    prepare=_prepare_geometric,
+    displayed=_displayed_geometric,
+    converted=_converted_geometric,
+    estimates=_estimates,
+)
 
 
 def _prepare_counts(state: OnlineCounts, rng: np.random.Generator) -> None:
@@ -214,4 +229,10 @@ def _converted_counts(
         state.weighted[state.history[(n - 1 - age) % held]] -= 1.0
 
 
-implement(OnlineCounts, prepare=_prepare_counts, displayed=_displayed_counts, converted=_converted_counts)
+implement(
+    OnlineCounts,
+    prepare=_prepare_counts,
+    displayed=_displayed_counts,
+    converted=_converted_counts,
+    estimates=_estimates,
+)

@@ -39,6 +39,7 @@ class DelayedThompson(Policy):
     name = "delayed-thompson"
     unit_rewards = True
     paper = "N~ of Vernade et al. 2017, Section 5.1, in Agrawal, Goyal 2012, Algorithm 1; a heuristic of neither"
+    posterior = True
     needs = ("delay CDF",)
     successes: float = parameter(1.0, "first parameter of the Beta prior", above=0)
     failures: float = parameter(1.0, "second parameter of the Beta prior", above=0)
@@ -76,4 +77,12 @@ def _converted(
     state.conversions[action] += value
 
 
-implement(DelayedThompsonState, prepare=_prepare, displayed=_displayed, converted=_converted)
+def _estimates(state: DelayedThompsonState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+    """Write the mean of each posterior."""
+    for k in range(values.shape[0]):
+        successes = min(state.conversions[k], state.exposure.pulls[k])
+        failures = max(state.exposure.effective[k] - successes, 0.0)
+        values[k] = (state.prior[0] + successes) / (state.prior[0] + state.prior[1] + successes + failures)
+
+
+implement(DelayedThompsonState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates)

@@ -21,6 +21,7 @@ from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.delayed_index import NOTHING_DUE
 from evaluator.policies.delayed_online import OnlineCounts, OnlineGeometric, start_online
 from evaluator.policies.dispatch import implement
+from evaluator.policies.estimates import estimate_rates
 from evaluator.policies.indices import Indices, largest_index, start_indices, touch
 from evaluator.units import NO_WINDOW
 
@@ -137,4 +138,10 @@ def _converted(state: DelayedState, vector: npt.NDArray[np.float64], action: int
     touch(state.indices, action)
 
 
-implement(DelayedState, prepare=_prepare, index=_index, displayed=_displayed, converted=_converted)
+def _estimates(state: DelayedState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+    estimate_rates(state.conversions, state.exposure.effective, values)
+
+
+implement(
+    DelayedState, prepare=_prepare, index=_index, displayed=_displayed, converted=_converted, estimates=_estimates
+)

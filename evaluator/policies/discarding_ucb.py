@@ -24,6 +24,7 @@ from evaluator.kernels.ties import argmax
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.delayed_index import delayed_index
 from evaluator.policies.dispatch import implement
+from evaluator.policies.estimates import estimate_rates
 
 
 class DiscardingState(NamedTuple):
@@ -163,4 +164,12 @@ def _converted(state: DiscardingState, vector: npt.NDArray[np.float64], action: 
         state.values[(state.rounds[0] - 1 - delay) % state.actions.shape[0]] += value
 
 
-implement(DiscardingState, prepare=_prepare, displayed=_displayed, converted=_converted)
+def _estimates(state: DiscardingState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+    """Write theta^m of each arm."""
+    estimate_rates(state.conversions, state.pulls, values)
+    if state.tau > 0.0:
+        for k in range(values.shape[0]):
+            values[k] /= state.tau
+
+
+implement(DiscardingState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates)

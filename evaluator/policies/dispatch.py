@@ -38,6 +38,7 @@ class Functions(NamedTuple):
     displayed: Callable[..., Any]
     converted: Callable[..., Any]
     collected: Callable[..., Any]
+    estimates: Callable[..., Any] | None
 
 
 _implementations: dict[type, Functions] = {}
@@ -53,6 +54,7 @@ def implement(
     choose: Callable[..., Any] | None = None,
     wins: Callable[..., Any] | None = None,
     index: Callable[..., Any] | None = None,
+    estimates: Callable[..., Any] | None = None,
     pure: bool = True,
 ) -> None:
     """Register a state's functions.
@@ -80,6 +82,11 @@ def implement(
         ``wins(state, vectors, action, n_actions) -> bool``, equal to ``choose(...) == action`` but free to stop early.
     index
         ``index(state, k, log_t) -> (value, slope)``, for policies that prepare by `evaluator.policies.indices`.
+    estimates
+        ``estimates(state, vectors, values)``: write what each action is estimated to earn at a display, into an array
+        of shape (K,): means, without bonus or draw, corrected for delays where the policy corrects; asked once a round
+        has begun. -inf for what is to be shown only where all are. The greedy policy of what was learned follows them;
+        without them there is none.
     pure
         Whether `choose` depends on state and vectors alone, so that displays of the same vectors need but one answer.
     """
@@ -92,6 +99,7 @@ def implement(
         displayed=displayed,
         converted=converted or _not_told,
         collected=collected or _not_summed,
+        estimates=estimates,
     )
 
 
@@ -124,6 +132,19 @@ def index(state: Any, k: int, log_t: float) -> tuple[float, float]:
     """Return arm k's index at the decision of round t, and its derivative in log t."""
     value, slope = _functions(type(state)).index(state, k, log_t)
     return float(value), float(slope)
+
+
+def has_estimates(state: Any) -> bool:
+    """Return whether the policy says what it estimates; a Python class may (`evaluator.policies.user`)."""
+    return _functions(type(state)).estimates is not None and bool(getattr(state, "estimating", True))
+
+
+def estimates(state: Any, vectors: Vectors, values: npt.NDArray[np.float64]) -> None:
+    """Write what each action is estimated to earn at a display with these vectors, shape (K,)."""
+    of = _functions(type(state)).estimates
+    if of is None:
+        raise NotImplementedError("the policy has no estimates")
+    of(state, vectors, values)
 
 
 def displayed(state: Any, vectors: Vectors, action: int) -> None:
@@ -213,6 +234,11 @@ def _compile_held_choice(state: Any, vectors: Any, n_actions: Any) -> Any:
 @overloads(index)
 def _compile_index(state: Any, k: Any, log_t: Any) -> Any:
     return _functions(state.instance_class).index
+
+
+@overloads(estimates)
+def _compile_estimates(state: Any, vectors: Any, values: Any) -> Any:
+    return _functions(state.instance_class).estimates
 
 
 @overloads(displayed)

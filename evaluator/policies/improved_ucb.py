@@ -21,6 +21,7 @@ from evaluator.errors import ParameterError
 from evaluator.kernels.compiling import inlinable
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.dispatch import implement
+from evaluator.policies.estimates import NO_ESTIMATE
 from evaluator.units import NO_WINDOW
 
 
@@ -108,4 +109,11 @@ def _converted(state: ImprovedUCBState, vector: npt.NDArray[np.float64], action:
     state.conversions[action] += value
 
 
-implement(ImprovedUCBState, prepare=_prepare, displayed=_displayed, converted=_converted)
+def _estimates(state: ImprovedUCBState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+    """Write the mean of each active arm; what was eliminated stays so."""
+    for k in range(values.shape[0]):
+        known = state.active[k] and state.pulls[k] > 0.0
+        values[k] = state.conversions[k] / state.pulls[k] if known else NO_ESTIMATE
+
+
+implement(ImprovedUCBState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates)

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.ridge import add_display, add_reward, block, row
+from evaluator.kernels.ridge import add_display, add_reward, block, estimate_rewards, row
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.optimism import Optimist, begin_round, best, is_best, start_optimist
@@ -68,7 +68,19 @@ def _converted(state: LinUCBState, vector: npt.NDArray[np.float64], action: int,
     add_reward(ridge, block(ridge, action), vector, value)
 
 
-implement(LinUCBState, prepare=_prepare, choose=_choose, wins=_wins, displayed=_displayed, converted=_converted)
+def _estimates(state: LinUCBState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+    estimate_rewards(state.optimist.ridge, vectors, values)
+
+
+implement(
+    LinUCBState,
+    prepare=_prepare,
+    choose=_choose,
+    wins=_wins,
+    displayed=_displayed,
+    converted=_converted,
+    estimates=_estimates,
+)
 
 
 class LinTSState(NamedTuple):
@@ -85,6 +97,7 @@ class LinTS(Policy):
     name = "lints"
     contextual = True
     unit_rewards = True
+    posterior = True
     paper = "Agrawal, Goyal 2013, Algorithm 1"
     scale: float = parameter(0.5, "standard deviation of the draws in units of V⁻¹", at_least=0)
     ridge: float = parameter(1.0, "ridge regularisation", above=0)
@@ -115,6 +128,10 @@ def _converted_ts(state: LinTSState, vector: npt.NDArray[np.float64], action: in
     add_reward(ridge, block(ridge, action), vector, value)
 
 
+def _estimates_ts(state: LinTSState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+    estimate_rewards(state.sampler.ridge, vectors, values)
+
+
 implement(
     LinTSState,
     prepare=_prepare_ts,
@@ -122,4 +139,5 @@ implement(
     wins=_wins_ts,
     displayed=_displayed_ts,
     converted=_converted_ts,
+    estimates=_estimates_ts,
 )

@@ -33,6 +33,7 @@ class BetaThompson(Policy):
 
     name = "thompson"
     unit_rewards = True
+    posterior = True
     paper = "Agrawal, Goyal 2012, Algorithm 1"
     successes: float = parameter(1.0, "first parameter of the Beta prior", above=0)
     failures: float = parameter(1.0, "second parameter of the Beta prior", above=0)
@@ -60,4 +61,11 @@ def _converted(state: ThompsonState, vector: npt.NDArray[np.float64], action: in
     state.conversions[action] += value
 
 
-implement(ThompsonState, prepare=_prepare, displayed=_displayed, converted=_converted)
+def _estimates(state: ThompsonState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+    """Write the mean of each posterior."""
+    for k in range(values.shape[0]):
+        successes = min(state.conversions[k], state.pulls[k])
+        values[k] = (state.prior[0] + successes) / (state.prior[0] + state.prior[1] + state.pulls[k])
+
+
+implement(ThompsonState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from evaluator.kernels.kl_index import bernoulli_index, bernoulli_slope
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
+from evaluator.policies.estimates import estimate_rates
 from evaluator.policies.indices import Indices, largest_index, start_indices, touch
 
 
@@ -95,4 +96,8 @@ def _converted(state: NaiveState, vector: npt.NDArray[np.float64], action: int, 
     touch(state.indices, action)
 
 
-implement(NaiveState, prepare=_prepare, index=_index, displayed=_displayed, converted=_converted)
+def _estimates(state: NaiveState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+    estimate_rates(state.conversions, state.pulls, values)
+
+
+implement(NaiveState, prepare=_prepare, index=_index, displayed=_displayed, converted=_converted, estimates=_estimates)

@@ -27,7 +27,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.ridge import add_display, add_reward, block, row
+from evaluator.kernels.ridge import add_display, add_reward, block, estimate_rewards, row
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.missing_feedback import confidence, theorem_width
@@ -137,4 +137,16 @@ def _converted(
     add_reward(ridge, b, vector, value)
 
 
-implement(NonambiguousState, prepare=_prepare, choose=_choose, wins=_wins, displayed=_displayed, converted=_converted)
+def _estimates(state: NonambiguousState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+    estimate_rewards(state.optimist.ridge, vectors, values)
+
+
+implement(
+    NonambiguousState,
+    prepare=_prepare,
+    choose=_choose,
+    wins=_wins,
+    displayed=_displayed,
+    converted=_converted,
+    estimates=_estimates,
+)

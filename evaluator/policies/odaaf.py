@@ -33,6 +33,7 @@ from evaluator.errors import ParameterError
 from evaluator.kernels.compiling import inlinable
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
+from evaluator.policies.estimates import NO_ESTIMATE
 from evaluator.units import NO_WINDOW
 
 _BRIDGE = -1
@@ -241,4 +242,10 @@ def _collected(state: ODAAFState, total: float) -> None:
         state.sums[state.shown[0]] += total
 
 
-implement(ODAAFState, prepare=_prepare, displayed=_displayed, collected=_collected)
+def _estimates(state: ODAAFState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+    """Write Xbar of each active arm; what was eliminated stays so."""
+    for k in range(values.shape[0]):
+        values[k] = _mean(state, k) if state.active[k] and state.plays[k] > 0 else NO_ESTIMATE
+
+
+implement(ODAAFState, prepare=_prepare, displayed=_displayed, collected=_collected, estimates=_estimates)

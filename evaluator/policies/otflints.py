@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.ridge import add_reward, block
+from evaluator.kernels.ridge import add_reward, block, estimate_rewards
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.missing_feedback import (
@@ -58,6 +58,7 @@ class OTFLinTS(Policy):
     name = "otflints"
     contextual = True
     unit_rewards = True
+    posterior = True
     paper = "Vernade et al. 2020, Section 6"
     sigma0: float = parameter(0.5, "variance factor before anything is missing (figures)", above=0)
     delta: float = parameter(0.1, "confidence level of f_t (theorem)", above=0, below=1)
@@ -105,4 +106,16 @@ def _converted(state: OTFLinTSState, vector: npt.NDArray[np.float64], action: in
     add_reward(ridge, block(ridge, action), vector, value)
 
 
-implement(OTFLinTSState, prepare=_prepare, choose=_choose, wins=_wins, displayed=_displayed, converted=_converted)
+def _estimates(state: OTFLinTSState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+    estimate_rewards(state.sampler.ridge, vectors, values)
+
+
+implement(
+    OTFLinTSState,
+    prepare=_prepare,
+    choose=_choose,
+    wins=_wins,
+    displayed=_displayed,
+    converted=_converted,
+    estimates=_estimates,
+)

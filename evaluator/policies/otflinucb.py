@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.ridge import add_display, add_reward, block, row
+from evaluator.kernels.ridge import add_display, add_reward, block, estimate_rewards, row
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.missing_feedback import (
@@ -104,4 +104,16 @@ def _converted(state: OTFLinUCBState, vector: npt.NDArray[np.float64], action: i
     add_reward(ridge, block(ridge, action), vector, value)
 
 
-implement(OTFLinUCBState, prepare=_prepare, choose=_choose, wins=_wins, displayed=_displayed, converted=_converted)
+def _estimates(state: OTFLinUCBState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+    estimate_rewards(state.optimist.ridge, vectors, values)
+
+
+implement(
+    OTFLinUCBState,
+    prepare=_prepare,
+    choose=_choose,
+    wins=_wins,
+    displayed=_displayed,
+    converted=_converted,
+    estimates=_estimates,
+)

@@ -22,6 +22,7 @@ from evaluator.kernels.compiling import inlinable
 from evaluator.kernels.ties import argmax
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
+from evaluator.policies.estimates import estimate_rates
 from evaluator.units import NO_WINDOW
 
 
@@ -110,4 +111,8 @@ def _converted(state: PatientState, vector: npt.NDArray[np.float64], action: int
     state.conversions[action] += value
 
 
-implement(PatientState, prepare=_prepare, displayed=_displayed, converted=_converted)
+def _estimates(state: PatientState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+    estimate_rates(state.conversions, state.pulls, values)
+
+
+implement(PatientState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates)

@@ -28,6 +28,7 @@ from evaluator.kernels.kl_index import bernoulli_index
 from evaluator.kernels.ties import argmax
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
+from evaluator.policies.estimates import estimate_rates
 
 _NONE = -1
 
@@ -197,4 +198,9 @@ def _converted(state: QPMDState, vector: npt.NDArray[np.float64], action: int, d
         state.rewards[action] += value
 
 
-implement(QPMDState, prepare=_prepare, displayed=_displayed, converted=_converted)
+def _estimates(state: QPMDState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+    """Write the mean of the observations fed to the base."""
+    estimate_rates(state.rewards, state.pulls, values)
+
+
+implement(QPMDState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates)

@@ -75,4 +75,11 @@ def _converted(state: StaticState, vector: npt.NDArray[np.float64], action: int,
     pass
 
 
-implement(StaticState, prepare=_prepare, displayed=_displayed, converted=_converted)
+def _estimates(state: StaticState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+    """Write 1 for what is shown and 0 for the rest, all the same where every action is: nothing is learned."""
+    values[:] = 0.0
+    if state.redrawn[0] == 0:
+        values[state.choice[0]] = 1.0
+
+
+implement(StaticState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates)

@@ -11,6 +11,7 @@ context::
         def choose(self, vectors, rng): ...     # -> action; may also take round, the number of the round: 1, 2, ...
         def displayed(self, vectors, action): ...
         def converted(self, vector, action, delay, value): ...
+        def estimates(self, vectors): ...       # optional -> what each action is estimated to earn, K numbers
 
 *Asking is not telling.* A contextual policy is asked at every logged display, K of them a round or more, until one that
 shows its choice is accepted; the others never happened. Whatever `choose` changes in the policy (a count of calls that
@@ -19,6 +20,11 @@ that can go live. Change it in `displayed`, called once a round, and let `choose
 asked more than once in a round is therefore asked twice about the same display now and then, on copies and with the
 same random stream, and what the second answer changed is refused by name. A cache that the first one filled is none,
 nor is a random stream of its own; what can be neither copied nor compared is not looked at.
+
+*What was learned.* ``--final`` values the greedy policy of what was learned: the action with the largest of the
+`estimates`, by which the class says what it takes each action to earn at such a display, without bonus or draw, in
+whatever unit. -inf stands for what is to be shown only where all are; among equals all have the same chance. A class
+without that method is valued as it would choose next, exploration included, and the report says so.
 
 *Rewards* come in the log's own unit, and `setting.reward_max` is the largest that a display can earn. What expects
 them in [0, 1], as widths and divergences do, says `unit_rewards = True`.
@@ -54,6 +60,7 @@ class UserPolicy:
     needs = ()
     reads = ""
     takes_zeros = False
+    posterior = False
     paper = ""
     note = "user policy"
 
@@ -99,8 +106,9 @@ class UserPolicy:
                     f"{self.name}: {error}.", hint="its __init__ takes (setting, **parameters)."
                 ) from error
         return UserState(
-            policy, self.contextual, _takes_round(policy.choose), setting.n_actions, [None], [None], [1], [0], [0]
-        )
+            policy, self.contextual, _takes_round(policy.choose), callable(getattr(policy, "estimates", None)),
+            setting.n_actions, [None], [None], [1], [0], [0],
+        )  # fmt: skip
 
 
 class UserState(NamedTuple):
@@ -112,6 +120,8 @@ class UserState(NamedTuple):
         The instance.
     contextual, takes_round
         Whether it is asked at every display, and whether `choose` takes the number of the round.
+    estimating
+        Whether it has the method `estimates`.
     n_actions
         K.
     choice, rng
@@ -125,6 +135,7 @@ class UserState(NamedTuple):
     policy: Any
     contextual: bool
     takes_round: bool
+    estimating: bool
     n_actions: int
     choice: list[int | None]
     rng: list[np.random.Generator | None]
@@ -207,6 +218,19 @@ def _converted(state: UserState, vector: npt.NDArray[np.float64], action: int, d
     _call(state, "converted", vector.copy(), int(action), int(delay), float(value))
 
 
+def _estimates(state: UserState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+    told = _call(state, "estimates", _as_float64(vectors))
+    try:
+        values[:] = told
+    except (TypeError, ValueError):
+        values[:] = np.nan
+    if np.isnan(values).any() or np.shape(told) != values.shape:
+        raise PolicyError(
+            f"{type(state.policy).__name__}.estimates returned {told!r}.",
+            hint=f"return {state.n_actions} numbers, one an action; -inf for what is not to be shown.",
+        )
+
+
 def _as_float64(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
     # Vectors come as they are stored, and a user's products of float32 would be rounded to float32.
     return np.asarray(vectors, np.float64)
@@ -223,4 +247,7 @@ def _call(state: UserState, method: str, *arguments: Any, **named: Any) -> Any:
 
 
 # A user's choice may draw from the stream, even for vectors it has been asked about.
-implement(UserState, prepare=_prepare, choose=_choose, displayed=_displayed, converted=_converted, pure=False)
+implement(
+    UserState, prepare=_prepare, choose=_choose, displayed=_displayed, converted=_converted, estimates=_estimates,
+    pure=False,
+)  # fmt: skip

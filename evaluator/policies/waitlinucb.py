@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from evaluator.errors import ParameterError
 from evaluator.kernels.compiling import inlinable
-from evaluator.kernels.ridge import add_display, add_reward, block, row
+from evaluator.kernels.ridge import add_display, add_reward, block, estimate_rewards, row
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.missing_feedback import confidence, theorem_width
@@ -152,4 +152,16 @@ def _converted(state: WaitLinUCBState, vector: npt.NDArray[np.float64], action: 
     state.values[slot] += value
 
 
-implement(WaitLinUCBState, prepare=_prepare, choose=_choose, wins=_wins, displayed=_displayed, converted=_converted)
+def _estimates(state: WaitLinUCBState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+    estimate_rewards(state.optimist.ridge, vectors, values)
+
+
+implement(
+    WaitLinUCBState,
+    prepare=_prepare,
+    choose=_choose,
+    wins=_wins,
+    displayed=_displayed,
+    converted=_converted,
+    estimates=_estimates,
+)

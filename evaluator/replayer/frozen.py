@@ -1,45 +1,99 @@
-"""What a policy would do if it stopped learning: its choices at displays it never hears of again.
+"""What a policy would do if it stopped learning: its action probabilities at displays it never hears of again.
 
-The policy is asked with its next round begun, at every display anew: `prepare` draws, `choose` answers, nothing is
-told back. Each draw's choice is one draw from pi(.|x), the probabilities of the frozen policy, and displays share no
-draws; the share of the draws that fall on an action is an unbiased estimate of its probability, however few there are.
-What a policy has decided to stick to is part of its state: the arm that QPM-D's base has asked for stays asked for.
+Two policies can go live with what was learned, and they earn differently:
+
+greedy
+    the action with the largest estimated reward (`estimates` of the policy: no bonus, no draw); actions of equal
+    estimates with equal chance, and what has no estimate only where nothing has. Its probabilities are exact.
+exploring
+    the action that the policy would choose in its next round, bonus and draws included. An optimistic policy asked
+    again and again without an answer shows what it knows least of, for ever. Of one that samples from a posterior these
+    are the posterior's choice probabilities.
+
+To explore, the policy is asked with its next round begun: `prepare` draws, `choose` answers, nothing is told back. Each
+draw's choice is one draw from pi(.|x), the probabilities of the frozen policy; the share of the draws that fall on an
+action is an unbiased estimate of its probability, however few there are. Where nothing depends on the display, one
+large set of draws serves all. What a policy has decided to stick to is part of its state: the arm that QPM-D's base
+has asked for stays asked for.
 """
 
 from __future__ import annotations
 
 import copy
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.errors import PolicyError
 from evaluator.kernels.compiling import compiled, compiled_uncached
 from evaluator.kernels.memory import borrowed
 from evaluator.policies.base import Policy
-from evaluator.policies.dispatch import choose, is_pure, prepare
+from evaluator.policies.dispatch import choose, estimates, has_estimates, is_pure, prepare
 from evaluator.policies.running import blamed, loop_for
+from evaluator.rounds.held_out import FinalPolicyName
 
-_STREAM = 7
-# More draws a display leave nothing to gain; so many questions take seconds (of Python policies too).
-_MOST_DRAWS = 100
-_QUESTIONS, _QUESTIONS_IN_PYTHON = 2_000_000, 200_000
+FrozenKind = Literal["greedy", "exploring", "posterior sampling"]
+Floats = npt.NDArray[np.float64]
+
+_STREAM, _BLOCK_STREAM = 7, 40
+# Draws that serve all displays: probabilities are then off by .0005 at most (standard error).
+_DRAWS, _DRAWS_IN_PYTHON = 1_000_000, 100_000
+# Draws a display, where it matters which display it is: at the most (more leave nothing to gain), for a policy that
+# samples from a posterior at the least, and so many questions as take seconds (of Python policies too).
+_MOST_DRAWS, _LEAST_OF_POSTERIOR = 100, 20
+_QUESTIONS, _QUESTIONS_OF_POSTERIOR, _QUESTIONS_IN_PYTHON = 2_000_000, 50_000_000, 200_000
+# A posterior's draws are the same for so many displays that follow one another: drawing costs far more than asking.
+_BLOCK = 64
 
 
-def _ask(
-    state: Any, rng: np.random.Generator, vectors: npt.NDArray[np.floating], choices: npt.NDArray[np.int32]
-) -> None:
-    state, rng, vectors, choices = borrowed((state, rng, vectors, choices))
-    for i in range(choices.shape[0]):
-        for draw in range(choices.shape[1]):
+def _ask(state: Any, rng: np.random.Generator, vectors: npt.NDArray[np.floating], counts: Floats, draws: int) -> None:
+    """Add to `counts`, shape (n, K), the choices of some draws at each display, anew at each."""
+    state, rng, vectors, counts = borrowed((state, rng, vectors, counts))
+    for i in range(counts.shape[0]):
+        for _ in range(draws):
             prepare(state, rng)
-            choices[i, draw] = choose(state, vectors[i] if vectors.shape[0] > 1 else vectors[0])
+            action = choose(state, vectors[i] if vectors.shape[0] > 1 else vectors[0])
+            if action < 0 or action >= counts.shape[1]:
+                raise ValueError("the policy chose an impossible action")
+            counts[i, action] += 1.0
 
 
-ask = compiled(_ask)
-ask_uncached = compiled_uncached(_ask)
-ask_interpreted = _ask
+def _ask_together(
+    state: Any, rng: np.random.Generator, vectors: npt.NDArray[np.floating], counts: Floats, draws: int
+) -> None:
+    """Add to `counts`, shape (n, K), the choices of some draws at each display, the same draws at all."""
+    state, rng, vectors, counts = borrowed((state, rng, vectors, counts))
+    for _ in range(draws):
+        prepare(state, rng)
+        for i in range(counts.shape[0]):
+            action = choose(state, vectors[i] if vectors.shape[0] > 1 else vectors[0])
+            if action < 0 or action >= counts.shape[1]:
+                raise ValueError("the policy chose an impossible action")
+            counts[i, action] += 1.0
+
+
+def _follow(state: Any, vectors: npt.NDArray[np.floating], shares: Floats) -> None:
+    """Write the probabilities of the greedy policy at each display into `shares`, shape (n, K)."""
+    state, vectors, shares = borrowed((state, vectors, shares))
+    k = shares.shape[1]
+    for i in range(shares.shape[0]):
+        estimates(state, vectors[i] if vectors.shape[0] > 1 else vectors[0], shares[i])
+        largest = shares[i, 0]
+        for a in range(1, k):
+            largest = max(largest, shares[i, a])
+        equals = 0
+        for a in range(k):
+            equals += shares[i, a] == largest
+        if equals == 0:
+            raise ValueError("an estimate of the policy is not a number")
+        for a in range(k):
+            shares[i, a] = 1.0 / equals if shares[i, a] == largest else 0.0
+
+
+ask, ask_uncached, ask_interpreted = compiled(_ask), compiled_uncached(_ask), _ask
+ask_together, ask_together_uncached = compiled(_ask_together), compiled_uncached(_ask_together)
+follow, follow_uncached, follow_interpreted = compiled(_follow), compiled_uncached(_follow), _follow
 
 
 class Frozen:
@@ -55,31 +109,49 @@ class Frozen:
         K.
     displays
         How many displays it will be asked about: the more, the fewer draws each.
+    wanted
+        ``greedy`` or ``exploring``; a policy without estimates explores whatever is wanted.
     seed, repeat
         Fix its stream, which is no other's.
 
     Attributes
     ----------
+    kind
+        What it is: ``greedy``, ``exploring`` or, of one that explores by draws from a posterior, ``posterior
+        sampling``.
     draws
-        Draws a display: 1 where nothing is random.
+        Draws behind the probabilities of a display; 0 where they are exact.
     """
 
     def __init__(
-        self, policy: Any, state: Any, *, n_actions: int, displays: int, seed: int = 0, repeat: int = 0
+        self,
+        policy: Any,
+        state: Any,
+        *,
+        n_actions: int,
+        displays: int,
+        wanted: FinalPolicyName = "greedy",
+        seed: int = 0,
+        repeat: int = 0,
     ) -> None:
         self._policy = policy
         self._state = copy.deepcopy(state)
         self._n_actions = n_actions
+        self._seed, self._repeat = seed, repeat
         self._rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAM, repeat)))
-        self._step = loop_for(policy, ask, ask_uncached, ask_interpreted)
-        questions = _QUESTIONS if isinstance(policy, Policy) else _QUESTIONS_IN_PYTHON
-        random = not is_pure(state) or self._draws_to_prepare()
-        self.draws = min(max(questions // max(displays, 1), 1), _MOST_DRAWS) if random else 1
+        greedy = wanted == "greedy" and has_estimates(state)
+        self.kind: FrozenKind = "greedy" if greedy else "posterior sampling" if policy.posterior else "exploring"
+        self._asked = 0
+        self._of_all: Floats | None = None
+        drawn = not greedy and (not is_pure(state) or self._draws_to_prepare())
+        self.draws = self._draws(displays) if drawn else 0
+        if greedy:
+            self._begin(self._state)
 
-    def choices(self, vectors: npt.NDArray[np.floating], n: int) -> npt.NDArray[np.int32]:
-        """Return what the policy would show at the next `n` displays, shape (n, draws).
+    def probabilities(self, vectors: npt.NDArray[np.floating], n: int) -> Floats:
+        """Return the probabilities of the actions at the next `n` displays, shape (n, K).
 
-        The answers do not depend on how the displays are cut into batches.
+        They do not depend on how the displays are cut into batches.
 
         Parameters
         ----------
@@ -93,19 +165,59 @@ class Frozen:
         PolicyError
             The policy raised, or chose an impossible action.
         """
-        choices = np.empty((n, self.draws), np.int32)
-        with blamed(self._policy, self._n_actions):
-            self._step(self._state, self._rng, vectors, choices)
-        if n and (choices.min() < 0 or choices.max() >= self._n_actions):
-            raise PolicyError(
-                f"{self._policy.name} chose an impossible action.", hint=f"actions go from 0 to {self._n_actions - 1}."
-            )
-        return choices
+        if not self._policy.contextual or (len(vectors) == 1 and n > 1 and not self.draws):
+            if self._of_all is None:
+                self._of_all = self._read(vectors, 1)
+            return np.broadcast_to(self._of_all, (n, self._n_actions))
+        found = self._read(vectors, n)
+        self._asked += n
+        return found
 
-    def _draws_to_prepare(self) -> bool:
-        """Return whether beginning a round consumes randomness: with the same state, it always does or never."""
-        state, rng = copy.deepcopy(self._state), np.random.default_rng(0)
+    def _read(self, vectors: npt.NDArray[np.floating], n: int) -> Floats:
+        out = np.zeros((n, self._n_actions))
+        with blamed(self._policy, self._n_actions):
+            if self.kind == "greedy":
+                loop_for(self._policy, follow, follow_uncached, follow_interpreted)(self._state, vectors, out)
+                return out
+            draws = max(self.draws, 1)
+            if self.kind == "posterior sampling" and self._policy.contextual:
+                together = loop_for(self._policy, ask_together, ask_together_uncached, _ask_together)
+                for block, part in self._blocks(n):
+                    own = vectors if len(vectors) == 1 else vectors[part]
+                    together(self._state, self._stream_of(block), own, out[part], draws)
+            else:
+                loop_for(self._policy, ask, ask_uncached, ask_interpreted)(self._state, self._rng, vectors, out, draws)
+        out /= draws
+        return out
+
+    def _blocks(self, n: int) -> Iterator[tuple[int, slice]]:
+        """Yield (number of a block, which of the next `n` displays are its own)."""
+        low = 0
+        while low < n:
+            block = (self._asked + low) // _BLOCK
+            high = min((block + 1) * _BLOCK - self._asked, n)
+            yield block, slice(low, high)
+            low = high
+
+    def _stream_of(self, block: int) -> np.random.Generator:
+        key = (_BLOCK_STREAM, self._repeat, block)
+        return np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=key))
+
+    def _draws(self, displays: int) -> int:
+        python = not isinstance(self._policy, Policy)
+        if not self._policy.contextual:
+            return _DRAWS_IN_PYTHON if python else _DRAWS
+        if self.kind == "posterior sampling":
+            return min(max(_QUESTIONS_OF_POSTERIOR // max(displays, 1), _LEAST_OF_POSTERIOR), _MOST_DRAWS)
+        return min(max((_QUESTIONS_IN_PYTHON if python else _QUESTIONS) // max(displays, 1), 1), _MOST_DRAWS)
+
+    def _begin(self, state: Any) -> bool:
+        """Begin the next round; return whether that consumes randomness: with one state, it always does or never."""
+        rng = np.random.default_rng(0)
         before = rng.bit_generator.state
         with blamed(self._policy, self._n_actions):
             prepare(state, rng)
         return bool(rng.bit_generator.state != before)
+
+    def _draws_to_prepare(self) -> bool:
+        return self._begin(copy.deepcopy(self._state))

@@ -23,7 +23,8 @@ class LearnedPolicy:
     A decision is `choose`; once it has been shown, `displayed`; then `converted` for each conversion that comes, with
     its delay in rounds. Conversions that the replay still held back are revealed in their rounds, so that a learned
     policy that is told the log's next rounds goes on exactly like the replay. To decide without learning, call `choose`
-    alone.
+    alone: ``choose(context, greedy=True)`` for what was learned to be best, without what an optimistic policy adds to
+    the unknown.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ class LearnedPolicy:
     _open: bool = False
     _revealed: float = 0.0
 
-    def choose(self, context: npt.ArrayLike | None = None) -> int:
+    def choose(self, context: npt.ArrayLike | None = None, *, greedy: bool = False) -> int:
         """Return the action for a display, and begin a new round of the policy: a randomised one draws anew.
 
         Parameters
@@ -59,13 +60,16 @@ class LearnedPolicy:
         context
             What the policy reads, encoded as in the log it learned from: the display's context, shape (d,), or its
             action vectors, shape (K, d); None for policies without contexts.
+        greedy
+            Return the action with the largest estimated reward instead, without bonus or draw, among equals one at
+            random: the policy that ``--final`` values. It is for showing what was learned; no round is begun.
 
         Raises
         ------
         ParameterError
             The context has another shape, or is not finite.
         PolicyError
-            A policy of the user's own chose an impossible action.
+            A policy of the user's own chose an impossible action, or says nothing of its estimates.
 
         Examples
         --------
@@ -75,6 +79,8 @@ class LearnedPolicy:
         True
         """
         self.end_round()
+        if greedy:
+            return self._greedy(self._vectors(context))
         if not self.fresh:
             dispatch.prepare(self.state, self.rng)
         self.prepared = self._asked = True
@@ -84,6 +90,20 @@ class LearnedPolicy:
                 f"{self.policy.name} chose action {action}.", hint=f"actions go from 0 to {self.setting.n_actions - 1}."
             )
         return action
+
+    def _greedy(self, vectors: npt.NDArray[np.float64]) -> int:
+        if not dispatch.has_estimates(self.state):
+            raise PolicyError(
+                f"{self.policy.name} says nothing of its estimates, so that none is the largest.",
+                hint="give it a method estimates (evaluator/policies/user.py), or call choose without greedy.",
+            )
+        if not self.prepared:  # what has come due by now belongs to what was learned
+            dispatch.prepare(self.state, self.rng)
+            self.prepared = True
+        values = np.empty(self.setting.n_actions)
+        dispatch.estimates(self.state, vectors, values)
+        best = np.flatnonzero(values == values.max())
+        return int(best[0] if len(best) == 1 else self.rng.choice(best))
 
     def displayed(self, context: npt.ArrayLike | None, action: int) -> None:
         """Tell the policy that its last choice was shown: one round of its life.

@@ -20,14 +20,33 @@ from evaluator.evaluation.within import of_conversions
 from evaluator.report.numbers import count_text
 
 _ACTIONS_SHOWN = 10
-_OF_FROZEN = (
-    "Reward per round of what was learned, without learning on, estimated on displays left out of the replay: another "
-    "target than the value above, which is that of the rounds in which the policy learned."
+_LEFT_OUT = (
+    ", estimated on displays left out of the replay: another target than the value above, which is that of the rounds "
+    "in which the policy learned."
 )
-_OF_FIXED = (
-    "Reward per round of the policy whose probabilities are columns of the log, by weights on all its displays, or on "
-    "those that --final names."
-)
+# Heading, and what it is, of each kind of final policy.
+_FINAL = {
+    "greedy": (
+        "Final policy, greedy",
+        "Reward per round of the best of what was learned: always the action with the largest estimated reward, no "
+        "bonus, no draws, no learning on" + _LEFT_OUT,
+    ),
+    "exploring": (
+        "Final policy, exploring",
+        "Reward per round of the policy frozen as it would choose next, its bonus and draws included, without learning "
+        "on: not what it has learned to be best" + _LEFT_OUT,
+    ),
+    "posterior sampling": (
+        "Final policy, posterior sampling",
+        "Reward per round of actions shown with the posterior's choice probabilities, without learning on" + _LEFT_OUT,
+    ),
+    "fixed": ("Fixed policy", "Reward per round of a policy that learns nothing" + _LEFT_OUT),
+    "columns": (
+        "Fixed policy",
+        "Reward per round of the policy whose probabilities are columns of the log, by weights on all its displays, or "
+        "on those that --final names.",
+    ),
+}
 
 
 def print_result(console: Console, result: ReplayResult) -> None:
@@ -99,11 +118,15 @@ def frozen(final: FrozenValue) -> RenderableType:
         f"effective sample size {w.effective_sample_size:,.0f} of {w.n:,}, mean {w.mean:.3g} (1 if propensities are "
         f"right), largest {w.largest:.3g}; {final.rewarded:,} displays with a reward count"
     )
+    heading, said = _FINAL[final.policy]
+    probabilities = "" if not final.draws else f"probabilities: {final.draws:,} draws for each display's\n"
+    if final.repeats > 1:
+        said += f" It is any of the final policies of the {final.repeats} repeats, with equal chance."
     return Group(
-        Text("\nFinal policy, frozen" if final.learned else "\nFixed policy", style="bold"),
-        Padding(Text(f"{_OF_FROZEN if final.learned else _OF_FIXED} {_law(final)}", style="dim"), (0, 0, 0, 2)),
+        Text(f"\n{heading}", style="bold"),
+        Padding(Text(f"{said} {_law(final)}", style="dim"), (0, 0, 0, 2)),
         Padding(table, (0, 0, 0, 2), expand=False),
-        Padding(Text(f"weights: {weights}"), (0, 0, 0, 2)),
+        Padding(Text(f"{probabilities}weights: {weights}"), (0, 0, 0, 2)),
     )
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from evaluator.errors import DataError
 from evaluator.rounds.shares import final_share
+
+FinalPolicyName = Literal["greedy", "exploring"]
 
 
 def held_out(used: int, text: str) -> int:

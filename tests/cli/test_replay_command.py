@@ -44,7 +44,7 @@ def test_the_report_tells_the_final_policy_from_the_value() -> None:
     run = evaluate("replay", "-p", "otflinucb:alpha=0.5", *SMALL, "--final", "last:30%", "--doubly-robust")
     assert run.code == 0, run.err
     said = " ".join(run.out.split())
-    assert "Final policy, frozen" in said
+    assert "Final policy, greedy" in said
     assert "another target than the value above" in said
     assert "doubly robust (DR)" in said
     assert "value, doubly robust, from all displays read" in said

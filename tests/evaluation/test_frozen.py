@@ -53,20 +53,23 @@ def test_a_fixed_action_by_hand() -> None:
     assert found.snips == snips(*weighted)
     assert found.logging.value.estimate == weighted[0].mean()
     assert found.action_share == (0.0, 1.0, 0.0)
-    assert (found.draws, found.learned) == (1, True)
+    assert (found.policy, found.draws, found.tied, found.learned) == ("fixed", 0, 0.0, True)
     assert found.rewarded == int((shown * weighted[0] > 0).sum())
 
 
 def test_repeats_are_one_policy_that_is_any_of_them() -> None:
-    one, two = (replay(LOG, "lints", window=50, final="last:30%", horizon=100, repeats=r, seed=3).final for r in (1, 2))
+    options: dict[str, Any] = {"final": "last:30%", "final_policy": "exploring", "horizon": 100, "seed": 3}
+    one, two = (replay(LOG, "lints", window=50, repeats=r, **options).final for r in (1, 2))
     assert two.displays == one.displays
+    assert (one.repeats, two.repeats) == (1, 2)
     assert two.draws == 2 * one.draws
     assert two.ips != one.ips
 
 
+@pytest.mark.parametrize("final_policy", ["greedy", "exploring"])
 @pytest.mark.parametrize("spec", ["otflints", "thompson", "qpm-d"])
-def test_neither_jobs_nor_batches_nor_company_matter(spec: str) -> None:
-    options: dict[str, Any] = {"final": "last:30%", "seed": 4, "repeats": 2}
+def test_neither_jobs_nor_batches_nor_company_matter(spec: str, final_policy: str) -> None:
+    options: dict[str, Any] = {"final": "last:30%", "final_policy": final_policy, "seed": 4, "repeats": 2}
     alone = replay(LOG, spec, window=40, **options)
     assert alone.final == execute(plan(LOG, spec, window=40, jobs=2, **options), batch_size=100).final
     together = compare(LOG, ["random", spec], windows=[40, 41], jobs=2, **options)
@@ -93,12 +96,75 @@ class Epsilon:
 
 
 def test_python_policies_are_frozen_too() -> None:
-    found = replay(LOG, Epsilon, window=50, final="last:20%").final
+    result = replay(LOG, Epsilon, window=50, final="last:20%")
+    found = result.final
+    # It says nothing of its estimates.
+    assert found.policy == "exploring"
+    assert "Epsilon says nothing of its estimates (it has no method estimates)" in said_of(result)
     shares = np.array(found.action_share)
     assert shares.sum() == pytest.approx(1.0)
     # 0.8 + 0.2 / 4 for one action, 0.05 for the others, each from 600 displays of 100 draws.
     error = 4 * (0.25 / (600 * found.draws)) ** 0.5
     np.testing.assert_allclose(np.sort(shares), [0.05, 0.05, 0.05, 0.85], atol=error)
+
+
+class Estimating(Epsilon):
+    def estimates(self, vectors: np.ndarray) -> np.ndarray:
+        return self.sums / self.pulls
+
+
+def test_python_policies_may_say_what_they_estimate() -> None:
+    result = replay(LOG, Estimating, window=50, final="last:20%")
+    assert (result.final.policy, result.final.draws) == ("greedy", 0)
+    assert sorted(result.final.action_share) == [0.0, 0.0, 0.0, 1.0]
+    assert "estimates" not in said_of(result)
+    asked = replay(LOG, Estimating, window=50, final="last:20%", final_policy="exploring")
+    assert asked.final.policy == "exploring"
+    assert max(asked.final.action_share) < 0.9
+    assert "estimates" not in said_of(asked)
+
+
+def test_the_greedy_policy_is_what_was_learned_and_the_exploring_one_its_next_pull() -> None:
+    """After 60 rounds ucb1 pulls what it knows least of; what it has learned is that the first action is best."""
+    options: dict[str, Any] = {"window": 50, "horizon": 60, "final": "last:50%", "seed": 1}
+    greedy = replay(ARMS, "ucb1:exploration=50", **options)
+    exploring = replay(ARMS, "ucb1:exploration=50", final_policy="exploring", **options)
+    assert (greedy.final.policy, exploring.final.policy) == ("greedy", "exploring")
+    state = greedy.learned.state
+    means = state.conversions / state.pulls
+    assert greedy.final.action_share == tuple(np.eye(3)[means.argmax()])
+    assert exploring.final.action_share == tuple(np.eye(3)[state.pulls.argmin()])
+    assert means.argmax() != state.pulls.argmin()
+    assert greedy.value == exploring.value
+    assert [greedy.learned.labels[greedy.learned.choose(greedy=True)] for _ in range(2)] == ["a0", "a0"]
+
+
+def test_a_posteriors_choices_are_named_so_and_drawn_often() -> None:
+    options: dict[str, Any] = {"window": 50, "final": "last:20%", "final_policy": "exploring", "horizon": 100}
+    arms, sets = replay(ARMS, "thompson", **options).final, replay(LOG, "lints", **options).final
+    assert (arms.policy, sets.policy) == ("posterior sampling",) * 2
+    assert (arms.draws, sets.draws) == (1_000_000, 100)
+    # All displays share one set of probabilities, so their weights take three values.
+    assert arms.weights.largest < 1 / 0.2
+    assert replay(ARMS, "thompson", window=50, final="last:20%").final.policy == "greedy"
+
+
+def test_what_has_learned_nothing_says_so() -> None:
+    rare = bernoulli_log(3000, [0.0, 0.0, 0.0], mean_delay=1.0, seed=2)
+    result = replay(rare, "ucb1", window=50, final="last:20%")
+    np.testing.assert_allclose(result.final.action_share, 1 / 3)
+    assert result.final.tied == 1.0
+    assert "at 100.0% of the displays several actions have the same largest estimate" in said_of(result)
+    even = replay(ARMS, "random", window=50, final="last:20%").final
+    assert (even.policy, even.tied) == ("fixed", 0.0)
+    np.testing.assert_allclose(even.action_share, 1 / 3)
+
+
+def test_which_final_policy_needs_a_final_policy() -> None:
+    with pytest.raises(ParameterError, match=r"--final-policy exploring says which policy --final values"):
+        replay(ARMS, "ucb1", final_policy="exploring")
+    with pytest.raises(ParameterError, match=r"--final-policy 'best' is not a choice"):
+        replay(ARMS, "ucb1", final="last:20%", final_policy="best")
 
 
 def test_the_logging_policy_has_no_final_policy() -> None:

@@ -22,6 +22,7 @@ from evaluator.replayer.engine import Replay, run
 from evaluator.replayer.frozen import Frozen
 from evaluator.replayer.pending import nothing_pending
 from evaluator.replayer.samplers import SamplerName
+from evaluator.rounds.held_out import FinalPolicyName
 from tests.logged_rounds import LoggedRounds
 from tests.policies.rounds import Layout, random_rounds, setting_for
 from tests.policies.variants import CDFS
@@ -267,23 +268,41 @@ def check_freezing_asks_and_tells_nothing(policy: Policy) -> None:
             setting = setting_for(rounds, window=WINDOW, horizon=horizon, delay_cdf=CDFS["geometric from 0"])
             sampler: SamplerName = "logged" if policy.name == "logging" else "rejection"
             replay = run(policy, setting, rounds, sampler=sampler)
-            before = copy.deepcopy(replay.state)
-            whole = Frozen(policy, replay.state, n_actions=4, displays=300, seed=1).choices(rounds.vectors, 300)
-            assert whole.min() >= 0
-            assert whole.max() < 4
-            for asked in (replay.state, before):
-                frozen = Frozen(policy, asked, n_actions=4, displays=300, seed=1)
-                parts = [
-                    frozen.choices(rounds.vectors if len(rounds.vectors) == 1 else rounds.vectors[i : i + 7], 7)
-                    for i in range(0, 294, 7)
-                ]
-                np.testing.assert_array_equal(np.concatenate(parts), whole[:294])
-            for ours, theirs in zip(leaves(replay.state), leaves(before), strict=True):
-                np.testing.assert_array_equal(ours, theirs)
-            interpreted = np.empty((20, whole.shape[1]), np.int32)
-            rng = np.random.default_rng(np.random.SeedSequence(1, spawn_key=(7, 0)))
-            frozen_loop.ask_interpreted(before, rng, rounds.vectors, interpreted)
-            np.testing.assert_array_equal(interpreted, whole[:20])
+            for wanted in typing.get_args(FinalPolicyName):
+                if wanted == "exploring" or dispatch.has_estimates(replay.state):
+                    _check_frozen(policy, replay.state, rounds, wanted)
+
+
+def _check_frozen(policy: Policy, state: tuple, rounds: LoggedRounds, wanted: FinalPolicyName) -> None:
+    def frozen() -> Frozen:
+        return Frozen(policy, state, n_actions=4, displays=300, wanted=wanted, seed=1)
+
+    before, of = copy.deepcopy(state), frozen()
+    assert of.kind == (wanted if wanted == "greedy" or not policy.posterior else "posterior sampling")
+    assert of.draws == 0 or wanted == "exploring"
+    whole = of.probabilities(rounds.vectors, 300)
+    np.testing.assert_allclose(whole.sum(axis=1), 1.0)
+    of = frozen()
+    parts = [
+        of.probabilities(rounds.vectors if len(rounds.vectors) == 1 else rounds.vectors[i : i + 7], 7)
+        for i in range(0, 294, 7)
+    ]
+    np.testing.assert_array_equal(np.concatenate(parts), whole[:294])
+    for ours, theirs in zip(leaves(state), leaves(before), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    few = rounds.vectors[:1] if len(rounds.vectors) == 1 else rounds.vectors[:20]
+    if wanted == "greedy":
+        begun, interpreted = copy.deepcopy(state), np.zeros((20, 4))
+        dispatch.prepare(begun, np.random.default_rng(0))
+        frozen_loop.follow_interpreted(begun, few, interpreted)
+        np.testing.assert_array_equal(interpreted, whole[:20])
+        return
+    # Few draws: Python is slow.
+    compiled, interpreted = np.zeros((2, 20, 4))
+    frozen_loop.ask(state, np.random.default_rng(2), few, compiled, 3)
+    frozen_loop.ask_interpreted(before, np.random.default_rng(2), few, interpreted, 3)
+    np.testing.assert_array_equal(interpreted, compiled)
+    assert compiled.sum() == 60.0
 
 
 def leaves(state: tuple) -> list:

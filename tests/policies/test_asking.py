@@ -156,9 +156,9 @@ def test_frozen_it_is_asked_again_and_again() -> None:
     held = UserPolicy(cls=type("Held", (CountsCalls,), {"contextual": False}))
     rounds = random_rounds("none", seed=8)
     replay = run(held, setting_for(rounds), rounds, sampler="keep", seed=1)
-    frozen = Frozen(held, replay.state, n_actions=4, displays=100)
+    frozen = Frozen(held, replay.state, n_actions=4, displays=100, wanted="exploring")
     with pytest.raises(PolicyError, match=r"^Held\.choose changes t when asked"):
-        frozen.choices(rounds.vectors, 100)
+        frozen.probabilities(rounds.vectors, 100)
 
 
 def test_the_check_is_rare_and_changes_no_result(monkeypatch: pytest.MonkeyPatch) -> None:

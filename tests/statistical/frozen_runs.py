@@ -24,6 +24,9 @@ MEANS, LOGGER = (0.5, 0.3, 0.2), (0.2, 0.3, 0.5)
 MEAN_DELAY, ATTRIBUTION = 100.0, 250
 
 
+EXPLORING = (("final_policy", "exploring"),)
+
+
 class Case(NamedTuple):
     """A kind of log, a policy, options of the replay, and the share of the rewards that the log counts at all."""
 
@@ -75,10 +78,12 @@ _SEEN = float(DelayCDF.geometric(MEAN_DELAY)(ATTRIBUTION))
 CASES = {
     "arms, uniform": Case(_arms(None), "delayed-klucb:ties=lowest"),
     "arms, uneven": Case(_arms(LOGGER), "delayed-klucb:ties=lowest"),
-    "arms drawn, uneven": Case(_arms(LOGGER), "thompson", (("horizon", 60),)),
+    "arms drawn, uneven": Case(_arms(LOGGER), "thompson", (("horizon", 60), *EXPLORING)),
+    "arms drawn, uneven, greedy": Case(_arms(LOGGER), "thompson", (("horizon", 60),)),
+    "arms, uneven, exploring": Case(_arms(LOGGER), "delayed-klucb:ties=lowest", EXPLORING),
     "action sets, uniform": Case(_sets(None), "otflinucb:alpha=0.1,ties=lowest"),
     "action sets, by softmax": Case(_sets(0.2), "otflinucb:alpha=0.1,ties=lowest"),
-    "action sets drawn, by softmax": Case(_sets(0.2), "lints", (("horizon", 60),)),
+    "action sets drawn, by softmax": Case(_sets(0.2), "lints", (("horizon", 60), *EXPLORING)),
     "wrong model, uniform": Case(partial(crossed_log, 2000, even=True), "linucb:ties=lowest"),
     "wrong model, by context": Case(partial(crossed_log, 2000, even=False), "linucb:ties=lowest"),
     "young displays dropped": Case(_cut(None), "delayed-klucb:ties=lowest", (("immature", "drop"),), _SEEN),
@@ -98,8 +103,8 @@ def one_run(case: Case, run: int) -> tuple[FrozenValue, float]:
 def true_value(planned: Any, state: Any) -> float:
     """Return the value of a frozen state over fresh displays, whose expected rewards are known."""
     if planned.rounds.vectors is None:
-        frozen = Frozen(planned.policy, state, n_actions=3, displays=1, seed=1)
-        return float(np.array(MEANS)[frozen.choices(np.zeros((1, 1, 0)), 400)].mean())
+        frozen = _frozen(planned, state, displays=1)
+        return float(np.array(MEANS) @ frozen.probabilities(np.zeros((1, 1, 0)), 1)[0])
     return _fresh_value(planned, state)
 
 
@@ -114,8 +119,13 @@ def _fresh_value(planned: Any, state: Any) -> float:
     expected = fresh.column("expected_reward")
     rounds = LogRounds(fresh, n, planned.rounds.vectors, np.zeros(fresh.conversions.num_rows, np.int64))
     vectors = np.concatenate([batch.vectors for _, batch in rounds.batches()])
-    frozen = Frozen(planned.policy, state, n_actions=fresh.n_actions, displays=10 * n, seed=1)
-    return float(expected[np.arange(n)[:, None], frozen.choices(vectors, n)].mean())
+    return float((expected * _frozen(planned, state, displays=n).probabilities(vectors, n)).sum(axis=1).mean())
+
+
+def _frozen(planned: Any, state: Any, *, displays: int) -> Frozen:
+    """Return the final policy that the plan values, with another seed."""
+    k, wanted = planned.log.n_actions, planned.options.final_policy
+    return Frozen(planned.policy, state, n_actions=k, displays=displays, wanted=wanted, seed=1)
 
 
 def runs_of(name: str, runs: int) -> Iterator[tuple[FrozenValue, float]]:

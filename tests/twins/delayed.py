@@ -10,7 +10,7 @@ import numpy as np
 
 from evaluator.policies.base import Setting
 from tests.twins.divergences import index_by_bisection, poisson_divergence
-from tests.twins.history import Floats, Twin
+from tests.twins.history import Floats, Twin, rates
 
 
 class DelayedTwin(Twin):
@@ -59,6 +59,9 @@ class DelayedTwin(Twin):
         arms = zip(self.successes(), self.pulls(), self.effective(), strict=True)
         return np.array([self.index(s, n, e, beta) if n else math.inf for s, n, e in arms])
 
+    def estimates(self, vectors: Floats) -> Floats:
+        return rates(self.successes(), self.effective())
+
 
 class DelayedUCBTwin(DelayedTwin):
     def index(self, s: float, n: float, effective: float, beta: float) -> float:
@@ -90,15 +93,24 @@ class DiscardingTwin(Twin):
         """Return whether t <= m + K."""
         return len(self.actions) + 1 <= self.setting.window + self.setting.n_actions
 
+    def closed(self) -> tuple[Floats, Floats]:
+        """Return S(t-m) and N(t-m) of each arm."""
+        k = self.setting.n_actions
+        old = self.ages >= self.setting.window
+        s = np.zeros(k)
+        for shown, value in self.conversions:
+            s[self.actions[shown]] += value * old[shown]
+        return s, np.bincount(np.array(self.actions, int)[old], minlength=k).astype(np.float64)
+
+    def estimates(self, vectors: Floats) -> Floats:
+        s, n = self.closed()
+        return rates(s, self.tau() * n)
+
     def scores(self, vectors: Floats) -> Floats:
         k = self.setting.n_actions
         if self.in_turn():
             return np.eye(k)[len(self.actions) % k]
-        closed = self.ages >= self.setting.window
-        n = np.bincount(np.array(self.actions)[closed], minlength=k)
-        s = np.zeros(k)
-        for shown, value in self.conversions:
-            s[self.actions[shown]] += value * closed[shown]
+        s, n = self.closed()
         beta = (1 + self.parameters["epsilon"]) * math.log(len(self.actions) + 1)
         tau = self.tau()
         return np.array([self.index(s[a] / (tau * n[a]), n[a], tau, beta) if n[a] else math.inf for a in range(k)])

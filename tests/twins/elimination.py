@@ -33,5 +33,9 @@ class ImprovedUCBTwin(Twin):
             self.tolerances.pop(0)
         self.pick = max(sorted(self.active), key=lambda k: successes[k] / max(pulls[k], 1))
 
+    def estimates(self, vectors: Floats) -> Floats:
+        of_all = super().estimates(vectors)
+        return np.array([of_all[k] if k in self.active else -np.inf for k in range(len(of_all))])
+
     def scores(self, vectors: Floats) -> Floats:
         return np.eye(self.setting.n_actions)[self.pick]

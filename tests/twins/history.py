@@ -33,6 +33,10 @@ class Twin(ABC):
     def scores(self, vectors: Floats) -> Floats:
         """Return each arm's score, shape (K,)."""
 
+    def estimates(self, vectors: Floats) -> Floats:
+        """Return what each action is estimated to earn, shape (K,)."""
+        return rates(self.successes(), self.pulls())
+
     def begin(self, rng: np.random.Generator) -> None:  # noqa: B027  (most policies need nothing)
         """Draw the round's randomness."""
 
@@ -67,6 +71,11 @@ class Twin(ABC):
         arms = [self.actions[shown] for shown, _ in self.conversions]
         values = [value for _, value in self.conversions]
         return np.bincount(arms, weights=values, minlength=self.setting.n_actions)
+
+
+def rates(successes: Floats, trials: Floats) -> Floats:
+    """Return successes / trials, -inf without trials."""
+    return np.array([s / n if n else -np.inf for s, n in zip(successes, trials, strict=True)])
 
 
 def lowest_best(scores: Floats) -> int:

@@ -41,6 +41,9 @@ class LinearTwin(Twin):
         self.v = self.gram()
         self.theta = np.linalg.solve(self.v, self.moment())
 
+    def estimates(self, vectors: Floats) -> Floats:
+        return self.candidates(vectors) @ self.theta
+
     def candidates(self, vectors: Floats) -> Floats:
         """Return each action's vector, shape (K, dimension)."""
         return np.array([self.embed(vectors, k) for k in range(self.setting.n_actions)])

@@ -45,3 +45,8 @@ class ThompsonTwin(Twin):
 
     def scores(self, vectors: Floats) -> Floats:
         return self.draws
+
+    def estimates(self, vectors: Floats) -> Floats:
+        a, b = self.parameters["successes"], self.parameters["failures"]
+        paid = np.minimum(self.successes(), self.pulls())
+        return (a + paid) / (a + paid + b + np.maximum(self.trials() - paid, 0.0))

@@ -47,9 +47,9 @@ def bridging(rule: str, collected: Collected, rng: np.random.Generator) -> int:
 
 
 def algorithm_1(
-    n_actions: int, lengths: list[int], *, bridge: str | None, rng: np.random.Generator
+    collected: Collected, lengths: list[int], *, bridge: str | None, rng: np.random.Generator
 ) -> Generator[int, float, None]:
-    collected: Collected = {k: [] for k in range(n_actions)}
+    """Play the arms of `collected`, which keeps the sums of those that are left."""
     for i, n in enumerate(lengths, start=1):
         if len(collected) == 1:
             break
@@ -57,7 +57,8 @@ def algorithm_1(
             while len(sums) < n:
                 sums.append((yield k))
         top = max(means(collected).values())
-        collected = {k: collected[k] for k, mean in means(collected).items() if mean + 2**-i >= top}
+        for k in [k for k, mean in means(collected).items() if mean + 2**-i < top]:
+            del collected[k]
         if bridge is not None:
             arm = bridging(bridge, collected, rng)
             for _ in range(n - (lengths[i - 2] if i > 1 else 0)):
@@ -91,15 +92,22 @@ class ODAAFTwin(Twin):
         ]  # fmt: skip
         self.algorithm: Generator[int, float, None] | None = None
         self.arm, self.total = 0, 0.0
+        self.collected: Collected = {k: [] for k in range(setting.n_actions)}
 
     def begin(self, rng: np.random.Generator) -> None:
         if self.algorithm is None:
             bridge = self.parameters.get("bridge")
-            self.algorithm = algorithm_1(self.setting.n_actions, self.lengths, bridge=bridge, rng=rng)
+            self.algorithm = algorithm_1(self.collected, self.lengths, bridge=bridge, rng=rng)
             self.arm = next(self.algorithm)
         else:
             self.arm = self.algorithm.send(self.total)
         self.total = 0.0
+
+    def estimates(self, vectors: Floats) -> Floats:
+        out = np.full(self.setting.n_actions, -np.inf)
+        for k, mean in means(self.collected).items():
+            out[k] = mean if self.collected[k] else -np.inf
+        return out
 
     def scores(self, vectors: Floats) -> Floats:
         return (np.arange(self.setting.n_actions) == self.arm).astype(np.float64)

@@ -10,7 +10,7 @@ import numpy as np
 
 from evaluator.policies.base import Setting
 from tests.twins.divergences import bernoulli_divergence, index_by_bisection
-from tests.twins.history import Floats, Twin
+from tests.twins.history import Floats, Twin, rates
 
 
 class QPMDTwin(Twin):
@@ -65,6 +65,9 @@ class QPMDTwin(Twin):
         while self.queues[self.asked]:
             self.fed.append(self.queues[self.asked].popleft())
             self.asked = self.ask()
+
+    def estimates(self, vectors: Floats) -> Floats:
+        return rates(self.base_rewards(), self.base_counts())
 
     def scores(self, vectors: Floats) -> Floats:
         return np.eye(self.setting.n_actions)[self.asked]

@@ -14,6 +14,9 @@ class RandomTwin(Twin):
     def scores(self, vectors: Floats) -> Floats:
         return np.eye(self.setting.n_actions)[self.pick]
 
+    def estimates(self, vectors: Floats) -> Floats:
+        return np.zeros(self.setting.n_actions)
+
 
 class ColumnsTwin(Twin):
     contextual = True
@@ -29,3 +32,6 @@ class ColumnsTwin(Twin):
 class FixedTwin(Twin):
     def scores(self, vectors: Floats) -> Floats:
         return np.eye(self.setting.n_actions)[self.parameters["action"]]
+
+    def estimates(self, vectors: Floats) -> Floats:
+        return self.scores(vectors)
