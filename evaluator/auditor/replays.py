@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.auditor.claim import Claim, claim_of
+from evaluator.auditor.by_action import Claims, claims_of
 from evaluator.auditor.options import AuditOptions
 from evaluator.auditor.truth import Truth
 from evaluator.auditor.twins import Twin, draw_twin, replay_seed
@@ -81,11 +81,11 @@ class Replayed(NamedTuple):
     horizon: int
 
 
-def claims(truth: Truth, policies: Sequence[Any], options: AuditOptions) -> list[Claim]:
+def claims(truth: Truth, policies: Sequence[Any], options: AuditOptions) -> list[Claims]:
     """Return what the replays of each policy claim; the same for all twins."""
     first = draw_twin(truth, seed=options.seed, twin=0, vectors=_reads_vectors(policies, options))
     plans = plan_comparison(first.log, policies, [options.window], options.of_replays(seed=0))
-    return [claim_of(truth, _live(plan)) for plan in plans]
+    return [claims_of(truth, _live(plan)) for plan in plans]
 
 
 def common_horizon(first: Replayed) -> int:
@@ -98,7 +98,7 @@ def replay_twin(
     truth: Truth,
     policies: Sequence[Any],
     options: AuditOptions,
-    claimed: Sequence[Claim],
+    claimed: Sequence[Claims],
     twin: int,
     *,
     horizon: int | None,
@@ -143,7 +143,7 @@ def _live(plan: Plan) -> Plan:
 class _Shown:
     """What a replay showed, repeat by repeat."""
 
-    def __init__(self, plan: Plan, result: ReplayResult, claim: Claim, twin: Twin, truth: Truth) -> None:
+    def __init__(self, plan: Plan, result: ReplayResult, claim: Claims, twin: Twin, truth: Truth) -> None:
         self.plan, self.claim, self.twin = plan, claim, twin
         self._result, self._truth = result, truth
         table = result.trajectory
@@ -155,12 +155,14 @@ class _Shown:
         self.rounds = tuple(part.stop - part.start for part in parts)
         self.displays = [display[part] for part in parts]
         self._rewards = [reward[part] for part in parts]
-        rates = truth.rates[twin.entry[display], action] * truth.mean_value
+        rates = _rates(truth, twin, display, action) * truth.mean_value
         self._expected = [rates[part] for part in parts]
+        self._law = [claim.law[action[part]] for part in parts]
 
     def realised(self, rounds: Sequence[int]) -> float:
         """Return the mean expected reward of each repeat's first rounds, averaged over the repeats."""
-        return float(np.mean([self.claim.weights(t) @ own[:t] for t, own in zip(rounds, self._expected, strict=True)]))
+        each = zip(rounds, self._expected, self._law, strict=True)
+        return float(np.mean([self.claim.weights(t)[law[:t], np.arange(t)] @ own[:t] for t, own, law in each]))
 
     def rewards(self, repeat: int, rounds: int) -> Floats:
         """Return the rewards of the first rounds of a repeat, as a replay of so many rounds would count them."""
@@ -172,10 +174,11 @@ class _Shown:
         """Return what is kept of the replay."""
         result, truth, plan = self._result, self._truth, self.plan
         value = self.realised(self.rounds)
-        counted = float(self.claim.weights(result.rounds).sum())
-        used = slice(plan.before, plan.before + plan.rounds.used)
-        logged = truth.rates[self.twin.entry[used], to_numpy(self.twin.log.displays["action"])[used]]
-        best = float(truth.action_values.max())
+        counted = self.claim.counted(result.rounds)
+        used = np.arange(plan.before, plan.before + plan.rounds.used)
+        action = to_numpy(self.twin.log.displays["action"])[used]
+        logged = _rates(truth, self.twin, used, action) * counted[action]
+        best = float((truth.action_values * counted).max())
         return Told(
             rounds=self.rounds,
             acceptance=result.acceptance_rate,
@@ -184,11 +187,17 @@ class _Shown:
                 max((int(d.max()) for d in self.displays if len(d)), default=0),
             ),
             value=Known(result.value, value),
-            regret=Known(result.regret, result.rounds * (best * counted - value)),
-            uplift=Known(result.uplift, value - float(logged.mean()) * truth.mean_value * counted),
+            regret=Known(result.regret, result.rounds * (best - value)),
+            uplift=Known(result.uplift, value - float(logged.mean()) * truth.mean_value),
             setting=_live(plan).setting,
             sampler=plan.sampler,
         )
+
+
+def _rates(truth: Truth, twin: Twin, display: Ints, action: Ints) -> Floats:
+    """Return the conversion probability of what was shown at some displays of a twin, shape (n,)."""
+    time = to_numpy(twin.log.displays["time"])[display]
+    return np.minimum(truth.rates[twin.entry[display], action] * truth.hours.factor(time), 1.0)
 
 
 def _difference(a: _Shown, b: _Shown, rounds: int) -> Known:

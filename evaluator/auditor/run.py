@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.auditor.claim import Claim
+from evaluator.auditor.by_action import Claims
 from evaluator.auditor.options import AuditOptions
 from evaluator.auditor.replays import Known, Replayed, Told, claims, common_horizon, replay_twin
 from evaluator.auditor.result import Audit, Coverage, PairAudit, PolicyAudit
@@ -134,7 +134,7 @@ def _play_live(
     truth: Truth,
     policies: Sequence[Any],
     options: AuditOptions,
-    claimed: Sequence[Claim],
+    claimed: Sequence[Claims],
     done: Sequence[Replayed],
     common: int,
     advance: Callable[[int], None],
@@ -143,14 +143,14 @@ def _play_live(
     runs = RUNS_PER_TWIN * options.twins
     weights = [_weights(claim, [t for r in done for t in r.told[p].rounds], common) for p, claim in enumerate(claimed)]
     pools = [
-        _pool(truth, policy, claim, w.shape[1], [r.told[p] for r in done])
+        _pool(truth, policy, claim, w.shape[2], [r.told[p] for r in done])
         for p, (policy, claim, w) in enumerate(zip(policies, claimed, weights, strict=True))
     ]
 
     def one(task: tuple[int, int]) -> Floats:
         run, p = task
         if isinstance(policies[p], LoggingPolicy):  # its rounds are alike: known without playing
-            return np.asarray(weights[p].sum(axis=1) * truth.logging_value)
+            return np.asarray(weights[p].sum(axis=2)[:, claimed[p].law] @ truth.logging_values)
         own, luck = (
             np.random.default_rng(np.random.SeedSequence(options.seed, spawn_key=(stream, run)))
             for stream in (_POLICY_STREAM, _LUCK_STREAM)
@@ -166,16 +166,19 @@ def _play_live(
     return _Live(values[:, :, 0], values[:, :, 1])
 
 
-def _weights(claim: Claim, rounds: Sequence[int], common: int) -> Floats:
-    """Return the weights of live rounds: in the mean value after these numbers of rounds, and after the common one."""
-    out = np.zeros((2, max(*rounds, common)))
+def _weights(claim: Claims, rounds: Sequence[int], common: int) -> Floats:
+    """Return the weights of live rounds by delay law, shape (2, R, T).
+
+    First those in the mean value after these numbers of rounds, then after the common one.
+    """
+    out = np.zeros((2, len(claim.of_laws), max(*rounds, common)))
     for t in rounds:
-        out[0, :t] += claim.weights(t) / len(rounds)
-    out[1, :common] = claim.weights(common)
+        out[0, :, :t] += claim.weights(t) / len(rounds)
+    out[1, :, :common] = claim.weights(common)
     return out
 
 
-def _pool(truth: Truth, policy: Any, claim: Claim, rounds: int, told: Sequence[Told]) -> Pool:
+def _pool(truth: Truth, policy: Any, claim: Claims, rounds: int, told: Sequence[Told]) -> Pool:
     """Return what live rounds of a policy are drawn from, which was `told` so by its replays."""
     if not policy.contextual:
         vectors = np.zeros((1, 1, 0))
@@ -188,11 +191,11 @@ def _pool(truth: Truth, policy: Any, claim: Claim, rounds: int, told: Sequence[T
         vectors = vectors[:, None, :] if vectors.ndim == 2 else vectors
     vectors = np.ascontiguousarray(vectors)
     if truth.traffic is None:
-        tau = claim.table(rounds)
-        return Pool(vectors, truth.rates, truth.values, tau, tau.size - 1)
+        tau = claim.tables(rounds)
+        return Pool(vectors, truth.rates, truth.values, tau, tau.shape[1] - 1, law=truth.laws.of_action)
     # A duration cuts the delays themselves, a window in rounds what they come to.
     cut = NO_WINDOW if claim.longest is None else claim.longest
-    steps = int(np.searchsorted(truth.cdf.delays, cut, side="right"))
+    steps = int(np.searchsorted(truth.laws.grid, cut, side="right"))
     times = truth.traffic.times
     # Where replays found their rounds: a twin is one stretch of the traffic.
     low, high = np.mean([one.arrivals for one in told], axis=0)
@@ -201,9 +204,11 @@ def _pool(truth: Truth, policy: Any, claim: Claim, rounds: int, told: Sequence[T
         vectors=vectors,
         rates=truth.rates,
         values=truth.values,
-        tau=np.array(truth.cdf.cdf[:steps]),
+        tau=np.ascontiguousarray(truth.laws.tau[:, :steps]),
+        law=truth.laws.of_action,
+        factor=truth.hours.factor(times),
         reach=min(*(one.setting.window for one in told), max(rounds - 1, 0)),
-        delays=np.array(truth.cdf.delays[:steps]),
+        delays=np.array(truth.laws.grid[:steps]),
         times=times,
         first=first,
         last=max(last, first + 1),

@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluator.auditor.delays import DelayLaws, fit_delay_laws, share_within
+from evaluator.auditor.hours import Hours, fit_hours
 from evaluator.auditor.logger import fit_logger
 from evaluator.auditor.rates import Rates, rates_by_action, rates_by_context, rates_by_vector
 from evaluator.auditor.traffic import Traffic, read_traffic
-from evaluator.delays import DelayCDF, product_limit
+from evaluator.delays import DelayCDF
 from evaluator.errors import DataError
 from evaluator.evaluation.options import ReplayOptions
 from evaluator.evaluation.plan import Basis, Plan, plan_replay
@@ -48,8 +50,12 @@ class Truth:
         Probability with which the logging policy shows each action in each entry, shape (P, K) or (1, K).
     values
         Values that a conversion may have, equally likely, shape (V,).
+    laws
+        Delays in ticks of the twins, by action.
     cdf
-        Delay CDF in ticks of the twins, the same for all actions.
+        The delay CDF of all actions together; of `evaluator.auditor.by_action` that of one law.
+    hours
+        Factor of the rates by the hour of the day.
     displays
         Of a twin.
     traffic
@@ -71,7 +77,9 @@ class Truth:
     rates: Floats
     logger: Floats
     values: Floats
+    laws: DelayLaws
     cdf: DelayCDF
+    hours: Hours
     displays: int
     traffic: Traffic | None
     beyond: int | None
@@ -96,9 +104,9 @@ class Truth:
         return np.asarray(self.rates.mean(axis=0) * self.mean_value)
 
     @property
-    def logging_value(self) -> float:
-        """Expected reward of the logging policy."""
-        return float((self.rates * self.logger).sum(axis=1).mean()) * self.mean_value
+    def logging_values(self) -> Floats:
+        """Expected reward of the logging policy from each action, shape (K,)."""
+        return np.asarray((self.rates * self.logger).mean(axis=0) * self.mean_value)
 
 
 def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: int | None) -> Truth:
@@ -150,15 +158,16 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
     longest = log.meta.attribution_window
     if longest is not None and traffic is None:
         longest = _in_displays(plan, longest)
-    cdf = _delays(plan, longest, in_time=in_time)
+    laws = fit_delay_laws(plan, longest, in_time=in_time)
     vectors = next((name for name in ("action_set", "context") if name in log.schema.names), None)
     entries = _entries(len(log), log.n_actions) if vectors else np.zeros(1, np.int64)
     pool = to_numpy(log.take(entries, [vectors])[vectors]) if vectors else None
     converted = np.zeros(plan.rounds.used, np.bool_)
     converted[at] = True
     beyond = None if log.meta.observed_until is None else _beyond(plan, in_time=in_time)
-    seen = _chance_to_show(plan, cdf, traffic, beyond)
+    seen = _chance_to_show(plan, laws, traffic, beyond)
     rates = _rates(plan, vectors, pool, converted)
+    hours = fit_hours(plan, converted, traffic)
     logger = fit_logger(log, basis.propensities, survey.shown, entries)
     kept = survey.kept  # twins hold no display of other actions: they are a sample of the traffic
     if vectors is None and "features" in log.actions.column_names:
@@ -169,7 +178,9 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
         rates=np.minimum(rates.table / seen, 1.0),
         logger=logger.table,
         values=values,
-        cdf=cdf,
+        laws=laws,
+        cdf=laws.cdfs[0],
+        hours=hours,
         displays=n,
         traffic=traffic,
         beyond=beyond,
@@ -181,16 +192,18 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
         ),
         said=(
             rates.said,
-            *([f"what was seen of young displays is divided by {seen:.3g}, its chance to show"] if seen < 1 else []),
+            *_of_young(seen),
+            *hours.said,
             worth,
-            f"delays, the same for all actions: {cdf.source}",
+            laws.said,
             logger.said,
             f"contexts drawn from {len(entries):,} of the log's {len(log):,} displays" if pool is not None
             else "no contexts",
             f"{n:,} displays, one a round" if traffic is None else f"{n:,} displays {traffic.said}",
             *([f"twins are {log.meta.sampling_rate * kept:.3g} of their traffic, as the log is"]
               if log.meta.sampling_rate * kept < 1.0 else []),
-            "no rate or delay drifts, and displays are independent",
+            "but for that, no rate or delay drifts, and displays are independent" if hours.said
+            else "no rate or delay drifts, and displays are independent",
         ),
     )  # fmt: skip
 
@@ -224,31 +237,30 @@ def _beyond(plan: Plan, *, in_time: bool) -> int:
     return _in_displays(plan, until - last)
 
 
-def _delays(plan: Plan, longest: int | None, *, in_time: bool) -> DelayCDF:
-    """Return the delay CDF in ticks of the twins: the product limit, as replays fit it, within the attribution window.
+def _of_young(seen: Floats) -> list[str]:
+    """Say by what the rates were divided, which count what was seen only."""
+    if (seen >= 1.0).all():
+        return []
+    low, high = f"{seen.min():.3g}", f"{seen.max():.3g}"
+    return [
+        "what was seen of young displays is divided by its chance to show, "
+        + (low if low == high else f"from {low} to {high} by action")
+    ]
 
-    These are ticks of the log, or displays where twins count rounds.
+
+def _chance_to_show(plan: Plan, laws: DelayLaws, traffic: Traffic | None, beyond: int | None) -> Floats:
+    """Return the mean chance that a conversion of each action counts among the rewards that rates are fitted to, (K,).
+
+    0 for none: an action whose conversions all come too late has no rate.
     """
-    survey = plan.survey
-    delay = survey.delay_ticks if in_time else survey.delay
-    limit = survey.limit_ticks() if in_time else survey.limit
-    if survey.kept != 1.0 and not in_time:
-        delay = np.rint(delay * survey.kept).astype(np.int64)
-        limit = None if limit is None else np.rint(limit * survey.kept).astype(np.int64)
-    limit = None if limit is None else np.maximum(limit, delay)
-    if longest is not None and (delay <= longest).any():
-        return product_limit(delay, limit, longest=longest)
-    return product_limit(delay, limit)
-
-
-def _chance_to_show(plan: Plan, cdf: DelayCDF, traffic: Traffic | None, beyond: int | None) -> float:
-    """Return the mean chance that a conversion counts among the rewards that rates are fitted to."""
     if plan.rewards_end_with_window:
-        return plan.tau_window
-    if plan.maturity.known:
-        return 1.0
-    time = np.arange(len(plan.log)) if traffic is None else traffic.of_log
-    return float(np.mean(cdf(np.maximum(time[-1] + (beyond or 0) - time, 0))))
+        chance = share_within(plan)
+    elif plan.maturity.known:
+        chance = np.ones(plan.log.n_actions)
+    else:
+        time = np.arange(len(plan.log)) if traffic is None else traffic.of_log
+        chance = laws.seen(np.maximum(time[-1] + (beyond or 0) - time, 0))
+    return np.where(chance > 0, chance, 1.0)
 
 
 def _entries(n: int, k: int) -> npt.NDArray[np.int64]:

@@ -49,10 +49,8 @@ def draw_twin(truth: Truth, *, seed: int, twin: int, vectors: bool = True) -> Tw
     time = np.arange(n) if truth.traffic is None else truth.traffic.stretch(n, arrivals)
     entry = contexts.integers(truth.entries, size=n) if truth.entries > 1 else np.zeros(n, np.int64)
     action, propensity = _logged(truth.logger, entry, logger.random(n))
-    converts = np.flatnonzero(rewards.random(n) < truth.rates[entry, action])
-    wait = truth.cdf.delays[
-        np.minimum(np.searchsorted(truth.cdf.cdf, waits.random(n)[converts], side="right"), truth.cdf.delays.size - 1)
-    ]
+    converts = np.flatnonzero(rewards.random(n) < truth.rates[entry, action] * truth.hours.factor(time))
+    wait = truth.laws.drawn(action[converts], waits.random(n)[converts])
     value = truth.values[(worths.random(n)[converts] * truth.values.size).astype(np.int64)]
     until = None if truth.beyond is None else int(time[-1]) + truth.beyond
     when = time[converts] + wait

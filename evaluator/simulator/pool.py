@@ -34,8 +34,8 @@ class Pool(NamedTuple):
     values
         Values that a conversion may have, equally likely, shape (V,).
     tau
-        CDF of the delays: in rounds, tau_a for a = 0, 1, ..., where `delays` is empty; else at these delays. What lies
-        above its end is never revealed. Shape (J,).
+        CDFs of the delays: in rounds, tau_a for a = 0, 1, ..., where `delays` is empty; else at these delays. What lies
+        above the end is never revealed. Shape (R, J).
     reach
         Longest delay, in rounds, that is ever revealed.
     delays
@@ -49,6 +49,10 @@ class Pool(NamedTuple):
         Displays per tick after the last of the times.
     share
         Rounds per display of the traffic.
+    law
+        Which of the CDFs each action's delays have, shape (K,); empty for the first.
+    factor
+        Of all rates at each of the arrival times, shape (N,); empty for 1.
     """
 
     vectors: Floats
@@ -62,14 +66,16 @@ class Pool(NamedTuple):
     last: int = 0
     rate: float = 0.0
     share: float = 1.0
+    law: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+    factor: Floats = np.zeros(0)
 
 
 def _play(
     state: Any, own: np.random.Generator, luck: np.random.Generator, pool: Pool, weights: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Play one run of weights.shape[1] rounds; return sum over s of weights[c, s] rate_s for each c."""
+    """Play one run of weights.shape[2] rounds; return sum over s of weights[c, r_s, s] rate_s, r_s the law, by c."""
     n, k_all = pool.rates.shape
-    horizon = weights.shape[1]
+    horizon = weights.shape[2]
     # A ring of the last rounds, as in `evaluator.simulator.loop`: each holds at most one conversion.
     size = pool.reach + 1
     first = np.full(size, -1, np.int64)
@@ -93,9 +99,14 @@ def _play(
         if action < 0 or action >= k_all:
             raise ValueError("the policy chose an impossible action")
         displayed(state, vectors, action)
+        at_time = pool.first + (arrival + t) % (pool.last - pool.first) if in_time else 0
+        law = pool.law[action] if pool.law.shape[0] > 0 else 0
         rate = pool.rates[entry, action]
+        if pool.factor.shape[0] > 0:
+            rate = min(rate * pool.factor[at_time], 1.0)
+        counted = law if weights.shape[1] > 1 else 0
         for c in range(weights.shape[0]):
-            sums[c] += weights[c, t - 1] * rate
+            sums[c] += weights[c, counted, t - 1] * rate
 
         at = t % size
         actions[at] = action
@@ -104,9 +115,9 @@ def _play(
             shown[at, i] = vectors[r, i]
         if converts < rate:
             value[at] = pool.values[int(worth * pool.values.shape[0])]
-            delay = int(np.searchsorted(pool.tau, wait, side="right"))
+            delay = int(np.searchsorted(pool.tau[law], wait, side="right"))
             if in_time:
-                delay = _rounds_until(pool, pool.first + (arrival + t) % (pool.last - pool.first), delay)
+                delay = _rounds_until(pool, at_time, delay)
             if delay < size and t + delay <= horizon:
                 due = (t + delay) % size
                 following[at] = -1
@@ -155,7 +166,7 @@ def play_in_pool(
         What its rounds are drawn from. `luck` gives four numbers a round whatever the policy: its entry, whether and
         when it converts, and the conversion's value; where there are times, one more before: when the run begins.
     weights
-        Shape (C, T): C weightings of the T rounds.
+        Shape (C, R, T): C weightings of the T rounds, by the delays' law of what is shown; R = 1 where all are alike.
     own, luck
         The policy's stream and the world's.
 

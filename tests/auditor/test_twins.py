@@ -96,12 +96,19 @@ def test_rates_and_delays_are_the_truths(drawn: tuple[Log, Truth, Twin]) -> None
     seen = survey(twin)
     time = twin.column("time")
     left = np.full(n, 2**53) if truth.beyond is None else time[-1] + truth.beyond - time
-    chance = rate * truth.cdf(left)
+    law = truth.laws.of_action[twin.column("action")]
+    cdfs = truth.laws.cdfs
+
+    def tau(age: np.ndarray, law: np.ndarray) -> np.ndarray:
+        return np.choose(law, [cdf(age) for cdf in cdfs])
+
+    chance = rate * tau(left, law)
     assert abs(twin.conversions.num_rows - chance.sum()) < 4 * np.sqrt((chance * (1 - chance)).sum())
     # Delays in ticks: their law given that they could be seen.
     gap = 1 if truth.traffic is None else 37
     for a in (0, 10 * gap, 40 * gap, 200 * gap):
-        told = truth.cdf(np.minimum(a, left[seen.display])) / truth.cdf(left[seen.display])
+        of, most = law[seen.display], left[seen.display]
+        told = tau(np.minimum(a, most), of) / tau(most, of)
         assert abs((seen.delay_ticks <= a).sum() - told.sum()) < 4 * np.sqrt((told * (1 - told)).sum()) + 1e-9
 
 

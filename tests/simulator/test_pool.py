@@ -19,10 +19,10 @@ class GreedyOnShares(Greedy):
 
 
 def value(policy: object, factor: float, reward_max: float) -> float:
-    pool = Pool(np.zeros((1, 1, 0)), RATES, factor * np.array([0.2, 0.7, 1.0]), np.array([0.5, 1.0]), reach=1)
+    pool = Pool(np.zeros((1, 1, 0)), RATES, factor * np.array([0.2, 0.7, 1.0]), np.array([[0.5, 1.0]]), reach=1)
     told = Setting(n_actions=3, horizon=400, reward_max=reward_max)
     own, luck = np.random.default_rng(1), np.random.default_rng(2)
-    return float(play_in_pool(policy, told, pool, np.full((1, 400), 1 / 400), own=own, luck=luck)[0])
+    return float(play_in_pool(policy, told, pool, np.full((1, 1, 400), 1 / 400), own=own, luck=luck)[0])
 
 
 @pytest.mark.parametrize("policy", [resolve("klucb"), UserPolicy(cls=GreedyOnShares)], ids=["klucb", "own class"])

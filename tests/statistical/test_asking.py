@@ -41,9 +41,9 @@ def replayed(cls: type[Epsilon]) -> np.ndarray:
 
 
 def live(cls: type[Epsilon]) -> np.ndarray:
-    pool = Pool(np.ones((1, 1, 1)), RATES[None], np.ones(1), np.ones(1), reach=0)
+    pool = Pool(np.ones((1, 1, 1)), RATES[None], np.ones(1), np.ones((1, 1)), reach=0)
     streams = [(np.random.default_rng([run, 1]), np.random.default_rng([run, 2])) for run in range(RUNS)]
-    weights = np.full((1, T), 1.0 / T)
+    weights = np.full((1, 1, T), 1.0 / T)
     return np.array([
         play_in_pool(UserPolicy(cls=cls), SETTING, pool, weights, own=own, luck=luck)[0] for own, luck in streams
     ])  # fmt: skip

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cache
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 import evaluator
 from evaluator.auditor.result import Audit
+from evaluator.auditor.twins import draw_twin
 from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.log import Log
 from evaluator.log.contract import fixed_size_lists
+from evaluator.rounds import correction
 from tests.auditor.test_truth import logistic_log, truth_of
 from tests.auditor.test_twins import cut, rhythmic, timed
 from tests.logs import bernoulli_log, build_log, linear_log
+from tests.statistical.young_logs import DAY, Young
+from tests.statistical.young_runs import ONE_LAW, held
 
 
 def featured(log: Log) -> Log:
@@ -100,6 +105,38 @@ AUDITS = {
         ["linucb", "random"],
         {"window": 100},
     ),
+    "delays by action, corrected": (
+        lambda: Young(rates=(0.5, 0.35), displays=4000).draw(56),
+        ["delayed-klucb", "fixed:action=0", "fixed:action=1", "random"],
+        {"immature": "correct"},
+    ),
+    "delays by action, dropped": (
+        lambda: Young(rates=(0.5, 0.35), displays=4000, days=5.0).draw(57),
+        ["delayed-klucb", "ucb1"],
+        {},
+    ),
+    "delays by action, within the window only": (
+        lambda: Young(rates=(0.5, 0.6), displays=4000).draw(58).with_meta(attribution_window=None),
+        ["ucb1", "random"],
+        {"window": "12h"},
+    ),
+    "delays by action in rounds, within the window only": (
+        lambda: in_rounds(Young(rates=(0.5, 0.6), displays=4000).draw(59)).with_meta(attribution_window=None),
+        ["ucb1", "random", "logging"],
+        {"window": 600},
+    ),
+    "delays by action, observed by the horizon": (
+        lambda: Young(rates=(0.5, 0.6), displays=4000).draw(60),
+        ["ucb1", "random"],
+        {"reward": "observed"},
+    ),
+    "rates by hour": (
+        lambda: Young(
+            rates=(0.5, 0.3), displays=6000, days=6.0, attribution_days=0.5, delays=(0.1, 0.2), rhythm=0.5
+        ).draw(61),
+        ["ucb1", "random"],  # not the logger, which has the first hours of the log at the common horizon
+        {},
+    ),
     "two repeats": (
         lambda: bernoulli_log(2000, [0.3, 0.6], mean_delay=50.0, seed=40),
         ["ucb1", "random"],
@@ -107,6 +144,18 @@ AUDITS = {
     ),
 }
 TWINS = 100
+
+
+def in_rounds(log: Log) -> Log:
+    """Return a log whose clock counts its displays."""
+    time = log.column("time")
+    when = np.searchsorted(time, log.conversions["time"].to_numpy(), side="right") - 1
+    displays = log.displays.set_column(1, "time", [np.arange(len(log))])
+    conversions = log.conversions.set_column(1, "time", [when])
+    longest = int(np.searchsorted(time, time[0] + (log.meta.attribution_window or 0)))
+    return dataclasses.replace(log, displays=displays, conversions=conversions).with_meta(
+        tick="round", observed_until=len(log) - 1, attribution_window=longest
+    )
 
 
 @cache
@@ -166,6 +215,51 @@ def test_young_displays_counted_as_failures_are_found() -> None:
     assert policy.bias < 0
 
 
+def test_one_delay_law_for_all_actions_is_found_to_be_biased() -> None:
+    make, policies, options = AUDITS["delays by action, corrected"]
+    with patch.object(correction, "_groups", lambda survey, columns: np.zeros(len(survey.display), np.int64)):
+        found = evaluator.audit(make(), policies, twins=40, **options)
+    quick, slow = found.policies[1:3]
+    assert quick.biased
+    assert slow.biased
+    assert quick.bias > 0 > slow.bias
+    # As biased as it is on logs of the world itself.
+    off = held(Young(rates=(0.5, 0.35), displays=4000), ONE_LAW, range(20)).off[:, :2]
+    for policy, here in zip((quick, slow), off.T, strict=True):
+        error = np.hypot(policy.bias_standard_error, here.std(ddof=1) / 20**0.5)
+        # The truth is fitted to one log: its rates and chances to show are known to about 3 %.
+        assert abs(policy.bias - here.mean()) < 4 * error + 0.03 * abs(here.mean()) * 4
+
+
+def test_twins_have_the_delays_by_action_and_the_rates_by_hour_of_the_log() -> None:
+    log = Young(rates=(0.5, 0.5), displays=20_000, days=6.0, rhythm=0.6).draw(62)
+    truth = truth_of(log)
+    twin = draw_twin(truth, seed=1, twin=0).log
+    for action, mean in enumerate((0.2, 1.0)):
+        for days in (0.1, 0.5, 1.0):
+            true = np.expm1(-days / mean) / np.expm1(-2.0 / mean)
+            for of in (log, twin):
+                display = of.conversions["display_id"].to_numpy()
+                old = of.column("time")[display] < of.column("time")[-1] - 2 * DAY
+                mine = old & (of.column("action")[display] == action)
+                delay = (of.conversions["time"].to_numpy() - of.column("time")[display])[mine]
+                # The log's own sampling, and that of the truth fitted to it.
+                assert abs((delay <= days * DAY).mean() - true) < 4 * (2 * 0.25 / len(delay)) ** 0.5
+    hour = twin.column("time") % DAY // 3600
+    converts = np.isin(np.arange(len(twin)), twin.conversions["display_id"].to_numpy())
+    old = twin.column("time") < twin.column("time")[-1] - 2 * DAY
+    for h in (0, 6, 12, 18):
+        mine = old & (hour == h)
+        true = 0.5 * log.column("expected_reward")[mine, 0].mean() / 0.5
+        assert abs(converts[mine].mean() - true) < 4 * (2 * 0.25 / mine.sum()) ** 0.5
+    assert abs(converts[old & (hour == 0)].mean() - converts[old & (hour == 12)].mean()) > 0.2
+    assert any("follow the hour" in said for said in truth.said)
+    assert any("laws of their own" in said for said in truth.said)
+    even = truth_of(Young(delays=(0.5, 0.5), displays=20_000, days=6.0).draw(63))
+    assert not any("follow the hour" in said for said in even.said)
+    assert np.ptp(even.laws.tau, axis=0).max() < 0.05
+
+
 def test_the_smallest_difference_is_detected_on_four_of_five_logs() -> None:
     """A log with a difference as large as an audit says it could detect: the paired interval leaves 0 out on 80 %."""
     n, base, twins = 4000, 0.3, 200
@@ -213,7 +307,7 @@ def test_results_do_not_depend_on_jobs(name: str) -> None:
 
 
 def test_a_twin_of_a_twin_is_replayed_like_any_log() -> None:
-    from evaluator.auditor.twins import draw_twin, replay_seed
+    from evaluator.auditor.twins import replay_seed
 
     make, policies, options = AUDITS["action sets"]
     log = make()

@@ -55,10 +55,10 @@ def live(policy: str) -> np.ndarray:
     told = Setting(n_actions=5, window=WINDOW, horizon=T, delay_cdf=told.delay_cdf)
     values = np.linspace(LOWEST, HIGHEST, 1001) / HIGHEST
     tau = 1.0 - (MEAN_DELAY / (1.0 + MEAN_DELAY)) ** np.arange(1, WINDOW + 2)
-    pool = Pool(np.zeros((1, 1, 0)), RATES[None], values, tau, reach=WINDOW)
+    pool = Pool(np.zeros((1, 1, 0)), RATES[None], values, tau[None], reach=WINDOW)
     runs = [
         play_in_pool(
-            resolve(policy), told, pool, np.full((1, T), 1.0 / T),
+            resolve(policy), told, pool, np.full((1, 1, T), 1.0 / T),
             own=np.random.default_rng([run, 1]), luck=np.random.default_rng([run, 2]),
         )[0]
         for run in range(LIVE_RUNS)
