@@ -82,6 +82,13 @@ def normal_tail(z: float) -> float:
     return math.erfc(abs(z) / math.sqrt(2.0))
 
 
+def poisson_tail(count: float, mean: float) -> float:
+    """Return P(Poisson >= count)."""
+    from scipy.special import gammainc
+
+    return float(gammainc(count, mean)) if count > 0 else 1.0
+
+
 def holm(p_values: npt.ArrayLike) -> Floats:
     """Return p-values adjusted so that the chance of any false alarm is kept (Holm 1979), in the same order.
 

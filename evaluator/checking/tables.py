@@ -8,11 +8,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.checking.additive import ActionHours, action_hours
 from evaluator.checking.coordinates import Coordinates
 from evaluator.checking.follow_up import FollowUp
 from evaluator.checking.pairs import Pairs, hashes
+from evaluator.checking.repeats import Repeats, near_ticks
 from evaluator.checking.ties import Ties
 from evaluator.checking.timeline import Timeline
+from evaluator.checking.vectors import Vectors, frequent_vectors
 from evaluator.log.contract import Columns, to_numpy
 from evaluator.rounds.propensity import Propensities
 from evaluator.rounds.survey import Survey, displays_until
@@ -120,6 +123,8 @@ class Tables:
         Sums of p^-1, p^-2, p^-3, shape (3, G, K); only row 0 (all) where propensities are constant.
     mature
         Displays of each period and action that rates are compared on, shape (P, K).
+    action_hours
+        The same displays of the actions shown most, by hour of the day too.
     action, weight
         Action of each conversion's display, and 1 / p of it, shape (c,).
     claimed, ignored
@@ -133,6 +138,10 @@ class Tables:
         Displays with a propensity of `CERTAIN` or more.
     copies
         Pairs of equal displays.
+    repeats
+        Displays that follow another one of their vector within seconds.
+    vectors
+        Vectors that many displays share.
     ties
         Displays that share a time; the values are the bins of the coordinates, then whether a judged display converts.
     usable
@@ -146,6 +155,7 @@ class Tables:
     counts: Floats
     inverse: Floats
     mature: Floats
+    action_hours: ActionHours
     action: Ints
     weight: Floats
     claimed: Moments | None
@@ -154,6 +164,8 @@ class Tables:
     moment: Floats
     drawn: Moments
     ties: Ties
+    repeats: Repeats
+    vectors: Vectors
     usable: Ints
     first: Ints
     last: Ints
@@ -220,6 +232,7 @@ def _empty(logged: Logged) -> Tables:
         np.zeros((len(groups), k)),
         np.zeros((3, len(groups) if logged.constant is None else 1, k)),
         np.zeros((timeline.periods, k)),
+        action_hours(logged.survey.shown, timeline.periods, timeline.hours_of_day),
         np.zeros(conversions, np.int64),
         np.zeros(conversions),
         claimed,
@@ -228,6 +241,8 @@ def _empty(logged: Logged) -> Tables:
         np.zeros(p),
         Moments(0, np.zeros(p), np.zeros((p, p))),
         Ties(k, len(coordinates) + 1),
+        Repeats(near_ticks(logged.survey.log.meta.tick_seconds)),
+        frequent_vectors(logged.survey.log, coordinates),
         np.zeros(k, np.int64),
         np.full((2, k), -1, np.int64),
         np.full((2, k), -1, np.int64),
@@ -272,6 +287,9 @@ def _add(t: Tables, first: int, batch: Columns, rewards: Floats, of: slice) -> N
                 sums[row:].reshape(-1)[: len(found)] += np.bincount(cell, power)
     judged = max(min(logged.follow_up.mature - first, n), 0)
     t.mature += np.bincount(cells[1][1][:judged], minlength=t.mature.size).reshape(t.mature.shape)
+    t.action_hours.shown += t.action_hours.count(
+        period[:judged], timeline.hour_of(batch["time"][:judged]), action[:judged]
+    )
     place = logged.survey.display[of] - first
     t.action[of], t.weight[of] = action[place], weight[place]
     placed[-1, place[place < judged]] = 1.0
@@ -286,8 +304,10 @@ def _add(t: Tables, first: int, batch: Columns, rewards: Floats, of: slice) -> N
     t.moment += x.T @ rewards
     if constant is None:
         t.drawn.add((logged.shares[action] * weight - 1.0)[:, None] * x)
+    key = np.zeros(n, np.uint64) if coordinates.column is None else hashes(batch[coordinates.column])
+    t.repeats.add(batch["time"], key, action, shown)
+    t.vectors.add(key, judged, placed[-1] > 0)
     if np.any(np.diff(batch["time"]) == 0):
-        key = np.zeros(n, np.uint64) if coordinates.column is None else hashes(batch[coordinates.column])
         t.copies.add(batch["time"], key * np.uint64(2 * k + 1) + action.astype(np.uint64))
     else:
         t.copies.rows += n

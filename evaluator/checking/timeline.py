@@ -76,6 +76,15 @@ class Timeline:
         """Return the group of displays shown at these times, for each rhythm."""
         return [time // ticks % len(names) for ticks, (_, names) in zip(self.rhythm_ticks, self.rhythms, strict=True)]
 
+    @property
+    def hours_of_day(self) -> int:
+        """Hours of the day that times are told apart by: 24, or 1 where the log does not tell them."""
+        return 24 if any(family == HOURS for family, _ in self.rhythms) else 1
+
+    def hour_of(self, time: Ints) -> Ints:
+        """Return the hour of the day of displays shown at these times; 0 where the log does not tell them."""
+        return time // self.hour % 24 if self.hours_of_day == 24 else np.zeros(len(time), np.int64)
+
     def name(self, d: int) -> str:
         """Return what a period is called, counted from 1."""
         return f"{self.period} {d + 1}"

@@ -6,8 +6,12 @@ import argparse
 from collections import Counter
 
 from evaluator.checking.run import CheckOptions, CheckReport, check_log
+from tests.check.awkward import AWKWARD, NIGHTS
 from tests.check.clean import CLEAN
 from tests.check.defects import DEFECTS
+from tests.check.makers import MAKERS
+
+ALL_CLEAN = CLEAN | AWKWARD | NIGHTS
 
 
 def alarms(report: CheckReport) -> set[str]:
@@ -20,7 +24,7 @@ def false_alarms(logs: int) -> None:
     print(f"{logs} clean logs of each kind, level {level:.0%} for the whole command\n")
     print("| clean log | warned about or failed | by |\n|---|---|---|")
     total = 0
-    for name, make in CLEAN.items():
+    for name, make in ALL_CLEAN.items():
         raised, flagged = Counter[str](), 0
         for seed in range(logs):
             found = alarms(check_log(make(1000 + seed), CheckOptions(seed=seed)))
@@ -29,12 +33,12 @@ def false_alarms(logs: int) -> None:
         total += flagged
         what = ", ".join(f"{check}: {count}" for check, count in raised.items())
         print(f"| {name} | {flagged / logs:.1%} | {what} |", flush=True)
-    print(f"| all | {total / logs / len(CLEAN):.1%} |  |\n")
+    print(f"| all | {total / logs / len(ALL_CLEAN):.1%} |  |\n")
 
 
 def found_defects(logs: int) -> None:
     print(f"{logs} logs of each defect\n\n| defect | found | others quiet | by |\n|---|---|---|---|")
-    for name, (make, must, may) in DEFECTS.items():
+    for name, (make, must, may) in (DEFECTS | MAKERS).items():
         reports = [alarms(check_log(make(seed), CheckOptions(seed=seed))) for seed in range(logs)]
         found, quiet = sum(must <= r for r in reports), sum(r <= must | may for r in reports)
         print(f"| {name} | {found} | {quiet} | {', '.join(sorted(must))} |", flush=True)

@@ -285,9 +285,9 @@ DEFECTS: dict[str, tuple[Callable[[int], Log], Names, Names]] = {
     "an action too young for a single judged display": (
         _young, {"overlap", "calibration"}, {"replay of the logger"}),
     "ten hours of conversions lost": (_outage, {"gaps in conversions"}, {
-        "drift of conversion rates", "drift of delays"}),
+        "drift of conversion rates", "drift of delays", "delays of each day"}),
     "ten hours of displays and conversions lost": (_standstill, {"gaps in conversions", "traffic"}, {
-        "drift of conversion rates", "drift of delays"}),
+        "drift of conversion rates", "drift of delays", "delays of each day"}),
     "one stray conversion two days after all others": (_stray, {"immature displays"}, set()),
     "an attribution window longer than the log": (_long_window, {"immature displays"}, set()),
 }  # fmt: skip

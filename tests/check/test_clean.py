@@ -7,25 +7,27 @@ import math
 import pytest
 
 from evaluator import check
+from tests.check.awkward import AWKWARD
 from tests.check.clean import CLEAN
 from tests.logs import bernoulli_log
 
-LOGS = 6
+LOGS = 2
+KINDS = CLEAN | AWKWARD
 
 
 def test_false_alarms_keep_their_level() -> None:
     level = 0.04
     raised = []
-    for name, make in CLEAN.items():
+    for name, make in KINDS.items():
         for seed in range(LOGS):
             report = check(make(seed), seed=seed, false_alarms=level)
             raised += [(name, seed, f.name) for f in report.findings if f.verdict in ("warn", "fail")]
-    n = LOGS * len(CLEAN)
+    n = LOGS * len(KINDS)
     assert len({r[:2] for r in raised}) <= n * level + 4 * math.sqrt(n * level * (1 - level)), raised
 
 
 def test_every_kind_of_clean_log_is_fit() -> None:
-    for make in CLEAN.values():
+    for make in KINDS.values():
         report = check(make(77))
         assert report.fit, report
         assert "fit for replay" in repr(report)

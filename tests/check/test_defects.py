@@ -6,6 +6,7 @@ import pytest
 
 from evaluator import check
 from tests.check.defects import DEFECTS
+from tests.check.makers import MAKERS
 
 # Checks that block a replay of the defect they are for.
 BLOCKING = {
@@ -31,9 +32,9 @@ BLOCKING = {
 }
 
 
-@pytest.mark.parametrize("defect", DEFECTS)
+@pytest.mark.parametrize("defect", DEFECTS | MAKERS)
 def test_the_right_check_finds_it_and_the_others_stay_quiet(defect: str) -> None:
-    make, must, may = DEFECTS[defect]
+    make, must, may = (DEFECTS | MAKERS)[defect]
     report = check(make(7))
     found = {f.name for f in report.findings if f.verdict in ("warn", "fail")}
     assert must <= found <= must | may

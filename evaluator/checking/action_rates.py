@@ -1,0 +1,155 @@
+"""Whether actions keep their conversion rates against each other: labels exchanged for a time, or a drift of some."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.checking.additive import AdditiveFit, fit_additive
+from evaluator.checking.finding import Finding, not_applicable
+from evaluator.checking.propensities import p_words
+from evaluator.checking.tables import Tables
+
+Floats = npt.NDArray[np.float64]
+
+NAME = "rates by action"
+# Spawn key of the draws.
+STREAM = 59
+# Change of an action's rate against the others (root mean square over the actions, relative) that matters.
+CHANGE, FEWEST_CONVERSIONS = 0.1, 50
+# Added to variances, so that cells of few expected conversions do not decide.
+_CALM = 0.5
+_CELLS_AT_ONCE = 4_000_000
+
+
+class _Statistics(NamedTuple):
+    """What is looked at, each of shape (draws,)."""
+
+    everywhere: Floats
+    change: Floats
+    change_of_one: Floats
+    period: Floats
+    period_of_one: Floats
+
+
+def action_rates(t: Tables, level: float, seed: int) -> Finding:
+    """Test that each action keeps its odds of a conversion against the others in all periods (parametric bootstrap).
+
+    Under the hypothesis the log odds are a number of the period plus one of the hour of the day plus one of the action,
+    so that seasons, busy hours and launches are no finding. What is left of each period and action is looked at
+    everywhere, up to each change point, and in each single period. Each of these is compared with draws from the fit
+    (as a gamma law of the draws' moments); the smallest of these p-values with that of the draws.
+    """
+    logged, table = t.logged, t.action_hours
+    if logged.propensities.weights is not None:
+        return not_applicable(NAME, "displays have weights: the rates in the log are not those of the traffic")
+    shown = table.shown[:, :, :-1]
+    seen = judged_conversions(t)
+    if seen.sum() < FEWEST_CONVERSIONS:
+        return not_applicable(NAME, f"{seen.sum():.0f} conversions; {FEWEST_CONVERSIONS} are the fewest")
+    fit = fit_additive(shown, seen)
+    if fit is None:
+        return not_applicable(NAME, "fewer than two actions, or two periods, have conversions")
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM,)))
+    found = _statistics(fit, fit.left[None] / math.sqrt(fit.dispersion))
+    p, smallest = _p_value(fit, found, math.ceil(2.0 / level), rng)
+    return _finding(t, fit, p, smallest, level)
+
+
+def judged_conversions(t: Tables) -> Floats:
+    """Return the judged displays that converted, of each period, hour of the day and action, shape (P, H, A)."""
+    logged, table = t.logged, t.action_hours
+    timeline = logged.timeline
+    counted = logged.follow_up.counted(logged.survey.display)
+    display, at = np.unique(logged.survey.display[counted], return_index=True)
+    of = timeline.hour_of(logged.survey.shown_at[counted][at])
+    return table.count(timeline.period_of(display), of, t.action[counted][at])[:, :, :-1]
+
+
+def _p_value(fit: AdditiveFit, found: _Statistics, draws: int, rng: np.random.Generator) -> tuple[float, int]:
+    """Return the p-value of the smallest p-value, and which statistic has it."""
+    at_once = max(_CELLS_AT_ONCE // fit.seen.size, 1)
+    parts = [
+        np.array(_statistics(fit, fit.drawn(min(at_once, draws - first), rng))) for first in range(0, draws, at_once)
+    ]
+    drawn = np.concatenate(parts, axis=1)
+    mean, variance = drawn.mean(axis=1), np.maximum(drawn.var(axis=1), 1e-12)
+
+    def smallest(values: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
+        logs = np.array([_log_tail(v, m, s) for v, m, s in zip(values, mean, variance, strict=True)])
+        return logs.min(axis=0), logs.argmin(axis=0)
+
+    least, which = smallest(np.array(found))
+    others, _ = smallest(drawn)
+    p = (1 + np.count_nonzero(others <= least[0])) / (draws + 1)
+    return float(p), int(which[0])
+
+
+def _log_tail(values: Floats, mean: float, variance: float) -> Floats:
+    """Return the logarithm of a gamma law's upper tail, by its moments; further out than doubles reach, in order."""
+    from scipy.special import gammaincc
+
+    shape, scale = mean**2 / variance, variance / mean
+    tail = gammaincc(shape, values / scale)
+    return np.asarray(np.where(tail > 1e-290, np.log(np.maximum(tail, 1e-300)), -700.0 - values / scale))
+
+
+def _statistics(fit: AdditiveFit, left: Floats) -> _Statistics:
+    """Return the statistics of what is left, shape (draws, P', A')."""
+    square = left**2 / (fit.spread + _CALM)
+    upto = np.cumsum(left, axis=1)[:, :-1] ** 2 / _change_spread(fit)
+    return _Statistics(
+        square.sum(axis=(1, 2)), upto.sum(axis=2).max(axis=1), upto.max(axis=(1, 2)),
+        square.sum(axis=2).max(axis=1), square.max(axis=(1, 2)),
+    )  # fmt: skip
+
+
+def _change_spread(fit: AdditiveFit) -> Floats:
+    """Return the variance of what is left up to each period but the last, shape (P' - 1, A')."""
+    before = np.cumsum(fit.spread, axis=0)[:-1]
+    return np.asarray(before * (1.0 - before / fit.spread.sum(axis=0)) + _CALM)
+
+
+def _finding(t: Tables, fit: AdditiveFit, p: float, which: int, level: float) -> Finding:
+    timeline, labels = t.logged.timeline, np.array(t.logged.survey.log.labels)[t.action_hours.actions[fit.actions]]
+    period = timeline.period
+    in_all = which == 0
+    if which in (1, 2):
+        upto = np.cumsum(fit.left, axis=0)[:-1] ** 2 / _change_spread(fit)
+        at = int((upto.sum(axis=1) if which == 1 else upto.max(axis=1)).argmax())
+        part = np.arange(len(fit.periods)) > at
+        where = f"from {timeline.name(int(fit.periods[at + 1]))} on"
+    else:
+        square = fit.left**2 / (fit.spread + _CALM)
+        at = int((square.max(axis=1) if which == 4 else square.sum(axis=1)).argmax())
+        part = np.arange(len(fit.periods)) == at
+        where = f"in {timeline.name(int(fit.periods[at]))}"
+    seen, expected = fit.seen[part].sum(axis=0), fit.expected[part].sum(axis=0)
+    spread = fit.dispersion * fit.spread[part].sum(axis=0)
+    left, mean = (fit.left, fit.expected) if in_all else (seen - expected, expected)
+    excess = float((left**2).sum() - (fit.dispersion * fit.spread if in_all else spread).sum())
+    effect = math.sqrt(max(excess, 0.0) / float((mean**2).sum()))
+    wrong = p <= level and effect >= CHANGE
+    score = (seen - expected) / np.sqrt(spread + _CALM)
+    low, high = int(score.argmin()), int(score.argmax())
+    numbers = {
+        "relative_change": effect, "where": where, "lower_action": labels[low], "higher_action": labels[high],
+        "lower_ratio": float(seen[low] / max(expected[low], 1e-300)),
+        "higher_ratio": float(seen[high] / max(expected[high], 1e-300)), "dispersion": fit.dispersion,
+        "actions": len(fit.actions), "periods": len(fit.periods), "conversions": int(fit.seen.sum()),
+    }  # fmt: skip
+    return Finding(
+        name=NAME, verdict="warn" if wrong else "pass",
+        number=f"off by {effect:.1%} {where}, p {p_words(p)}", p_value=p, effect=effect, numbers=numbers,
+        means=(f"Against the other actions, {labels[high]} has {seen[high]:.0f} conversions {where} where "
+               f"{expected[high]:.0f} were to be expected, {labels[low]} has {seen[low]:.0f} where {expected[low]:.0f} "
+               "were: two labels were exchanged for that time, or the actions' rates drift apart. A replay mixes "
+               "these times, and the best action of the mixture may be the best of neither." if wrong else
+               f"No action gains or loses on the others by {period}, as far as it can tell."),
+        do="Look for a renaming of actions, a wrong join or a new version of one of them at that time. Repair the "
+        "labels or leave these displays out; if the rates did change, replay the time before and after apart."
+        if wrong else "",
+    )  # fmt: skip

@@ -1,0 +1,193 @@
+"""Conversions by period, hour of the day and action when the three only add up: the fit, and what is left of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Actions beyond this many are not looked at: those shown most are.
+MOST_ACTIONS = 64
+_STEPS, _CLOSE = 30, 1e-9
+
+
+@dataclass(eq=False)
+class ActionHours:
+    """Judged displays of each period, hour of the day and action.
+
+    Parameters
+    ----------
+    rank
+        Place of each action among those looked at, shape (K,); `looked_at` for the others.
+    shown
+        Shape (P, H, A + 1), the others last. H is 1 where the log has no hours of the day.
+    """
+
+    rank: Ints
+    shown: Floats
+
+    @property
+    def looked_at(self) -> int:
+        """Number of actions that are looked at, A."""
+        return int(self.shown.shape[2]) - 1
+
+    @property
+    def actions(self) -> Ints:
+        """Number of each action that is looked at, shape (A,)."""
+        return np.flatnonzero(self.rank < self.looked_at)
+
+    def count(self, period: Ints, hour: Ints, action: Ints) -> Floats:
+        """Return how many of some displays are in each cell, of the shape of `shown`."""
+        _, hours, actions = self.shown.shape
+        cell = (period * hours + hour) * actions + self.rank[action]
+        return np.bincount(cell, minlength=self.shown.size).reshape(self.shown.shape).astype(np.float64)
+
+
+def action_hours(shown: Ints, periods: int, hours: int) -> ActionHours:
+    """Return an empty table for the actions shown most; `shown` are the displays of each, shape (K,)."""
+    kept = np.sort(np.argsort(-shown, kind="stable")[:MOST_ACTIONS])
+    rank = np.full(len(shown), len(kept), np.int64)
+    rank[kept] = np.arange(len(kept))
+    return ActionHours(rank, np.zeros((periods, hours, len(kept) + 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveFit:
+    """Expected conversions under logit P(conversion) = period + hour of the day + action.
+
+    Parameters
+    ----------
+    periods, actions
+        Rows and columns of the table that say anything: those with conversions, and with displays without.
+    shown, seen, expected
+        Of these, displays, conversions and expected ones, shape (P', A').
+    spread
+        Sums of the cells' variances, shape (P', A').
+    dispersion
+        Mean square of what is left in the cells of the hours over its expectation, at least 1: above 1 where outcomes
+        go together, as those of one visitor; taken as 1 where there are no hours.
+    """
+
+    periods: Ints
+    actions: Ints
+    shown: Floats
+    seen: Floats
+    expected: Floats
+    spread: Floats
+    dispersion: float
+    _inverse: Floats = field(repr=False)
+
+    @property
+    def left(self) -> Floats:
+        """What is seen beyond what is expected, shape (P', A')."""
+        return self.seen - self.expected
+
+    def drawn(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Return what is left of conversions drawn from the fit once period and action are fitted to them.
+
+        Shape (draws, P', A'). To first order: efficient scores.
+        """
+        n = self.shown.astype(np.int64)
+        chance = np.divide(self.expected, self.shown, out=np.zeros_like(self.expected), where=self.shown > 0)
+        left = rng.binomial(n, chance, (draws, *n.shape)) - self.expected
+        score = np.concatenate((left.sum(axis=2), left.sum(axis=1)), axis=1)
+        moved = score @ self._inverse
+        rows = left.shape[1]
+        left -= self.spread * (moved[:, :rows, None] + moved[:, None, rows:])
+        return np.asarray(left)
+
+
+def fit_additive(shown: Floats, seen: Floats) -> AdditiveFit | None:
+    """Return the maximum likelihood fit; None where fewer than two periods or two actions say anything.
+
+    Parameters
+    ----------
+    shown, seen
+        Displays and those that converted, shape (P, H, A).
+
+    Notes
+    -----
+    Newton's method on the sums by period, by hour and by action, halving steps that go too far. Cost: some thirty
+    passes over the cells at most.
+    """
+    periods, hours, actions = np.arange(shown.shape[0]), np.arange(shown.shape[1]), np.arange(shown.shape[2])
+    while True:
+        n, y = shown[np.ix_(periods, hours, actions)], seen[np.ix_(periods, hours, actions)]
+        kept = []
+        for axis in range(3):
+            others = tuple(a for a in range(3) if a != axis)
+            of, with_one = n.sum(axis=others), y.sum(axis=others)
+            kept.append((with_one > 0) & (with_one < of))
+        if all(k.all() for k in kept):
+            break
+        periods, hours, actions = periods[kept[0]], hours[kept[1]], actions[kept[2]]
+    if len(periods) < 2 or len(actions) < 2:
+        return None
+    mean = _fitted(n, y)
+    weight = mean * (1.0 - np.divide(mean, n, out=np.zeros_like(mean), where=n > 0))
+    degrees = np.count_nonzero(n) - sum(n.shape) + 2
+    dispersion = 1.0
+    if n.shape[1] > 1 and degrees > 0:
+        dispersion = max(float(((y - mean) ** 2).sum() / weight.sum()) * np.count_nonzero(n) / degrees, 1.0)
+    spread = weight.sum(axis=1)
+    rows = np.diag(spread.sum(axis=1))
+    columns = np.diag(spread.sum(axis=0))
+    information = np.block([[rows, spread], [spread.T, columns]])
+    # One constant is free; any ridge that picks it gives the same sums of a row's and a column's number.
+    information[np.diag_indices_from(information)] += 1e-9 * np.trace(information)
+    inverse = np.linalg.inv(information)
+    return AdditiveFit(
+        periods, actions, n.sum(axis=1), y.sum(axis=1), mean.sum(axis=1), spread, dispersion, inverse
+    )  # fmt: skip
+
+
+def _fitted(n: Floats, y: Floats) -> Floats:
+    """Return the expected conversions of each cell, shape (P, H, A)."""
+    shape = n.shape
+    ends = np.cumsum((0, *shape))
+    sums = np.concatenate([_margins(y, axis) for axis in range(3)])
+    overall = y.sum() / n.sum()
+    theta = np.zeros(ends[-1])
+    theta[: shape[0]] = np.log(overall / (1.0 - overall))
+
+    def means(at: Floats) -> Floats:
+        parts = [at[low:high] for low, high in pairwise(ends)]
+        logit = parts[0][:, None, None] + parts[1][None, :, None] + parts[2][None, None, :]
+        return np.asarray(n / (1.0 + np.exp(-np.clip(logit, -30.0, 30.0))))
+
+    mean = means(theta)
+    off = sums - np.concatenate([_margins(mean, axis) for axis in range(3)])
+    for _ in range(_STEPS):
+        weight = mean * (1.0 - np.divide(mean, n, out=np.zeros_like(mean), where=n > 0))
+        information = np.zeros((ends[-1], ends[-1]))
+        for axis in range(3):
+            block = slice(ends[axis], ends[axis + 1])
+            information[block, block] = np.diag(_margins(weight, axis))
+            for other in range(axis + 1, 3):
+                across = slice(ends[other], ends[other + 1])
+                rest = ({0, 1, 2} - {axis, other}).pop()
+                information[block, across] = weight.sum(axis=rest)
+                information[across, block] = information[block, across].T
+        # Two constants are free: a ridge far below what the data say picks one of them.
+        information[np.diag_indices_from(information)] += 1e-9 * np.trace(information)
+        step = np.linalg.solve(information, off)
+        size = 1.0
+        while True:
+            new = means(theta + size * step)
+            new_off = sums - np.concatenate([_margins(new, axis) for axis in range(3)])
+            if np.abs(new_off).max() < np.abs(off).max() or size < 1e-3:
+                break
+            size /= 2.0
+        theta, mean, off = theta + size * step, new, new_off
+        if np.abs(off).max() <= _CLOSE * max(float(y.sum()), 1.0) or size < 1e-3:
+            break
+    return mean
+
+
+def _margins(cells: Floats, axis: int) -> Floats:
+    return np.asarray(cells.sum(axis=tuple(a for a in range(3) if a != axis)))

@@ -1,0 +1,53 @@
+"""Displays that repeat another one within seconds: the same vector, and the same action more often than drawn anew."""
+
+from __future__ import annotations
+
+import math
+
+from evaluator.checking.finding import Finding, not_applicable
+from evaluator.checking.propensities import p_words
+from evaluator.checking.repeats import NEAR_S
+from evaluator.checking.significance import normal_tail, poisson_tail
+from evaluator.checking.tables import Tables
+
+NAME = "near copies"
+# Share of the displays that are copies from which it matters.
+COPIES = 0.002
+
+
+def near_copies(t: Tables, level: float) -> Finding:
+    """Test that a display soon after one with the same vector has the same action no more often than its propensity.
+
+    One-sided; the larger of a normal and of a Poisson tail, which holds for few pairs too (Hoeffding 1956). What
+    neighbours further apart exceed their propensities by is taken off: wrong propensities, or a visitor who is kept on
+    one action, are no copies.
+    """
+    found, survey = t.repeats, t.logged.survey
+    seconds = survey.log.meta.tick_seconds
+    if survey.stamp > found.near / 2 or found.near < 2:
+        return not_applicable(NAME, "times are too coarse to tell displays some seconds apart")
+    if t.logged.propensities.tilted:
+        return not_applicable(
+            NAME, "displays are no even sample of the traffic, so the chance of an action is not known"
+        )
+    rows = len(survey.log)
+    far = max(float(found.same[1] / found.expected[1]), 1.0) if found.z[1] > 2.0 else 1.0
+    expected = found.expected[0] * far
+    excess = (found.same[0] - expected) / rows
+    z = float((found.same[0] - expected) / math.sqrt(max(found.variance[0], 1.0) * far**2))
+    p = max(normal_tail(z) / 2.0, poisson_tail(float(found.same[0]), expected)) if z > 0.0 else 1.0
+    wrong = p <= level and excess >= COPIES
+    within = f"{found.near} rounds" if seconds is None else f"{NEAR_S:g} s"
+    return Finding(
+        name=NAME, verdict="warn" if wrong else "pass", statistic=z, p_value=p, effect=excess,
+        number=f"{found.same[0]:,.0f} repeats within {within}, {expected:,.0f} by chance, p {p_words(p)}",
+        numbers={"near_pairs": found.pairs[0], "same_action": found.same[0], "expected": expected,
+                 "far_pairs": found.pairs[1], "excess_share": excess},
+        means=(f"Displays come again within {within} with the same vector and the same action, {excess:.1%} of all "
+               "beyond those that chance makes: copies with times of their own, or a logger that does not draw anew. "
+               "One draw counts several times, so intervals are narrower than they should be, and outcomes of such "
+               "displays go together." if wrong else
+               "A display soon after another of its vector has its action no more often than drawn anew."),
+        do="Remove repeated rows at the source, by the id of the display; if the logger keeps a choice for a while, "
+        "log one display a choice." if wrong else "",
+    )  # fmt: skip

@@ -1,0 +1,61 @@
+"""Vectors that many displays share: how many of these convert."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.checking.coordinates import SAMPLE, Coordinates
+from evaluator.checking.pairs import Hashes, hashes
+from evaluator.log import Log
+from evaluator.log.contract import to_numpy
+
+Floats = npt.NDArray[np.float64]
+
+# A vector is looked at if it has this share of the displays of a sample, and so many of them; at most so many vectors.
+SHARE, _FEWEST, _MOST = 0.01, 30, 100
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Vectors with a good share of the displays.
+
+    Parameters
+    ----------
+    codes
+        Their hashes, sorted, shape (V,).
+    shown, judged, converted
+        Displays of each, those old enough to be judged, and of these those that converted, shape (V + 1,): the last
+        place is for all other vectors.
+    """
+
+    codes: Hashes
+    shown: Floats
+    judged: Floats
+    converted: Floats
+
+    def add(self, key: Hashes, judged: int, converted: npt.NDArray[np.bool_]) -> None:
+        """Count some displays, of which the first `judged` can be judged; key, converted: shape (n,)."""
+        if not len(self.codes):
+            return
+        at = np.minimum(np.searchsorted(self.codes, key), len(self.codes) - 1)
+        at = np.where(self.codes[at] == key, at, len(self.codes))
+        of = len(self.shown)
+        self.shown[:] += np.bincount(at, minlength=of)
+        self.judged[:] += np.bincount(at[:judged], minlength=of)
+        self.converted[:] += np.bincount(at[converted], minlength=of)
+
+
+def frequent_vectors(log: Log, coordinates: Coordinates) -> Vectors:
+    """Return the vectors that are frequent among displays evenly spaced over the log, nothing counted yet."""
+    codes = np.zeros(0, np.uint64)
+    if coordinates.column is not None:
+        n = min(len(log), SAMPLE)
+        column = coordinates.column
+        sample = to_numpy(log.take(np.arange(n, dtype=np.int64) * len(log) // n, [column])[column])
+        found, count = np.unique(hashes(sample), return_counts=True)
+        often = np.flatnonzero(count >= max(SHARE * n, _FEWEST))
+        codes = np.sort(found[often[np.argsort(-count[often], kind="stable")[:_MOST]]])
+    return Vectors(codes, *np.zeros((3, len(codes) + 1)))
