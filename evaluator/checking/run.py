@@ -11,9 +11,9 @@ import numpy as np
 from evaluator.checking.action_rates import action_rates
 from evaluator.checking.coordinates import cut_contexts
 from evaluator.checking.copies import duplicated_displays, shared_conversions
-from evaluator.checking.dependence import dependence
 from evaluator.checking.dead_vectors import vectors_without_conversions
 from evaluator.checking.delay_groups import delays_of_actions, delays_of_days
+from evaluator.checking.dependence import dependence
 from evaluator.checking.drift import delays_drift, rate_drift, share_drift
 from evaluator.checking.finding import Finding, Verdict
 from evaluator.checking.follow_up import asked_of_timeline, follow_up
