@@ -130,7 +130,7 @@ def _replaying(
         typer.Option(
             "--doubly-robust",
             rich_help_panel=ESTIMATE,
-            help="Estimate the value also from all displays read, by a model of the rewards: --doubly-robust",
+            help="Estimate the value over all displays read, too, by a model of the rewards: --doubly-robust",
         ),
     ] = False,
     level: Annotated[

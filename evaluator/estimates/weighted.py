@@ -14,6 +14,10 @@ the propensities are right. So is DR, whatever the model, if q^ was fitted witho
 wrong propensities if the model is right. SNIPS has a bias of order 1/n, lies within the rewards' range, and is often
 the more precise of the first two.
 
+Intervals are normal, shifted by the skewness of the terms (Hall 1983): rare rewards are missed on one side more often
+than on the other, and the shift makes good for that. They are given where enough rewards count, and not otherwise
+(`evaluator.estimates.enough`), and without an interval there is no estimate: both are nan.
+
 IPS and DR are linear in pi: drawn choices in the place of exact probabilities leave them unbiased, however few the
 draws, if each display has its own; what the draws add to the variance is then part of the standard error.
 
@@ -23,7 +27,7 @@ of a cluster: so skewed would single displays be whose mean is as skewed.
 
 References
 ----------
-Cochran. Sampling Techniques, 3rd edition, 1977: the rule by which an interval is called rough.
+Hall. Inverting an Edgeworth expansion. Annals of Statistics 11, 1983.
 Horvitz, Thompson. A generalization of sampling without replacement from a finite universe. JASA 47, 1952.
 Strehl, Langford, Li, Kakade. Learning from logged implicit exploration data. NIPS 2010.
 Swaminathan, Joachims. The self-normalized estimator for counterfactual learning. NIPS 2015.
@@ -41,13 +45,12 @@ from numpy.typing import ArrayLike, NDArray
 from evaluator.errors import DataError, ParameterError
 from evaluator.estimates.clustered import cluster_sums, clustered_error, clusters_text, effective, too_few
 from evaluator.estimates.confidence import Interval
+from evaluator.estimates.enough import NEEDED, equal_rewards, missing
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.integer]
 
-NORMAL = "asymptotic normal"
-# With more displays than so many times the squared skewness, a 95 % normal interval fails 6 % of the time at most.
-_COCHRAN = 25.0
+NORMAL = "asymptotic normal, shifted for skewness"
 # A mean weight this many standard errors from 1 is no accident.
 _CALIBRATED = 4.0
 
@@ -59,26 +62,32 @@ class WeightedValue:
     Parameters
     ----------
     value
-        Estimate and normal interval: right for large n, at one time only; too short while few displays carry most of
-        the weight. Not cut at the rewards' range.
+        Estimate and interval: right at one time only, and given from `evaluator.estimates.enough.NEEDED` rewards on;
+        nan below. Not cut at the rewards' range.
     standard_error
-        Of the estimate; nan for fewer than two displays.
+        Of the estimate; nan where that is.
     skewness
         Of the terms whose mean the estimate is (for SNIPS of their linear parts): rare rewards and heavy weights make
         it large; nan for terms all alike.
+    rewards
+        How many rewards of equal weight would be as skewed.
+    withheld
+        Why neither is given, a clause; empty where both are.
+    target
+        Whose value it is, where that is not said elsewhere.
     """
 
     value: Interval
     standard_error: float
     skewness: float
+    rewards: float
+    withheld: str = ""
+    target: str = ""
 
     @property
-    def rough(self) -> bool:
-        """Whether there are too few displays for the normal interval: n < 25 skewness² (Cochran 1977, Section 2.15).
-
-        Terms that are all alike say nothing about their spread, and are too few too.
-        """
-        return not self.value.n >= _COCHRAN * self.skewness**2
+    def given(self) -> bool:
+        """Whether there are an estimate and an interval."""
+        return not self.withheld
 
 
 @dataclass(frozen=True)
@@ -149,7 +158,8 @@ def ips(
 ) -> WeightedValue:
     """Return the inverse-propensity-scored value (1/n) sum w_i Y_i.
 
-    Standard error: the standard deviation of w_i Y_i over sqrt(n). Conditions: see the module. O(n).
+    Standard error: the standard deviation of w_i Y_i over sqrt(n). Conditions, and when there is an interval: see the
+    module. O(n).
 
     Parameters
     ----------
@@ -170,13 +180,15 @@ def ips(
 
     Examples
     --------
-    >>> found = ips([1, 0, 1, 0], [0.8, 0.2, 0.8, 0.8], [0.5, 0.5, 0.5, 0.5])
-    >>> round(found.value.estimate, 6), round(found.standard_error, 4)
-    (0.8, 0.4619)
+    >>> found = ips([1, 0, 1, 0] * 50, [0.8, 0.2, 0.8, 0.8] * 50, [0.5] * 200)
+    >>> round(found.value.estimate, 6), round(found.standard_error, 4), found.withheld
+    (0.8, 0.0567, '')
+    >>> ips([1, 0, 1, 0], [0.8, 0.2, 0.8, 0.8], [0.5, 0.5, 0.5, 0.5]).given
+    False
     """
     w = _weights(target, propensity)
-    z = w * _like(w, "reward", reward)
-    return _mean_of(z, level, clusters)
+    y = _like(w, "reward", reward)
+    return _mean_of(w * y, w, y, level, clusters)
 
 
 def snips(
@@ -187,28 +199,30 @@ def snips(
     level: float = 0.95,
     clusters: Codes | None = None,
 ) -> WeightedValue:
-    """Return the self-normalised value V = sum w_i Y_i / sum w_i; nan where no display has weight.
+    """Return the self-normalised value V = sum w_i Y_i / sum w_i; withheld where no display has weight.
 
     Standard error, by the delta method: sqrt(sum w_i² (Y_i - V)²) / sum w_i, times sqrt(n / (n - 1)). O(n).
     Parameters and errors as in `ips`; conditions: see the module.
 
     Examples
     --------
-    >>> found = snips([1, 0, 1, 0], [0.8, 0.2, 0.8, 0.8], [0.5, 0.5, 0.5, 0.5])
+    >>> found = snips([1, 0, 1, 0] * 50, [0.8, 0.2, 0.8, 0.8] * 50, [0.5] * 200)
     >>> round(found.value.estimate, 6), round(found.standard_error, 4)
-    (0.615385, 0.2969)
+    (0.615385, 0.0365)
     """
     w = _weights(target, propensity)
     y = _like(w, "reward", reward)
     total = float(w.sum())
     if total <= 0:
-        return _estimate(math.nan, math.nan, np.zeros(0), level, n=w.size)
+        return _estimate(math.nan, math.nan, np.zeros(0), 0.0, level, n=w.size)
     value = float(w @ y) / total
     n, terms = w.size, w * (y - value)
+    rewards = equal_rewards(w, y, terms)
     if clusters is not None:  # the terms' mean is 0
-        return _estimate(value, clustered_error(terms, clusters) * n / total, terms, level, n=n, clusters=clusters)
+        error = clustered_error(terms, clusters) * n / total
+        return _estimate(value, error, terms, rewards, level, n=n, clusters=clusters)
     error = math.sqrt(float((terms**2).sum()) * n / (n - 1)) / total if n > 1 else math.nan
-    return _estimate(value, error, terms, level, n=n)
+    return _estimate(value, error, terms, rewards, level, n=n)
 
 
 def doubly_robust(
@@ -235,42 +249,59 @@ def doubly_robust(
 
     Examples
     --------
-    >>> model = [0.5, 0.25, 0.5, 0.5]
-    >>> found = doubly_robust([1, 0, 1, 0], [0.8, 0.2, 0.8, 0.8], [0.5] * 4, model, [0.45] * 4)
+    >>> target, model = [0.8, 0.2, 0.8, 0.8] * 50, [0.5, 0.25, 0.5, 0.5] * 50
+    >>> found = doubly_robust([1, 0, 1, 0] * 50, target, [0.5] * 200, model, [0.45] * 200)
     >>> round(found.value.estimate, 6), round(found.standard_error, 4)
-    (0.625, 0.3881)
+    (0.625, 0.0477)
     """
     w = _weights(target, propensity)
     y, q, v = (_like(w, *given) for given in (("reward", reward), ("model", model), ("model_value", model_value)))
-    return _mean_of(v + w * (y - q), level, clusters)
+    return _mean_of(v + w * (y - q), w, y, level, clusters)
 
 
 def mean_value(reward: ArrayLike, *, level: float = 0.95, clusters: Codes | None = None) -> WeightedValue:
     """Return the mean reward, the value of the logging policy itself (all weights 1), shape (n,) given."""
-    return _mean_of(np.asarray(reward, np.float64), level, clusters)
+    y = np.asarray(reward, np.float64)
+    return _mean_of(y, np.ones(y.shape), y, level, clusters)
 
 
-def _mean_of(terms: Floats, level: float, clusters: Codes | None) -> WeightedValue:
-    estimate = float(terms.mean()) if terms.size else math.nan
+def _mean_of(terms: Floats, weight: Floats, reward: Floats, level: float, clusters: Codes | None) -> WeightedValue:
+    if not terms.size:
+        return _estimate(math.nan, math.nan, terms, 0.0, level, n=0)
     error = _mean_error(terms) if clusters is None else clustered_error(terms, clusters)
-    return _estimate(estimate, error, terms, level, n=terms.size, clusters=clusters)
+    rewards = equal_rewards(weight, reward, terms)
+    return _estimate(float(terms.mean()), error, terms, rewards, level, n=terms.size, clusters=clusters)
 
 
 def _estimate(
-    estimate: float, error: float, terms: Floats, level: float, *, n: int, clusters: Codes | None = None
+    estimate: float,
+    error: float,
+    terms: Floats,
+    rewards: float,
+    level: float,
+    *,
+    n: int,
+    clusters: Codes | None = None,
 ) -> WeightedValue:
     from scipy.special import ndtri
 
     if not 0.0 < level < 1.0:
         raise ParameterError(f"level is {level:g}.", hint="take a level in (0, 1), such as 0.95.")
-    if clusters is not None and terms.size:
-        return _of_clusters(estimate, error, terms, level, clusters)
-    reach = float(ndtri(0.5 + level / 2.0)) * error
-    value = Interval(estimate, estimate - reach, estimate + reach, n, level, NORMAL)
-    return WeightedValue(value, error, _skewness(terms))
+    skewness = _skewness(terms)
+    if rewards < NEEDED:
+        value = Interval(math.nan, math.nan, math.nan, n, level, NORMAL)
+        return WeightedValue(value, math.nan, skewness, rewards, withheld=missing(rewards))
+    if clusters is not None:
+        return _of_clusters(estimate, error, terms, rewards, level, clusters)
+    z = float(ndtri(0.5 + level / 2.0))
+    middle = estimate + error * skewness * (1.0 + 2.0 * z**2) / (6.0 * math.sqrt(n))
+    value = Interval(estimate, middle - z * error, middle + z * error, n, level, NORMAL)
+    return WeightedValue(value, error, skewness, rewards)
 
 
-def _of_clusters(estimate: float, error: float, terms: Floats, level: float, clusters: Codes) -> WeightedValue:
+def _of_clusters(
+    estimate: float, error: float, terms: Floats, rewards: float, level: float, clusters: Codes
+) -> WeightedValue:
     from scipy.special import stdtrit
 
     worth = effective(clusters)
@@ -278,14 +309,15 @@ def _of_clusters(estimate: float, error: float, terms: Floats, level: float, clu
     reach = math.nan if too_few(worth) else float(stdtrit(worth - 1.0, 0.5 + level / 2.0)) * error
     kind = f"Student's t by {clusters_text(worth)} of equal size (Liang, Zeger 1986)"
     value = Interval(estimate, estimate - reach, estimate + reach, terms.size, level, kind)
-    return WeightedValue(value, error, _skewness(sums) * math.sqrt(terms.size / len(sums)))
+    return WeightedValue(value, error, _skewness(sums) * math.sqrt(terms.size / len(sums)), rewards)
 
 
 def _skewness(terms: Floats) -> float:
     if not terms.size or np.ptp(terms) == 0:
         return math.nan
     off = terms - terms.mean()
-    return float((off**3).mean() / (off**2).mean() ** 1.5)
+    squares = off * off
+    return float((squares @ off) / terms.size / squares.mean() ** 1.5)
 
 
 def _mean_error(z: Floats) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from evaluator.evaluation.little_learned import learns
 from evaluator.evaluation.plan import Plan
 from evaluator.rounds.bursts import BURSTY, peak_within_delay
 from evaluator.units import format_duration
@@ -11,7 +10,7 @@ from evaluator.units import format_duration
 def bursts_warning(plan: Plan) -> list[str]:
     """Return a sentence on traffic whose bursts are as long as the delays, on the traffic clock; none otherwise."""
     delay, ratio = peak_within_delay(plan.survey)
-    if plan.clock.kind != "traffic" or plan.sampler == "logged" or not learns(plan) or not ratio >= BURSTY:
+    if plan.clock.kind != "traffic" or plan.sampler == "logged" or not plan.policy.learns or not ratio >= BURSTY:
         return []
     within = format_duration(delay * (plan.log.meta.tick_seconds or 1.0))
     return [

@@ -15,7 +15,6 @@ from evaluator.evaluation.differences import Difference, find_differences, rewar
 from evaluator.evaluation.execute import execute_all
 from evaluator.evaluation.expected import expected_difference
 from evaluator.evaluation.horizon import CommonHorizon, FirstRounds, common_horizon, comparable, first_rounds
-from evaluator.evaluation.little_learned import learns
 from evaluator.evaluation.options import ReplayOptions
 from evaluator.evaluation.plan import Plan, plan_replay, read_basis
 from evaluator.evaluation.ranking import Ranking, rank, ranked_pairs
@@ -315,7 +314,7 @@ def _same_rounds(plans: Sequence[Plan], lived: Sequence[FirstRounds]) -> list[li
     """Return the groups of two or more variants whose policies learn and nevertheless showed the same displays."""
     groups: dict[bytes, list[int]] = {}
     for i, (plan, own) in enumerate(zip(plans, lived, strict=True)):
-        if learns(plan) and len(own.displays[0]):
+        if plan.policy.learns and len(own.displays[0]):
             groups.setdefault(b"".join(of.tobytes() for of in own.displays), []).append(i)
     return [same for same in groups.values() if len(same) > 1]
 

@@ -35,7 +35,7 @@ from evaluator.evaluation.plan import Plan
 from evaluator.evaluation.rarest import leaves_out
 from evaluator.evaluation.result import Reference, ReplayResult
 from evaluator.evaluation.rewards import ArmSample, logged_rewards, observed_rewards, reward_bound
-from evaluator.evaluation.running import running_value
+from evaluator.evaluation.running import robust_value, said_of_robust
 from evaluator.evaluation.scan import Lane, replay_all
 from evaluator.log.contract import to_numpy
 from evaluator.replayer.engine import BATCH, Replay
@@ -142,17 +142,13 @@ def _with_weighted(
     done = list(zip(plans, replays, strict=True))
     out = []
     for result, frozen, (plan, repeats) in zip(results, frozen_values(done), done, strict=True):
-        running = running_value(plan, repeats)
-        said = [] if frozen is None else list(frozen.warnings)
-        if running is not None and plan.clusters is not None:
-            said += few_of(plan, plan.clusters.code[: running.value.n], "the doubly robust value")
-        if running is not None and running.rough:
-            said.append(
-                "The doubly robust value's interval is likely too short: rare rewards, or small propensities, skew it "
-                "more than this many displays make up for."
-            )
-        warnings = (*result.warnings, *said)
-        out.append(replace(result, final=frozen, doubly_robust=running, warnings=warnings))
+        robust = robust_value(plan, repeats, frozen)
+        said, assumed = said_of_robust(robust)
+        if robust is not None and plan.clusters is not None:
+            said += few_of(plan, plan.clusters.code[: robust.value.n], "the doubly robust value")
+        warnings = (*result.warnings, *(() if frozen is None else frozen.warnings), *said)
+        assumptions = (*result.assumptions, *assumed)
+        out.append(replace(result, final=frozen, doubly_robust=robust, warnings=warnings, assumptions=assumptions))
     return out
 
 

@@ -27,7 +27,6 @@ from evaluator.estimates.weighted import (
     weights_of,
 )
 from evaluator.evaluation.cluster_words import few_of
-from evaluator.evaluation.little_learned import learns
 from evaluator.evaluation.plan import Plan
 from evaluator.evaluation.reward_model import RewardModel, fit_reward_model, model_vectors
 from evaluator.evaluation.rewards import eventual_rewards
@@ -38,8 +37,6 @@ from evaluator.rounds.stream import pieces
 Floats = npt.NDArray[np.float64]
 FinalKind = Literal["greedy", "exploring", "posterior sampling", "columns", "fixed"]
 
-# Below this a normal interval is hardly better than a guess.
-_FEW_EFFECTIVE = 100.0
 # Probabilities of all actions for so many displays at a time that they fit into 32 MB.
 _PROBABILITIES = 2**22
 # Displays at which several actions have the same largest estimate, of which the reader must know.
@@ -60,7 +57,7 @@ class FrozenValue:
     displays
         Displays it is estimated on.
     learned
-        Whether the policy learned before it was frozen; else its probabilities are the log's own columns.
+        Whether the policy learned before it was frozen; else it is one that never learns.
     draws
         Choices drawn for the probabilities of a display; 0 where they are known exactly.
     repeats
@@ -147,8 +144,8 @@ def frozen_value(plan: Plan, replays: Sequence[Replay], model: RewardModel) -> F
         Of the rewards, each display predicted without its own.
     """
     judged, policy, options = plan.judged, plan.policy, plan.options
-    frozen = None
-    if policy.reads != "target":
+    frozen, shares = None, None if policy.learns else policy.shares(plan.log.n_actions)
+    if shares is None and policy.reads != "target":
         frozen = [
             Frozen(
                 policy, replay.state, n_actions=plan.log.n_actions, displays=len(judged) * len(replays),
@@ -156,7 +153,7 @@ def frozen_value(plan: Plan, replays: Sequence[Replay], model: RewardModel) -> F
             )
             for repeat, replay in enumerate(replays)
         ]  # fmt: skip
-    of = _read(plan, frozen, model)
+    of = _read(plan, frozen, shares, model)
     weighted = (of.reward, of.target, of.propensity)
     weights = weights_of(of.target, of.propensity)
     clusters = None if plan.clusters is None else plan.clusters.code[judged.start : judged.stop]
@@ -166,12 +163,12 @@ def frozen_value(plan: Plan, replays: Sequence[Replay], model: RewardModel) -> F
         "SNIPS": snips(*weighted, **asked),
         "DR": doubly_robust(*weighted, of.model, of.model_value, **asked),
     }
-    kind: FinalKind = "columns" if frozen is None else frozen[0].kind if learns(plan) else "fixed"
+    kind: FinalKind = frozen[0].kind if frozen else "fixed" if shares is not None else "columns"
     tied = sum(of.tied) / (len(judged) * len(replays)) if kind == "greedy" else 0.0
     return FrozenValue(
         policy=kind,
         displays=len(judged),
-        learned=frozen is not None,
+        learned=policy.learns,
         draws=0 if frozen is None else sum(one.draws for one in frozen),
         repeats=1 if frozen is None else len(frozen),
         tied=tied,
@@ -190,7 +187,7 @@ def frozen_value(plan: Plan, replays: Sequence[Replay], model: RewardModel) -> F
     )
 
 
-def _read(plan: Plan, frozen: list[Frozen] | None, model: RewardModel) -> _Displays:
+def _read(plan: Plan, frozen: list[Frozen] | None, shares: Floats | None, model: RewardModel) -> _Displays:
     judged, k = plan.judged, plan.log.n_actions
     rewards = eventual_rewards(plan, used=plan.maturity.used)
     n = len(judged)
@@ -208,7 +205,12 @@ def _read(plan: Plan, frozen: list[Frozen] | None, model: RewardModel) -> _Displ
         for part in _parts(size, step):
             at = slice(piece.first + part.start, piece.first + part.stop)
             rows, action = np.arange(part.stop - part.start), piece.action[part]
-            pi = _probabilities(piece.part(plan.rounds.vectors, part), len(rows), frozen, out.tied)
+            vectors = piece.part(plan.rounds.vectors, part)
+            pi = (
+                _probabilities(vectors, len(rows), frozen, out.tied)
+                if shares is None
+                else np.tile(shares, (len(rows), 1))
+            )
             q = model.values(judged.start + at.start, len(rows), piece.part(model_vectors(plan.log), part))
             out.target[at], out.model[at] = pi[rows, action], q[rows, action]
             out.model_value[at] = (pi * q).sum(axis=1)
@@ -253,13 +255,9 @@ def _warnings(weights: Weights, estimates: dict[str, WeightedValue]) -> Iterator
             f"Frozen policy: the mean weight is {weights.mean:.3g} (standard error {weights.mean_error:.2g}), where "
             "right propensities give 1: IPS and SNIPS cannot be trusted, DR only as far as its model."
         )
-    if weights.effective_sample_size < _FEW_EFFECTIVE:
+    if few := {name: found for name, found in estimates.items() if not found.given}:
+        least = min(few.values(), key=lambda found: found.rewards)
         yield (
-            f"Frozen policy: its {weights.n:,} displays are worth {weights.effective_sample_size:,.0f} of its own "
-            "(effective sample size): the normal intervals are likely too short."
-        )
-    elif rough := [name for name, found in estimates.items() if found.rough]:
-        yield (
-            f"Frozen policy: the intervals of {', '.join(rough)} are likely too short: rare rewards, or heavy weights, "
-            "skew them more than this many displays make up for."
+            f"Frozen policy: no value by {', '.join(few)} is given: {least.withheld}. Its {weights.n:,} displays are "
+            f"worth {weights.effective_sample_size:,.0f} of its own (effective sample size)."
         )

@@ -5,17 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from evaluator.evaluation.plan import Plan
-from evaluator.policies.columns import Columns
-from evaluator.policies.static import FixedAction, LoggingPolicy, RandomPolicy
 
 # With fewer conversions told per action its rate is known to a third at best, and what a policy does is exploration.
 FEW_TOLD = 10
 _SHARES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
-
-
-def learns(plan: Plan) -> bool:
-    """Whether the policy learns at all: one that does not needs no conversions."""
-    return not isinstance(plan.policy, FixedAction | RandomPolicy | LoggingPolicy | Columns)
 
 
 def little_learned(plan: Plan, *, rounds: int, generated: float, delivered: float, expired: float) -> str:
@@ -31,7 +24,7 @@ def little_learned(plan: Plan, *, rounds: int, generated: float, delivered: floa
         Conversions of the accepted displays, mean over repeats.
     """
     enough = FEW_TOLD * plan.log.n_actions
-    if not learns(plan) or not rounds or delivered >= enough:
+    if not plan.policy.learns or not rounds or delivered >= enough:
         return ""
     late = max(generated - delivered - expired, 0.0)
     what = "Nothing was learned" if not delivered else "Hardly anything was learned"

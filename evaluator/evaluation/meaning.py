@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from evaluator.evaluation.little_learned import learns
 from evaluator.evaluation.plan import Plan
 
 
@@ -25,7 +24,7 @@ def meaning(plan: Plan, rounds: int, live_days: float | None) -> tuple[str, ...]
     if not rounds:
         return ()
     runs = "this run" if plan.options.repeats == 1 else f"these {plan.options.repeats} runs"
-    if not learns(plan):
+    if not plan.policy.learns:
         kind = "The policy does not learn, so the realised values here are also its average ones."
     elif plan.options.bootstrap:
         kind = (
@@ -38,7 +37,7 @@ def meaning(plan: Plan, rounds: int, live_days: float | None) -> tuple[str, ...]
             "may lie outside these intervals (--bootstrap 200 estimates the average)."
         )
     live = "" if live_days is None else f", {live_days:.3g} days of live traffic"
-    what = "while it learns" if learns(plan) else "as it is"
+    what = "while it learns" if plan.policy.learns else "as it is"
     return (
         kind,
         f"They are for its first {rounds:,} rounds{live}, {what}, on traffic, actions and rates like the log's.",

@@ -60,8 +60,8 @@ class ReplayOptions:
         greedy: the final policy shows the action with the largest estimated reward, without bonus or draw. exploring:
         it chooses as it would in its next round, bonus and draws included.
     doubly_robust
-        Estimate the value also from all displays that the replay reads, by a model of the rewards and weights for its
-        errors; for rejection replays, and eventual rewards.
+        Estimate the value over all displays that the replay reads, not the rounds alone, by a model of the rewards and
+        weights for its errors; for rejection replays, and eventual rewards.
     reward
         eventual: every conversion counts. observed: those revealed by the horizon within the window.
     immature

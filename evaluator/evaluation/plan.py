@@ -110,7 +110,8 @@ class Plan:
     @property
     def judged(self) -> range:
         """Displays on which the frozen policy is evaluated; none where that is not asked for."""
-        if self.sampler == "logged" or (self.options.final is None and self.policy.reads != "target"):
+        asked = self.options.final is not None or self.policy.reads == "target"
+        if self.sampler == "logged" or not (asked or (self.options.doubly_robust and not self.policy.learns)):
             return range(0)
         if self.propensities.tilted:
             return range(0)
@@ -118,8 +119,8 @@ class Plan:
 
     @property
     def recorded(self) -> bool:
-        """Whether the policy's choice is kept at every display read, for the doubly robust value."""
-        return self.options.doubly_robust and self.sampler == "rejection"
+        """Whether the choice of a policy that learns is kept at every display read, for the doubly robust value."""
+        return self.options.doubly_robust and self.sampler == "rejection" and self.policy.learns
 
     @property
     def rewards_end_with_window(self) -> bool:

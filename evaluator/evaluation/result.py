@@ -87,7 +87,8 @@ class ReplayResult:
     final
         Value of the final policy, frozen, where it was asked for: another target than `value`.
     doubly_robust
-        The value from all displays read (`evaluator.evaluation.running`), where it was asked for.
+        The value over all displays read (`evaluator.evaluation.running`), where it was asked for: another target than
+        `value`, which is that of the accepted rounds. For a policy that does not learn it is `final.dr`.
     acceptance_expected
         What the acceptance rate should be, mean over repeats; nan where nothing is accepted by chance.
     ended_by

@@ -1,4 +1,4 @@
-"""The value of a policy while it learns, from every display that a rejection replay reads: DR under non-stationarity.
+"""The value of a policy over all displays that a rejection replay reads, as it learned: DR under non-stationarity.
 
 A replay asks the policy at each display i for its choice c_i, from what it has learned so far, and accepts the display
 if c_i is the logged action and a draw keeps it. Plain replay averages the rewards of the accepted displays and throws
@@ -6,9 +6,21 @@ the others away. Here every display counts, by a model q^ of the rewards and a w
 
     (1/n) sum_i [ q^(x_i, c_i) + 1{c_i = a_i} / p_i (Y_i - q^(x_i, a_i)) ].
 
-*What it estimates.* The mean over the n displays read of E[r(x_i, c_i) | the displays before i]: the value of the
-policy of each round, once for each display that the round waited. As every display is accepted with the same
-probability c whatever the context and the choice, rounds wait alike: in expectation this is the value of the rounds.
+*What it estimates.* The mean of r(x_i, c_i) over the n displays read: what the policy would have earned at these
+displays had each been shown its choice, given what it had learned by then. That is not the realised value, the mean of
+the same r over the T accepted displays alone. As every display is accepted with the same probability c whatever the
+context and the choice, both have one expectation; but the accepted displays are a sample, and their mean is off by
+
+    (1/T) sum_accepted r(x_i, c_i) - (1/n) sum_i r(x_i, c_i),    of variance (1 - c) / T times the variance of r.
+
+The interval does not hold that difference, and must not be read as one for the realised value, of which it holds .90 to
+.95 only. No interval could be mended to hold it and stay short: no log shows how far r, of which each display shows one
+draw, is from its model, and where the bound is the variance of the rewards, the interval is that of the rounds' mean
+again. Under a uniform logger that mean is as precise about the realised value as any doubly robust estimate with a
+perfect model: both have variance sigma² / (c n).
+
+*Policies that do not learn* have one value, and exact probabilities: it is estimated by the weights of
+`evaluator.evaluation.frozen` (all 1 for the logging policy itself).
 
 *Why it is unbiased.* Given the displays before i and x_i, the choice c_i (made without a look at a_i and Y_i) and q^
 are fixed, a_i is drawn with the logged propensities, and the term's mean is r(x_i, c_i), however wrong the model. For
@@ -19,7 +31,8 @@ later choices depend on, and the terms would no longer be those of a martingale.
 *Interval.* The terms minus their conditional means are martingale differences, so the variance of the estimate is the
 sum of their conditional variances over n², and the interval is normal by the martingale central limit theorem. The
 sample variance of the terms over n stands in for it; it also holds the spread of the conditional means, so it is a
-little too large while the policy improves. For several repeats the terms of a display are averaged first.
+little too large while the policy improves. For several repeats the terms of a display are averaged first. Below a
+number of rewards on matching displays neither value nor interval is given (`evaluator.estimates.enough`).
 
 Where displays hang together, the variance is that of the terms' sums over clusters, and what the interval is for is
 what the choices that were made are worth to new clusters.
@@ -32,26 +45,62 @@ Dudik, Erhan, Langford, Li. Sample-efficient nonstationary policy evaluation for
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.estimates.weighted import WeightedValue, doubly_robust
+from evaluator.estimates.weighted import WeightedValue, doubly_robust, mean_value
+from evaluator.evaluation.frozen import FrozenValue
 from evaluator.evaluation.plan import Plan
 from evaluator.evaluation.reward_model import fit_reward_model, model_vectors
 from evaluator.evaluation.rewards import eventual_rewards
 from evaluator.replayer.engine import Replay
 from evaluator.rounds.stream import pieces
 
+LEARNING = "the policy's choice at each display read, as it had learned by then"
+FIXED = "a policy that does not learn"
 
-def running_value(plan: Plan, replays: Sequence[Replay]) -> WeightedValue | None:
-    """Return the doubly robust value of a plan's rounds, given its repeats; None where choices were not recorded.
+
+def robust_value(plan: Plan, replays: Sequence[Replay], frozen: FrozenValue | None) -> WeightedValue | None:
+    """Return the doubly robust value of a plan's policy, given its repeats; None where it is not asked for.
+
+    Parameters
+    ----------
+    plan, replays
+        Of a policy that learns.
+    frozen
+        Of one that does not, but for the logging policy, whose weights are all 1.
+    """
+    if not plan.options.doubly_robust:
+        return None
+    if plan.policy.learns:
+        return running_value(plan, replays)
+    if frozen is not None:
+        return replace(frozen.dr, target=FIXED)
+    rewards = eventual_rewards(plan, used=plan.rounds.used)
+    clusters = None if plan.clusters is None else plan.clusters.code[: rewards.n]
+    found = mean_value(rewards.taken(np.arange(rewards.n)), level=plan.options.level, clusters=clusters)
+    return replace(found, target=FIXED)
+
+
+def said_of_robust(found: WeightedValue | None) -> tuple[list[str], list[str]]:
+    """Return the warnings and the assumptions that go with a doubly robust value."""
+    if found is None or found.target == FIXED:
+        return [], []
+    warnings = [f"The doubly robust value is not given: {found.withheld}."] if found.withheld else []
+    return warnings, [
+        "doubly robust value: of the policy's choices at all displays read, as it had learned by then; the realised "
+        "value is that of the accepted rounds alone, which this interval need not hold"
+    ]
+
+
+def running_value(plan: Plan, replays: Sequence[Replay]) -> WeightedValue:
+    """Return the doubly robust value over the displays read, given the repeats of a plan that records choices.
 
     Costs two scans of the displays read, the first to fit the model.
     """
     recorded = [replay.choices for replay in replays if replay.choices is not None]
-    if not recorded:
-        return None
     n = min(map(len, recorded))
     rewards = eventual_rewards(plan, used=plan.rounds.used)
     model = fit_reward_model(plan.log, rewards, to="earlier")
@@ -69,10 +118,11 @@ def running_value(plan: Plan, replays: Sequence[Replay]) -> WeightedValue | None
         target[at] = _share(chosen, shown)
         propensity[at] = plan.propensities.of(piece.displays)[:size]
         q_shown[at], q_chosen[at] = q[rows, shown], q[rows[:, None], chosen].mean(axis=1)
-    return doubly_robust(
+    found = doubly_robust(
         rewards.taken(np.arange(n)), target, propensity, q_shown, q_chosen, level=plan.options.level,
         clusters=None if plan.clusters is None else plan.clusters.code[:n],
     )  # fmt: skip
+    return replace(found, target=LEARNING)
 
 
 def _share(chosen: npt.NDArray[np.int32], shown: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:

@@ -9,6 +9,9 @@ import typing
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import ParameterError, nearest
 from evaluator.units import NO_WINDOW
@@ -72,6 +75,8 @@ class Policy:
     unit_rewards: ClassVar[bool] = False
     # Whether it chooses by draws from a posterior: then the shares of its choices are the posterior's probabilities.
     posterior: ClassVar[bool] = False
+    # Whether what it shows depends on what it was told before.
+    learns: ClassVar[bool] = True
     note: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
@@ -84,6 +89,10 @@ class Policy:
     def start(self, setting: Setting) -> Any:
         """Return the state before the first round, a NamedTuple of arrays and scalars."""
         raise NotImplementedError
+
+    def shares(self, n_actions: int) -> npt.NDArray[np.float64] | None:
+        """Return the probability of each action, shape (K,), where it is the same at all displays; else None."""
+        return None
 
     @property
     def spec(self) -> str:

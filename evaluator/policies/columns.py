@@ -25,6 +25,7 @@ class Columns(Policy):
     name = "columns"
     contextual = True
     unit_rewards = True
+    learns = False
     reads = "target"
     note = "Its value is also estimated by IPS, SNIPS and DR with the probabilities themselves, on all displays."
 

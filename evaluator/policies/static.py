@@ -26,10 +26,15 @@ class RandomPolicy(Policy):
 
     name = "random"
     unit_rewards = True
+    learns = False
 
     def start(self, setting: Setting) -> StaticState:
         """Return the state before the first round."""
         return StaticState(np.zeros(1, np.int64), np.array([setting.n_actions]))
+
+    def shares(self, n_actions: int) -> npt.NDArray[np.float64]:
+        """Return the probability of each action."""
+        return np.full(n_actions, 1.0 / n_actions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +43,7 @@ class FixedAction(Policy):
 
     name = "fixed"
     unit_rewards = True
+    learns = False
     action: int = parameter(0, "index of the action", at_least=0)
 
     def start(self, setting: Setting) -> StaticState:
@@ -49,6 +55,10 @@ class FixedAction(Policy):
             )
         return StaticState(np.array([self.action]), np.zeros(1, np.int64))
 
+    def shares(self, n_actions: int) -> npt.NDArray[np.float64]:
+        """Return the probability of each action."""
+        return np.eye(n_actions)[self.action]
+
 
 @dataclass(frozen=True, kw_only=True)
 class LoggingPolicy(Policy):
@@ -56,6 +66,7 @@ class LoggingPolicy(Policy):
 
     name = "logging"
     unit_rewards = True
+    learns = False
 
     def start(self, setting: Setting) -> StaticState:
         """Return the state before the first round; the sampler `logged` sets its choice to what was logged."""

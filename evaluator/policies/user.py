@@ -61,6 +61,7 @@ class UserPolicy:
     reads = ""
     takes_zeros = False
     posterior = False
+    learns = True
     paper = ""
     note = "user policy"
 

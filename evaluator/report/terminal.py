@@ -13,9 +13,10 @@ from rich.text import Text
 
 from evaluator.estimates.clustered import clusters_text
 from evaluator.estimates.confidence import Interval
-from evaluator.estimates.weighted import NORMAL
+from evaluator.estimates.weighted import NORMAL, WeightedValue
 from evaluator.evaluation.frozen import FrozenValue
 from evaluator.evaluation.result import ReplayResult
+from evaluator.evaluation.running import LEARNING
 from evaluator.evaluation.within import of_conversions
 from evaluator.report.numbers import count_text
 
@@ -84,9 +85,8 @@ def _estimates(result: ReplayResult) -> Table:
     table.add_row(f"realised value ({unit})", *_cells(result.value))
     if result.expected_value is not None:
         table.add_row(f"expected value at {result.rounds:,} rounds (bootstrap{by})", *_cells(result.expected_value))
-    if result.doubly_robust is not None:
-        law = f"Student's t{by}" if by else "normal"
-        table.add_row(f"value, doubly robust, from all displays read ({law})", *_cells(result.doubly_robust.value))
+    if result.doubly_robust is not None and result.doubly_robust.target == LEARNING:
+        table.add_row(f"value over all displays read, doubly robust{by}", *_given(result.doubly_robust))
     table.add_row(f"regret over {result.rounds:,} rounds vs best fixed action", *_cells(result.regret))
     if not math.isnan(result.true_regret):
         table.add_row("true regret vs the best action of each display", f"{result.true_regret:.5g}", "known truth", "")
@@ -112,7 +112,7 @@ def frozen(final: FrozenValue) -> RenderableType:
         "logging policy on these displays": final.logging,
     }
     for name, found in names.items():
-        table.add_row(name, *_cells(found.value))
+        table.add_row(name, *_given(found))
     w = final.weights
     weights = (
         f"effective sample size {w.effective_sample_size:,.0f} of {w.n:,}, mean {w.mean:.3g} (1 if propensities are "
@@ -133,6 +133,10 @@ def frozen(final: FrozenValue) -> RenderableType:
 def _law(final: FrozenValue) -> str:
     kind = final.ips.value.kind
     return "Normal intervals." if kind == NORMAL else f"Intervals: {kind}."
+
+
+def _given(found: WeightedValue) -> tuple[str, str, str]:
+    return _cells(found.value) if found.given else ("not given", "too few rewards", f"{found.value.n:,}")
 
 
 def _cells(interval: Interval) -> tuple[str, str, str]:

@@ -8,11 +8,13 @@ import math
 import numpy as np
 
 from tests.bench.tables import Row, print_table
+from tests.statistical.few_rewards import nothing_withheld
 from tests.statistical.frozen_runs import CASES, runs_of
 
 
 def rows(name: str, runs: int) -> list[Row]:
-    found, truth = zip(*runs_of(name, runs), strict=True)
+    with nothing_withheld():
+        found, truth = zip(*runs_of(name, runs), strict=True)
     out: list[Row] = []
     for estimator in ("ips", "snips", "dr"):
         values = [getattr(f, estimator) for f in found]

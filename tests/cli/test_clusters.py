@@ -36,7 +36,7 @@ def test_the_command_and_the_function_say_the_same(folder: str) -> None:
         assert "clusters of equal size (Liang, Zeger 1986)" in value["value"]["kind"]
     out = " ".join(evaluate(*words).out.split())
     for said in (
-        "(bootstrap, by user)", "(Student's t, by user)", "40 by user; the rounds are worth",
+        "(bootstrap, by user)", "doubly robust, by user", "40 by user; the rounds are worth",
         "Intervals: Student's t by 3", "for the clusters of this log",
     ):  # fmt: skip
         assert said in out, said

@@ -47,7 +47,7 @@ def test_the_report_tells_the_final_policy_from_the_value() -> None:
     assert "Final policy, greedy" in said
     assert "another target than the value above" in said
     assert "doubly robust (DR)" in said
-    assert "value, doubly robust, from all displays read" in said
+    assert "value over all displays read, doubly robust" in said
     assert "effective sample size" in said
 
 

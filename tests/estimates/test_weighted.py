@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from evaluator.errors import DataError, ParameterError
+from evaluator.estimates.enough import NEEDED, equal_rewards
 from evaluator.estimates.weighted import doubly_robust, ips, mean_value, snips, weights_of
 
 K = 5
@@ -41,8 +42,8 @@ def three(of: dict[str, np.ndarray]) -> tuple:
 
 
 def test_the_formulas_in_plain_loops() -> None:
-    of = logged(200, 5)
-    n, weighted, total, robust = 200, 0.0, 0.0, 0.0
+    of = logged(1000, 5)
+    n, weighted, total, robust = 1000, 0.0, 0.0, 0.0
     terms, robust_terms = [], []
     for i in range(n):
         w = of["pi"][i][of["action"][i]] / of["propensity"][i]
@@ -57,19 +58,26 @@ def test_the_formulas_in_plain_loops() -> None:
         error = math.sqrt(sum((part - mean) ** 2 for part in parts) / (n - 1) / n)
         assert found.value.estimate == pytest.approx(value, rel=1e-12)
         assert found.standard_error == pytest.approx(error, rel=1e-12)
-        assert found.value.high - value == pytest.approx(1.959963984540054 * error, rel=1e-9)
-        assert (found.value.n, found.value.level, found.value.kind) == (n, 0.95, "asymptotic normal")
+        z = 1.959963984540054
+        assert found.value.high - found.value.low == pytest.approx(2 * z * error, rel=1e-9)
+        # Hall 1983: both ends move by the standard error times skewness (1 + 2 z²) / (6 sqrt(n)).
+        second, third = (sum((part - mean) ** power for part in parts) / n for power in (2, 3))
+        skewness = third / second**1.5
+        middle = value + error * skewness * (1 + 2 * z**2) / (6 * math.sqrt(n))
+        assert (found.value.high + found.value.low) / 2 == pytest.approx(middle, rel=1e-9)
+        kind = "asymptotic normal, shifted for skewness"
+        assert (found.value.n, found.value.level, found.value.kind) == (n, 0.95, kind)
 
 
 def test_obp_gives_the_same_values() -> None:
     obp = pytest.importorskip("obp.ope", reason="obp is not installed: it needs Python below 3.11")
-    of = logged(500, 6)
+    of = logged(1000, 6)
     common = {
         "reward": of["reward"],
         "action": of["action"],
         "pscore": of["propensity"],
         "action_dist": of["pi"][:, :, None],
-        "position": np.zeros(500, int),
+        "position": np.zeros(1000, int),
     }
     theirs = (
         obp.InverseProbabilityWeighting().estimate_policy_value(**common),
@@ -83,7 +91,7 @@ def test_obp_gives_the_same_values() -> None:
 @pytest.mark.parametrize("logger", ["uniform", "context"])
 def test_unbiased_and_covering_over_many_logs(logger: str) -> None:
     runs = 600
-    logs = [logged(400, 100 + run, logger=logger) for run in range(runs)]
+    logs = [logged(1500, 100 + run, logger=logger) for run in range(runs)]
     truth = float(logs[0]["truth"])
     for found in zip(*map(three, logs), strict=True):
         estimates = np.array([f.value.estimate for f in found])
@@ -126,6 +134,39 @@ def test_no_displays_and_no_weight_are_nan_not_zero() -> None:
     assert weights_of([], []).effective_sample_size == 0
     assert math.isnan(snips([1.0, 1.0], [0.0, 0.0], [0.5, 0.5]).value.estimate)
     assert math.isnan(ips([1.0], [1.0], [0.5]).standard_error)
+
+
+@pytest.mark.parametrize("rewards", [0, 1, 10, 24, 26, 60])
+def test_below_so_many_rewards_nothing_is_given(rewards: int) -> None:
+    reward = np.zeros(10_000)
+    reward[:rewards] = 1.0
+    half = np.full(10_000, 0.5)
+    model = np.full(10_000, rewards / 10_000)
+    for found in (ips(reward, half, half), snips(reward, half, half), doubly_robust(reward, half, half, model, model)):
+        assert found.rewards == pytest.approx(rewards, rel=0.02)
+        assert found.given == (rewards > NEEDED)
+        numbers = (found.value.estimate, found.value.low, found.value.high, found.standard_error)
+        assert all(map(math.isfinite, numbers)) == found.given
+        assert found.given or str(NEEDED) in found.withheld
+
+
+def test_what_could_have_been_seen_counts_too() -> None:
+    # Four displays in 20,000 are worth 500 others each, and none of them happened to convert.
+    reward, weight = np.zeros(20_000), np.ones(20_000)
+    reward[:1000], weight[-4:] = 1.0, 500.0
+    assert equal_rewards(np.ones(20_000), reward, reward) > 900
+    found = ips(reward, weight / 1000, np.full(20_000, 1 / 1000))
+    # By what was seen alone it would pass: a thousand rewards of weight 1.
+    assert found.skewness**2 * NEEDED < 20_000
+    assert not found.given
+    assert found.rewards < 1
+
+
+def test_failures_count_where_conversions_are_the_rule() -> None:
+    reward, half = np.ones(10_000), np.full(10_000, 0.5)
+    reward[:10] = 0.0
+    assert ips(reward, half, half).rewards == pytest.approx(10, rel=0.02)
+    assert equal_rewards(np.ones(100), np.ones(100), np.ones(100)) == 0.0
 
 
 @pytest.mark.parametrize(

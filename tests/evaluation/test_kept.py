@@ -24,4 +24,5 @@ def test_every_number_comes_back_also_those_asked_for(tmp_path: Path) -> None:
     for i, result in enumerate(results):
         assert found[i].to_dict() == result.to_dict()
         assert found[i].trajectory.equals(result.trajectory)
-        assert (found[i].resampled, found[i].final) == (result.resampled, result.final)
+        assert found[i].resampled == result.resampled
+        assert repr(found[i].final) == repr(result.final)  # in which what is withheld, nan, equals itself

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import io
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from rich.console import Console
 
 from evaluator import compare, replay
 from evaluator.api import plan
 from evaluator.errors import ParameterError
-from evaluator.estimates.weighted import doubly_robust
+from evaluator.estimates.weighted import doubly_robust, ips
 from evaluator.evaluation.execute import execute
 from evaluator.evaluation.reward_model import fit_reward_model
 from evaluator.evaluation.rewards import eventual_rewards
+from evaluator.evaluation.running import FIXED, LEARNING
 from evaluator.evaluation.scan import replay_all
+from evaluator.log.contract import fixed_size_lists
+from evaluator.report.terminal import print_result
 from tests.logs import bernoulli_log, linear_log
 
 LOG = linear_log(3000, n_actions=4, dimension=3, mean_delay=10.0, seed=1, temperature=0.2)
@@ -38,7 +45,9 @@ def test_by_hand() -> None:
     by_hand = doubly_robust(
         rewards.taken(at), chosen == shown, LOG.column("propensity"), model[at, shown], model[at, chosen]
     )
-    assert execute(planned).doubly_robust == by_hand
+    result = execute(planned)
+    assert result.doubly_robust == replace(by_hand, target=LEARNING)
+    assert sum("which this interval need not hold" in said for said in result.assumptions) == 1
 
 
 def test_neither_batches_nor_jobs_nor_company_matter() -> None:
@@ -68,14 +77,56 @@ class Cautious:
         pass
 
 
-def test_of_a_policy_that_does_not_learn_it_is_the_frozen_value_but_for_the_model() -> None:
-    found = replay(LOG, Cautious, window=50, doubly_robust=True).doubly_robust
-    best = LOG.column("expected_reward")[np.arange(3000), LOG.column("action_set")[:, :, 0].argmax(axis=1)].mean()
+def test_of_a_policy_that_does_not_change_it_is_its_value() -> None:
+    n = 6000  # rewards are so common here that the failures count, and 3,000 displays have too few
+    log = linear_log(n, n_actions=4, dimension=3, mean_delay=10.0, seed=1, temperature=0.2)
+    found = replay(log, Cautious, window=50, doubly_robust=True).doubly_robust
+    best = log.column("expected_reward")[np.arange(n), log.column("action_set")[:, :, 0].argmax(axis=1)].mean()
     assert abs(found.value.estimate - best) < 4 * found.standard_error
 
 
-def test_the_logging_policy_has_none() -> None:
-    assert replay(ARMS, "logging", doubly_robust=True).doubly_robust is None
+@pytest.mark.parametrize("spec", ["random", "fixed:action=1", "columns"])
+def test_a_policy_that_does_not_learn_has_one_value_by_its_own_probabilities(spec: str) -> None:
+    target = np.random.default_rng(5).dirichlet(np.ones(3), 3000)
+    log = replace(ARMS, displays=ARMS.displays.append_column("target", fixed_size_lists(target)))
+    pi = {"random": np.full((3000, 3), 1 / 3), "fixed:action=1": np.tile([0.0, 1.0, 0.0], (3000, 1)), "columns": target}
+    shown, at = log.column("action"), np.arange(3000)
+    result = replay(log, spec, doubly_robust=True)
+    assert result.doubly_robust == replace(result.final.dr, target=FIXED)
+    weight = pi[spec][at, shown]
+    reward = np.bincount(log.conversions["display_id"].to_numpy(), minlength=3000).astype(float)
+    assert result.final.ips == ips(reward, weight, log.column("propensity"))
+    assert (result.final.displays, result.final.learned, result.final.draws) == (3000, False, 0)
+    # One number: the table of a learning policy has a row of its own, this one the fixed policy's alone.
+    said = terminal(result)
+    assert "over all displays read" not in said
+    assert said.count("doubly robust") == 1
+    # Without the option a policy without columns is not weighed.
+    assert (replay(log, spec).final is None) == (spec != "columns")
+
+
+def test_of_the_logging_policy_it_is_the_mean() -> None:
+    result = replay(ARMS, "logging", doubly_robust=True)
+    assert result.doubly_robust.value.estimate == result.value.estimate
+    assert result.final is None
+
+
+def test_without_enough_rewards_it_is_not_given_and_the_report_says_why() -> None:
+    log = bernoulli_log(10_000, np.full(80, 0.0046), mean_delay=1.0, seed=4)
+    result = replay(log, "thompson", doubly_robust=True)
+    value = result.doubly_robust.value
+    assert np.isnan([value.estimate, value.low, value.high, result.doubly_robust.standard_error]).all()
+    told = result.to_dict()["doubly_robust"]
+    assert (told["value"]["estimate"], told["value"]["low"], told["standard_error"]) == (None, None, None)
+    assert "25 are needed" in told["withheld"]
+    assert sum(said.startswith("The doubly robust value is not given") for said in result.warnings) == 1
+    assert "too few rewards" in terminal(result)
+
+
+def terminal(result) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    print_result(console, result)
+    return console.file.getvalue()
 
 
 def test_other_samplers_are_refused() -> None:

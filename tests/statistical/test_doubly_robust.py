@@ -1,4 +1,4 @@
-"""The doubly robust value recovers the mean expected reward of the choices at all displays, better than the replay."""
+"""The doubly robust value is that of the choices at all displays read, and tells it better than the replay its own."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from evaluator.evaluation.running import running_value
 from evaluator.evaluation.scan import replay_all
 from evaluator.log import Log
 from tests.logs import bernoulli_log, linear_log
+from tests.statistical.few_rewards import nothing_withheld
 from tests.statistical.frozen_runs import LOGGER, MEANS, crossed_log
 
 RUNS = 150
@@ -64,9 +65,9 @@ def one(name: str, run: int) -> Run:
 
 @pytest.mark.parametrize("name", CASES)
 def test_unbiased_covered_and_more_precise_than_the_replay(name: str) -> None:
-    with ThreadPoolExecutor(2) as pool:
+    with nothing_withheld(), ThreadPoolExecutor(2) as pool:
         robust, plain, said, covered, both = map(np.array, zip(*pool.map(partial(one, name), range(RUNS)), strict=True))
-    for error in (robust, both):  # against the truth, and against the plain replay, which aims at the same
+    for error in (robust, both):  # against the truth, and against the plain replay, of one expectation
         assert abs(error.mean()) < 4 * error.std(ddof=1) / math.sqrt(RUNS)
     # What is said holds the spread of the conditional means too, so it may be too large, never too small.
     assert math.sqrt((said**2).mean()) > robust.std(ddof=1) * (1 - 4 / math.sqrt(2 * RUNS))
