@@ -30,6 +30,7 @@ from evaluator.checking.rhythm import hours_and_weekdays
 from evaluator.checking.tables import Logged, Tables, count
 from evaluator.checking.timeline import read_timeline
 from evaluator.checking.traffic import traffic
+from evaluator.checking.young_delays import young_delays
 from evaluator.errors import ParameterError, nearest
 from evaluator.evaluation.result import json_values
 from evaluator.log import Log
@@ -104,6 +105,7 @@ CHECKS: dict[str, Callable[[Tables, float, int], Finding]] = {
     "shared conversions": lambda t, level, seed: shared_conversions(t, level),
     "immature displays": lambda t, level, seed: immature_displays(t),
     "last day": lambda t, level, seed: last_day(t, level),
+    "delays of young displays": lambda t, level, seed: young_delays(t, level),
     "gaps in conversions": lambda t, level, seed: outages(t),
     "traffic": lambda t, level, seed: traffic(t.logged.timeline, t.logged.survey),
     "rewards": lambda t, level, seed: rewards(t),

@@ -256,7 +256,7 @@ DEFECTS: dict[str, tuple[Callable[[int], Log], Names, Names]] = {
         _by_context, {"independence"}, {"calibration"}),
     "logger drifts by day, propensities constant": (_by_day, {"drift of action shares"}, {"calibration"}),
     "conversion rates fall by a quarter": (_rate, {"drift of conversion rates"}, set()),
-    "delays halve": (_delays, {"drift of delays"}, {"drift of conversion rates"}),
+    "delays halve": (_delays, {"drift of delays", "delays of young displays"}, {"drift of conversion rates"}),
     "2 % of the displays twice": (_duplicates, {"duplicated displays"}, {"shared conversions"}),
     "a tenth of the conversions on two displays": (_shared, {"shared conversions"}, set()),
     "conversions end with the log, unsaid": (_unannounced, {"immature displays"}, set()),
@@ -285,9 +285,9 @@ DEFECTS: dict[str, tuple[Callable[[int], Log], Names, Names]] = {
     "an action too young for a single judged display": (
         _young, {"overlap", "calibration"}, {"replay of the logger"}),
     "ten hours of conversions lost": (_outage, {"gaps in conversions"}, {
-        "drift of conversion rates", "drift of delays", "delays of each day"}),
+        "drift of conversion rates", "drift of delays", "delays of each day", "delays of young displays"}),
     "ten hours of displays and conversions lost": (_standstill, {"gaps in conversions", "traffic"}, {
-        "drift of conversion rates", "drift of delays", "delays of each day"}),
+        "drift of conversion rates", "drift of delays", "delays of each day", "delays of young displays"}),
     "one stray conversion two days after all others": (_stray, {"immature displays"}, set()),
     "an attribution window longer than the log": (_long_window, {"immature displays"}, set()),
 }  # fmt: skip
