@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checking.additive import AdditiveFit, fit_additive
+from evaluator.checking.additive import AdditiveFit
 from evaluator.checking.finding import Finding, not_applicable
 from evaluator.checking.propensities import p_words
 from evaluator.checking.tables import Tables
@@ -43,30 +43,17 @@ def action_rates(t: Tables, level: float, seed: int) -> Finding:
     everywhere, up to each change point, and in each single period. Each of these is compared with draws from the fit
     (as a gamma law of the draws' moments); the smallest of these p-values with that of the draws.
     """
-    logged, table = t.logged, t.action_hours
-    if logged.propensities.weights is not None:
+    if t.logged.propensities.weights is not None:
         return not_applicable(NAME, "displays have weights: the rates in the log are not those of the traffic")
-    shown = table.shown[:, :, :-1]
-    seen = judged_conversions(t)
-    if seen.sum() < FEWEST_CONVERSIONS:
-        return not_applicable(NAME, f"{seen.sum():.0f} conversions; {FEWEST_CONVERSIONS} are the fewest")
-    fit = fit_additive(shown, seen)
+    fit = t.additive
     if fit is None:
         return not_applicable(NAME, "fewer than two actions, or two periods, have conversions")
+    if fit.seen.sum() < FEWEST_CONVERSIONS:
+        return not_applicable(NAME, f"{fit.seen.sum():.0f} conversions; {FEWEST_CONVERSIONS} are the fewest")
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM,)))
     found = _statistics(fit, fit.left[None] / math.sqrt(fit.dispersion))
     p, smallest = _p_value(fit, found, math.ceil(2.0 / level), rng)
     return _finding(t, fit, p, smallest, level)
-
-
-def judged_conversions(t: Tables) -> Floats:
-    """Return the judged displays that converted, of each period, hour of the day and action, shape (P, H, A)."""
-    logged, table = t.logged, t.action_hours
-    timeline = logged.timeline
-    counted = logged.follow_up.counted(logged.survey.display)
-    display, at = np.unique(logged.survey.display[counted], return_index=True)
-    of = timeline.hour_of(logged.survey.shown_at[counted][at])
-    return table.count(timeline.period_of(display), of, t.action[counted][at])[:, :, :-1]
 
 
 def _p_value(fit: AdditiveFit, found: _Statistics, draws: int, rng: np.random.Generator) -> tuple[float, int]:

@@ -68,9 +68,9 @@ class AdditiveFit:
         Of these, displays, conversions and expected ones, shape (P', A').
     spread
         Sums of the cells' variances, shape (P', A').
-    dispersion
-        Mean square of what is left in the cells of the hours over its expectation, at least 1: above 1 where outcomes
-        go together, as those of one visitor; taken as 1 where there are no hours.
+    dispersion, dispersion_in_all
+        Mean square of what is left in the hours of each day over its expectation, by action and of all actions, at
+        least 1: above 1 where outcomes go together, as those of one visitor; taken as 1 where there are no hours.
     """
 
     periods: Ints
@@ -80,6 +80,7 @@ class AdditiveFit:
     expected: Floats
     spread: Floats
     dispersion: float
+    dispersion_in_all: float
     _inverse: Floats = field(repr=False)
 
     @property
@@ -130,10 +131,9 @@ def fit_additive(shown: Floats, seen: Floats) -> AdditiveFit | None:
         return None
     mean = _fitted(n, y)
     weight = mean * (1.0 - np.divide(mean, n, out=np.zeros_like(mean), where=n > 0))
-    degrees = np.count_nonzero(n) - sum(n.shape) + 2
-    dispersion = 1.0
-    if n.shape[1] > 1 and degrees > 0:
-        dispersion = max(float(((y - mean) ** 2).sum() / weight.sum()) * np.count_nonzero(n) / degrees, 1.0)
+    of_hours = sum(n.shape[:2]) - 1
+    dispersion = _dispersion(y - mean, weight, int(np.count_nonzero(n)), of_hours + n.shape[2] - 1)
+    in_all = _dispersion((y - mean).sum(axis=2), weight, int(np.count_nonzero(n.sum(axis=2))), of_hours)
     spread = weight.sum(axis=1)
     rows = np.diag(spread.sum(axis=1))
     columns = np.diag(spread.sum(axis=0))
@@ -142,8 +142,15 @@ def fit_additive(shown: Floats, seen: Floats) -> AdditiveFit | None:
     information[np.diag_indices_from(information)] += 1e-9 * np.trace(information)
     inverse = np.linalg.inv(information)
     return AdditiveFit(
-        periods, actions, n.sum(axis=1), y.sum(axis=1), mean.sum(axis=1), spread, dispersion, inverse
+        periods, actions, n.sum(axis=1), y.sum(axis=1), mean.sum(axis=1), spread, dispersion, in_all, inverse
     )  # fmt: skip
+
+
+def _dispersion(left: Floats, weight: Floats, cells: int, fitted: int) -> float:
+    """Return the mean square of what is left over its expectation, at least 1; 1 where there is but one hour."""
+    if left.shape[1] == 1 or cells <= fitted:
+        return 1.0
+    return max(float((left**2).sum() / weight.sum()) * cells / (cells - fitted), 1.0)
 
 
 def _fitted(n: Floats, y: Floats) -> Floats:

@@ -51,19 +51,22 @@ class Lack(NamedTuple):
 def delays_of_days(t: Tables, level: float) -> Finding:
     """Test that no single day lacks short or long delays (hypergeometric, Bonferroni)."""
     timeline, follow = t.logged.timeline, t.logged.follow_up
-    if t.logged.survey.log.meta.tick_seconds is None:
-        return not_applicable(OF_DAYS, "the log counts rounds: drift of delays tests tenths of it")
+    if timeline.ends is None:
+        return not_applicable(OF_DAYS, "the log counts rounds, or covers fewer than three days")
     day = timeline.period_of(t.logged.survey.display)
     whole = timeline.whole & (timeline.edges[1:] <= follow.mature)
     used = follow.counted(t.logged.survey.display) & whole[day]
-    found = most_lacking(follow.delay[used], day[used])
+    weekday = np.arange(timeline.periods) % 7 if timeline.period == "day" else None
+    found = most_lacking(follow.delay[used], day[used], kin=weekday)
     if found is None:
         return not_applicable(OF_DAYS, "too few conversions of whole days")
     name = timeline.name(found.group)
     return _finding(
         OF_DAYS, t, found, level, name,
         f"Conversions of {name} are written later or earlier than those of other days, or they were followed "
-        "otherwise: a policy is told of them at the wrong time, and one law of delays does not hold for that day.",
+        "otherwise: a policy is told of them at the wrong time, and one law of delays does not hold for that day."
+        + ("" if timeline.end - timeline.start >= 14 * 24 * timeline.hour else
+           " The log is too short to tell whether that weekday is always so."),
         "Compare the clock and the time zone of that day's conversions with those of the days around; leave the day "
         "out if they cannot be repaired.",
     )  # fmt: skip
@@ -87,7 +90,7 @@ def delays_of_actions(t: Tables, level: float) -> Finding:
     )  # fmt: skip
 
 
-def most_lacking(delay: Ints, group: Ints) -> Lack | None:
+def most_lacking(delay: Ints, group: Ints, *, kin: Ints | None = None) -> Lack | None:
     """Return the most significant lack of short or long delays; None if nothing can be tested.
 
     Given all delays, which of them are in a group is a draw without replacement if delays do not depend on the group,
@@ -97,6 +100,8 @@ def most_lacking(delay: Ints, group: Ints) -> Lack | None:
     ----------
     delay, group
         Shape (c,).
+    kin
+        Groups with one number are alike: what they all lack is no lack; shape (G,) or more.
     """
     n = len(delay)
     if n < FEWEST_CONVERSIONS or delay.min() == delay.max():
@@ -114,14 +119,25 @@ def most_lacking(delay: Ints, group: Ints) -> Lack | None:
     tested = (usual >= _FEWEST_USUAL) & (size < n)[None, :, None]
     if not tested.any():
         return None
-    tests = np.count_nonzero(tested)
+    tests = int(np.count_nonzero(tested))
     lacking = tested & (seen <= THIRD * usual) & (usual - seen >= MISSING * size[None, :, None])
+    if kin is not None:
+        of_kin = _usual_of_kin(seen, size, kin[: len(size)])
+        lacking &= (of_kin >= _FEWEST_USUAL) & (seen <= THIRD * of_kin)
     best = Lack(-1, True, 0, 0, 0.0, 1.0)
     for side, g, c in np.argwhere(lacking).tolist():
         p = min(hypergeometric_tail(int(seen[side, g, c]), n, int(every[side, c]), int(size[g])) * tests, 1.0)
         if p < best.p:
             best = Lack(g, side == 0, int(cuts[c]), int(seen[side, g, c]), float(usual[side, g, c]), p)
     return best
+
+
+def _usual_of_kin(seen: Ints, size: Ints, kin: Ints) -> Floats:
+    """Return what the others of its kind let expect of each group, shape of `seen` (2, G, C); inf where none are."""
+    alike = (kin[:, None] == kin) & ~np.eye(len(kin), dtype=bool)
+    others = alike @ size
+    share = np.einsum("gh,shc->sgc", alike.astype(np.float64), seen) / np.maximum(others, 1)[None, :, None]
+    return np.where(others[None, :, None] > 0, share * size[None, :, None], np.inf)
 
 
 def hypergeometric_tail(seen: int, population: int, marked: int, drawn: int) -> float:

@@ -20,6 +20,7 @@ Floats = npt.NDArray[np.float64]
 RATE_CHANGE, DELAY_CHANGE = 0.05, 0.02
 FEWEST_CONVERSIONS, DELAY_ROWS = 50, 20_000
 _FEWEST_DAYS = 3
+_SHORT = "fewer than three days: hours of the day cannot be told from a drift"
 
 
 def share_drift(t: Tables, level: float) -> Finding:
@@ -59,6 +60,8 @@ def rate_drift(t: Tables, level: float) -> Finding:
     name, period, timeline = "drift of conversion rates", t.logged.timeline.period, t.logged.timeline
     if t.logged.propensities.weights is not None:
         return not_applicable(name, "displays have weights: the rates in the log are not those of the traffic")
+    if timeline.about_a_day:
+        return not_applicable(name, _SHORT)
     display = t.logged.survey.display
     counted = t.logged.follow_up.counted(display)
     converted, at = np.unique(display[counted], return_index=True)
@@ -84,6 +87,8 @@ def rate_drift(t: Tables, level: float) -> Finding:
     df = len(left) - 1
     if df < 1:
         return not_applicable(name, "all conversions are in one period")
+    # Visitors who come more than once within an hour: their outcomes go together, so totals of days spread more.
+    spread *= 1.0 if t.additive is None else t.additive.dispersion_in_all
     statistic = float(left @ np.linalg.pinv(spread, rcond=1e-9, hermitian=True) @ left)
     p = chi_square_tail(statistic, df)
     unconverted = 1.0 - float(expected.sum() / mature.sum())
@@ -114,6 +119,8 @@ def delays_drift(t: Tables, level: float, seed: int) -> Finding:
     """Test that delays are the same in all periods, allowing for what each period could show (permutations)."""
     name, period, timeline = "drift of delays", t.logged.timeline.period, t.logged.timeline
     survey, follow = t.logged.survey, t.logged.follow_up
+    if timeline.about_a_day:
+        return not_applicable(name, _SHORT)
     delay, window = follow.delay, survey.log.meta.attribution_window
     days = timeline.period_of(survey.display)
     limit = None

@@ -40,6 +40,14 @@ def immature_displays(t: Tables) -> Finding:
         )  # fmt: skip
     if len(follow.strays):
         return _strays(t, missing, numbers)
+    if follow.stopped and not follow.by_day and until is not None and window is not None:
+        return Finding(
+            name=name, verdict="pass", statistic=float(follow.beyond), p_value=follow.p_value, effect=missing,
+            number=f"{(immature or 0) / n:.1%} were not followed for {_long(t, window)}; the end cannot be tested",
+            numbers={**numbers, "immature_share": (immature or 0) / n},
+            means=f"No conversion comes at the end, where {follow.beyond:,} were to be expected at any other time: in "
+            "a log of about a day that may be a night. It says until when it was followed, which is taken for true.",
+        )  # fmt: skip
     if follow.stopped:
         end = "at its end" if until is None else f"before observed_until = {until}"
         short = "" if follow.by_day else (
@@ -54,7 +62,8 @@ def immature_displays(t: Tables) -> Finding:
                   "which the "
             "last ones have none. Young displays count as failures, and actions shown late look worse than they "
             f"are.{short}",
-            do="Say in the spec until when conversions were followed ([log] observed_until), and for how long after a "
+            do=_said_wrong(t) if until is not None else
+            "Say in the spec until when conversions were followed ([log] observed_until), and for how long after a "
             "display (attribution_window).",
         )  # fmt: skip
     if until is not None and window is None:
@@ -127,6 +136,15 @@ def _strays(t: Tables, missing: float, numbers: dict[str, float | None]) -> Find
         do=f"Say how long the log really looked: observed_until = {last} under [log] of the spec (in ticks), and leave "
         "out the stray rows, which come after it.",
     )  # fmt: skip
+
+
+def _said_wrong(t: Tables) -> str:
+    """Return what to do where the log says until when it was followed, and was not."""
+    last = t.logged.follow_up.last
+    return (
+        f"Give the last time at which conversions were really fetched: observed_until = {last} under [log] of the spec "
+        "(in ticks) is when the last one came. If they were fetched later, find out why none came."
+    )
 
 
 def _coarse(t: Tables) -> bool:

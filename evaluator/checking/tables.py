@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checking.additive import ActionHours, action_hours
+from evaluator.checking.additive import ActionHours, AdditiveFit, action_hours, fit_additive
 from evaluator.checking.coordinates import Coordinates
 from evaluator.checking.follow_up import FollowUp
 from evaluator.checking.pairs import Pairs, hashes
@@ -184,6 +184,16 @@ class Tables:
             out[0, seen], upto = self.first[0, seen], self.last[0, seen] + 1
         out[1, seen] = len(log) - upto
         return out
+
+    @cached_property
+    def additive(self) -> AdditiveFit | None:
+        """Judged displays that convert, fitted by period, hour of the day and action; None without two of each."""
+        logged, table = self.logged, self.action_hours
+        counted = logged.follow_up.counted(logged.survey.display)
+        display, at = np.unique(logged.survey.display[counted], return_index=True)
+        hour = logged.timeline.hour_of(logged.survey.shown_at[counted][at])
+        seen = table.count(logged.timeline.period_of(display), hour, self.action[counted][at])
+        return fit_additive(table.shown[:, :, :-1], seen[:, :, :-1])
 
     def rows_of(self, family: str) -> list[int]:
         """Return the rows of a family of groups."""

@@ -77,6 +77,11 @@ class Timeline:
         return [time // ticks % len(names) for ticks, (_, names) in zip(self.rhythm_ticks, self.rhythms, strict=True)]
 
     @property
+    def about_a_day(self) -> bool:
+        """Whether the log has times of day and too few days to tell what goes with them from what drifts."""
+        return self.ends is None and bool(self.rhythms or self.hours is not None)
+
+    @property
     def hours_of_day(self) -> int:
         """Hours of the day that times are told apart by: 24, or 1 where the log does not tell them."""
         return 24 if any(family == HOURS for family, _ in self.rhythms) else 1
