@@ -37,7 +37,7 @@ REPLAYING: dict[str, type] = {
     "horizon": int, "clock": str, "traffic_share": float, "sampler": str, "propensity": str, "accept_quantile": float,
     "delays": str, "delays_from": str, "reward": str, "immature": str, "seed": int, "repeats": int, "jobs": int,
     "level": float, "bootstrap": int, "cluster_by": str, "final": str, "final_policy": str,
-    "doubly_robust": bool,
+    "doubly_robust": bool, "reward_max": float, "reward_cap": float,
 }  # fmt: skip
 _OWN: dict[str, type] = {"dataset": str, "baseline": str, "policies": list, "windows": list, "policy": list}
 _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false", list: "a list"}

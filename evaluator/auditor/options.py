@@ -36,6 +36,11 @@ class AuditOptions(ReplayOptions):
                 "--cluster-by does not go with an audit: the displays of its twins are independent.",
                 hint="leave it out; evaluate check LOG --cluster-by says how much wider intervals are to be.",
             )
+        if self.reward_cap is not None or self.reward_max is not None:
+            raise ParameterError(
+                "--reward-max and --reward-cap do not go with an audit: its truth has the log's own rewards.",
+                hint="leave them out; name reward_max in the spec.",
+            )
         if self.keeps:
             raise ParameterError(
                 f"--immature {self.immature}: twins have no such columns.",

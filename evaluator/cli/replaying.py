@@ -144,6 +144,23 @@ def _replaying(
             help="Resampled logs to replay for an interval of the expected value over logs and seeds: --bootstrap 200",
         ),
     ] = 0,
+    reward_max: Annotated[
+        float | None,
+        typer.Option(
+            "--reward-max",
+            rich_help_panel=ESTIMATE,
+            help="What a display can earn at most: --reward-max 500. Default: as the log says, else the largest seen.",
+        ),
+    ] = None,
+    reward_cap: Annotated[
+        float | None,
+        typer.Option(
+            "--reward-cap",
+            rich_help_panel=ESTIMATE,
+            help="Count at most so much of a display's reward: a value whose intervals hold however large rewards can "
+            "be: --reward-cap 100",
+        ),
+    ] = None,
     cluster_by: Annotated[
         str | None,
         typer.Option(

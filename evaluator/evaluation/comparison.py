@@ -20,6 +20,7 @@ from evaluator.evaluation.plan import Plan, plan_replay, read_basis
 from evaluator.evaluation.ranking import Ranking, rank, ranked_pairs
 from evaluator.evaluation.rarest import rarest_warning
 from evaluator.evaluation.result import ReplayResult, json_values
+from evaluator.evaluation.unknown_maximum import honest_difference, honest_ranking
 from evaluator.log import Log
 
 SCHEMA = "evaluate.compare/1"
@@ -265,7 +266,11 @@ def compare_results(plans: Sequence[Plan], results: Sequence[ReplayResult], *, b
     others = [i for i in range(len(plans)) if i != baseline]
     asked = [*ranked_pairs(len(plans), baseline), *((min(pair), max(pair)) for pair in costs)]
     found = find_differences(plans, lived, asked, rounds=horizon.rounds, fixed=horizon.fixed, jobs=options.jobs)
-    found = {pair: of if of.realised is None else _with_expected(of, results) for pair, of in found.items()}
+    unbounded = next((plan for plan in plans if not plan.bounded), plans[0])
+    found = {
+        pair: honest_difference(unbounded, of if of.realised is None else _with_expected(of, results))
+        for pair, of in found.items()
+    }
 
     def to_reference(variant: int, reference: int) -> Difference:
         return found[variant, reference] if variant < reference else found[reference, variant].turned()
@@ -276,7 +281,9 @@ def compare_results(plans: Sequence[Plan], results: Sequence[ReplayResult], *, b
         horizon=horizon,
         baseline=baseline,
         differences=tuple(to_reference(i, baseline) for i in others),
-        ranking=rank(values, [reward_cut(plan) for plan in plans], found, baseline, level=options.level),
+        ranking=honest_ranking(
+            unbounded, rank(values, [reward_cut(plan) for plan in plans], found, baseline, level=options.level)
+        ),
         window_costs=tuple(to_reference(*pair) for pair in costs),
         curves=tuple(curves),
         assumed=tuple(_assumed(plan) for plan in plans),

@@ -37,6 +37,7 @@ from evaluator.evaluation.result import Reference, ReplayResult
 from evaluator.evaluation.rewards import ArmSample, logged_rewards, observed_rewards, reward_bound
 from evaluator.evaluation.running import robust_value, said_of_robust
 from evaluator.evaluation.scan import Lane, replay_all
+from evaluator.evaluation.unknown_maximum import said_of_bound, with_honest_kinds
 from evaluator.log.contract import to_numpy
 from evaluator.replayer.engine import BATCH, Replay
 from evaluator.replayer.learned import learned_policy
@@ -128,6 +129,7 @@ def _execute_all(
         result if failure is None else replace(result, warnings=(str(failure), *result.warnings))
         for result, failure in zip(results, failures, strict=True)
     ]
+    results = [with_honest_kinds(plan, result) for plan, result in zip(plans, results, strict=True)]
     results = _with_weighted(plans, results, by_plan)
     if plans[0].options.bootstrap:
         resampled = resample(plans, by_plan, jobs=jobs, advance=advance)
@@ -241,7 +243,7 @@ def _effective_sample_size(plan: Plan, shown: pa.Table) -> float:
 
 
 def _true_regret(plan: Plan, displays: npt.NDArray[np.int64], action: npt.NDArray[np.int32]) -> float:
-    cut = plan.options.reward == "observed" or plan.rewards_end_with_window
+    cut = plan.options.reward == "observed" or plan.rewards_end_with_window or plan.capped is not None
     if cut or "expected_reward" not in plan.log.schema.names:
         return float("nan")  # the log's truth is of whole rewards: beside cut ones it would mislead
     expected = to_numpy(plan.log.take(displays, ["expected_reward"])["expected_reward"])
@@ -394,6 +396,4 @@ def _warnings(plan: Plan, done: list[_Repeat], t: int) -> list[str]:
         said.append(
             f"{clipped:.1%} of the displays have a propensity below c: their actions are accepted too rarely, a bias."
         )
-    if plan.log.meta.reward_max is None:
-        said.append(f"The largest reward seen, {reward_bound(plan):g}, is taken as the largest possible.")
-    return said
+    return [*said, *said_of_bound(plan)]

@@ -81,6 +81,12 @@ class ReplayOptions:
     cluster_by
         What displays hang together by, so that intervals of expected and weighted values allow for it: a column that
         the log keeps, such as the user, or ``every:1d`` for parts of the clock. None where displays are independent.
+    reward_max
+        What a display can earn at most, all its conversions together, in the log's unit: intervals and policies rest on
+        it. A log in which one earns more is refused. None for what the log says, else the largest seen.
+    reward_cap
+        Count at most so much of a display's reward: another value, whose intervals hold however large rewards can be.
+        None for whole rewards.
     """
 
     window: str | int | None = None
@@ -103,6 +109,8 @@ class ReplayOptions:
     level: float = 0.95
     bootstrap: int = 0
     cluster_by: str | None = None
+    reward_max: float | None = None
+    reward_cap: float | None = None
 
     def __post_init__(self) -> None:
         """Check every option's range.
@@ -153,6 +161,16 @@ class ReplayOptions:
             )
         if not 0.0 <= self.accept_quantile < 1.0:
             raise ParameterError(f"--accept-quantile {self.accept_quantile:g} is out of range.", hint="take [0, 1).")
+        for name in ("reward_max", "reward_cap"):
+            most = getattr(self, name)
+            if most is not None and not 0.0 < most < float("inf"):
+                raise ParameterError(
+                    f"--{name.replace('_', '-')} {most:g} is out of range.", hint="take a number above 0, such as 100."
+                )
+        if self.reward_max is not None and self.reward_cap is not None:
+            raise ParameterError(
+                "--reward-max and --reward-cap exclude each other.", hint="a cap is the largest reward that counts."
+            )
         if not 0.0 < self.level < 1.0:
             raise ParameterError(
                 f"--level {self.level:g} is out of range.", hint="take a level in (0, 1), such as 0.95."

@@ -18,6 +18,7 @@ from evaluator.evaluation.rarest import least_acceptance
 from evaluator.evaluation.told_delays import fit_on_clock, told_delays
 from evaluator.evaluation.within import followed_for, share_within
 from evaluator.log import Log
+from evaluator.log.bounds import Capped, with_reward_cap, with_reward_max
 from evaluator.log.clusters import Clusters, read_clusters
 from evaluator.policies.base import Setting
 from evaluator.replayer.samplers import SamplerName, choose_sampler, sure_rounds
@@ -66,6 +67,10 @@ class Plan:
         Sentences the result must carry.
     clusters
         Which displays hang together; None where they are independent.
+    bounded
+        Whether no display can earn more than `setting.reward_max`; else it is the largest reward seen.
+    capped
+        What a cap of the rewards leaves out; None without one.
     """
 
     survey: Survey
@@ -86,6 +91,8 @@ class Plan:
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
     clusters: Clusters | None = None
+    bounded: bool = True
+    capped: Capped | None = None
 
     @property
     def log(self) -> Log:
@@ -155,6 +162,8 @@ class Plan:
             "policy_delays": self.setting.delay_cdf.source
             if self.setting.delay_cdf is not None and "delay CDF" in self.policy.needs
             else None,
+            "reward_bound": {"largest": self.setting.reward_max, "known": self.bounded},
+            "reward_cap": None if self.capped is None else self.capped._asdict(),
             "clusters": None if self.clusters is None else self.clusters.to_dict(),
             "options": self.options.to_dict(),
             "counts": dict(self.log.meta.counts),
@@ -171,17 +180,23 @@ class Basis:
     propensities: Propensities
     known: KnownDelays | None
     clusters: Clusters | None
+    capped: Capped | None
 
 
 def read_basis(log: Log, options: ReplayOptions) -> Basis:
     """Return what all replays of a log share, or of what `delays_from` leaves of it."""
+    capped = None
+    if options.reward_max is not None:
+        log = with_reward_max(log, options.reward_max)
+    if options.reward_cap is not None:
+        log, capped = with_reward_cap(log, options.reward_cap)
     surveyed = survey(log)
     known = None
     if options.delays_from is not None:
         known = known_delays(surveyed, known_share(options.delays_from))
         surveyed = survey(log.after(known.displays))
     clusters = None if options.cluster_by is None else read_clusters(surveyed.log, options.cluster_by)
-    return Basis(surveyed, resolve_propensities(surveyed, options.propensity), known, clusters)
+    return Basis(surveyed, resolve_propensities(surveyed, options.propensity), known, clusters, capped)
 
 
 def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
@@ -254,6 +269,8 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
             basis, policy, options, clock, window, sampler, setting.delay_cdf, rewards, maturity.correction
         ),
         clusters=basis.clusters,
+        bounded=rewards.bounded,
+        capped=basis.capped,
     )
     return replace(plan, warnings=(*warnings(plan, acceptance, rewards), *said_of_clusters(plan)))
 

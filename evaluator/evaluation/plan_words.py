@@ -12,6 +12,7 @@ from evaluator.evaluation.options import ReplayOptions
 from evaluator.evaluation.parts import said_of_parts
 from evaluator.evaluation.rarest import rarest_warning, unusable_warning
 from evaluator.evaluation.within import followed_for, of_conversions
+from evaluator.log.bounds import Capped
 from evaluator.log.contract import POSITION, WEIGHT
 from evaluator.replayer.samplers import SamplerName
 from evaluator.rounds.clock import Clock
@@ -98,7 +99,19 @@ def assumptions(
         said.append("the log names no attribution window, so rewards are the conversions within the policy's window")
     if options.accept_quantile > 0:
         said.append(f"acceptance clipped at the {options.accept_quantile:g} quantile of the propensities: biased")
-    return (*said, *_told_of_rewards(policy, rewards), *log.meta.notes)
+    return (*said, *_of_cap(basis.capped), *_told_of_rewards(policy, rewards), *log.meta.notes)
+
+
+def _of_cap(capped: Capped | None) -> tuple[str, ...]:
+    """Say which value is estimated, and what is known of that of whole rewards."""
+    if capped is None:
+        return ()
+    return (
+        f"every number is of capped rewards, and policies are told them: a display earns at most {capped.cap:g}. "
+        f"{capped.displays:,} displays of the log earn more, which leaves out {capped.share:.2%} of its reward; the "
+        "value of whole rewards is higher by what is left out, which no log bounds, and so at least the lower end of "
+        "the capped value's interval",
+    )
 
 
 def _told_of_rewards(policy: Any, rewards: RewardRange) -> tuple[str, ...]:
@@ -116,7 +129,7 @@ def _of_rewards(policy: Any, rewards: RewardRange) -> list[str]:
         said.append(
             f"The {most}, {rewards.largest:g}, is {rewards.largest / rewards.mean:,.0f} times what displays that earn "
             "something bring on average. Policies learn on the scale of the largest reward, so they hardly tell "
-            "actions apart. Cap the values in the log and name the cap as reward_max, or count conversions (value = 1)."
+            "actions apart. Have capped rewards evaluated (--reward-cap), or count conversions (value = 1)."
         )
     if not policy.unit_rewards and rewards.largest != 1.0:
         said.append(

@@ -50,6 +50,8 @@ class Ranking:
         False when only differences to the baseline were tested, to bound the cost.
     level
         With this probability, of all the tests at once, no difference is told from 0 that is 0 or has the other sign.
+    assumed_bound
+        The largest reward seen, where the tests rest on no larger one being possible, which nobody knows; else None.
     """
 
     target: Target
@@ -58,6 +60,7 @@ class Ranking:
     tests: tuple[Tested, ...]
     all_pairs: bool
     level: float
+    assumed_bound: float | None = None
 
     @property
     def conclusion(self) -> str:
@@ -70,6 +73,11 @@ class Ranking:
         at_once = f"told from 0 at {percent(self.level)}, all tests at once"
         if self.target == "expected":
             return f"Of the expected values, {count} {'is' if apart < 2 else 'are'} {at_once} (bootstrap)."
+        if self.assumed_bound is not None:
+            return (
+                f"In these runs, {count} would be {at_once}, if no display could earn more than the largest reward "
+                f"seen, {self.assumed_bound:g}: name it (--reward-max) or cap rewards (--reward-cap) to know. {OF_THESE_RUNS}"
+            )
         return f"In these runs, {count} {'is' if apart < 2 else 'are'} {at_once}. {OF_THESE_RUNS}"
 
 

@@ -198,6 +198,10 @@ class Log:
         """Return a copy with changed metadata, e.g. ``log.with_meta(attribution_window=30)``."""
         return self._said(replace(self, meta=replace(self.meta, **changes)), changes)  # type: ignore[arg-type]
 
+    def with_conversions(self, conversions: pa.Table) -> Log:
+        """Return a copy with other conversions of the same displays."""
+        return replace(self, conversions=conversions)
+
     def _said(self, changed: Log, changes: Mapping[str, object]) -> Log:
         """Return the same tables under other metadata, sound where these say nothing else of them."""
         changed.as_sound_as(self)

@@ -155,6 +155,10 @@ class StoredLog(Log):
         log = StoredLog(self.path, self.selection, conversions=self.conversions, actions=self.actions, meta=meta)
         return self._said(log, changes)
 
+    def with_conversions(self, conversions: pa.Table) -> Log:
+        """Return a copy with other conversions of the same displays."""
+        return StoredLog(self.path, self.selection, conversions=conversions, actions=self.actions, meta=self.meta)
+
     def _selected(self, columns: Sequence[str], size: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield (number of its first display, batch), empty batches left out."""
         chosen = self.selection

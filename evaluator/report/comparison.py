@@ -21,13 +21,17 @@ from evaluator.report.terminal import delivered_each, details, sentences
 _WIDE = 100
 _ACTIONS_SHOWN = 4
 HOW_TO_READ = (
-    "told: conversions delivered to the policy within its rounds. Each interval holds for its own number. Whether two "
+    "told: conversions delivered to the policy within its rounds. {which} holds for its own number. Whether two "
     "of them overlap says little about the difference of the two: that is below."
 )
 REALISED = (
     "n: displays that only one of the two runs showed; those that both did cancel. A difference is realised: it is of "
-    "what these two runs showed, and another log or seed would give others, of either sign. Each interval (Howard et "
-    "al. 2021) holds for its own difference."
+    "what these two runs showed, and another log or seed would give others, of either sign. "
+)
+HOLDS = "Each interval (Howard et al. 2021) holds for its own difference."
+MAY_NOT_HOLD = (
+    "Nobody knows how much a display can earn at most: each interval holds for its own difference only if it is no "
+    "more than the largest reward seen."
 )
 OF_CLUSTERS = (
     "Displays hang together by {by}: realised differences, and the ranking below, are for the clusters of this log; "
@@ -65,7 +69,9 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     else:
         console.print(_table(lines, named, level, names=names, stacked=True))
         console.print(_table(lines, against, level, stacked=True))
-    console.print(Text(HOW_TO_READ))
+    bounded = _bounded(comparison)
+    which = "Each interval" if bounded else "If no display can earn more than the largest seen, each interval"
+    console.print(Text(HOW_TO_READ.format(which=which)))
     if len(results) > 1:
         _print_differences(console, comparison, level)
         console.print(_ranking(comparison))
@@ -77,6 +83,10 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         console.print(sentences("Read before trusting the numbers", warnings, style="yellow"))
     told = [(*result.assumptions, *_told(to)) for result, to in zip(results, comparison.assumed, strict=True)]
     console.print(sentences("Assumptions", _together(told)))
+
+
+def _bounded(comparison: Comparison) -> bool:
+    return all(result.plan["reward_bound"]["known"] for result in comparison.results)
 
 
 def _print_differences(console: Console, comparison: Comparison, level: str) -> None:
@@ -94,7 +104,8 @@ def _print_differences(console: Console, comparison: Comparison, level: str) -> 
     of = comparison.differences
     said = _together([_limits(d) for d in of], _lines(of))
     of_whom = [] if base.plan["clusters"] is None else [OF_CLUSTERS.format(by=base.plan["clusters"]["by"])]
-    for line in [*(f"{line}." for line in said), REALISED, *of_whom]:
+    realised = REALISED + (HOLDS if _bounded(comparison) else MAY_NOT_HOLD)
+    for line in [*(f"{line}." for line in said), realised, *of_whom]:
         console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
     if comparison.window_costs:
         console.print(
@@ -185,7 +196,8 @@ def _regret(comparison: Comparison, level: str, *, wide: bool) -> RenderableType
             str(line),
             *(Text(f"{of.estimate[i]:.4g}" + (f" [{of.low[i]:.4g}, {of.high[i]:.4g}]" if wide else "")) for i in at),
         )
-    band = f"{level} bands" if wide else f"{level} bands with --json or --out"
+    bands = f"{level} bands" if _bounded(comparison) else f"approximate {level} bands"
+    band = bands if wide else f"{bands} with --json or --out"
     title = Text.assemble(("\nRegret ", "bold"), f"against the best fixed action ({band})")
     return Group(title, Padding(table, (0, 0, 0, 2), expand=False))
 

@@ -21,6 +21,8 @@ from evaluator.evaluation.within import of_conversions
 from evaluator.report.numbers import count_text
 
 _ACTIONS_SHOWN = 10
+# Of intervals that rest on the largest reward seen.
+APPROXIMATE = ", not anytime-valid"
 _LEFT_OUT = (
     ", estimated on displays left out of the replay: another target than the value above, which is that of the rounds "
     "in which the policy learned."
@@ -82,19 +84,20 @@ def _estimates(result: ReplayResult) -> Table:
     )
     clusters = result.plan["clusters"]
     by = "" if clusters is None else f", by {escape(clusters['by'])}"
-    table.add_row(f"realised value ({unit})", *_cells(result.value))
+    about = "" if result.plan["reward_bound"]["known"] else APPROXIMATE
+    table.add_row(f"realised value ({unit}){about}", *_cells(result.value))
     if result.expected_value is not None:
         table.add_row(f"expected value at {result.rounds:,} rounds (bootstrap{by})", *_cells(result.expected_value))
     if result.doubly_robust is not None and result.doubly_robust.target == LEARNING:
         table.add_row(f"value over all displays read, doubly robust{by}", *_given(result.doubly_robust))
-    table.add_row(f"regret over {result.rounds:,} rounds vs best fixed action", *_cells(result.regret))
+    table.add_row(f"regret over {result.rounds:,} rounds vs best fixed action{about}", *_cells(result.regret))
     if not math.isnan(result.true_regret):
         table.add_row("true regret vs the best action of each display", f"{result.true_regret:.5g}", "known truth", "")
-    table.add_row("uplift over the logging policy (per round)", *_cells(result.uplift))
-    table.add_row("logging policy's value", *_cells(result.logging_value))
+    table.add_row(f"uplift over the logging policy (per round){about}", *_cells(result.uplift))
+    table.add_row(f"logging policy's value{about}", *_cells(result.logging_value))
     best = result.best_fixed_action
     how = " (chosen on half the data)" if best.by_halves else ""
-    table.add_row(f"best fixed action: {escape(best.label) or 'unknown'}{how}", *_cells(best.value))
+    table.add_row(f"best fixed action: {escape(best.label) or 'unknown'}{how}{about}", *_cells(best.value))
     return table
 
 
@@ -149,6 +152,7 @@ def _how(result: ReplayResult) -> list[tuple[str, str]]:
     plan = result.plan
     tau = plan["tau_window"]
     within = "" if tau is None else f" ({tau:.1%} {of_conversions(plan['followed'])} come within it)"
+    cap = plan["reward_cap"]
     rows = [
         (
             "rounds",
@@ -172,6 +176,8 @@ def _how(result: ReplayResult) -> list[tuple[str, str]]:
     ]
     if plan["options"]["repeats"] > 1:
         rows.insert(1, ("repeats", f"{plan['options']['repeats']} (intervals hold for all at once)"))
+    if cap is not None:
+        rows.append(("rewards", f"at most {cap['cap']:g} a display, which leaves out {cap['share']:.2%} of the log's"))
     if plan["clusters"] is not None:
         rows.append(("clusters", _clusters(result)))
     if plan["policy_delays"]:

@@ -14,6 +14,9 @@ from evaluator.rounds.survey import Survey
 # next to nothing. Measured with five arms, the best worth twice the others, one display in twenty converting, 12,000
 # rounds: klucb shows the best in .79 of them where all rewards are alike, in .45 at 10 times, .31 at 30, .25 at 100.
 HEAVY = 30.0
+# Displays that earn something from which it says something that all earn the same: of as many, less than a tenth earn
+# otherwise, all but surely (.9^44 < .01).
+_MANY = 44
 
 
 class RewardRange(NamedTuple):
@@ -27,11 +30,19 @@ class RewardRange(NamedTuple):
         Whether the log says so.
     mean
         Mean reward of the displays that earn something; nan without any.
+    alike
+        Whether many displays earn something, and all of them the same: conversions that are counted.
     """
 
     largest: float
     known: bool
     mean: float
+    alike: bool
+
+    @property
+    def bounded(self) -> bool:
+        """Whether more than `largest` is impossible: the log says so, or it counts conversions of one value."""
+        return self.known or self.alike
 
     @property
     def heavy(self) -> bool:
@@ -61,4 +72,5 @@ def reward_range(survey: Survey, used: int) -> RewardRange:
         )
     most, earned = survey.log.meta.reward_max, reward[reward > 0.0]
     largest = float(reward.max(initial=0.0) if most is None else most) or 1.0
-    return RewardRange(largest, most is not None, float(earned.mean()) if len(earned) else float("nan"))
+    alike = len(earned) >= _MANY and bool(earned.min() == earned.max())
+    return RewardRange(largest, most is not None, float(earned.mean()) if len(earned) else float("nan"), alike)

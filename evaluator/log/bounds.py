@@ -1,0 +1,92 @@
+"""A log whose displays earn at most so much: because its user says so, or because what goes beyond is cut."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator.errors import ParameterError
+from evaluator.log.contract import Log, to_numpy
+
+# Sums of money are rounded.
+_ROUNDING = 1e-9
+
+
+class Capped(NamedTuple):
+    """What a cap leaves out.
+
+    Parameters
+    ----------
+    cap
+        In the log's own unit.
+    displays
+        Displays that earn more.
+    left_out
+        What they earn beyond the cap, all together.
+    share
+        Of the log's reward.
+    """
+
+    cap: float
+    displays: int
+    left_out: float
+    share: float
+
+
+def with_reward_max(log: Log, most: float) -> Log:
+    """Return a log of which is said that no display can earn more than `most`.
+
+    Raises
+    ------
+    ParameterError
+        A display does; the first is named.
+    """
+    display, reward = _rewards(log)
+    beyond = np.flatnonzero(reward > most * (1.0 + _ROUNDING))
+    if len(beyond):
+        raise ParameterError(
+            f"--reward-max {most:g}: {len(beyond):,} displays of log {log.meta.name!r} earn more (display "
+            f"{display[beyond[0]]}: {reward[beyond[0]]:g}).",
+            hint=f"name what a display can earn at most, or count no more of it than that: --reward-cap {most:g}.",
+        )
+    return log.with_meta(reward_max=most)
+
+
+def with_reward_cap(log: Log, cap: float) -> tuple[Log, Capped]:
+    """Return a log whose displays earn min(reward, cap), and what that leaves out.
+
+    Conversions of a display count in the order of their times until the cap is reached, as a live system that caps
+    would count them.
+    """
+    value = to_numpy(log.conversions["value"]).astype(np.float64)
+    of = to_numpy(log.conversions["display_id"])
+    first = np.flatnonzero(np.diff(of, prepend=-1))
+    sums = np.cumsum(value)
+    before = np.repeat(sums[first] - value[first], np.diff(np.append(first, len(value)))) if len(value) else sums
+    # Of a display's running sum; differences of large sums would round values that no cap touches.
+    so_far = sums - before
+    touched = np.maximum.reduceat(so_far, first) > cap if len(value) else np.zeros(0, np.bool_)
+    inside = np.repeat(touched, np.diff(np.append(first, len(value))))
+    counted = np.minimum(so_far, cap)
+    counted[1:] -= np.where(of[1:] == of[:-1], counted[:-1], 0.0)
+    kept = np.where(inside, counted, value)
+    if len(first):  # by rounding, parts may add up to more than the whole
+        over, last = np.maximum(np.add.reduceat(kept, first) - cap, 0.0), np.append(first[1:], len(kept)) - 1
+        kept[last] -= np.where(touched, 2.0 * over, 0.0)
+    total, left = float(value.sum()), float(value.sum() - kept.sum())
+    at = log.conversions.schema.get_field_index("value")
+    capped = log.with_conversions(log.conversions.set_column(at, "value", pa.array(kept)))
+    known = log.meta.reward_max
+    found = Capped(cap, int(touched.sum()), left, left / total if total > 0 else 0.0)
+    return capped.with_meta(reward_max=cap if known is None else min(cap, known)), found
+
+
+def _rewards(log: Log) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Return the displays with conversions, and what each earns in all."""
+    of = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
+    first = np.flatnonzero(np.diff(of, prepend=-1))
+    value = to_numpy(log.conversions["value"]).astype(np.float64, copy=False)
+    return of[first], np.add.reduceat(value, first) if len(of) else np.zeros(0)
