@@ -167,8 +167,9 @@ def audit(log: Log | str, policies: Any, **options: Any) -> Audit:
     Returns
     -------
     Audit
-        Bias against the live value, coverage of the intervals, spread, and for each pair of policies the smallest
-        difference that such a log shows.
+        Bias against the live value and how large a one would be seen, coverage of the intervals, spread, and for each
+        pair of policies the smallest difference that `compare` shows on 80 % of such logs: alone, in the ranking of
+        all, and as expected values.
 
     Raises
     ------

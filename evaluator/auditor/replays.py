@@ -12,16 +12,15 @@ import numpy.typing as npt
 
 from evaluator.auditor.by_action import Claims, claims_of
 from evaluator.auditor.options import AuditOptions
+from evaluator.auditor.pairs import Measured, measure
 from evaluator.auditor.truth import Truth
 from evaluator.auditor.twins import Twin, draw_twin, replay_seed
-from evaluator.estimates.combine import average
 from evaluator.estimates.confidence import Interval
-from evaluator.estimates.paired import PAIRED, UNPAIRED, difference_of_sums, discordant, sums_of
 from evaluator.evaluation.comparison import plan_comparison
 from evaluator.evaluation.execute import execute_all
 from evaluator.evaluation.plan import Plan, plan_replay
 from evaluator.evaluation.result import ReplayResult
-from evaluator.evaluation.rewards import observed_rewards, reward_bound
+from evaluator.evaluation.rewards import observed_rewards
 from evaluator.log.contract import to_numpy
 from evaluator.policies.base import Setting
 
@@ -77,7 +76,7 @@ class Replayed(NamedTuple):
     """A twin's replays, one a policy; and the difference of each pair's values at the same number of rounds."""
 
     told: tuple[Told, ...]
-    differences: tuple[Known, ...]
+    differences: tuple[Measured, ...]
     horizon: int
 
 
@@ -119,12 +118,12 @@ def replay_twin(
     drawn = draw_twin(truth, seed=options.seed, twin=twin, vectors=_reads_vectors(policies, options))
     seed = replay_seed(options.seed, twin)
     plans = plan_comparison(drawn.log, policies, [options.window], options.of_replays(seed=seed))
-    found = [_Shown(*of, drawn, truth) for of in zip(plans, execute_all(plans), claimed, strict=True)]
+    found = [Shown(*of, drawn, truth) for of in zip(plans, execute_all(plans), claimed, strict=True)]
     fewest = min(t for shown in found for t in shown.rounds)
     common = fewest if horizon is None else min(horizon, fewest)
     return Replayed(
         told=tuple(shown.told() for shown in found),
-        differences=tuple(_difference(a, b, common) for a, b in combinations(found, 2)),
+        differences=tuple(measure(a, b, common) for a, b in combinations(found, 2)),
         horizon=common,
     )
 
@@ -140,7 +139,7 @@ def _live(plan: Plan) -> Plan:
     return plan_replay(plan.log, plan.policy, replace(plan.options, clock="traffic"))
 
 
-class _Shown:
+class Shown:
     """What a replay showed, repeat by repeat."""
 
     def __init__(self, plan: Plan, result: ReplayResult, claim: Claims, twin: Twin, truth: Truth) -> None:
@@ -198,24 +197,3 @@ def _rates(truth: Truth, twin: Twin, display: Ints, action: Ints) -> Floats:
     """Return the conversion probability of what was shown at some displays of a twin, shape (n,)."""
     time = to_numpy(twin.log.displays["time"])[display]
     return np.minimum(truth.rates[twin.entry[display], action] * truth.hours.factor(time), 1.0)
-
-
-def _difference(a: _Shown, b: _Shown, rounds: int) -> Known:
-    """Return the difference of two values at a common horizon, with its interval, as a comparison gives it."""
-    repeats = len(a.rounds)
-    alpha = (1.0 - a.plan.options.level) / repeats
-    upper = max(reward_bound(a.plan), reward_bound(b.plan))
-    if not rounds:
-        return Known(Interval(float("nan"), -upper, upper, 0, 1.0 - alpha, PAIRED), float("nan"))
-    parts = []
-    for i in range(repeats):
-        own, others = a.rewards(i, rounds), b.rewards(i, rounds)
-        if a.claim.observed:  # a display may earn otherwise in another round
-            sums, kind = (sums_of(own, upper=upper), sums_of(others, upper=upper)), UNPAIRED
-        else:
-            shown = a.displays[i][:rounds], b.displays[i][:rounds]
-            displays = len(a.twin.log)
-            sums, kind = discordant(shown[0], own, shown[1], others, displays=displays, upper=upper), PAIRED
-        parts.append(difference_of_sums(*sums, rounds=rounds, upper=upper, alpha=alpha, kind=kind))
-    at = [rounds] * repeats
-    return Known(average(parts), a.realised(at) - b.realised(at))

@@ -9,11 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from evaluator.auditor.options import AuditOptions
+from evaluator.auditor.power import Detectable
 from evaluator.evaluation.result import json_values
 
 SCHEMA = "evaluate.audit/1"
-# A replay further off its live value than so many standard errors is called biased.
-BIASED = 3.0
+# Chance that a replay without bias is called biased: three standard deviations, with as many twins as one likes.
+BIASED = 0.0027
 
 
 @dataclass(frozen=True)
@@ -97,15 +98,31 @@ class PolicyAudit:
 
     @property
     def biased(self) -> bool:
-        """Whether the replay is further off the live value than chance explains."""
-        return abs(self.z) > BIASED
+        """Whether the replay is further off the live value than chance explains; if not, it may be biased by less.
+
+        By Student's law: of few twins the standard error itself is hardly known.
+        """
+        return abs(self.z) > self._limit
+
+    @property
+    def detectable_bias(self) -> float:
+        """The bias that would be seen on four of five such audits; a smaller one would go unseen more often."""
+        return (self._limit + _Z80) * self.bias_standard_error
+
+    @property
+    def _limit(self) -> float:
+        from scipy.special import stdtrit
+
+        return float(stdtrit(self.value_coverage.twins - 1, 1.0 - BIASED / 2))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
         coverages = {name: getattr(self, name).to_dict() for name in _COVERAGES}
-        return {**self.__dict__, "z": self.z, "biased": self.biased, **coverages}
+        own = {"z": self.z, "biased": self.biased, "detectable_bias": self.detectable_bias}
+        return {**self.__dict__, **own, **coverages}
 
 
+_Z80 = 0.8416212335729143
 _COVERAGES = ("value_coverage", "regret_coverage", "uplift_coverage")
 
 
@@ -125,12 +142,13 @@ class PairAudit:
         Share of the twins on which the better policy has the higher replayed value; None where live runs do not tell
         which is better.
     coverage
-        Of the anytime-valid interval of the realised difference.
-    detectable
-        Smallest difference that the anytime-valid interval leaves 0 out for on 80 % of such logs: its mean half-width
-        plus z_.8 spread.
-    detectable_at_fixed_time
-        The same for a normal interval at one fixed time: (z_(1+level)/2 + z_.8) spread.
+        Of the interval of the realised difference.
+    alone, ranked
+        What a comparison tells from 0 by what the two runs showed: of this pair alone, and in the ranking of all the
+        audit's pairs, adjusted by Holm's method.
+    expected, expected_ranked
+        The same by the difference of expected values, where the comparison has a bootstrap whose standard error is the
+        spread.
     """
 
     first: str
@@ -141,17 +159,29 @@ class PairAudit:
     spread: float
     ranked_rightly: float | None
     coverage: Coverage
-    detectable: float
-    detectable_at_fixed_time: float
+    alone: Detectable
+    ranked: Detectable
+    expected: Detectable
+    expected_ranked: Detectable
 
     @property
-    def told_apart(self) -> bool:
-        """Whether the true difference is one that such a log shows."""
-        return abs(self.live_difference) >= self.detectable
+    def told_apart(self) -> bool | None:
+        """Whether the pair alone is told apart on 80 % of such logs; None where twins and live runs do not decide."""
+        return self.alone.tells(self.live_difference, self.live_standard_error)
+
+    @property
+    def told_apart_ranked(self) -> bool | None:
+        """The same in the ranking of all pairs."""
+        return self.ranked.tells(self.live_difference, self.live_standard_error)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
-        return {**self.__dict__, "coverage": self.coverage.to_dict(), "told_apart": self.told_apart}
+        parts = {name: getattr(self, name).to_dict() for name in _PARTS}
+        told = {"told_apart": self.told_apart, "told_apart_ranked": self.told_apart_ranked}
+        return {**self.__dict__, **parts, **told}
+
+
+_PARTS = ("coverage", "alone", "ranked", "expected", "expected_ranked")
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,8 @@ import pyarrow as pa
 
 from evaluator.auditor.by_action import Claims
 from evaluator.auditor.options import AuditOptions
+from evaluator.auditor.pairs import Measured
+from evaluator.auditor.power import Powers, World, powers
 from evaluator.auditor.replays import Known, Replayed, Told, claims, common_horizon, replay_twin
 from evaluator.auditor.result import Audit, Coverage, PairAudit, PolicyAudit
 from evaluator.auditor.truth import Truth, fit_truth
@@ -29,7 +31,6 @@ from evaluator.units import NO_WINDOW
 _LUCK_STREAM, _POLICY_STREAM = 12, 13
 # Live runs a twin: their error is then small beside that of the replays.
 RUNS_PER_TWIN = 2
-_Z80 = 0.8416212335729143
 
 Floats = npt.NDArray[np.float64]
 
@@ -96,13 +97,8 @@ def run_audit(
         )
         for p, policy in enumerate(policies)
     )
-    of_pairs = tuple(
-        _pair(
-            policies[a].spec, policies[b].spec, [replayed.differences[i] for replayed in done],
-            live.common[a] - live.common[b], options.level,
-        )
-        for i, (a, b) in enumerate(combinations(range(len(policies)), 2))
-    )  # fmt: skip
+    worth = float((truth.values**2).mean() / truth.mean_value)
+    of_pairs = _pairs(policies, done, live.common, options.level, worth=worth)
     specs = [policy.spec for policy in policies]
     return Audit(
         dataset=log.meta.name,
@@ -232,31 +228,59 @@ def _against_live(replayed: Floats, live: Floats) -> dict[str, float]:
     }
 
 
-def _coverage(known: Sequence[Known], level: float) -> Coverage:
+def _coverage(known: Sequence[Known] | Sequence[Measured], level: float) -> Coverage:
     widths = [one.interval.high - one.interval.low for one in known]
     return Coverage(sum(one.held for one in known), len(known), level, float(np.mean(widths)))
 
 
-def _pair(first: str, second: str, known: Sequence[Known], live: Floats, level: float) -> PairAudit:
-    from scipy.special import ndtri
+def _pairs(
+    policies: Sequence[Any], done: Sequence[Replayed], live: Floats, level: float, *, worth: float
+) -> tuple[PairAudit, ...]:
+    """Return what is found of each pair, from its difference on each twin and the live values, shape (policies, runs).
 
+    `worth` is w of `evaluator.auditor.power`.
+    """
+    numbers = list(combinations(range(len(policies)), 2))
+    known = [[replayed.differences[i] for replayed in done] for i in range(len(numbers))]
+    compared = [
+        _against_live(np.array([one.interval.estimate for one in pair]), live[a] - live[b])
+        for pair, (a, b) in zip(known, numbers, strict=True)
+    ]
+    planned = powers(
+        known,
+        [of["live_value"] if _clear(of) else 0.0 for of in compared],
+        [World(float((live[a].mean() + live[b].mean()) / 2), worth) for a, b in numbers],
+        level=level,
+    )
+    return tuple(
+        _pair(policies[a].spec, policies[b].spec, pair, of, power, level)
+        for (a, b), pair, of, power in zip(numbers, known, compared, planned, strict=True)
+    )
+
+
+def _clear(compared: dict[str, float]) -> bool:
+    """Whether live runs tell which of two policies is better."""
+    return abs(compared["live_value"]) > 2.0 * compared["live_standard_error"]
+
+
+def _pair(
+    first: str, second: str, known: Sequence[Measured], compared: dict[str, float], power: Powers, level: float
+) -> PairAudit:
     found = np.array([one.interval.estimate for one in known])
-    coverage = _coverage(known, level)
-    compared = _against_live(found, live)
-    difference, error = compared["live_value"], compared["live_standard_error"]
-    spread = compared["spread"]
-    clear = abs(difference) > 2.0 * error
+    difference = compared["live_value"]
     return PairAudit(
         first=first,
         second=second,
         live_difference=difference,
-        live_standard_error=error,
+        live_standard_error=compared["live_standard_error"],
         difference=compared["value"],
-        spread=spread,
-        ranked_rightly=float(np.mean(np.sign(found) == np.sign(difference))) if clear else None,
-        coverage=coverage,
-        detectable=coverage.mean_width / 2 + _Z80 * spread,
-        detectable_at_fixed_time=float(ndtri((1 + level) / 2) + _Z80) * spread,
+        spread=compared["spread"],
+        ranked_rightly=float(np.mean(np.sign(found) == np.sign(difference))) if _clear(compared) else None,
+        coverage=_coverage(known, level),
+        alone=power.alone,
+        ranked=power.ranked,
+        expected=power.expected,
+        expected_ranked=power.expected_ranked,
     )
 
 

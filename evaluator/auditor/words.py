@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from evaluator.auditor.power import Detectable
 from evaluator.auditor.result import PairAudit, PolicyAudit
 
 _NAMED = 3
@@ -21,19 +22,40 @@ def verdict(policies: Sequence[PolicyAudit], pairs: Sequence[PairAudit]) -> str:
     if not pairs:
         (policy,) = policies
         return (
-            f"{start}tells the value of {policy.policy} to within {1.96 * policy.spread:.2g} per round on 95 of 100 "
-            "such logs; name a second policy to learn which difference it could tell."
+            f"{start}tells the value of {policy.policy} to within {_within(policy)} per round on 95 of 100 such logs "
+            f"(no bias was seen, and {_unseen(policies)}); name a second policy to learn which difference it could "
+            "tell."
         )
-    told, untold = [p for p in pairs if p.told_apart], [p for p in pairs if not p.told_apart]
+    of: dict[bool | None, list[str]] = {True: [], None: [], False: []}
+    for pair in pairs:
+        of[pair.told_apart_ranked].append(f"{pair.first} from {pair.second} ({_how_far(pair)}, {_could(pair, pairs)})")
+    told, unsure, untold = (of[key] for key in (True, None, False))
     does = [
-        f"{p.first} from {p.second} (they differ by {abs(p.live_difference):.2g} per round, it could detect "
-        f"{p.detectable:.2g})"
-        for p in told
+        *([f"tells {_listed(told)}"] if told else []),
+        *([f"may or may not tell {_listed(unsure)}"] if unsure else []),
+        *([f"cannot tell {_listed(untold)}"] if untold else []),
     ]
-    does_not = [f"{p.first} from {p.second} ({_how_far(p)}, it could detect {p.detectable:.2g})" for p in untold]
-    if not told:
-        return f"{start}cannot tell {_listed(does_not)}."
-    return f"{start}tells {_listed(does)}" + (f", but not {_listed(does_not)}." if untold else ".")
+    start = "On a log like this one, `evaluate compare` of these policies "
+    return f"{start}{'; it '.join(does)}. No bias was seen, and {_unseen(policies)}."
+
+
+def _within(policy: PolicyAudit) -> str:
+    half = 1.96 * policy.spread
+    return f"{half:.2g} (standard error {half / (2.0 * (policy.value_coverage.twins - 1)) ** 0.5:.1g})"
+
+
+def _could(pair: PairAudit, pairs: Sequence[PairAudit]) -> str:
+    if len(pairs) == 1:
+        return f"it could detect {_detects(pair.alone)}"
+    return f"it could detect {_detects(pair.ranked)}, and {_detects(pair.alone)} as the only pair"
+
+
+def _detects(of: Detectable) -> str:
+    return f"{of.high:.2g}"
+
+
+def _unseen(policies: Sequence[PolicyAudit]) -> str:
+    return f"a bias below {max(p.detectable_bias for p in policies):.2g} per round may have gone unseen"
 
 
 def warnings(
@@ -71,11 +93,12 @@ def warnings(
 
 
 def _how_far(pair: PairAudit) -> str:
-    if abs(pair.live_difference) < _UNKNOWN * pair.live_standard_error:
-        return f"they differ by less than {abs(pair.live_difference) + _UNKNOWN * pair.live_standard_error:.2g}"
-    if pair.live_difference == 0.0:
+    found, error = abs(pair.live_difference), pair.live_standard_error
+    if found < _UNKNOWN * error:
+        return f"they differ by less than {found + _UNKNOWN * error:.2g}"
+    if found == 0.0:
         return "they do not differ"
-    return f"they differ by {abs(pair.live_difference):.2g}"
+    return f"they differ by {found:.2g} per round, standard error {error:.1g}"
 
 
 def _listed(words: Sequence[str]) -> str:

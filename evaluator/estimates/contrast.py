@@ -37,7 +37,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.estimates.confidence import crossing_boundary, log_mixture, mixture_rho
+from evaluator.estimates.confidence import gamma_exponential_boundary, log_mixture, mixture_rho
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -59,6 +59,8 @@ class Contrast(NamedTuple):
         Smallest and largest sum that the signs allow.
     n
         Displays with a sign, summed over repeats.
+    repeats
+        Their number.
     """
 
     total: float
@@ -66,11 +68,11 @@ class Contrast(NamedTuple):
     least: float
     most: float
     n: int
+    repeats: int = 1
 
-    def radius(self, *, alpha: float, tuned_at: float) -> float:
-        """Return the boundary at two-sided error `alpha` of the mixture that is tuned for the error `tuned_at`."""
-        rho = mixture_rho(tuned_at / 2)
-        return float(crossing_boundary(np.array([self.variation]), threshold=math.log(2.0 / alpha), rho=rho)[0])
+    def radius(self, *, alpha: float) -> float:
+        """Return the half-width of the interval that fails with probability `alpha` at most."""
+        return float(gamma_exponential_boundary([self.variation], alpha=alpha / 2)[0])
 
     def p(self, *, tuned_at: float) -> float:
         """Return the p-value of "the two have the same mean": 2 / m(|sum|, V) of the mixture tuned for this error."""
@@ -130,7 +132,7 @@ def contrast(
     if repeats > 1:  # what the repeats make of one display is one step
         of = np.unique(np.concatenate(at), return_inverse=True)[1]
         steps = np.bincount(of, weights=steps).astype(np.float64)
-    return Contrast(total / repeats, float((steps**2).sum()) / repeats**2, least / repeats, most / repeats, n)
+    return Contrast(total / repeats, float((steps**2).sum()) / repeats**2, least / repeats, most / repeats, n, repeats)
 
 
 def _signed(

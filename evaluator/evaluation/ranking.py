@@ -76,7 +76,8 @@ class Ranking:
         if self.assumed_bound is not None:
             return (
                 f"In these runs, {count} would be {at_once}, if no display could earn more than the largest reward "
-                f"seen, {self.assumed_bound:g}: name it (--reward-max) or cap rewards (--reward-cap) to know. {OF_THESE_RUNS}"
+                f"seen, {self.assumed_bound:g}: name it (--reward-max) or cap rewards (--reward-cap) to know. "
+                f"{OF_THESE_RUNS}"
             )
         return f"In these runs, {count} {'is' if apart < 2 else 'are'} {at_once}. {OF_THESE_RUNS}"
 

@@ -43,6 +43,11 @@ class Evidence:
     kind: str
 
     @property
+    def repeats(self) -> int:
+        """Repeats behind it."""
+        return self.sums.repeats if isinstance(self.sums, Contrast) else len(self.sums)
+
+    @property
     def n(self) -> int:
         """Displays that may add to the difference, summed over repeats."""
         return self.sums.n if isinstance(self.sums, Contrast) else sum(int(s.n) for pair in self.sums for s in pair)
@@ -53,7 +58,7 @@ class Evidence:
             return Interval(0.0, 0.0, 0.0, 0, 1.0 - alpha, SAME)
         of, share = self.sums, self.upper / self.rounds
         if isinstance(of, Contrast):
-            radius = of.radius(alpha=alpha, tuned_at=alpha)
+            radius = of.radius(alpha=alpha)
             low, high = max(of.total - radius, of.least), min(of.total + radius, of.most)
             return Interval(share * of.total, share * low, share * high, of.n, 1.0 - alpha, self.kind)
         return average(
@@ -63,29 +68,30 @@ class Evidence:
             ]
         )
 
-    def radius(self, alpha: float, *, tuned_at: float, more: float = 0.0) -> float:
-        """Return the difference that a test at error `alpha` tells from 0, for the p-values of `p_values_of`.
 
-        Parameters
-        ----------
-        alpha
-            Of this test.
-        tuned_at
-            The error of one test alone, which the mixture is tuned for.
-        more
-            What the variance of the difference has beyond that seen, in squared units of the difference.
-        """
-        share = self.upper / self.rounds
-        extra = more / share**2
-        if isinstance(self.sums, Contrast):
-            of = self.sums
-            widened = of._replace(variation=max(of.variation + extra, of.variation / 4))
-            return share * widened.radius(alpha=alpha, tuned_at=tuned_at)
-        parts = 4.0 * len(self.sums)
-        v = np.array([s.variation for pair in self.sums for s in pair])
-        v = np.maximum(v + extra / 2, v / 4)
-        ends = crossing_boundary(v, threshold=np.log(parts / alpha), rho=mixture_rho(tuned_at / parts))
-        return share * float(ends.sum()) / len(self.sums)
+def radii(evidence: Sequence[Evidence], alpha: Floats, *, tuned_at: float, more: float = 0.0) -> Floats:
+    """Return the difference that a test tells from 0 by the p-values of `p_values_of`, for each of several logs.
+
+    Parameters
+    ----------
+    evidence
+        Of one pair of policies on logs alike, shape (n,).
+    alpha
+        Error of the test on each, shape (n,).
+    tuned_at
+        The error of one test alone, which the mixture is tuned for.
+    more
+        What the variance of the difference is to have beyond that seen, in squared units of the difference.
+    """
+    share = np.array([of.upper / of.rounds for of in evidence])
+    extra = more / share**2
+    one = isinstance(evidence[0].sums, Contrast)
+    v = np.array([[of.sums.variation] if isinstance(of.sums, Contrast) else [s.variation for p in of.sums for s in p]
+                  for of in evidence])  # fmt: skip
+    parts = 2.0 if one else 2.0 * v.shape[1]
+    v = np.maximum(v + extra[:, None] / (1 if one else 2), v / 4)
+    ends = crossing_boundary(v, threshold=np.log(parts / alpha)[:, None], rho=mixture_rho(tuned_at / parts))
+    return np.asarray(share * ends.sum(axis=1) / (1 if one else v.shape[1] / 2))
 
 
 def p_values_of(evidence: Sequence[Evidence], *, alpha: float) -> Floats:

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from evaluator.auditor.power import Detectable
 from evaluator.auditor.result import Audit, Coverage, PairAudit, PolicyAudit
 from evaluator.report.terminal import details, sentences
 
@@ -46,6 +47,8 @@ def _print_tables(console: Console, audit: Audit, sign: str) -> None:
     if audit.pairs:
         console.print(Text(f"\n{_shows(audit)}", style="bold"))
         console.print(_pairs(audit, sign))
+        console.print(Text("\nHow large a difference shows on 80 % of such logs?", style="bold"))
+        console.print(_powers(audit, sign))
 
 
 def _print_lists(console: Console, audit: Audit, sign: str) -> None:
@@ -70,10 +73,32 @@ def _print_lists(console: Console, audit: Audit, sign: str) -> None:
         rows = [
             ("live", _with_error(pair.live_difference, pair.live_standard_error, sign, signed=True)),
             ("replayed", f"{pair.difference:+.2g}, spread {pair.spread:.2g}, ranked {_ranked(pair)}"),
-            ("detects", f"{pair.detectable:.2g}, at one time {pair.detectable_at_fixed_time:.2g}"),
+            *((name, f"{' '.join(_detects(of, sign))}, shown {_share(of, audit)}") for name, of in _cases(pair, audit)),
             ("told apart", _apart(pair).plain),
         ]
         console.print(details(f"{pair.first} - {pair.second}", rows))
+
+
+def _cases(pair: PairAudit, audit: Audit) -> list[tuple[str, Detectable]]:
+    """Return what is detected: by the runs and as expected values; alone and, where there are more, in the ranking."""
+    if len(audit.pairs) == 1:
+        return [("by the runs", pair.alone), ("as expected", pair.expected)]
+    ranked = f"in {len(audit.pairs):,} pairs"
+    return [
+        ("by the runs, alone", pair.alone),
+        (f"by the runs, {ranked}", pair.ranked),
+        ("as expected, alone", pair.expected),
+        (f"as expected, {ranked}", pair.expected_ranked),
+    ]
+
+
+def _detects(of: Detectable, sign: str) -> tuple[str, str]:
+    return f"{of.high:.2g}", f"({of.difference:.2g} {sign} {of.standard_error:.1g})"
+
+
+def _share(of: Detectable, audit: Audit) -> str:
+    error = (of.shown * (1.0 - of.shown) / audit.options.twins) ** 0.5
+    return f"{of.shown:.0%}" + (f" ({error:.0%})" if error > 0 else "")
 
 
 def _shows(audit: Audit) -> str:
@@ -104,7 +129,7 @@ def _values(audit: Audit, sign: str) -> Table:
 
 
 def _judged(policy: PolicyAudit) -> Text:
-    return Text("BIASED", style="bold red") if policy.biased else Text("unbiased")
+    return Text("BIASED", style="bold red") if policy.biased else Text(f"none seen above {policy.detectable_bias:.2g}")
 
 
 def _intervals(audit: Audit) -> Table:
@@ -120,7 +145,7 @@ def _coverage(coverage: Coverage) -> tuple[Text, str]:
 
 
 def _pairs(audit: Audit, sign: str) -> Table:
-    table = _table("live", "replayed", "spread", "ranked", "detects", "at one time", "told apart")
+    table = _table("live", "replayed", "spread", "ranked", "told apart")
     table.columns[0].header = "pair"
     for pair in audit.pairs:
         table.add_row(
@@ -129,10 +154,19 @@ def _pairs(audit: Audit, sign: str) -> Table:
             f"{pair.difference:+.2g}",
             f"{pair.spread:.2g}",
             _ranked(pair),
-            f"{pair.detectable:.2g}",
-            f"{pair.detectable_at_fixed_time:.2g}",
             _apart(pair),
         )
+    return table
+
+
+def _powers(audit: Audit, sign: str) -> Table:
+    table = _table("test", "detects", "", "shown")
+    table.columns[0].header = "pair"
+    for pair in audit.pairs:
+        for i, (name, of) in enumerate(_cases(pair, audit)):
+            table.add_row(
+                Text("" if i else f"{pair.first} - {pair.second}"), name, *_detects(of, sign), _share(of, audit)
+            )
     return table
 
 
@@ -141,14 +175,19 @@ def _ranked(pair: PairAudit) -> str:
 
 
 def _apart(pair: PairAudit) -> Text:
-    return Text("yes", style="green") if pair.told_apart else Text("no", style="yellow")
+    words = {True: ("yes", "green"), False: ("no", "yellow"), None: ("perhaps", "yellow")}
+    alone, ranked = words[pair.told_apart], words[pair.told_apart_ranked]
+    if alone == ranked:
+        return Text(*ranked)
+    return Text(f"{ranked[0]}, alone {alone[0]}", style=ranked[1])
 
 
 def _how(audit: Audit) -> list[str]:
     level = audit.options.level
     said = [
         "replayed: mean value over the twins. live: expected value of as many live rounds on the same truth. bias: the "
-        "one less the other, with its standard error; beyond three of these it is called biased",
+        "one less the other, with its standard error; called biased where chance does so in 1 of 370 audits at most. "
+        "None seen above a number: a bias as large would be seen on 80 % of such audits, a smaller one may be there",
         "spread: standard deviation of the replayed value from twin to twin, what one replay cannot tell about the "
         "expected value",
         f"intervals: share of the twins whose {level:.0%} interval holds the mean expected reward of what the replay "
@@ -158,17 +197,25 @@ def _how(audit: Audit) -> list[str]:
         said += [
             "live, replayed: first policy less second. ranked: share of the twins on which the better one has the "
             "higher replayed value; ?: live runs do not tell which is better",
-            f"detects: smallest difference that the anytime-valid {level:.0%} interval of the paired difference shows "
-            "on 80 % of such logs: mean half-width + 0.84 spread. at one time: the same for a normal interval, "
-            f"({_z(level):.2f} + 0.84) spread",
+            "detects: a difference as large is told from 0 on 80 % of such logs, with 95 % confidence; in brackets "
+            "what the twins have, with its standard error. It is for policies that choose as these do, with more to "
+            "win; the spread is taken at that difference. shown: share of the twins on which their own difference is "
+            "told from 0, with its standard error. told apart: whether their own difference is one that is detected by "
+            f"the runs{' in the ranking' if len(audit.pairs) > 1 else ''}",
+            f"by the runs: by the {level:.0%} interval of what two runs showed.{_in_ranking(audit)} as expected: by "
+            "expected values, compared with a bootstrap whose standard error is the spread",
         ]
     return said
 
 
-def _z(level: float) -> float:
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf((1 + level) / 2)
+def _in_ranking(audit: Audit) -> str:
+    pairs = len(audit.pairs)
+    if pairs == 1:
+        return ""
+    return (
+        f" alone: as if nothing else were compared; in {pairs:,} pairs: adjusted by Holm's method for all "
+        "differences of these policies, as compare does."
+    )
 
 
 def _with_error(value: float, error: float, sign: str, *, signed: bool = False) -> str:

@@ -41,7 +41,7 @@ def test_repeats_are_one_sum() -> None:
         displays=900, upper=1.0, shared=True,
     )  # fmt: skip
     # The same repeat twice says what it says once.
-    assert twice._replace(n=one.n) == pytest.approx(one)
+    assert twice._replace(n=one.n, repeats=1) == pytest.approx(one)
     other = contrast(
         shown[:2], [reward[s] for s in shown[:2]], shown[2:], [reward[s] for s in shown[2:]],
         displays=900, upper=1.0, shared=True,
@@ -53,10 +53,14 @@ def test_repeats_are_one_sum() -> None:
 
 
 def test_the_p_value_is_the_error_at_which_the_interval_excludes_zero() -> None:
-    for total in (3.0, 20.0, 60.0):
+    for total in (40.0, 60.0):
         p = Contrast(total, 80.0, -400.0, 400.0, 800).p(tuned_at=ALPHA)
-        radius = Contrast(total, 80.0, -400.0, 400.0, 800).radius(alpha=p, tuned_at=ALPHA)
-        assert radius == pytest.approx(total, rel=1e-6) or p == 1.0
+        # The same mixture: its rho at ALPHA, asked for at p.
+        optimum, other = 2 * math.log(0.5 / (ALPHA / 2)), 2 * math.log(0.5 / (p / 2))
+        tuned_for = 100.0 * (other + math.log1p(other)) / (optimum + math.log1p(optimum))
+        at = float(gamma_exponential_boundary([80.0], alpha=p / 2, tuned_for=tuned_for)[0])
+        assert at == pytest.approx(total, rel=1e-6)
+    assert Contrast(3.0, 80.0, -400.0, 400.0, 800).p(tuned_at=ALPHA) == 1.0
     at = float(gamma_exponential_boundary([80.0], alpha=ALPHA / 2)[0])
     assert Contrast(at, 80.0, -400.0, 400.0, 800).p(tuned_at=ALPHA) == pytest.approx(ALPHA)
     assert Contrast(1e6, 80.0, -4e6, 4e6, 800).p(tuned_at=ALPHA) == 1e-300
@@ -70,7 +74,7 @@ def test_shorter_than_two_sums() -> None:
     two = difference_of_sums(
         *discordant(a, reward[a], b, reward[b], displays=6000, upper=1.0), rounds=3000, upper=1.0, alpha=ALPHA
     )
-    radius = one.radius(alpha=ALPHA, tuned_at=ALPHA) / 3000
+    radius = one.radius(alpha=ALPHA) / 3000
     assert one.total / 3000 == pytest.approx(two.estimate)
     # A right angle's long side instead of both others, and log(2/alpha) instead of log(4/alpha).
     assert 0.6 < 2 * radius / (two.high - two.low) < 0.7
