@@ -17,6 +17,7 @@ most of the variance, and a spread taken at the fitted truth promises too much.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -50,6 +51,8 @@ class Detectable:
         Ends, each with a confidence of 95 %: at `high` the power is 80 % or more.
     shown
         Share of the twins on which the pair's own difference was told from 0.
+
+    All but `shown` are nan where both policies showed the same displays on every twin.
     """
 
     difference: float
@@ -184,6 +187,8 @@ class _Plan:
     def _solve(self, half_width: Any, *, estimated: float = 0.0) -> Detectable:
         from scipy.special import chdtri
 
+        if not self._alone:  # both showed the same displays on every twin: nothing says what they could differ by
+            return Detectable(math.nan, math.nan, math.nan, math.nan, 0.0)
         seen, twins = half_width(0.0), len(self._found)
         short, spread = max(_short(sign * self._found - seen) for sign in self._signs)
         more, h = 0.0, seen

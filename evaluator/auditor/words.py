@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from evaluator.auditor.power import Detectable
@@ -45,6 +46,8 @@ def _within(policy: PolicyAudit) -> str:
 
 
 def _could(pair: PairAudit, pairs: Sequence[PairAudit]) -> str:
+    if math.isnan(pair.alone.difference):
+        return "both showed the same displays on every twin"
     if len(pairs) == 1:
         return f"it could detect {_detects(pair.alone)}"
     return f"it could detect {_detects(pair.ranked)}, and {_detects(pair.alone)} as the only pair"

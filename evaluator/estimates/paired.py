@@ -13,8 +13,10 @@ displays that only B showed. Each interval is taken at half the error and scaled
 difference is an interval for the difference of the mean expected rewards r(x, a) of what the two replays showed. That
 is the *realised* difference of these two runs, not of what the policies would earn on another log.
 
-Whatever the sampler, nothing else about how displays were accepted is used. The more displays two replays share, the
-shorter the interval; that of a policy and itself is [0, 0].
+Whatever the sampler, nothing else about how displays were accepted is used: this is the interval where a replay keeps
+queues, or ends where the horizon was not fixed. Where both read the log in its order, the one of
+`evaluator.estimates.contrast` is shorter. The more displays two replays share, the shorter the interval; of two that
+showed the same displays the difference is 0 by definition.
 
 References
 ----------

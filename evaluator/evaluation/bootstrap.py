@@ -128,6 +128,12 @@ def resample(
 def with_expected_value(result: ReplayResult, resampled: Resampled, number: int) -> ReplayResult:
     """Return a result with the interval that column `number` of the resampled values gives its expected value."""
     values, short = resampled.values[:, number], int(resampled.short[number])
+    if np.ptp(values) <= 1e-12 * np.abs(values).max():
+        none = (
+            f"No interval of the expected value: all {len(values):,} resampled replays earned the same, and a width of "
+            "0 would call known what did not show."
+        )
+        return replace(result, resampled=tuple(values.tolist()), warnings=(*result.warnings, none))
     target = f"expected value of the learning policy at {result.rounds:,} rounds"
     clusters = resampled.clusters[number]
     interval = spread_interval(

@@ -93,6 +93,8 @@ def _cases(pair: PairAudit, audit: Audit) -> list[tuple[str, Detectable]]:
 
 
 def _detects(of: Detectable, sign: str) -> tuple[str, str]:
+    if math.isnan(of.difference):
+        return "none", "(same displays)"
     return f"{of.high:.2g}", f"({of.difference:.2g} {sign} {of.standard_error:.1g})"
 
 

@@ -59,7 +59,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         ("value", lambda i: results[i].value),
     ]
     expected = [result.expected_value for result in results]
-    if all(expected):
+    if any(expected):
         named.append((f"expected value, {level}", lambda i: _ends(expected[i])))
     against: list[Column] = [("regret", lambda i: results[i].regret), ("uplift", lambda i: results[i].uplift)]
     lines = range(len(results))

@@ -74,3 +74,10 @@ def test_what_is_not_known_is_neither_told_nor_untold() -> None:
     assert of.tells(0.02, 0.001) is False
     assert of.tells(0.03, 0.001) is None
     assert of.tells(0.04, 0.005) is None
+
+
+def test_policies_that_choose_alike_everywhere_have_nothing_to_detect() -> None:
+    same = Evidence(Contrast(0.0, 0.0, 0.0, 0.0, 0), ROUNDS, 1.0, "")
+    (power,) = powers([[Measured(same.interval(ALPHA), 0.0, same)] * 12], [0.0], [World(0.3, 1.0)], level=1 - ALPHA)
+    assert np.isnan([power.alone.difference, power.ranked.high, power.expected.difference]).all()
+    assert power.alone.tells(0.01, 0.001) is None

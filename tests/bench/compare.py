@@ -1,9 +1,18 @@
-"""`evaluate compare` of many variants: one scan, estimates, differences of all pairs, ranking. Seconds by the clock."""
+"""`evaluate compare`: how long many variants take, and how often its differences hold and its ranking errs.
+
+``python -m tests.bench compare`` prints seconds of one scan, estimates, differences of all pairs, ranking;
+``python -m tests.bench.compare`` prints coverage and family-wise error on logs where every action earns the same, tidy
+and untidy: by one sum along the log, by two as before, and of the ranking of expected values (bootstrap).
+"""
 
 from __future__ import annotations
 
+import argparse
 import time
+from collections.abc import Sequence
 from itertools import pairwise
+
+import numpy as np
 
 from evaluator.api import as_description
 from evaluator.evaluation.comparison import compare_results, plan_comparison
@@ -11,6 +20,8 @@ from evaluator.evaluation.execute import execute_all
 from evaluator.evaluation.options import ReplayOptions
 from tests.bench.scenarios import linear
 from tests.bench.tables import Row, print_table
+from tests.statistical.differences import FEW, KINDS, Held, expected_errs, held
+from tests.statistical.differences import POLICIES as COMPARED
 
 ALPHAS = (0.1, 0.2, 0.5, 2.0)
 POLICIES = (
@@ -47,3 +58,61 @@ def _now() -> tuple[float, float]:
 def print_section(displays: int) -> None:
     print(f"{len(POLICIES)} variants, K=10, d=5, window {WINDOW}: {displays:,} logged displays, {JOBS} threads")
     print_table(("step", "seconds by the clock", "processor seconds"), rows(displays))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.compare", description=__doc__)
+    parser.add_argument("kinds", nargs="*", help=f"some only: {', '.join(KINDS)}")
+    parser.add_argument("--logs", type=int, default=100, help="of each kind")
+    parser.add_argument("--first", type=int, default=1000, help="seed of the first; the tests' begin at 0")
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument(
+        "--bootstrap", type=int, default=0, help="resampled logs: the ranking of expected values instead"
+    )
+    asked = parser.parse_args()
+    if unknown := set(asked.kinds) - set(KINDS):
+        parser.error(f"no kind {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
+    kinds, seeds = asked.kinds or list(KINDS), range(asked.first, asked.first + asked.logs)
+    if asked.bootstrap:
+        print(
+            f"{len(FEW)} policies, {asked.bootstrap} resampled logs: expected values told apart, all being the same\n"
+        )
+        print("| logs of kind | logs | family-wise error |\n|---|---|---|")
+        for kind in kinds:
+            erred = list(expected_errs(kind, seeds, bootstrap=asked.bootstrap))
+            print(f"| {kind} | {len(erred)} | {_rate(erred)} |", flush=True)
+        return
+    print(f"{len(COMPARED)} policies, 15 pairs, {asked.repeats} repeats; in brackets by two sums\n")
+    print("| logs of kind | logs | intervals that hold | logs on which all 15 do | family-wise error | width |")
+    print("|---" * 6 + "|")
+    every: list[Held] = []
+    for kind in kinds:
+        found = list(held(kind, seeds, repeats=asked.repeats))
+        every += found
+        print(_line(kind, found), flush=True)
+    print(_line("all", every))
+
+
+def _line(kind: str, found: Sequence[Held]) -> str:
+    cells = [
+        kind,
+        str(len(found)),
+        f"{_rate([np.mean(one.covered) for one in found])} ({_rate([np.mean(one.before) for one in found])})",
+        f"{_rate([all(one.covered) for one in found])} ({_rate([all(one.before) for one in found])})",
+        f"{_rate([one.erred for one in found])} ({_rate([one.erred_before for one in found])})",
+        f"{np.mean([one.width / one.width_before for one in found]):.2f} of two sums'",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _rate(of: Sequence[float | bool]) -> str:
+    """Return the mean over logs with its standard error; where all are alike, what it is at most or least, at 95 %."""
+    mean, n = float(np.mean(of)), len(of)
+    if mean in (0.0, 1.0):
+        bound = 1.0 - 0.05 ** (1.0 / n)
+        return f"{mean:.0%} (at {'most' if mean == 0 else 'least'} {abs(mean - bound):.1%})"
+    return f"{mean:.2%} ± {np.std(of, ddof=1) / n**0.5:.2%}"
+
+
+if __name__ == "__main__":
+    main()

@@ -118,3 +118,14 @@ def test_values_cut_by_different_windows_are_not_ranked_together() -> None:
     whole = compare(log.with_meta(attribution_window=40), ["random", "fixed:action=1"], windows=[5, 40], horizon=50)
     assert len(whole.ranking.groups) == 1
     assert "stand apart" not in said(whole)
+
+
+def test_resampled_replays_that_all_earn_the_same_give_no_interval_of_width_zero() -> None:
+    log = build_log(time=range(300), action=[0, 1] * 150, n_actions=2, conversion_display=[0], conversion_time=[299])
+    found = compare(log, ["fixed:action=1", "random"], horizon=100, bootstrap=20)
+    never = found.results[0]
+    assert never.expected_value is None
+    assert len(never.resampled) == 20
+    assert any("all 20 resampled replays earned the same" in line for line in never.warnings)
+    assert found.results[1].expected_value is not None
+    assert "none" in said(found)

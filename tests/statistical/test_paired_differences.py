@@ -17,6 +17,7 @@ from evaluator.evaluation.comparison import Comparison
 from evaluator.log import Log
 from evaluator.log.contract import to_numpy
 from tests.logs import bernoulli_log, linear_log
+from tests.statistical.differences import KINDS, held
 
 LEVEL = 0.9
 RUNS = 150
@@ -117,3 +118,16 @@ def test_a_ranking_of_equal_policies_rarely_errs() -> None:
     assert all(len(one.ranking.tests) == 10 for _, one in found)
     # Not for want of trying: the p-values do move.
     assert min(smallest) < 1.0
+
+
+def test_differences_hold_on_untidy_logs_and_are_shorter_than_two_sums() -> None:
+    """Rhythm, growth, drift, revenue, delays by action, small rates, rewards seen by the horizon: six policies each."""
+    found = {name: list(held(name, range(8))) for name in KINDS}
+    logs = sum(len(of) for of in found.values())
+    missed = sum(not all(one.covered) for of in found.values() for one in of)
+    wrong = sum(one.erred for of in found.values() for one in of)
+    assert wrong / logs <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / logs)
+    # All fifteen intervals of a log at once: no more than fifteen times the error, and in fact far less.
+    assert missed / logs <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / logs)
+    for of in found.values():
+        assert np.mean([one.width for one in of]) < 0.75 * np.mean([one.width_before for one in of])
