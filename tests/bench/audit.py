@@ -1,6 +1,7 @@
 """Speed of an audit: ``python -m tests.bench.audit``. 200 twins of a 100,000-display log, three policies, two threads.
 
-Seconds by the clock and of processor time, after a first small audit that compiles, and where the time goes.
+Seconds by the clock and of processor time, after a first small audit that compiles, and where the time goes. With
+``--power``: how often a difference as large as an audit says it could detect is told from 0, which should be on 80 %.
 """
 
 from __future__ import annotations
@@ -17,9 +18,14 @@ from evaluator.auditor.replays import claims, replay_twin
 from evaluator.auditor.truth import fit_truth
 from evaluator.auditor.twins import draw_twin
 from evaluator.evaluation.plan import read_basis
+from tests.statistical.power import promised
 
 POLICIES = ["otflinucb", "linucb", "random"]
 WINDOW, TARGET = 2000, 60.0
+# For the power: rate, what one action earns more, displays, other actions; and logs.
+WORLDS = ((0.3, 0.06, 4000, 1), (0.3, 0.0, 4000, 1), (0.01, 0.0005, 20_000, 1), (0.01, 0.01, 20_000, 1),
+          (0.3, 0.1, 6000, 5), (0.3, 0.0, 6000, 5), (0.01, 0.0, 40_000, 5))  # fmt: skip
+RUNS = 2000
 
 
 def timed(job: Callable[[], object]) -> tuple[float, float]:
@@ -28,11 +34,29 @@ def timed(job: Callable[[], object]) -> tuple[float, float]:
     return time.perf_counter() - wall, time.process_time() - own
 
 
+def print_power(twins: int) -> None:
+    error = (0.16 / RUNS) ** 0.5
+    print(f"{twins} twins, {RUNS:,} logs each, standard error of a power {error:.1%} or less\n")
+    print("| rates | displays | pairs | detects alone | power | in the ranking | power | alone's, in the ranking "
+          "| spread of the fitted truth |")  # fmt: skip
+    print("|---" * 9 + "|")
+    for base, gap, displays, others in WORLDS:
+        of = promised(base, gap, displays=displays, others=others, twins=twins, runs=RUNS)
+        cells = [f"{base:g}, one {base + gap:g}", f"{displays:,}", f"{others * (others + 1) // 2}",
+                 f"{of.difference:.2g}", f"{of.alone:.1%}", f"{of.ranked_difference:.2g}", f"{of.ranked:.1%}",
+                 f"{of.alone_in_ranking:.1%}", f"{of.at_the_fitted_truth:.1%}"]  # fmt: skip
+        print(f"| {' | '.join(cells)} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--twins", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--power", action="store_true")
     asked = parser.parse_args()
+    if asked.power:
+        print_power(min(asked.twins, 100))
+        return
     log = load("synthetic")
     audit(log, POLICIES, window=WINDOW, twins=10, displays=2000)
     print(f"{platform.machine()}, {asked.jobs} threads, {len(log):,} displays, {', '.join(POLICIES)}")

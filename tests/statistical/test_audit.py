@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cache
-from itertools import combinations
 from unittest.mock import patch
 
 import numpy as np
@@ -14,14 +13,13 @@ import evaluator
 from evaluator.auditor.result import Audit
 from evaluator.auditor.twins import draw_twin
 from evaluator.errors import DataError, ParameterError, PropensityError
-from evaluator.estimates.confidence import log_mixture, mixture_rho
-from evaluator.estimates.multiplicity import holm
 from evaluator.log import Log
 from evaluator.log.contract import fixed_size_lists
 from evaluator.rounds import correction
 from tests.auditor.test_truth import logistic_log, truth_of
 from tests.auditor.test_twins import cut, rhythmic, timed
 from tests.logs import bernoulli_log, build_log, linear_log
+from tests.statistical.power import FITTED, promised
 from tests.statistical.young_logs import DAY, Young
 from tests.statistical.young_runs import ONE_LAW, held
 
@@ -274,22 +272,6 @@ def test_twins_have_the_delays_by_action_and_the_rates_by_hour_of_the_log() -> N
     assert np.ptp(even.laws.tau, axis=0).max() < 0.05
 
 
-def powers_of(rates: list[float], rounds: int, runs: int) -> tuple[float, float]:
-    """Return how often action 0, the best, is told from each other: alone, and by Holm's method among all pairs."""
-    rng = np.random.default_rng(1)
-    totals = np.array([(rng.random((runs, rounds)) < rate).sum(axis=1) for rate in rates], np.float64)
-    pairs = list(combinations(range(len(rates)), 2))
-    d = np.array([totals[i] - totals[j] for i, j in pairs])
-    # V of a sequence of ones and noughts; its first guesses miss by sum 1/(2i)^2 each.
-    own = totals * (1 - totals / rounds) + np.pi**2 / 24
-    v = np.array([own[i] + own[j] for i, j in pairs])
-    p = np.minimum(2 * np.exp(-log_mixture(np.maximum(np.abs(d), 1e-9), v, mixture_rho(0.025))[0]), 1.0)
-    right = d > 0
-    adjusted = np.array([holm(of_run) for of_run in p.T]).T
-    others = slice(0, len(rates) - 1)  # the first pairs are those of action 0
-    return float((right & (p <= 0.05))[others].mean()), float((right & (adjusted <= 0.05))[others].mean())
-
-
 @pytest.mark.parametrize(
     ("base", "gap", "displays", "others"), [(0.3, 0.06, 4000, 1), (0.01, 0.0005, 20_000, 1), (0.3, 0.1, 6000, 5)]
 )
@@ -301,26 +283,18 @@ def test_the_smallest_difference_is_shown_on_four_of_five_logs(
     At small rates, where a spread taken at the fitted truth promises too much; and in a ranking, where what suffices
     for a pair alone does not.
     """
-    policies, runs, rounds = [f"fixed:action={i}" for i in range(others + 1)], 1000, int(0.8 * displays) // (others + 1)
-    log = bernoulli_log(400_000, [base + gap, *[base] * others], mean_delay=5.0, seed=43)
-    (pair, *_) = evaluator.audit(
-        log, policies, twins=50, seed=43, displays=displays, sampler="rejection", horizon=rounds
-    ).pairs
+    runs = 1000
+    found = promised(base, gap, displays=displays, others=others, twins=50, runs=runs)
     # A rate of the fitted truth is known to sqrt((1 - r) K / (r n)) of itself, a spread to half that; what is planned
     # is some four spreads, and the power rises by .28 a spread.
-    known = 0.28 * 4 * ((1 - base) * len(policies) / (base * len(log))) ** 0.5 / 2
+    known = 0.28 * 4 * ((1 - base) * (others + 1) / (base * FITTED)) ** 0.5 / 2
     bound = 0.8 - 4 * np.hypot((0.16 / runs) ** 0.5, known)
-
-    def power(difference: float) -> tuple[float, float]:
-        return powers_of([base + difference, *[base] * others], rounds, runs)
-
-    assert power(pair.alone.high)[0] >= bound
-    assert power(pair.ranked.high)[1] >= bound
+    assert found.alone >= bound
+    assert found.ranked >= bound
     if others > 1:
-        assert power(pair.alone.difference)[1] < bound
+        assert found.alone_in_ranking < bound
     if base < 0.1:
-        tempting = pair.coverage.mean_width / 2 + 0.8416 * pair.spread
-        assert power(tempting)[0] < bound
+        assert found.at_the_fitted_truth < bound
 
 
 def test_ranking_and_verdict() -> None:
