@@ -159,9 +159,10 @@ class Shown:
         self._law = [claim.law[action[part]] for part in parts]
 
     def realised(self, rounds: Sequence[int]) -> float:
-        """Return the mean expected reward of each repeat's first rounds, averaged over the repeats."""
+        """Return the mean expected reward of the first rounds of all repeats."""
         each = zip(rounds, self._expected, self._law, strict=True)
-        return float(np.mean([self.claim.weights(t)[law[:t], np.arange(t)] @ own[:t] for t, own, law in each]))
+        means = [self.claim.weights(t)[law[:t], np.arange(t)] @ own[:t] for t, own, law in each]
+        return float(np.average(means, weights=rounds)) if sum(rounds) else float("nan")
 
     def rewards(self, repeat: int, rounds: int) -> Floats:
         """Return the rewards of the first rounds of a repeat, as a replay of so many rounds would count them."""

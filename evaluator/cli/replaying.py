@@ -87,7 +87,9 @@ def _replaying(
     ] = 0,
     repeats: Annotated[
         int,
-        typer.Option("--repeats", rich_help_panel=REPLAY, help="Replays with independent streams: --repeats 20"),
+        typer.Option(
+            "--repeats", rich_help_panel=REPLAY, help="Replays of as many orders of the log, averaged: --repeats 20"
+        ),
     ] = 1,
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", rich_help_panel=REPLAY, help="Threads; no result depends on it: --jobs 2")

@@ -11,8 +11,9 @@ differently; then the one that showed it in the earlier round earns at least as 
 
 is one martingale in the order of the log, and one interval holds for its end: nothing is spent on a second one, and the
 errors of the two sides add like the sides of a right angle. (`evaluator.estimates.paired`, for any order, takes each
-side's interval at half the error and adds their widths.) Repeats are read side by side: the mean over repeats of their
-Y_i is a martingale difference too, whatever the repeats have in common, and costs no further error.
+side's interval at half the error and adds their widths.) Each repeat reads the log in an order of its own, which both
+replays share. With the means over the repeats of their sums and of their V the interval holds at their end, whatever
+the repeats have in common, and at no further error (`evaluator.estimates.repeated`).
 
 With |Y_i| in [0, 1] and a prediction Y^_i of the same sign, |Y_i - Y^_i| <= 1, so that both M and -M, with
 V = sum (Y_i - Y^_i)^2, stay below the boundary of `evaluator.estimates.confidence`.
@@ -54,7 +55,7 @@ class Contrast(NamedTuple):
     total
         Sum of the Y_i.
     variation
-        V: sum of the squared errors of their predictions.
+        V: sum of the squared errors of their predictions, mean over repeats.
     least, most
         Smallest and largest sum that the signs allow.
     n
@@ -98,7 +99,7 @@ def contrast(
     Parameters
     ----------
     shown_a, shown_b
-        Numbers of the displays of each replay's first T rounds, increasing, shape (T,) each.
+        Numbers of the displays of each replay's first T rounds, in the order of the rounds, shape (T,) each.
     rewards_a, rewards_b
         Their rewards, shape (T,) each, in [0, `upper`].
     displays
@@ -118,38 +119,33 @@ def contrast(
     (-1.0, -1.0, 1.0, 2)
     """
     repeats = len(shown_a)
-    at, errors, total, least, most, n = [], [], 0.0, 0, 0, 0
+    total, variation, least, most, n = 0.0, 0.0, 0, 0, 0
     for repeat in zip(shown_a, rewards_a, shown_b, rewards_b, strict=True):
-        for sign, where, earned in _signed(*repeat, displays=displays, shared=shared):
+        for sign, earned in _signed(*repeat, displays=displays, shared=shared):
             y = earned / upper
-            sums = np.cumsum(y)
-            at.append(where)
-            errors.append(sign * (y - (0.5 + sums - y) / np.arange(1, y.size + 1)))
+            before = np.cumsum(y) - y
+            variation += float(((y - (0.5 + before) / np.arange(1, y.size + 1)) ** 2).sum())
             total += sign * float(y.sum())
             least, most = least - (sign < 0) * y.size, most + (sign > 0) * y.size
             n += y.size
-    steps = np.concatenate(errors)
-    if repeats > 1:  # what the repeats make of one display is one step
-        of = np.unique(np.concatenate(at), return_inverse=True)[1]
-        steps = np.bincount(of, weights=steps).astype(np.float64)
-    return Contrast(total / repeats, float((steps**2).sum()) / repeats**2, least / repeats, most / repeats, n, repeats)
+    return Contrast(total / repeats, variation / repeats, least / repeats, most / repeats, n, repeats)
 
 
 def _signed(
     shown_a: Ints, reward_a: Floats, shown_b: Ints, reward_b: Floats, *, displays: int, shared: bool
-) -> list[tuple[int, Ints, Floats]]:
-    """Return (sign, displays in order, |Y|) of each kind of display that may add to the difference."""
+) -> list[tuple[int, Floats]]:
+    """Return (sign, |Y| in order) of each kind of display that may add to the difference."""
     round_a, round_b = _rounds(shown_a, displays), _rounds(shown_b, displays)
     of_a, of_b = round_b[shown_a], round_a[shown_b]
     alone_a, alone_b = of_a < 0, of_b < 0
-    kinds = [(1, shown_a[alone_a], reward_a[alone_a]), (-1, shown_b[alone_b], reward_b[alone_b])]
+    kinds = [(1, reward_a[alone_a]), (-1, reward_b[alone_b])]
     if shared:
         return kinds
     both = ~alone_a
     own, other = np.flatnonzero(both), of_a[both]
     gain = reward_a[own] - reward_b[other]
     for sign, which in ((1, own < other), (-1, own > other)):
-        kinds.append((sign, shown_a[own[which]], sign * gain[which]))
+        kinds.append((sign, sign * gain[which]))
     return kinds
 
 

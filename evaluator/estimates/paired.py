@@ -102,14 +102,17 @@ def _among(shown: npt.NDArray[np.int64], displays: int) -> npt.NDArray[np.bool_]
     return member
 
 
-def difference_of_sums(a: Sums, b: Sums, *, rounds: int, upper: float, alpha: float, kind: str = PAIRED) -> Interval:
+def difference_of_sums(
+    a: Sums, b: Sums, *, rounds: int, upper: float, alpha: float, kind: str = PAIRED, displays: int | None = None
+) -> Interval:
     """Return the difference of the mean rewards of A and B, with its interval.
 
     Parameters
     ----------
     a, b
         Of the displays that only A and that only B showed, from `discordant`; or, where rewards of one display differ
-        between the two, of all their rounds, which gives the longer, unpaired interval.
+        between the two, of all their rounds, which gives the longer, unpaired interval. For several repeats, their mean
+        (`evaluator.estimates.repeated`).
     rounds
         T > 0, the same for both.
     upper
@@ -118,11 +121,8 @@ def difference_of_sums(a: Sums, b: Sums, *, rounds: int, upper: float, alpha: fl
         Probability that the interval fails.
     kind
         `PAIRED` or `UNPAIRED`, for reports.
-
-    Returns
-    -------
-    Interval
-        Its n is the number of rounds in `a` and `b`.
+    displays
+        n of the interval; None for the number of rounds in `a` and `b`.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def difference_of_sums(a: Sums, b: Sums, *, rounds: int, upper: float, alpha: fl
         estimate=float(share * (a.total - b.total)),
         low=float(share * (a.n * low_a - b.n * high_b)),
         high=float(share * (a.n * high_a - b.n * low_b)),
-        n=int(a.n + b.n),
+        n=int(a.n + b.n) if displays is None else displays,
         level=1.0 - alpha,
         kind=kind,
     )
@@ -151,14 +151,14 @@ def difference_of_sums(a: Sums, b: Sums, *, rounds: int, upper: float, alpha: fl
 def p_values(a: Sums, b: Sums, *, alpha: float) -> Floats:
     """Return the anytime-valid p-value of "A and B have the same mean" for each of several pairs.
 
-    The smallest error at which the interval of the difference, averaged over repeats, excludes 0, where the mixture
-    behind its boundary is held at the one that the interval uses at `alpha`. Held, so that the intervals are nested: a
-    mixture tuned anew for each error would give intervals that are not, and p-values that promise nothing.
+    The smallest error at which the interval of the difference excludes 0, where the mixture behind its boundary is held
+    at the one that the interval uses at `alpha`. Held, so that the intervals are nested: a mixture tuned anew for each
+    error would give intervals that are not, and p-values that promise nothing.
 
     Parameters
     ----------
     a, b
-        As in `difference_of_sums`, shape (R, P): repeats by pairs.
+        As in `difference_of_sums`, shape (P,).
     alpha
         The interval excludes 0 at this error if and only if the p-value is below it.
 
@@ -167,11 +167,10 @@ def p_values(a: Sums, b: Sums, *, alpha: float) -> Floats:
     p
         Shape (P,), in [1e-300, 1]. P(p <= x) <= x for every x where the means are the same.
     """
-    repeats = a.n.shape[0]
-    # Two sides of two intervals in each repeat.
-    parts = 4.0 * repeats
+    # Two sides of two intervals.
+    parts = 4.0
     rho = mixture_rho(alpha / parts)
-    ahead = a.total.sum(axis=0) >= b.total.sum(axis=0)
+    ahead = a.total >= b.total
     more, less = (
         Sums(*(np.where(ahead, x, y) for x, y in zip(pair, other, strict=True))) for pair, other in ((a, b), (b, a))
     )
@@ -179,9 +178,9 @@ def p_values(a: Sums, b: Sums, *, alpha: float) -> Floats:
     def excluded(threshold: Floats) -> npt.NDArray[np.bool_]:
         low = np.maximum(more.total - crossing_boundary(more.variation, threshold=threshold, rho=rho), 0.0)
         high = np.minimum(less.total + crossing_boundary(less.variation, threshold=threshold, rho=rho), less.n)
-        return np.asarray((low - high).sum(axis=0) > 0)
+        return np.asarray(low > high)
 
-    smallest = np.full(a.n.shape[1], np.log(parts))
+    smallest = np.full(len(a.n), np.log(parts))
     low, high = smallest, np.full_like(smallest, np.log(parts) + _LARGEST_THRESHOLD)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

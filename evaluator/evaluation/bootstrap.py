@@ -31,9 +31,8 @@ from evaluator.evaluation.plan import Plan
 from evaluator.evaluation.result import ReplayResult
 from evaluator.evaluation.rewards import logged_rewards, observed_rewards
 from evaluator.evaluation.told_delays import told_anew
-from evaluator.log.contract import to_numpy
 from evaluator.replayer.engine import Matching, Queueing, Replay, begin
-from evaluator.rounds.arrays import Batch
+from evaluator.rounds.order import Gathered, Order, gather
 from evaluator.rounds.propensity import resolve_propensities
 from evaluator.rounds.stream import Piece, blocks
 from evaluator.rounds.thinning import Thinning, thinning
@@ -44,8 +43,8 @@ BLOCK = 65_536
 _PART = 8_192
 # Resampled logs replayed in one scan; those whose replays keep a queue are as many as there are threads.
 _TOGETHER = 16
-# Streams never meet: resampled log b draws from spawn key (6, b, ...).
-_STREAM = 6
+# Streams never meet: resampled log b draws from spawn key (6, b, ...), and its orders from (54, b, ...).
+_STREAM, _ORDER_STREAM = 6, 54
 # In the place of the lap: what was known of the delays before the log.
 _KNOWN = 2
 
@@ -321,17 +320,27 @@ class _ResampledLog:
             lane.laps = lap
         self._draw = self.drawing(lap)
         self._thins = [self.draws(lap, repeat) for repeat in range(repeats)]
+        self._orders = [self._order(lap, repeat) for repeat in range(1, repeats)]
         return not self.done
+
+    def _order(self, lap: int, repeat: int) -> Order:
+        """Return the order in which a repeat other than the first reads the log, as it does the original one."""
+        seed = self.asked[0].plan.options.seed
+        key = (_ORDER_STREAM, self.number, lap, repeat)
+        return Order(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key)))
 
     def read(self, piece: Piece) -> None:
         """Draw from a block of displays, and hand them to the replays."""
-        drawn = self._draw(piece.first, len(piece.action))
-        uniform = [rng.random(len(drawn)) for rng in self._thins]
+        as_drawn = self._draw(piece.first, len(piece.action))
+        n = len(as_drawn)
+        orders = [as_drawn, *(as_drawn[order.next(n)] for order in self._orders)]
+        uniform = [rng.random(n) for rng in self._thins]
         shared: dict[tuple[object, ...], list[_Lane]] = {}
         for lane in self._lanes:
             if not lane.done:
                 shared.setdefault(lane.key, []).append(lane)
         for lanes in shared.values():
+            drawn = orders[lanes[0].repeat]
             own = drawn[_kept(piece, drawn, lanes[0], uniform[lanes[0].repeat])]
             vectors = {lane.plan.rounds.vectors for lane in lanes}
             for at in range(0, len(own), _PART):
@@ -339,20 +348,22 @@ class _ResampledLog:
                 lanes = [lane for lane in lanes if not lane.done]
                 if not lanes:
                     break
-                gathered = _gather(piece, part, vectors)
+                gathered = gather(piece, piece.action, part, vectors)
                 for lane in lanes:
                     lane.read(piece.first + part, gathered)
 
     def values(self) -> list[tuple[float, bool]]:
-        """Return the value of each plan, mean over its repeats, and whether all of them reached their rounds."""
+        """Return the value of each plan over all its repeats' rounds, and whether all of them reached these."""
         repeats = self.asked[0].plan.options.repeats
-        found = [lane.value() for lane in self._lanes]
-        whole = [lane.complete for lane in self._lanes]
-        self._lanes = []
-        return [
-            (float(np.mean(found[at : at + repeats])), all(whole[at : at + repeats]))
-            for at in range(0, len(found), repeats)
-        ]
+        lanes, self._lanes = self._lanes, []
+        return [_mean_over(lanes[at : at + repeats]) for at in range(0, len(lanes), repeats)]
+
+
+def _mean_over(repeats: Sequence[_Lane]) -> tuple[float, bool]:
+    values, rounds = [lane.value() for lane in repeats], [lane.rounds for lane in repeats]
+    return float(np.average(values, weights=rounds)) if min(rounds) else float("nan"), all(
+        lane.complete for lane in repeats
+    )
 
 
 def _kept(piece: Piece, drawn: Numbers, lane: _Lane, uniform: Floats) -> npt.NDArray[np.bool_]:
@@ -363,33 +374,6 @@ def _kept(piece: Piece, drawn: Numbers, lane: _Lane, uniform: Floats) -> npt.NDA
         columns = {name: piece.displays[name][drawn] for name in ("action", *matched.propensities.reads)}
         kept &= matched.kept(columns, uniform)
     return kept
-
-
-@dataclass(frozen=True, eq=False)
-class _Gathered:
-    """Drawn displays: as a batch, but with the numbers of the conversions among the log's own."""
-
-    action: npt.NDArray[np.int32]
-    vectors: dict[str | None, npt.NDArray[np.floating]]
-    first_conversion: Numbers
-    conversion: Numbers
-
-    def batch(self, plan: Plan) -> Batch:
-        """Return them as the plan's policy reads them."""
-        rounds = plan.rounds
-        value = to_numpy(plan.log.conversions["value"])[self.conversion]
-        return Batch(
-            self.action, self.vectors[rounds.vectors], self.first_conversion, rounds.delay[self.conversion], value
-        )
-
-
-def _gather(piece: Piece, drawn: Numbers, vectors: set[str | None]) -> _Gathered:
-    first = piece.first_conversion[drawn]
-    counts = piece.first_conversion[drawn + 1] - first
-    bounds = np.concatenate([[0], np.cumsum(counts)])
-    conversion = np.repeat(first - bounds[:-1], counts) + np.arange(bounds[-1])
-    own = {name: piece.part(name, drawn) for name in vectors}
-    return _Gathered(piece.action[drawn], own, bounds, conversion)
 
 
 class _Lane:
@@ -405,14 +389,14 @@ class _Lane:
         self.plan = plan = asked.plan
         self.repeat = repeat
         original = asked.replays[repeat]
-        self._rounds = len(original.displays)
+        self.rounds = len(original.displays)
         # Young displays weigh more and are the last of the log: no more of them than the original replay read.
         young = plan.maturity.correction is not None and plan.sampler != "queue"
         self.used = original.read if young else plan.rounds.used
         self._rewards = asked.rewards
         options, setting = plan.options, plan.setting
         if plan.sampler == "queue" and options.horizon is None:
-            setting = replace(setting, horizon=self._rounds)  # what the original replay was told
+            setting = replace(setting, horizon=self.rounds)  # what the original replay was told
         # Repeats 0 to R - 1 are the original replays.
         stream = (number + 1) * options.repeats + repeat
         self._replaying: Matching | Queueing = begin(
@@ -428,24 +412,24 @@ class _Lane:
         """What tells one thinned resampled log from another."""
         matched = self.plan.matched
         if matched.keeps_all:
-            return (self.used,)
+            return self.used, self.repeat
         return self.used, self.repeat, id(matched.propensities.rule), matched.c.tobytes()
 
     @property
     def done(self) -> bool:
         """Whether T rounds are reached; for queues, whether the whole log was drawn, and none can run dry before."""
         if isinstance(self._replaying, Queueing):
-            return self.laps > 0 and bool((self._queued >= self._rounds)[self.plan.survey.shown > 0].all())
-        return self._accepted >= self._rounds
+            return self.laps > 0 and bool((self._queued >= self.rounds)[self.plan.survey.shown > 0].all())
+        return self._accepted >= self.rounds
 
     @property
     def complete(self) -> bool:
         """Whether T rounds were reached."""
-        return self._accepted >= self._rounds
+        return self._accepted >= self.rounds
 
-    def read(self, displays: Numbers, gathered: _Gathered) -> None:
+    def read(self, displays: Numbers, gathered: Gathered) -> None:
         """Replay the next displays, which have these numbers in the log."""
-        batch = gathered.batch(self.plan)
+        batch = gathered.batch(self.plan.rounds)
         if isinstance(self._replaying, Queueing):
             self._replaying.read(0, batch)
             self._displays.append(displays)
@@ -461,7 +445,7 @@ class _Lane:
         if isinstance(self._replaying, Queueing):
             shown = shown[self._replaying.result().displays]
             self._accepted = len(shown)
-        shown = shown[: self._rounds]
+        shown = shown[: self.rounds]
         if not len(shown):
             return float("nan")
         if self._rewards is None:

@@ -37,7 +37,8 @@ class Curve:
     rounds
         Checkpoints t, at most 200, shape (k,).
     value
-        Mean reward of the first t rounds; the mean over repeats.
+        Mean reward of the first t rounds; the mean over repeats. Its band is the mean of theirs, at the level split
+        over them: unlike the interval at the end (`evaluator.estimates.repeated`) it holds at all rounds at once.
     regret
         Total regret of the first t rounds against the best fixed action. Both bands are anytime-valid: the whole band
         holds with the level's probability.

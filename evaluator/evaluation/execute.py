@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from evaluator.errors import NoRoundsError
 from evaluator.estimates.arms import BestFixedAction, best_fixed_action
-from evaluator.estimates.combine import average, difference, scaled
+from evaluator.estimates.combine import difference, scaled
 from evaluator.estimates.confidence import Interval, mean_interval
+from evaluator.estimates.repeated import repeated_interval
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.evaluation.acceptance import (
     Accepted,
@@ -41,8 +42,10 @@ from evaluator.evaluation.unknown_maximum import said_of_bound, with_honest_kind
 from evaluator.log.contract import to_numpy
 from evaluator.replayer.engine import BATCH, Replay
 from evaluator.replayer.learned import learned_policy
+from evaluator.rounds.order import BLOCK
 
 _TOLD = ("generated", "delivered", "expired")
+_ANY_ORDER = f"displays within a block of {BLOCK:,} could have come in any order: the repeats shuffle them"
 # Below this many displays the mean of a rare reward is mostly luck.
 FEW_DISPLAYS = 100
 # Relative error of the wall clock's share from which it is said.
@@ -53,19 +56,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class _Repeat:
-    """One repeat: what was replayed, what it was thinned to, and its estimates."""
+    """One repeat: what was replayed, what it was thinned to, and what it earned."""
 
     replay: Replay
+    arms: ArmSample | None
     accepted: Accepted | None
     suspect: Accepted | None
     clipped: float
     effective_sample_size: float
-    value: Interval
-    logging: Interval
-    # At half the error, so that a difference of two of them holds at the level asked for.
-    joint_best: BestFixedAction
-    joint_value: Interval
-    joint_logging: Interval
+    rewards: npt.NDArray[np.float64]
     trajectory: pa.Table
     true_regret: float
 
@@ -119,7 +118,7 @@ def _execute_all(
         repeats.append(_estimate(lane, replay, shown.slice(taken, t), references))
         taken += t
         if len(repeats) == lane.plan.options.repeats:
-            results.append(_summarise(lane.plan, repeats))
+            results.append(_summarise(lane.plan, repeats, references))
             repeats = []
     done = iter(replays)
     by_plan = [[next(done) for _ in range(plan.options.repeats)] for plan in plans]
@@ -209,26 +208,19 @@ def _rewards_key(plan: Plan, rounds: int) -> tuple[object, ...]:
 
 def _estimate(lane: Lane, replay: Replay, shown: pa.Table, references: _References) -> _Repeat:
     plan, t = lane.plan, len(replay.displays)
-    alpha = (1.0 - plan.options.level) / plan.options.repeats
-    upper = reward_bound(plan)
     observed = observed_rewards(plan, replay.displays)
-    if plan.options.reward == "observed":
-        references = _References()  # of this lane's horizon, and so of no use to others
     live = observed if plan.options.reward == "observed" else references.logged(plan, t).taken(replay.displays)
-    if lane.arms is None:
-        raise AssertionError("the scan gives every lane its arms")
-    accepted = accepted_of(plan, replay, to_numpy(shown["action"]))
+    # How long a repeat waited for a display is counted in its own order.
+    as_read = replace(replay, displays=lane.places)
+    accepted = accepted_of(plan, as_read, to_numpy(shown["action"]))
     return _Repeat(
         replay=replay,
+        arms=lane.arms,
         accepted=accepted,
-        suspect=most_suspicious(plan, replay, to_numpy(shown["action"]), accepted),
+        suspect=most_suspicious(plan, as_read, to_numpy(shown["action"]), accepted),
         clipped=lane.clipped / len(plan.rounds),
         effective_sample_size=_effective_sample_size(plan, shown),
-        value=mean_interval(live, upper=upper, alpha=alpha),
-        logging=references.logging_value(plan, t, upper=upper, alpha=alpha),
-        joint_best=references.best(plan, lane.arms, t, upper=upper, alpha=alpha / 2),
-        joint_value=mean_interval(live, upper=upper, alpha=alpha / 2),
-        joint_logging=references.logging_value(plan, t, upper=upper, alpha=alpha / 2),
+        rewards=live,
         trajectory=_trajectory(lane, replay.displays, shown, live, observed),
         true_regret=_true_regret(plan, replay.displays, to_numpy(shown["action"])),
     )
@@ -270,26 +262,35 @@ def _trajectory(
     )
 
 
-def _summarise(plan: Plan, done: list[_Repeat]) -> ReplayResult:
+def _summarise(plan: Plan, done: list[_Repeat], references: _References) -> ReplayResult:
+    arms = done[0].arms  # of the first repeat: the reference is one for all
+    if arms is None:
+        raise AssertionError("the scan gives every first repeat its arms")
     t = min(len(r.replay.displays) for r in done)
-    joint_value = average([r.joint_value for r in done])
-    best = average([r.joint_best.value for r in done], same_data=True)
-    chosen = max((r.joint_best for r in done), key=lambda b: b.value.estimate if b.action >= 0 else -np.inf)
+    if plan.options.reward == "observed":
+        references = _References()  # of this horizon, and so of no use to others
+    alpha, upper = 1.0 - plan.options.level, reward_bound(plan)
+    lived = [r.rewards for r in done]
+    different = len(np.unique(np.concatenate([r.replay.displays for r in done]))) if len(done) > 1 else t
+    # At half the error, so that a difference of two of them holds at the level asked for.
+    joint_value = repeated_interval(lived, upper=upper, alpha=alpha / 2, displays=different)
+    joint_logging = references.logging_value(plan, t, upper=upper, alpha=alpha / 2)
+    best = references.best(plan, arms, t, upper=upper, alpha=alpha / 2)
     labels = plan.log.labels
     trajectory = pa.concat_tables([r.trajectory for r in done])
     counts = np.bincount(to_numpy(trajectory["action"]), minlength=plan.log.n_actions)
     days = plan.clock.days(t)
     return ReplayResult(
-        value=average([r.value for r in done]),
+        value=repeated_interval(lived, upper=upper, alpha=alpha, displays=different),
         expected_value=None,
-        regret=scaled(difference(best, joint_value), t),
-        uplift=difference(joint_value, average([r.joint_logging for r in done], same_data=True)),
-        logging_value=average([r.logging for r in done], same_data=True),
+        regret=scaled(difference(best.value, joint_value), t),
+        uplift=difference(joint_value, joint_logging),
+        logging_value=references.logging_value(plan, t, upper=upper, alpha=alpha),
         best_fixed_action=Reference(
-            chosen.action,
-            labels[chosen.action] if chosen.action >= 0 else "",
-            best,
-            tuple(labels[k] for k in chosen.by_halves if k >= 0),
+            best.action,
+            labels[best.action] if best.action >= 0 else "",
+            best.value,
+            tuple(labels[k] for k in best.by_halves if k >= 0),
         ),
         true_regret=float(np.mean([r.true_regret for r in done])),
         rounds=t,
@@ -310,8 +311,8 @@ def _summarise(plan: Plan, done: list[_Repeat]) -> ReplayResult:
         trajectory=trajectory,
         learned=learned_policy(plan.policy, plan.setting, tuple(labels), done[0].replay),
         resampled=(),
-        warnings=(*_first_warnings(plan, done, t), *plan.warnings, *_warnings(plan, done, t)),
-        assumptions=plan.assumptions,
+        warnings=(*_first_warnings(plan, done, t), *plan.warnings, *_warnings(plan, done, t, best.value)),
+        assumptions=plan.assumptions if len(done) == 1 else (*plan.assumptions, _ANY_ORDER),
         meaning=meaning(plan, t, days),
     )
 
@@ -365,7 +366,7 @@ def _wall_clock_off(plan: Plan, done: list[_Repeat]) -> list[str]:
     ]
 
 
-def _warnings(plan: Plan, done: list[_Repeat], t: int) -> list[str]:
+def _warnings(plan: Plan, done: list[_Repeat], t: int, best: Interval) -> list[str]:
     said = []
     horizon = plan.options.horizon
     if 0 < t < 10 * plan.log.n_actions:
@@ -373,7 +374,6 @@ def _warnings(plan: Plan, done: list[_Repeat], t: int) -> list[str]:
             f"{t:,} rounds for {plan.log.n_actions} actions: hardly more than exploration, so the value says "
             "little about the policy in the long run."
         )
-    best = done[0].joint_best.value
     if t and best.n < FEW_DISPLAYS:
         said.append(
             f"The best fixed action was shown {best.n:,} times only: which action is best, and with it the regret's "

@@ -71,7 +71,7 @@ class ReplayOptions:
     seed
         Of the policy's and the sampler's streams.
     repeats
-        Replays with independent streams.
+        Replays with independent streams, each but the first in another order of the log (`evaluator.rounds.order`).
     jobs
         Threads.
     level

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.estimates.combine import average
 from evaluator.estimates.confidence import ANYTIME, Interval, crossing_boundary, mixture_rho
 from evaluator.estimates.contrast import Contrast, contrast
 from evaluator.estimates.paired import PAIRED, UNPAIRED, Sums, difference_of_sums, discordant, p_values, sums_of
+from evaluator.estimates.repeated import mean_sums
 from evaluator.evaluation.plan import Plan
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 IN_ORDER = f"one sum in the order of the log, {ANYTIME}"
+IN_ORDERS = "one sum in the order of each repeat, at its end (Howard et al. 2021; Vovk, Wang 2021)"
 SAME = "both runs showed the same displays: 0 by definition, nothing was measured"
 
 
@@ -28,7 +29,13 @@ class Evidence:
     Parameters
     ----------
     sums
-        One sum along the log, or two for each repeat where the log was not read in its order, or T is not fixed.
+        One sum along the log, or two where the log was not read in its order, or T is not fixed; mean over repeats.
+    n
+        Displays that may add to the difference, summed over repeats.
+    displays
+        Different ones among them.
+    repeats
+        Their number.
     rounds
         T.
     upper
@@ -37,20 +44,13 @@ class Evidence:
         For reports.
     """
 
-    sums: Contrast | tuple[tuple[Sums, Sums], ...]
+    sums: Contrast | tuple[Sums, Sums]
+    n: int
+    displays: int
+    repeats: int
     rounds: int
     upper: float
     kind: str
-
-    @property
-    def repeats(self) -> int:
-        """Repeats behind it."""
-        return self.sums.repeats if isinstance(self.sums, Contrast) else len(self.sums)
-
-    @property
-    def n(self) -> int:
-        """Displays that may add to the difference, summed over repeats."""
-        return self.sums.n if isinstance(self.sums, Contrast) else sum(int(s.n) for pair in self.sums for s in pair)
 
     def interval(self, alpha: float) -> Interval:
         """Return the difference of the mean rewards with its interval, which fails with probability `alpha` at most."""
@@ -60,12 +60,9 @@ class Evidence:
         if isinstance(of, Contrast):
             radius = of.radius(alpha=alpha)
             low, high = max(of.total - radius, of.least), min(of.total + radius, of.most)
-            return Interval(share * of.total, share * low, share * high, of.n, 1.0 - alpha, self.kind)
-        return average(
-            [
-                difference_of_sums(*pair, rounds=self.rounds, upper=self.upper, alpha=alpha / len(of), kind=self.kind)
-                for pair in of
-            ]
+            return Interval(share * of.total, share * low, share * high, self.displays, 1.0 - alpha, self.kind)
+        return difference_of_sums(
+            *self.sums, rounds=self.rounds, upper=self.upper, alpha=alpha, kind=self.kind, displays=self.displays
         )
 
 
@@ -86,12 +83,12 @@ def radii(evidence: Sequence[Evidence], alpha: Floats, *, tuned_at: float, more:
     share = np.array([of.upper / of.rounds for of in evidence])
     extra = more / share**2
     one = isinstance(evidence[0].sums, Contrast)
-    v = np.array([[of.sums.variation] if isinstance(of.sums, Contrast) else [s.variation for p in of.sums for s in p]
+    v = np.array([[of.sums.variation] if isinstance(of.sums, Contrast) else [s.variation for s in of.sums]
                   for of in evidence])  # fmt: skip
-    parts = 2.0 if one else 2.0 * v.shape[1]
+    parts = 2.0 if one else 4.0
     v = np.maximum(v + extra[:, None] / (1 if one else 2), v / 4)
     ends = crossing_boundary(v, threshold=np.log(parts / alpha)[:, None], rho=mixture_rho(tuned_at / parts))
-    return np.asarray(share * ends.sum(axis=1) / (1 if one else v.shape[1] / 2))
+    return np.asarray(share * ends.sum(axis=1))
 
 
 def p_values_of(evidence: Sequence[Evidence], *, alpha: float) -> Floats:
@@ -105,10 +102,8 @@ def p_values_of(evidence: Sequence[Evidence], *, alpha: float) -> Floats:
             two.append((i, of.sums))
     if two:
         a, b = (
-            Sums(*(np.array([[getattr(of[r][side], name) for _, of in two] for r in range(len(two[0][1]))])
-                   for name in Sums._fields))
-            for side in (0, 1)
-        )  # fmt: skip
+            Sums(*(np.array([getattr(of[side], name) for _, of in two]) for name in Sums._fields)) for side in (0, 1)
+        )
         p[[i for i, _ in two]] = p_values(a, b, alpha=alpha)
     return p
 
@@ -143,18 +138,32 @@ def weigh(
     upper
         Largest possible reward.
     ordered
-        Whether both were shown in the order of the log, and T was fixed before any outcome.
+        Whether both decided on one display after the other, in an order that they shared, and T was fixed before any
+        outcome.
     shared
         Whether a display earns the same in both.
     """
+    repeats = len(shown_a)
+    different = 0 if repeats == 1 else _different(shown_a, shown_b, displays=displays, shared=shared)
     if ordered:
         sums = contrast(shown_a, rewards_a, shown_b, rewards_b, displays=displays, upper=upper, shared=shared)
-        return Evidence(sums, rounds, upper, f"paired, {IN_ORDER}")
+        kind = f"paired, {IN_ORDER if repeats == 1 else IN_ORDERS}"
+        return Evidence(sums, sums.n, different or sums.n, repeats, rounds, upper, kind)
     each = zip(shown_a, rewards_a, shown_b, rewards_b, strict=True)
-    pairs = tuple(
+    pairs = [
         discordant(*of, displays=displays, upper=upper)
         if shared
         else (sums_of(of[1], upper=upper), sums_of(of[3], upper=upper))
         for of in each
-    )
-    return Evidence(pairs, rounds, upper, PAIRED if shared else UNPAIRED)
+    ]
+    n = sum(int(s.n) for pair in pairs for s in pair)
+    a, b = (mean_sums(side) for side in zip(*pairs, strict=True))
+    return Evidence((a, b), n, different or n, repeats, rounds, upper, PAIRED if shared else UNPAIRED)
+
+
+def _different(shown_a: Sequence[Ints], shown_b: Sequence[Ints], *, displays: int, shared: bool) -> int:
+    """Return how many different displays may add to the difference in any repeat."""
+    told = np.zeros(displays, np.bool_)
+    for a, b in zip(shown_a, shown_b, strict=True):
+        told[np.setxor1d(a, b) if shared else np.union1d(a, b)] = True
+    return int(told.sum())

@@ -45,7 +45,8 @@ class ReplayResult:
     ----------
     value
         Realised value of this run: mean reward per round of the learning policy over the rounds replayed, as its
-        conditional expectation round by round (not of one frozen policy).
+        conditional expectation round by round (not of one frozen policy). Of several repeats, over the rounds of all;
+        its n counts each display once.
     expected_value
         The same estimate with an interval of its expectation over logs and seeds: what the policy earns on average in
         T rounds. None unless a bootstrap was asked for.
@@ -87,8 +88,9 @@ class ReplayResult:
     final
         Value of the final policy, frozen, where it was asked for: another target than `value`.
     doubly_robust
-        The value over all displays read (`evaluator.evaluation.running`), where it was asked for: another target than
-        `value`, which is that of the accepted rounds. For a policy that does not learn it is `final.dr`.
+        The value over all displays that the first repeat read (`evaluator.evaluation.running`), where it was asked for:
+        another target than `value`, which is that of the accepted rounds. For a policy that does not learn it is
+        `final.dr`.
     acceptance_expected
         What the acceptance rate should be, mean over repeats; nan where nothing is accepted by chance.
     ended_by

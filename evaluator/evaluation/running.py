@@ -31,8 +31,11 @@ later choices depend on, and the terms would no longer be those of a martingale.
 *Interval.* The terms minus their conditional means are martingale differences, so the variance of the estimate is the
 sum of their conditional variances over n², and the interval is normal by the martingale central limit theorem. The
 sample variance of the terms over n stands in for it; it also holds the spread of the conditional means, so it is a
-little too large while the policy improves. For several repeats the terms of a display are averaged first. Below a
-number of rewards on matching displays neither value nor interval is given (`evaluator.estimates.enough`).
+little too large while the policy improves. Below a number of rewards on matching displays neither value nor interval
+is given (`evaluator.estimates.enough`).
+
+*Repeats.* The value is that of the first, which reads the log in its own order. In the others, displays that come later
+than i stand before it in the log, and so in the model that i is compared with.
 
 Where displays hang together, the variance is that of the terms' sums over clusters, and what the interval is for is
 what the choices that were made are worth to new clusters.
@@ -48,7 +51,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluator.estimates.weighted import WeightedValue, doubly_robust, mean_value
 from evaluator.evaluation.frozen import FrozenValue
@@ -96,15 +98,15 @@ def said_of_robust(found: WeightedValue | None) -> tuple[list[str], list[str]]:
 
 
 def running_value(plan: Plan, replays: Sequence[Replay]) -> WeightedValue:
-    """Return the doubly robust value over the displays read, given the repeats of a plan that records choices.
+    """Return the doubly robust value over the displays that the first of a plan's repeats read, its choices recorded.
 
     Costs two scans of the displays read, the first to fit the model.
     """
-    recorded = [replay.choices for replay in replays if replay.choices is not None]
-    n = min(map(len, recorded))
+    choices = replays[0].choices
+    assert choices is not None  # the plan records them
+    n = len(choices)
     rewards = eventual_rewards(plan, used=plan.rounds.used)
     model = fit_reward_model(plan.log, rewards, to="earlier")
-    choices = np.column_stack([chosen[:n] for chosen in recorded])
     target, propensity, q_shown, q_chosen = np.empty((4, n))
     columns = list(dict.fromkeys(["action", *plan.propensities.reads]))
     name = model_vectors(plan.log)
@@ -115,17 +117,11 @@ def running_value(plan: Plan, replays: Sequence[Replay]) -> WeightedValue:
         at, rows = slice(piece.first, piece.first + size), np.arange(size)
         shown, chosen = piece.action[:size], choices[at]
         q = model.values(piece.first, size, piece.part(name, slice(size)))
-        target[at] = _share(chosen, shown)
+        target[at] = chosen == shown
         propensity[at] = plan.propensities.of(piece.displays)[:size]
-        q_shown[at], q_chosen[at] = q[rows, shown], q[rows[:, None], chosen].mean(axis=1)
+        q_shown[at], q_chosen[at] = q[rows, shown], q[rows, chosen]
     found = doubly_robust(
         rewards.taken(np.arange(n)), target, propensity, q_shown, q_chosen, level=plan.options.level,
         clusters=None if plan.clusters is None else plan.clusters.code[:n],
     )  # fmt: skip
     return replace(found, target=LEARNING)
-
-
-def _share(chosen: npt.NDArray[np.int32], shown: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
-    """Return the share of the repeats that chose what was shown, shape (n,)."""
-    share: npt.NDArray[np.float64] = (chosen == shown[:, None]).mean(axis=1)
-    return share

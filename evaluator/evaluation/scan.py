@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import TypeVar
@@ -12,15 +13,20 @@ import numpy.typing as npt
 from evaluator.evaluation.plan import Plan
 from evaluator.evaluation.rewards import ArmSample
 from evaluator.replayer.engine import BATCH, Matching, Queueing, Replay, begin, sampler_stream
-from evaluator.rounds.stream import Piece, pieces
+from evaluator.rounds.order import BLOCK, Order, gather
+from evaluator.rounds.stream import Piece, blocks, pieces
 from evaluator.rounds.thinning import Thinning
+
+# Displays put in order at a time: what a thread holds of them.
+_PART = 8_192
 
 T = TypeVar("T")
 R = TypeVar("R")
+Ints = npt.NDArray[np.int64]
 
 
 class Lane:
-    """One repeat of one plan on its way through the log.
+    """One repeat of one plan on its way through the log: the first in the log's own order, the others each in another.
 
     Parameters
     ----------
@@ -34,10 +40,14 @@ class Lane:
         self.clipped = 0
         self.arms: ArmSample | None = None
         self.replay: Replay | None = None
+        # Of the accepted displays, shape (T,), in the order in which this repeat reads the log.
+        self.places: Ints = np.zeros(0, np.int64)
+        # Where the order is not the log's own: accepted displays; for queues, all in their order.
+        self._shown: list[Ints] = []
         options = plan.options
         self._replaying: Matching | Queueing = begin(
             plan.policy, plan.setting, sampler=plan.sampler, seed=options.seed, repeat=repeat,
-            safe=plan.sampler == "queue" and options.horizon is None, recorded=plan.recorded,
+            safe=plan.sampler == "queue" and options.horizon is None, recorded=plan.recorded and repeat == 0,
         )  # fmt: skip
 
     @property
@@ -45,14 +55,32 @@ class Lane:
         """What fixes the sampler's draws."""
         return self.plan.options.seed, self.repeat
 
-    def read(self, piece: Piece, action: npt.NDArray[np.int32]) -> None:
-        """Replay a piece whose actions were thinned."""
-        if piece.first < self.plan.rounds.used and not self._replaying.done:
+    def read(self, piece: Piece, action: npt.NDArray[np.int32], order: Ints | None) -> None:
+        """Replay a piece whose actions were thinned, in an order of its displays, or as they came."""
+        if piece.first >= self.plan.rounds.used or self._replaying.done:
+            return
+        if order is None:
             self._replaying.read(piece.first, self.plan.rounds.batch(piece, action))
+        else:
+            self._read_in_order(piece, action, order[order < self.plan.rounds.used - piece.first])
+
+    def _read_in_order(self, piece: Piece, action: npt.NDArray[np.int32], order: Ints) -> None:
+        for start in range(0, len(order), _PART):
+            part = order[start : start + _PART]
+            batch = gather(piece, action, part, [self.plan.rounds.vectors]).batch(self.plan.rounds)
+            first = piece.first + start
+            accepted = self._replaying.read(first, batch)
+            self._shown.append(piece.first + (part if accepted is None else part[accepted - first]))
 
     def finish(self) -> None:
         """Close the replay."""
-        self.replay = self._replaying.result()
+        replay = self._replaying.result()
+        self.places = replay.displays
+        if self.repeat > 0:
+            shown = np.concatenate([np.zeros(0, np.int64), *self._shown])
+            shown = shown[replay.displays] if isinstance(self._replaying, Queueing) else shown
+            replay = dataclasses.replace(replay, displays=shown)
+        self.replay = replay
 
 
 def replay_all(
@@ -70,7 +98,7 @@ def replay_all(
         Plans on one log.
     jobs
         Threads. Neither their number nor `batch_size` changes any result: each replay sees the same displays in the
-        same order, and draws from streams of its own.
+        order of its repeat (`evaluator.rounds.order`), and draws from streams of its own.
     batch_size
         Displays read at a time, about.
     advance
@@ -87,8 +115,14 @@ def replay_all(
     samples = _share_arm_samples(lanes)
     vectors = list(dict.fromkeys(plan.rounds.vectors for plan in plans if plan.rounds.vectors is not None))
     last = max(plan.rounds.used for plan in plans)
+    orders = {lane.stream: Order.of_repeat(*lane.stream) for lane in lanes if lane.repeat > 0}
+    source = (
+        blocks(log, thinnings.columns, vectors, max(batch_size // BLOCK, 1) * BLOCK)
+        if orders
+        else pieces(log, thinnings.columns, vectors, batch_size)
+    )
     with ThreadPoolExecutor(jobs) as pool:
-        for piece in _ahead(pieces(log, thinnings.columns, vectors, batch_size)):
+        for piece in _ahead(source):
             if piece.first >= last:
                 break
             actions = thinnings.of(piece)
@@ -96,7 +130,12 @@ def replay_all(
                 sample.read(piece.first, actions[_key(lane, lane.plan.by_action)])
             for lane in lanes:
                 lane.clipped += thinnings.clipped(piece, lane)
-            _each(pool, lambda lane: lane.read(piece, actions[_key(lane, lane.plan.matched)]), lanes)  # noqa: B023
+            places = {stream: order.next(len(piece.action)) for stream, order in orders.items()}
+            _each(
+                pool,
+                lambda lane: lane.read(piece, actions[_key(lane, lane.plan.matched)], places.get(lane.stream)),  # noqa: B023
+                lanes,
+            )
             advance(min(len(piece.action), last - piece.first))
         _each(pool, Lane.finish, lanes)
     return lanes
@@ -164,9 +203,11 @@ class _Thinnings:
 
 
 def _share_arm_samples(lanes: Sequence[Lane]) -> list[tuple[Lane, ArmSample]]:
-    """Give every lane its sample of the arms, one for all lanes that would count the same displays."""
+    """Give the first lane of every plan its sample of the arms, one for all that would count the same displays."""
     shared: dict[tuple[object, ...], tuple[Lane, ArmSample]] = {}
     for lane in lanes:
+        if lane.repeat > 0:
+            continue
         key = (lane.plan.rounds.used, *_key(lane, lane.plan.by_action))
         if key not in shared:
             shared[key] = (lane, ArmSample(lane.plan))

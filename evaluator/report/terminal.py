@@ -19,6 +19,7 @@ from evaluator.evaluation.result import ReplayResult
 from evaluator.evaluation.running import LEARNING
 from evaluator.evaluation.within import of_conversions
 from evaluator.report.numbers import count_text
+from evaluator.rounds.order import BLOCK
 
 _ACTIONS_SHOWN = 10
 # Of intervals that rest on the largest reward seen.
@@ -89,7 +90,8 @@ def _estimates(result: ReplayResult) -> Table:
     if result.expected_value is not None:
         table.add_row(f"expected value at {result.rounds:,} rounds (bootstrap{by})", *_cells(result.expected_value))
     if result.doubly_robust is not None and result.doubly_robust.target == LEARNING:
-        table.add_row(f"value over all displays read, doubly robust{by}", *_given(result.doubly_robust))
+        of = "all displays read" if result.plan["options"]["repeats"] == 1 else "all that the first repeat read"
+        table.add_row(f"value over {of}, doubly robust{by}", *_given(result.doubly_robust))
     table.add_row(f"regret over {result.rounds:,} rounds vs best fixed action{about}", *_cells(result.regret))
     if not math.isnan(result.true_regret):
         table.add_row("true regret vs the best action of each display", f"{result.true_regret:.5g}", "known truth", "")
@@ -175,7 +177,10 @@ def _how(result: ReplayResult) -> list[tuple[str, str]]:
         ("immature displays", f"{plan['displays_immature']:,}"),
     ]
     if plan["options"]["repeats"] > 1:
-        rows.insert(1, ("repeats", f"{plan['options']['repeats']} (intervals hold for all at once)"))
+        orders = (
+            f"{plan['options']['repeats']} orders of the log, shuffled within blocks of {BLOCK:,}: values are means"
+        )
+        rows.insert(1, ("repeats", orders))
     if cap is not None:
         rows.append(("rewards", f"at most {cap['cap']:g} a display, which leaves out {cap['share']:.2%} of the log's"))
     if plan["clusters"] is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -207,13 +207,20 @@ def _joined(several: list[Piece]) -> Piece:
         return first
     return Piece(
         first.first,
-        {name: np.concatenate([piece.displays[name] for piece in several]) for name in first.displays},
+        {name: _concatenated([piece.displays[name] for piece in several]) for name in first.displays},
         {
-            name: own if name == _SHARED else np.concatenate([piece.vectors[name] for piece in several])
+            name: own if name == _SHARED else _concatenated([piece.vectors[name] for piece in several])
             for name, own in first.vectors.items()
         },
         np.concatenate([first.first_conversion, *(piece.first_conversion[1:] for piece in rest)]),
     )
+
+
+def _concatenated(arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Return arrays as one, which is writable if they are: for one of another kind, loops would be compiled anew."""
+    out = np.concatenate(arrays)
+    out.flags.writeable = arrays[0].flags.writeable
+    return out
 
 
 def _part(piece: Piece, at: slice) -> Piece:

@@ -16,9 +16,9 @@ ALPHA, ROUNDS = 0.05, 1000
 
 
 def twins_of(found: np.ndarray, variation: float) -> list[Measured]:
-    out = []
+    out, n = [], 2 * ROUNDS
     for difference in found:
-        evidence = Evidence(Contrast(difference * ROUNDS, variation, -ROUNDS, ROUNDS, 2 * ROUNDS), ROUNDS, 1.0, "")
+        evidence = Evidence(Contrast(difference * ROUNDS, variation, -ROUNDS, ROUNDS, n), n, n, 1, ROUNDS, 1.0, "")
         out.append(Measured(evidence.interval(ALPHA), 0.0, evidence))
     return out
 
@@ -77,7 +77,7 @@ def test_what_is_not_known_is_neither_told_nor_untold() -> None:
 
 
 def test_policies_that_choose_alike_everywhere_have_nothing_to_detect() -> None:
-    same = Evidence(Contrast(0.0, 0.0, 0.0, 0.0, 0), ROUNDS, 1.0, "")
+    same = Evidence(Contrast(0.0, 0.0, 0.0, 0.0, 0), 0, 0, 1, ROUNDS, 1.0, "")
     (power,) = powers([[Measured(same.interval(ALPHA), 0.0, same)] * 12], [0.0], [World(0.3, 1.0)], level=1 - ALPHA)
     assert np.isnan([power.alone.difference, power.ranked.high, power.expected.difference]).all()
     assert power.alone.tells(0.01, 0.001) is None

@@ -1,10 +1,10 @@
-"""Intervals of differences, multiples and averages, by hand."""
+"""Intervals of differences and multiples, by hand."""
 
 from __future__ import annotations
 
 import pytest
 
-from evaluator.estimates.combine import average, difference, scaled
+from evaluator.estimates.combine import difference, scaled
 from evaluator.estimates.confidence import Interval
 
 A = Interval(estimate=0.5, low=0.4, high=0.7, n=100, level=0.95, kind="k")
@@ -27,14 +27,3 @@ def test_a_difference_with_itself_is_not_zero_wide() -> None:
 
 def test_scaling_moves_all_but_the_level() -> None:
     assert close(scaled(A, 10), Interval(5.0, 4.0, 7.0, 100, 0.95, "k"))
-
-
-def test_average_is_the_mean_of_the_ends_at_the_sum_of_the_errors() -> None:
-    assert close(average([A, B]), Interval(0.4, 0.25, 0.525, 140, 0.85, "k"))
-    assert average([A]) is A
-
-
-def test_average_over_the_same_data_does_not_multiply_it() -> None:
-    parts = [Interval(0.5, 0.4, 0.6, 10, 0.99, "x"), Interval(0.7, 0.6, 0.8, 12, 0.99, "x")]
-    assert average(parts).n == 22
-    assert average(parts, same_data=True).n == 10

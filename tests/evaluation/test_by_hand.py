@@ -81,7 +81,7 @@ def test_regret_uplift_and_shares() -> None:
     assert np.isnan(result.true_regret)
 
 
-def test_levels_are_split_over_repeats_and_differences() -> None:
+def test_levels_are_split_over_differences_and_not_over_repeats() -> None:
     result = replay(LOG, "random", sampler="keep", repeats=4, level=0.9)
     assert [result.value.level, result.regret.level, result.uplift.level] == pytest.approx([0.9] * 3)
     one = replay(LOG, "random", sampler="keep", level=0.9)
@@ -91,11 +91,19 @@ def test_levels_are_split_over_repeats_and_differences() -> None:
     assert set(result.trajectory["repeat"].to_pylist()) == {0, 1, 2, 3}
 
 
-def test_repeats_are_averaged() -> None:
+def test_repeats_are_averaged_over_all_their_rounds() -> None:
     result = replay(LOG, "random", sampler="keep", repeats=4, seed=2)
-    repeat, reward = (result.trajectory[column].to_numpy() for column in ("repeat", "reward"))
-    assert result.value.estimate == pytest.approx(np.mean([reward[repeat == r].mean() for r in range(4)]))
+    repeat, reward, display = (result.trajectory[column].to_numpy() for column in ("repeat", "reward", "display_id"))
+    assert result.value.estimate == pytest.approx(reward.mean())
     assert result.rounds == min(np.bincount(repeat))
+    # Six displays are all there are, however often they are shown.
+    assert result.value.n == result.uplift.n == len(np.unique(display)) <= 6 < len(reward)
+
+
+def test_the_reference_of_repeats_is_one() -> None:
+    one, four = (replay(LOG, "random", sampler="keep", repeats=repeats, seed=2) for repeats in (1, 4))
+    assert one.best_fixed_action == four.best_fixed_action
+    assert one.logging_value == four.logging_value
 
 
 def test_live_days_and_conversions_within() -> None:

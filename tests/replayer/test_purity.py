@@ -47,6 +47,18 @@ def test_the_result_does_not_depend_on_the_batch_size(log: Log, policy: str, opt
         assert same(execute(planned, batch_size=batch_size), whole)
 
 
+@pytest.mark.parametrize(("log", "policy", "options"), [*CASES, (ACTIONS, Recorder, {})])
+def test_neither_does_that_of_repeats_in_orders_of_their_own(log: Log, policy: Any, options: dict[str, Any]) -> None:
+    planned = plan(log, policy, window=60, seed=3, repeats=3, **options)
+    whole = execute(planned, batch_size=len(log))
+    assert same(execute(planned, batch_size=7), whole)
+    assert whole.generated == whole.delivered + whole.pending + whole.expired
+    # The first repeat is the replay alone, to the bit, in the log's own order.
+    alone = replay(log, policy, window=60, seed=3, **options)
+    repeat = whole.trajectory["repeat"].to_numpy()
+    assert alone.trajectory.equals(whole.trajectory.filter(repeat == 0))
+
+
 @pytest.mark.parametrize(("log", "policy", "options"), CASES)
 def test_the_result_does_not_depend_on_the_number_of_jobs(log: Log, policy: str, options: dict[str, Any]) -> None:
     one, two = (replay(log, policy, window=60, seed=3, repeats=4, jobs=jobs, **options) for jobs in (1, 2))

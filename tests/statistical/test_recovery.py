@@ -88,7 +88,7 @@ def test_intervals_hold_as_often_as_they_say(make_log: Callable[[int], Log], pol
 
 
 def test_intervals_of_repeats_hold_together() -> None:
-    # Five correlated repeats at an error of 1/5 of the total each: their average must still hold.
+    # Five correlated repeats, whose interval is no wider than that of one: it must hold for the mean of all rounds.
     (results,) = replays(arms_log, ["ucb1"], runs=100, window=50, level=LEVEL, repeats=5)
     truths = [float(expected_of_rounds(arms_log(i), r).mean()) for i, r in enumerate(results)]
     held = np.mean([holds(r.value, truth) for r, truth in zip(results, truths, strict=True)])
