@@ -32,8 +32,8 @@ class JointFit:
         Without the ridge.
     displays, conversions
         Numbers of rows.
-    rounding
-        ``"floor"`` or ``"none"`` (`evaluator.delays.likelihood.Sample`).
+    width
+        Ticks that the time stamps tell apart: a delay of d stands for [d, d + width). 0 for exact delays.
     converged
         Whether the maximum was found and is a strict one.
     notes
@@ -49,7 +49,7 @@ class JointFit:
     log_likelihood: float
     displays: int
     conversions: int
-    rounding: str
+    width: float
     converged: bool
     notes: tuple[str, ...] = ()
 
@@ -118,7 +118,7 @@ class JointFit:
         return ever, -np.expm1(-rest), rest * np.exp(-rest)
 
     def _time(self, elapsed: ArrayLike) -> Floats:
-        return np.asarray(elapsed, np.float64) + (1.0 if self.rounding == "floor" else 0.0)
+        return np.asarray(elapsed, np.float64) + self.width
 
     def _design(self, contexts: ArrayLike) -> Floats:
         return _with_intercept(contexts) if self.intercept else np.asarray(contexts, np.float64)
@@ -131,16 +131,17 @@ def fit_joint(
     *,
     intercept: bool = True,
     ridge: float = 0.0,
-    rounding: str = "floor",
+    width: float = 1.0,
 ) -> JointFit:
     """Fit conversion probability and delay rate by maximum likelihood of what is known of every display so far.
 
     With p = 1 / (1 + exp(-w'x)) and rate r = exp(v'x), a display that converted after d contributes
-    log p + log r - r d, one without a conversion after e log(1 - p + p exp(-r e)) (Chapelle 2014, Section 3); rounded
-    down delays have log(1 - exp(-r)) for log r, and e + 1 for e. Maximised by Newton's method on the marginal
-    likelihood, whose maximum is EM's. The likelihood is not concave: where no display is old against its delay, p and
-    r trade off, and the standard errors say so. A delay that is not exponential given the context biases both. O(n
-    p^2) a step.
+    log p + log r - r d, one without a conversion after e log(1 - p + p exp(-r e)) (Chapelle 2014, Section 3); delays
+    rounded down to multiples of h have log(1 - exp(-r h)) for log r, and e + h for e. Maximised by Newton's method on
+    the marginal likelihood, whose maximum is EM's, with time in mean delays, so that the unit of time changes no more
+    than the intercept of the rate. The likelihood is not concave: where no display is old against its delay, p and r
+    trade off, and the standard errors say so. A delay that is not exponential given the context biases both. O(n p^2) a
+    step.
 
     Parameters
     ----------
@@ -153,9 +154,10 @@ def fit_joint(
     intercept
         Append a constant.
     ridge
-        Subtracts ridge / 2 times the sum of squared coefficients: for many or collinear features.
-    rounding
-        ``"floor"``: whole ticks, rounded down; ``"none"``: exact.
+        Subtracts ridge / 2 times the sum of squared coefficients but those of an appended constant: for many or
+        collinear features. The inverse of a prior variance.
+    width
+        Of the multiples of ticks that delays were rounded down to; 0 for exact delays.
 
     Raises
     ------
@@ -163,7 +165,7 @@ def fit_joint(
         No displays, no conversions, or none that did not convert; impossible delays; shapes that differ; contexts that
         are not finite.
     ParameterError
-        A ridge below 0, another rounding.
+        A ridge or a width below 0.
 
     Examples
     --------
@@ -175,10 +177,8 @@ def fit_joint(
     >>> round(float((seen >= 0).mean()), 2), round(float(fit.conversion_probability(np.empty((1, 0)))[0]), 2)
     (0.17, 0.29)
     """
-    if ridge < 0 or rounding not in ("floor", "none"):
-        raise ParameterError(
-            f"ridge is {ridge}, rounding is {rounding!r}.", hint='ridge >= 0, rounding "floor" or "none".'
-        )
+    if not (ridge >= 0 and width >= 0):
+        raise ParameterError(f"ridge is {ridge}, width is {width}.", hint="neither may be below 0.")
     design = np.asarray(contexts, np.float64)
     converted = _converted(delays)
     n = converted.size
@@ -199,17 +199,23 @@ def fit_joint(
         raise DataError(
             f"{converted.sum()} of {n} displays converted.", hint="the fit needs some that did and some that did not."
         )
-    time = age + (1.0 if rounding == "floor" else 0.0)
-    checked, _ = checked_delays(np.asarray(delays)[converted], age[converted], whole=rounding == "floor")
-    time = time.copy()
+    time = age + width
+    checked, _ = checked_delays(np.asarray(delays)[converted], age[converted], whole=width > 0)
     time[converted] = checked
-    rows = _Rows(_with_intercept(design) if intercept else design, converted, time, rounding == "floor", ridge)
+    mean = float(time[converted].mean()) + 0.5 * width
+    # Without a constant, no coefficient takes up the unit of time.
+    scale = mean if intercept and mean > 0 else 1.0
+    penalty = np.full(design.shape[1] + intercept, ridge)
+    if intercept:
+        penalty[-1] = 0.0
+    rows = _Rows(_with_intercept(design) if intercept else design, converted, time / scale, width / scale,
+                 np.concatenate((penalty, penalty)))  # fmt: skip
     p = rows.design.shape[1]
     odds = np.log(converted.sum() / (n - converted.sum()))
-    speed = -np.log(max(float(time[converted].mean()), 0.1))
+    speed = -np.log(mean / scale) if mean > 0 else 0.0
     constant = np.linalg.lstsq(rows.design, np.ones(n), rcond=None)[0]
     best = maximise(
-        lambda t: _value(rows, t) - 0.5 * ridge * float((t**2).sum()),
+        lambda t: _value(rows, t) - 0.5 * float(rows.penalty @ t**2),
         np.concatenate((odds * constant, speed * constant)),
         gradient=lambda t: _gradient(rows, t),
         curvature=lambda t: _hessian(rows, t),
@@ -220,30 +226,35 @@ def fit_joint(
         covariance = np.linalg.inv(-best.hessian)
     errors = np.sqrt(np.diag(covariance))
     notes = () if best.converged else ("no strict maximum: probability and rate are not identified on these displays",)
+    rate = best.theta[p:].copy()
+    if intercept:
+        rate[-1] -= np.log(scale)
+    # Densities are per tick, probabilities of cells have no unit.
+    per_tick = 0.0 if width else float(converted.sum() * np.log(scale))
     return JointFit(
         conversion=best.theta[:p],
         conversion_errors=errors[:p],
-        rate=best.theta[p:],
+        rate=rate,
         rate_errors=errors[p:],
         covariance=covariance,
         intercept=intercept,
-        log_likelihood=_value(rows, best.theta),
+        log_likelihood=_value(rows, best.theta) - per_tick,
         displays=n,
         conversions=int(converted.sum()),
-        rounding=rounding,
+        width=float(width),
         converged=best.converged,
         notes=notes,
     )
 
 
 class _Rows(NamedTuple):
-    """Design (n, p), which converted, delay or time without a conversion (n,), whether whole ticks, ridge."""
+    """Design (n, p), which converted, delay or time without a conversion (n,), width of a cell, ridges (2p,)."""
 
     design: Floats
     converted: NDArray[np.bool_]
     time: Floats
-    whole: bool
-    ridge: float
+    width: float
+    penalty: Floats
 
 
 def _converted(delays: ArrayLike) -> NDArray[np.bool_]:
@@ -267,7 +278,7 @@ def _parts(rows: _Rows, theta: Floats) -> tuple[Floats, Floats]:
 def _value(rows: _Rows, theta: Floats) -> float:
     odds, rate = _parts(rows, theta)
     with np.errstate(over="ignore", divide="ignore"):
-        density = np.log(-np.expm1(-rate) if rows.whole else rate) - rate * rows.time
+        density = np.log(-np.expm1(-rate * rows.width) if rows.width else rate) - rate * rows.time
         late = np.log1p(expit(odds) * np.expm1(-rate * rows.time))
     value = np.where(rows.converted, log_expit(odds) + density, late).sum()
     return float(value) if np.isfinite(value) else -np.inf
@@ -286,9 +297,11 @@ def _slopes(rows: _Rows, theta: Floats) -> tuple[Floats, Floats, Floats, Floats,
     slope = -z * s
     by_ab = np.where(rows.converted, 0.0, q * slope / u + q * (1.0 - s) * p * slope / u**2)
     with np.errstate(over="ignore", invalid="ignore"):
-        odds_of_more = 1.0 / np.expm1(rate) if rows.whole else 1.0 / rate
-        bent = -(rate**2) * odds_of_more * (1.0 + odds_of_more) if rows.whole else -np.ones_like(rate)
-        seen = rate * odds_of_more - z
+        cell = rate * rows.width
+        # cell / (exp(cell) - 1), and the rest of its derivative; 1 and -1 where cells have no width.
+        more = cell / np.expm1(cell) if rows.width else np.ones_like(rate)
+        bent = -more * (cell + more) if rows.width else -more
+        seen = more - z
         by_b = np.where(rows.converted, seen, p * slope / u)
         by_bb = np.where(rows.converted, seen + np.nan_to_num(bent), p * s * (z * z - z) / u - (p * slope / u) ** 2)
     return by_a, by_b, by_aa, by_ab, by_bb
@@ -296,7 +309,7 @@ def _slopes(rows: _Rows, theta: Floats) -> tuple[Floats, Floats, Floats, Floats,
 
 def _gradient(rows: _Rows, theta: Floats) -> Floats:
     by_a, by_b, *_ = _slopes(rows, theta)
-    return np.concatenate((rows.design.T @ by_a, rows.design.T @ by_b)) - rows.ridge * theta
+    return np.concatenate((rows.design.T @ by_a, rows.design.T @ by_b)) - rows.penalty * theta
 
 
 def _hessian(rows: _Rows, theta: Floats) -> Floats:
@@ -304,4 +317,4 @@ def _hessian(rows: _Rows, theta: Floats) -> Floats:
     x = rows.design
     cross = (x.T * by_ab) @ x
     out: Floats = np.block([[(x.T * by_aa) @ x, cross], [cross, (x.T * by_bb) @ x]])
-    return out - rows.ridge * np.eye(theta.size)
+    return out - np.diag(rows.penalty)

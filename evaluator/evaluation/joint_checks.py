@@ -13,6 +13,7 @@ Floats = npt.NDArray[np.float64]
 _PARTS = 10
 # Below this level of the test the model is said not to hold.
 _LEVEL = 0.05
+_POWER = 0.8
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,19 @@ class Calibration:
         return self.p > _LEVEL
 
     @property
+    def detectable(self) -> float:
+        """By how much of its expected conversions a middling part must be off to be found on 4 of 5 logs.
+
+        Of the parts' (z + .84) errors / expected the median, z the two-sided normal quantile at Bonferroni's level; inf
+        where a middling part expects no conversion.
+        """
+        from scipy.special import ndtri
+
+        parts = (*self.by_rate, *self.by_age)
+        width = float(-ndtri(0.5 * _LEVEL / len(parts)) + ndtri(_POWER))
+        return float(np.median([width * part.error / part.expected if part.expected else math.inf for part in parts]))
+
+    @property
     def worst(self) -> tuple[str, CalibrationPart]:
         """The part furthest off, in standard deviations, and what it is of: ``rate`` or ``age``."""
         parts = [("rate", part) for part in self.by_rate] + [("age", part) for part in self.by_age]
@@ -73,7 +87,7 @@ class Calibration:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
         parts = {name: [dict(part.__dict__) for part in getattr(self, name)] for name in ("by_rate", "by_age")}
-        return {**parts, "p": self.p, "holds": self.holds}
+        return {**parts, "p": self.p, "holds": self.holds, "detectable": self.detectable}
 
 
 def calibrate(probability: Floats, share: Floats, elapsed: Floats, converted: npt.NDArray[np.bool_]) -> Calibration:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.joint import JointFit, fit_joint
-from evaluator.errors import ParameterError
+from evaluator.delays.nonparametric import normal_quantile
+from evaluator.delays.stamps import stamp_of
+from evaluator.errors import DataError, ParameterError
 from evaluator.evaluation.joint_checks import Calibration, calibrate
+from evaluator.evaluation.joint_limits import check_conversions, check_follow_up
 from evaluator.log import Log
 from evaluator.log.contract import WEIGHT, to_numpy
 from evaluator.log.delay_rows import Periods
@@ -22,8 +25,6 @@ JOINT_ROWS = 200_000
 _MOST_NUMBERS = 20_000_000
 # Of the largest variance of the contexts, below which a direction is none: float32 features carry 7 digits.
 _FLAT = 1e-10
-# Where the maximum is not strict: a standard normal prior on coefficients of contexts of unit variance.
-_RIDGE = 1.0
 
 Floats = npt.NDArray[np.float64]
 
@@ -43,12 +44,16 @@ class Rate:
         names none; nan without displays.
     error
         Standard error of `corrected`, of the coefficients and of the luck of the displays still open.
+    low, high
+        Interval of `corrected`: normal for the logarithm of what is still to come, so that it lies above `naive`.
     """
 
     displays: int
     naive: float
     corrected: float
     error: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +65,9 @@ class JointStudy:
     displays
         Of the log.
     fit
-        On contexts as independent directions of unit variance, about the average context.
+        On contexts as p independent directions of unit variance, about the average context, with a ridge of p: log
+        odds, and log rates of delay, that differ among displays by a standard deviation of 1 a priori. No unit of a
+        context or of time changes it, and the constants are free.
     rate
         Of all sampled displays; its error is that of the log's rate, sampling included.
     immature
@@ -106,7 +113,7 @@ class JointStudy:
         }
 
 
-def study_joint(log: Log, periods: Periods | None = None) -> JointStudy:
+def study_joint(log: Log, periods: Periods | None = None, *, confidence: float = 0.95) -> JointStudy:
     """Fit conversion and delay jointly on the contexts of a log (`evaluator.delays.joint.fit_joint`).
 
     On all displays, or on an evenly spaced sample of at most 200,000 (fewer if contexts are longer than 100 numbers);
@@ -124,11 +131,14 @@ def study_joint(log: Log, periods: Periods | None = None) -> JointStudy:
         With contexts, and displays still open.
     periods
         Of `evaluator.log.delay_rows`, for rates period by period.
+    confidence
+        Of the intervals.
 
     Raises
     ------
     DataError
-        All displays of the sample have converted, or none has.
+        All displays of the sample have converted, or none has; too few conversions for the contexts, or too short a
+        follow-up (`evaluator.evaluation.joint_limits`).
     ParameterError
         The log has no contexts, or follows every display to its end.
 
@@ -152,38 +162,44 @@ def study_joint(log: Log, periods: Periods | None = None) -> JointStudy:
         elapsed = np.minimum(elapsed, window)
     delay = _first_delays(log, numbers, time)
     contexts = _directions(to_numpy(taken["context"]))
-    fit = fit_joint(contexts, delay, elapsed)
+    converted = int((delay >= 0).sum())
+    if 0 < converted < n:
+        check_conversions(converted, contexts.shape[1])
+    stamp = stamp_of(delay[delay >= 0], time - time[0])
+    fit = fit_joint(contexts, delay, elapsed, ridge=float(contexts.shape[1]), width=stamp)
+    if not fit.converged:
+        raise DataError(f"--joint: {fit.notes[0]}.", hint="wait until displays are older, or take fewer contexts.")
     notes = ["delays are taken as exponential given the context, whatever the action"]
     if n < len(log):
         notes.append(f"fitted to {n:,} of the displays, evenly spaced")
-    if not fit.converged:
-        fit = fit_joint(contexts, delay, elapsed, ridge=_RIDGE)
-        notes.append(f"no strict maximum on these displays alone: a ridge of {_RIDGE:g} steadies the fit")
     longest = float(delay.max()) if window is None else window
     within = np.inf if window is None else window
+    z = normal_quantile(confidence)
 
-    def rate(of: npt.NDArray[np.bool_]) -> Rate:
+    def rate(of: npt.NDArray[np.bool_], sampling: float = 0.0) -> Rate:
         if not of.any():
-            return Rate(0, math.nan, math.nan, math.nan)
+            return Rate(0, *[math.nan] * 5)
         rows = contexts[of], delay[of], elapsed[of]
-        return Rate(
-            displays=int(of.sum()),
-            naive=float((delay[of] >= 0).mean()),
-            corrected=fit.corrected_rate(*rows, within=within),
-            error=fit.corrected_error(*rows, within=within),
-        )
+        naive, corrected = float((delay[of] >= 0).mean()), fit.corrected_rate(*rows, within=within)
+        error = fit.corrected_error(*rows, within=within)
+        low, high = _interval(naive, corrected, z * error, z * sampling)
+        return Rate(int(of.sum()), naive, corrected, math.hypot(error, sampling), low, high)
 
-    whole = rate(np.ones(n, np.bool_))
-    sampling = whole.corrected * (1.0 - whole.corrected) / n * (1.0 - n / len(log))
+    everything = np.ones(n, np.bool_)
+    whole = rate(everything)
+    if window is None:
+        late = fit.conversion_probability(contexts) * np.exp(-float(elapsed.max()) / fit.mean_delay(contexts))
+        check_follow_up(float(late.mean()) / whole.corrected)
+    sampling = math.sqrt(whole.corrected * (1.0 - whole.corrected) / n * (1.0 - n / len(log)))
     period = np.empty(0, np.int64) if periods is None else periods.at(time, numbers)
     cohorts = {number: rate(period == number) for number in np.unique(period).tolist()}
     mean = fit.mean_delay(contexts)
-    # A conversion of the last tick is in the log; `fit_joint` rounds down alike.
-    share = -np.expm1(-(elapsed + 1.0) / mean)
+    # A conversion of the last stamp is in the log; `fit_joint` rounds down alike.
+    share = -np.expm1(-(elapsed + stamp) / mean)
     return JointStudy(
         displays=len(log),
         fit=fit,
-        rate=replace(whole, error=math.sqrt(whole.error**2 + sampling)),
+        rate=rate(everything, sampling),
         immature=rate(elapsed < longest),
         window=window,
         mean_delay=float(fit.mean_delay(np.zeros((1, contexts.shape[1])))[0]),
@@ -191,6 +207,16 @@ def study_joint(log: Log, periods: Periods | None = None) -> JointStudy:
         calibration=calibrate(fit.conversion_probability(contexts), share, elapsed, delay >= 0),
         notes=(*notes, *fit.notes),
     )
+
+
+def _interval(naive: float, corrected: float, width: float, sampling: float) -> tuple[float, float]:
+    """Return the interval of a rate of which `corrected - naive` is still to come; `width`s as for a normal law."""
+    pending = corrected - naive
+    if pending <= 0:
+        return max(corrected - sampling, 0.0), min(corrected + sampling, 1.0)
+    factor = math.exp(min(width / pending, 700.0))
+    low, high = math.hypot(pending - pending / factor, sampling), math.hypot(pending * factor - pending, sampling)
+    return max(corrected - low, 0.0), min(corrected + high, 1.0)
 
 
 def check_joint(log: Log) -> None:

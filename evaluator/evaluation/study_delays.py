@@ -47,7 +47,12 @@ def study_log(log: Log, options: DelayOptions, *, by: str | None) -> DelayStudy:
         delay = on_clock(seen.delay, clock)
         in_rounds = delay, None if seen.limit is None else np.maximum(on_clock(seen.limit, clock), delay)
     study = study_rows(rows, options, in_rounds=in_rounds)
-    return replace(study, joint=study_joint(log, study.rows.periods)) if options.joint else study
+    if not options.joint:
+        return study
+    try:
+        return replace(study, joint=study_joint(log, rows.periods, confidence=options.level))
+    except DataError as error:
+        return replace(study, missing={**study.missing, "joint": f"{error.what} {error.hint.capitalize()}"})
 
 
 def study_rows(

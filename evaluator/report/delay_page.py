@@ -63,6 +63,8 @@ def page(study: DelayStudy, charts: dict[str, Spec]) -> str:
         said.append(f"Drift by {rows.periods.name}: {drift_said(study)}.")
     if study.joint is not None:
         said.append(f"Conversion rate on context: {'; '.join(joint_said(study, study.joint))}.")
+    elif "joint" in study.missing:
+        said.append(f"Conversion rate on context: withheld: {study.missing['joint']}")
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
@@ -100,11 +102,11 @@ def _rates(study: DelayStudy) -> str:
     if study.joint is None:
         return ""
     lines = [
-        [name, f"{rate.displays:,}", f"{rate.naive:.2%}", f"{rate.corrected:.2%}", f"{rate.error:.2%}"]
+        [name, f"{rate.displays:,}", f"{rate.naive:.3%}", f"{rate.corrected:.3%}", f"{rate.low:.3%} to {rate.high:.3%}"]
         for name, rate in (("all", study.joint.rate), ("immature", study.joint.immature))
         if rate.displays
     ]
-    return _table(["displays", "", "converted", "corrected on context", "standard error"], lines)
+    return _table(["displays", "", "converted", "corrected on context", f"{study.options.level:.0%} interval"], lines)
 
 
 def _table(head: list[str], lines: list[list[str]]) -> str:

@@ -43,6 +43,8 @@ def print_study(console: Console, study: DelayStudy) -> None:
         console.print(_titled(f"Drift by {rows.periods.name}", _drift(study)))
     if study.joint is not None:
         console.print(_titled("Conversion rate on context", *_joint(study, study.joint)))
+    elif "joint" in study.missing:
+        console.print(_titled("Conversion rate on context", _said(Said("withheld", f": {study.missing['joint']}"))))
 
 
 def _titled(title: str, *parts: RenderableType) -> RenderableType:
@@ -185,10 +187,11 @@ def _drift(study: DelayStudy) -> RenderableType:
 
 
 def _joint(study: DelayStudy, joint: JointStudy) -> tuple[RenderableType, ...]:
-    table = _table("displays", "", "converted", "corrected", "standard error")
+    table = _table("displays", "", "converted", "corrected", f"{study.options.level:.0%} interval")
     for name, rate in (("all", joint.rate), ("immature", joint.immature)):
         if rate.displays:
-            table.add_row(name, f"{rate.displays:,}", f"{rate.naive:.2%}", f"{rate.corrected:.2%}", f"{rate.error:.2%}")
+            interval = Text(f"[{rate.low:.3%}, {rate.high:.3%}]")
+            table.add_row(name, f"{rate.displays:,}", f"{rate.naive:.3%}", f"{rate.corrected:.3%}", interval)
     return table, Text("\n".join(joint_said(study, joint)))
 
 

@@ -12,7 +12,7 @@ from evaluator.evaluation.joint_checks import CalibrationPart
 from evaluator.report.delay_charts import CORRECTED, GREY, NAIVE, Spec, finished
 
 _ON_CONTEXT = "#009E73"
-_SEEN, _LATER, _JOINT = "as seen", "corrected for what is still to come", "corrected on context, ± 2 standard errors"
+_SEEN, _LATER, _JOINT = "as seen", "corrected for what is still to come", "corrected on context, with intervals"
 
 
 def rates_chart(study: DelayStudy) -> Spec | None:
@@ -30,8 +30,8 @@ def rates_chart(study: DelayStudy) -> Spec | None:
     if study.joint is not None:
         kinds[_JOINT] = _ON_CONTEXT
         for period, found in study.joint.cohorts.items():
-            low, high = found.corrected - 2.0 * found.error, found.corrected + 2.0 * found.error
-            values.append({"period": period, "rate": found.corrected, "low": low, "high": high, "kind": _JOINT})
+            row = {"period": period, "rate": found.corrected, "low": found.low, "high": found.high}
+            values.append({**row, "kind": _JOINT})
     x = alt.X("period:Q", axis=alt.Axis(title=f"{periods.name} of the display", tickMinStep=1, format="d"))
     y = alt.Axis(format="%", title="conversions per display")
     shown = [kind for kind in kinds if any(row["kind"] == kind for row in values)]
@@ -82,8 +82,11 @@ def calibration_chart(study: DelayStudy) -> Spec | None:
             tooltip=["of:N", "range:N", alt.Tooltip("expected:Q", format=".2%"), alt.Tooltip("seen:Q", format=".2%")],
         ),
     )
-    verdict = "the model holds" if found.holds else "the model does not hold"
-    return finished(chart, "Does the model on context hold?", f"on the line it does; p = {found.p:.2g}: {verdict}")
+    verdict = "nothing speaks against it" if found.holds else "the model does not hold"
+    said = (
+        f"on the line it does; p = {found.p:.2g}: {verdict}; differences of {found.detectable:.0%} show on 4 of 5 logs"
+    )
+    return finished(chart, "Does the model on context hold?", said)
 
 
 def _point(part: CalibrationPart, of: str, span: str) -> dict[str, Any]:

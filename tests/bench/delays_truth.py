@@ -1,4 +1,4 @@
-"""Larger runs of the tests against known truth: ``python -m tests.bench.delays_truth [ends|bands|aic]``."""
+"""Larger runs of the tests against known truth: ``python -m tests.bench.delays_truth [ends|joint|bands|aic]``."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import numpy as np
 from evaluator.delays.comparison import compare_families
 from evaluator.delays.nonparametric import fit_nonparametric
 from tests.delays import ends as worlds
+from tests.delays import joint_logs
 from tests.delays.laws import truncated_draws
 from tests.delays.test_fitting import PLAIN
 
 LOGS = 100
 BAND_LOGS = 5000
 END_LOGS = 2000
+JOINT_LOGS = 100
 
 
 def aic() -> None:
@@ -65,7 +67,25 @@ def ends() -> None:
             print(f"| {kind} | {n} | {' | '.join(f'{100 * rate:.1f} %' for rate in rates)} |", flush=True)
 
 
+def joint() -> None:
+    error = math.sqrt(0.95 * 0.05 / JOINT_LOGS)
+    print(
+        f"`delays --joint`, {JOINT_LOGS} logs a row, 95 % intervals of the corrected rate, standard error {error:.3f}."
+    )
+    print("Wrong: the share that has converted so far, with a binomial interval.\n")
+    print("| log | conversions | rate given | interval holds | wrong way | estimate / truth | model refuted |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for name in joint_logs.WORLDS:
+        for conversions in (60, 160, 600):
+            of = joint_logs.outcome(name, conversions, JOINT_LOGS)
+            shares = [f"{100 * share:.0f} %" for share in (of.given, of.held, of.naive_held, of.refuted)]
+            print(
+                f"| {name} | {conversions} | {shares[0]} | {shares[1]} | {shares[2]} | {of.ratio:.2f} | {shares[3]} |",
+                flush=True,
+            )
+
+
 if __name__ == "__main__":
-    for job in [ends, bands, aic]:
-        if job.__name__ in (sys.argv[1:] or ["ends", "bands", "aic"]):
+    for job in [ends, joint, bands, aic]:
+        if job.__name__ in (sys.argv[1:] or ["ends", "joint", "bands", "aic"]):
             job()

@@ -31,12 +31,17 @@ def young_displays(
 @pytest.mark.parametrize("rounding", ["floor", "none"])
 def test_derivatives_are_those_of_the_likelihood(rounding: str) -> None:
     contexts, delays, elapsed, _ = young_displays(np.random.default_rng(0), 300, rounding=rounding)
-    whole = rounding == "floor"
+    width = 3.0 if rounding == "floor" else 0.0
     converted = delays >= 0
-    rows = _Rows(contexts, converted, np.where(converted, delays, elapsed + whole), whole, 0.0)
+    penalty = np.array([0.5, 0.0, 2.0, 0.0])
+    rows = _Rows(contexts, converted, np.where(converted, delays, elapsed + width), width, penalty)
+
+    def value(at: np.ndarray) -> float:
+        return _value(rows, at) - 0.5 * float(penalty @ at**2)
+
     theta = np.array([0.3, -0.2, -0.5, 0.4])
     for i, unit in enumerate(np.eye(4) * 1e-5):
-        slope = (_value(rows, theta + unit) - _value(rows, theta - unit)) / 2e-5
+        slope = (value(theta + unit) - value(theta - unit)) / 2e-5
         assert _gradient(rows, theta)[i] == pytest.approx(slope, rel=1e-5)
         bend = (_gradient(rows, theta + unit) - _gradient(rows, theta - unit)) / 2e-5
         np.testing.assert_allclose(_hessian(rows, theta)[i], bend, rtol=1e-5, atol=1e-4)
@@ -46,10 +51,10 @@ def test_likelihood_of_a_row_by_hand() -> None:
     x = np.ones((2, 1))
     theta = np.array([0.4, -2.0])
     p, r = expit(0.4), math.exp(-2.0)
-    rows = _Rows(x, np.array([True, False]), np.array([3.0, 8.0]), True, 0.0)
+    rows = _Rows(x, np.array([True, False]), np.array([3.0, 8.0]), 1.0, np.zeros(2))
     seen = p * (math.exp(-3 * r) - math.exp(-4 * r))
     assert _value(rows, theta) == pytest.approx(math.log(seen) + math.log(1 - p + p * math.exp(-8 * r)))
-    exact = rows._replace(whole=False)
+    exact = rows._replace(width=0.0)
     assert _value(exact, theta) == pytest.approx(
         math.log(p * r * math.exp(-3 * r)) + math.log(1 - p + p * math.exp(-8 * r))
     )
@@ -58,7 +63,7 @@ def test_likelihood_of_a_row_by_hand() -> None:
 @pytest.mark.parametrize("rounding", ["floor", "none"])
 def test_coefficients_are_recovered(rounding: str) -> None:
     contexts, delays, elapsed, _ = young_displays(np.random.default_rng(1), 30_000, rounding=rounding)
-    fit = fit_joint(contexts, delays, elapsed, rounding=rounding)
+    fit = fit_joint(contexts, delays, elapsed, width=1.0 if rounding == "floor" else 0.0)
     assert fit.converged
     assert (np.abs(fit.conversion - W) <= 4 * fit.conversion_errors).all()
     assert (np.abs(fit.rate - V) <= 4 * fit.rate_errors).all()
@@ -122,3 +127,31 @@ def test_impossible_displays_are_refused() -> None:
         fit_joint(x, x, 5)
     with pytest.raises(ParameterError, match="ridge is -1"):
         fit_joint(x, [1, 2, -1], 5, ridge=-1)
+    with pytest.raises(ParameterError, match="width is -1"):
+        fit_joint(x, [1, 2, -1], 5, width=-1)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 5.0])
+@pytest.mark.parametrize("unit", [60, 1_000_000])
+def test_the_unit_of_time_changes_the_intercept_of_the_rate_alone(unit: int, ridge: float) -> None:
+    contexts, delays, elapsed, _ = young_displays(np.random.default_rng(5), 3000)
+    one = fit_joint(contexts, delays, elapsed, ridge=ridge)
+    other = fit_joint(contexts, np.where(delays < 0, -1, delays * unit), elapsed * unit, ridge=ridge, width=unit)
+    np.testing.assert_allclose(other.conversion, one.conversion, rtol=1e-9)
+    np.testing.assert_allclose(other.covariance, one.covariance, rtol=1e-6)
+    np.testing.assert_allclose(other.rate[:2], one.rate[:2], rtol=1e-9)
+    assert other.rate[2] == pytest.approx(one.rate[2] - math.log(unit), rel=1e-12)
+    assert other.log_likelihood == pytest.approx(one.log_likelihood, rel=1e-12)
+    exact = [fit_joint(contexts, delays * u, elapsed * u, ridge=ridge, width=0) for u in (1.0, float(unit))]
+    assert exact[1].log_likelihood == pytest.approx(
+        exact[0].log_likelihood - exact[0].conversions * math.log(unit), rel=1e-9
+    )
+
+
+def test_a_ridge_leaves_the_constant_alone() -> None:
+    contexts, delays, elapsed, _ = young_displays(np.random.default_rng(6), 3000)
+    free = fit_joint(np.empty((3000, 0)), delays, elapsed)
+    held = fit_joint(contexts, delays, elapsed, ridge=1e9)
+    assert held.conversion[-1] == pytest.approx(free.conversion[-1], abs=1e-4)
+    assert held.rate[-1] == pytest.approx(free.rate[-1], abs=1e-4)
+    assert np.abs(np.concatenate((held.conversion[:2], held.rate[:2]))).max() < 1e-4
