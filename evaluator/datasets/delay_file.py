@@ -15,6 +15,7 @@ from evaluator.datasets.checks import check_cells
 from evaluator.datasets.files import find_files
 from evaluator.datasets.scan import Chunks, column_names
 from evaluator.datasets.spec import Source
+from evaluator.delays.stamps import stamp_of
 from evaluator.errors import ParameterError, SourceError, UsageError
 from evaluator.log.delay_rows import DelayRows
 from evaluator.units import ROUND, SECONDS, parse_duration
@@ -104,6 +105,7 @@ def read_delay_file(
         limit=limit.to_numpy() if cut else None,
         group=None if by is None else np.array(frame[by].to_list(), object),
         by=by or "",
+        stamp=stamp_of(frame[column].to_numpy()),
     )
     return DelayReading(rows, breaches.table().to_arrow())
 

@@ -118,7 +118,7 @@ def law_cdf(
         geometric = _geometric(fit, ticks_per_round, what)
         if geometric is not None:
             return geometric
-    end = math.inf if given is None else given + (1.0 if fit.rounding == "floor" else 0.0)
+    end = math.inf if given is None else given + (fit.width if fit.rounding == "floor" else 0.0)
     total = 1.0 if given is None else float(family.cdf(np.array(end), parameters))
 
     def tau(ages: Ints) -> Floats:

@@ -59,6 +59,8 @@ class DelayFit:
         Whether the maximum was found and is a strict one.
     notes
         What the reader should know.
+    width
+        Ticks that time stamps tell apart: a floored delay of d stands for [d, d + width).
     """
 
     family: str
@@ -74,6 +76,7 @@ class DelayFit:
     longest: float
     converged: bool
     notes: tuple[str, ...] = ()
+    width: float = 1.0
 
     @property
     def law(self) -> tuple[Family, Parameters]:
@@ -87,11 +90,11 @@ class DelayFit:
 
     def cdf(self, ages: ArrayLike, *, given: float | None = None) -> Floats:
         """Return P(D <= age), same shape as `ages` (ticks), given a delay of at most `given` ticks if not None."""
-        width = 1.0 if self.rounding == "floor" else 0.0
+        width = self.width if self.rounding == "floor" else 0.0
         family, parameters = self.law
 
         def seen(age: Floats) -> Floats:
-            whole = np.floor(age) if width else age
+            whole = np.floor(age / width) * width if width else age
             return family.cdf(np.maximum(whole + width, 0.0), parameters)
 
         age = np.asarray(ages, dtype=np.float64)
@@ -107,7 +110,7 @@ class DelayFit:
         if given is not None and not math.isinf(given):
             level = level * self.cdf(given)
         x = family.quantile(level, parameters)
-        return np.maximum(np.ceil(x) - 1.0, 0.0) if self.rounding == "floor" else x
+        return np.maximum(np.ceil(x / self.width) - 1.0, 0.0) * self.width if self.rounding == "floor" else x
 
     def draw(self, rng: np.random.Generator, limits: ArrayLike | None, size: int) -> Floats:
         """Return delays of shape (size,), in ticks, each from the law given a delay of at most its limit."""
@@ -118,7 +121,7 @@ class DelayFit:
         # A uniform variable can be 0; no exact delay is.
         x = family.quantile(np.maximum(u, 1e-300), parameters)
         if self.rounding == "floor":
-            x = np.floor(x)
+            x = np.floor(x / self.width) * self.width
         # The quantile of a CDF rounded to the limit's can fall beyond the limit by rounding.
         return x if limits is None else np.minimum(x, limits)
 
@@ -196,6 +199,11 @@ def fit_sample(sample: Sample, name: str, *, seed: int = 0, start: Parameters | 
             steps = _STEPS if strict else _STEPS_ON_A_RIDGE
     best = _climb(sample, family, transform, theta, hessian, steps=steps)
     return _described(sample, family, transform, best)
+
+
+def beyond_note(longest: float) -> str:
+    """Return what is said of a law beyond the longest limit, in ticks."""
+    return f"delays beyond {longest:,.0f} ticks are extrapolated"
 
 
 def inapplicable(sample: Sample, name: str) -> str:
@@ -309,7 +317,7 @@ def _described(sample: Sample, family: Family, transform: _Logarithms | _Mixture
     free = best.theta.size + (1 if family.name == "pareto" else 0)
     notes = [] if converged else [_RIDGE if seen < _FAR else _FLAT]
     if sample.limits.size:
-        notes.append(f"delays beyond {sample.longest:,.0f} ticks are extrapolated")
+        notes.append(beyond_note(sample.longest))
     with np.errstate(invalid="ignore"):
         errors = np.sqrt(np.diag(covariance))
     return DelayFit(

@@ -66,6 +66,7 @@ def tail_index(
     *,
     threshold: float | None = None,
     confidence: float = 0.95,
+    width: float = 1.0,
 ) -> TailIndex:
     """Return the tail index of delays seen only up to their limits.
 
@@ -81,11 +82,13 @@ def tail_index(
     Parameters
     ----------
     delays, limits
-        Shape (n,), in ticks; limits may be a number or None. Whole delays are taken half a tick later (rounded down).
+        Shape (n,), in ticks; limits may be a number or None. Whole delays are taken half of `width` later.
     threshold
         In ticks, above 0.
     confidence
         In (0, 1).
+    width
+        Of the multiples of ticks that whole delays were rounded down to.
 
     Raises
     ------
@@ -104,9 +107,9 @@ def tail_index(
     if not 0 < confidence < 1:
         raise ParameterError(f"confidence is {confidence}.", hint="a level in (0, 1), such as 0.95.")
     delay, limit = checked_delays(delays, limits, whole=False)
-    half = 0.5 if delay.dtype == np.int64 else 0.0
+    half = 0.5 * width if delay.dtype == np.int64 else 0.0
     x = delay + half
-    # A floored delay is seen when it is below its limit + 1.
+    # A floored delay is seen when it is below the end of its limit's cell.
     end = np.full(x.shape, np.inf) if limit is None else limit + 2.0 * half
     order = np.argsort(x)
     x, end = x[order], end[order]

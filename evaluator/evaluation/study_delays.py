@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.drift import DelayDrift, delay_drift
+from evaluator.delays.families import FAMILIES
 from evaluator.delays.fitting import DelayFit
 from evaluator.delays.goodness import FamilyChoice, choose_family
 from evaluator.delays.heterogeneity import GroupDelays, Heterogeneity, fit_groups, heterogeneity
+from evaluator.delays.in_ticks import choice_in_ticks
 from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric
 from evaluator.delays.tail import tail_index
 from evaluator.delays.windows import advise_window, window_shares
@@ -92,7 +94,7 @@ def study_rows(
     groups, test = _groups(rows, options, missing)
     tail = None
     try:
-        tail = tail_index(delay, limit, confidence=options.level)
+        tail = tail_index(delay, limit, confidence=options.level, width=rows.stamp)
     except DataError as error:
         missing["tail"] = error.what
     return DelayStudy(
@@ -139,19 +141,24 @@ def _parsed(window: str | int, rows: DelayRows) -> tuple[str, float, float | Non
             raise ParameterError(
                 f"--windows {text}: this log counts rounds, not time.", hint="give windows in rounds: 2000."
             )
-        ticks = parse_duration(text) / rows.tick_seconds
+        ticks = _whole(parse_duration(text) / rows.tick_seconds)
         return text, ticks, ticks * rows.rate if known else None, False
     rounds = float(int(text))
     if rounds < 1:
         raise ParameterError(f"--windows {text} is out of range.", hint="take at least one round.")
     if known:
-        return text, rounds / rows.rate, rounds, True
+        return text, _whole(rounds / rows.rate), rounds, True
     if rows.tick_seconds is None:
         return text, rounds, rounds, True
     raise ParameterError(
         f"--windows {text}: rounds have no length here, as the traffic rate is unknown.",
         hint="give windows as durations: 7d.",
     )
+
+
+def _whole(ticks: float) -> float:
+    """Return ticks that are whole but for rounding as whole ones: a delay of 7 d comes within 7 d, in any unit."""
+    return float(round(ticks)) if abs(ticks - round(ticks)) <= 1e-13 * abs(ticks) else ticks
 
 
 def _quantiles(fit: NonparametricFit) -> tuple[Quantile, ...]:
@@ -169,10 +176,21 @@ def _laws(rows: DelayRows, options: DelayOptions, missing: dict[str, str]) -> Fa
     kept: npt.NDArray[np.int64] | slice = slice(None)
     if n > LAW_ROWS:
         kept = np.random.default_rng(options.seed).choice(n, LAW_ROWS, replace=False)
-    return choose_family(
-        rows.delay[kept], None if rows.limit is None else rows.limit[kept],
-        families=options.families, bootstraps=options.bootstraps, seed=options.seed,
+    names = options.families
+    if rows.tick_seconds is not None and (names is None or rows.stamp > 1):
+        # It counts rounds: on time its law would be another in seconds than in minutes.
+        names = [name for name in (FAMILIES if names is None else names) if name != "geometric"]
+    delay, limit = _in_stamps(rows)
+    choice = choose_family(
+        delay[kept], None if limit is None else limit[kept],
+        families=names, bootstraps=options.bootstraps, seed=options.seed,
     )  # fmt: skip
+    return choice_in_ticks(choice, rows.stamp)
+
+
+def _in_stamps(rows: DelayRows) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
+    """Return delays and limits counted in what the time stamps tell apart."""
+    return rows.delay // rows.stamp, None if rows.limit is None else rows.limit // rows.stamp
 
 
 def _believed(choice: FamilyChoice | None, rows: DelayRows) -> DelayFit | None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.delays.stamps import stamp_of
 from evaluator.errors import DataError, ParameterError
 from evaluator.log.contract import OWN_COLUMNS, WEIGHT, Log, to_numpy
 from evaluator.log.traffic import TrafficCount
@@ -78,6 +79,9 @@ class DelayRows:
         Conversion rows dropped for another of the same conversion.
     shared
         Whether one conversion may be several rows.
+    stamp
+        Ticks of which all times are whole multiples: what the time stamps tell apart, in whatever unit they are
+        written.
     """
 
     name: str
@@ -91,6 +95,7 @@ class DelayRows:
     periods: Periods | None = None
     deduplicated: int = 0
     shared: bool = False
+    stamp: int = 1
 
     @property
     def tick_seconds(self) -> float | None:
@@ -136,7 +141,7 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
     by_day: dict[int, float] = {}
     edges = len(log) * np.arange(PARTS + 1) // PARTS
     by_part: npt.NDArray[np.float64] = np.diff(edges).astype(np.float64)
-    start = end = 0
+    start = end = stamp = 0
     traffic, weighted = TrafficCount(log.schema), WEIGHT in log.schema.names
     span, weight_of = (0, len(log) - 1), np.ones(len(display))
     if weighted:
@@ -153,6 +158,8 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
             part = np.searchsorted(edges, np.arange(first, first + len(time)), side="right") - 1
             by_part += np.bincount(part, weight, minlength=PARTS)
         start, end = (int(time[0]) if first == 0 else start), int(time[-1])
+        if stamp != 1:
+            stamp = int(np.gcd.reduce(time - start, initial=stamp))
         if day is not None:
             days, counts = np.unique(time // day, return_counts=True)
             if weight is not None:
@@ -190,6 +197,7 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
         periods=periods,
         deduplicated=deduplicated,
         shared=not deduplicated and meta.counts.get("conversions_shared", 0) > 0,
+        stamp=stamp_of(delay, known=stamp),
     )
 
 
