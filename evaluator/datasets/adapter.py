@@ -254,7 +254,7 @@ def _finish(
     if intake.ties.sharing:
         counts["ties_shuffled" if spec.time.ties == "shuffle" else "ties_in_file_order"] = intake.ties.sharing
     counts["displays_dropped_by_actions"] = intake.sound - kept.displays
-    counts["kept_share"] = kept.displays / intake.sound if intake.sound else 0.0
+    counts["share_of_displays_kept"] = kept.displays / intake.sound if intake.sound else 0.0
     vectors = vectors_of(kept)
     numbers = Numbers(rewards["display"].to_numpy())
     uniform = propensity_kind(spec) == "uniform"
@@ -264,6 +264,7 @@ def _finish(
     else:
         on_disk(batches, into, kept.kept_labels())
     conversions = _conversion_table(rewards, numbers.found())
+    counts["conversions_dropped_by_actions"] = rewards.height - conversions.num_rows
     counts |= {"displays": kept.displays, "conversions": conversions.num_rows}
     k = len(kept.labels)
     tables = {

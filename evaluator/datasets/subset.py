@@ -54,7 +54,8 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
     counts = {
         **log.meta.counts,
         "displays_dropped_by_actions": len(log) - kept,
-        "kept_share": kept / len(log),
+        "share_of_displays_kept": kept / len(log),
+        "conversions_dropped_by_actions": log.conversions.num_rows - conversions.num_rows,
         "displays": kept,
         "conversions": conversions.num_rows,
     }

@@ -115,6 +115,7 @@ def advise_window(
     *,
     law: DelayFit | None = None,
     share: float = 0.9,
+    shortest: float = 0.0,
 ) -> WindowAdvice:
     """Return tau_m for windows and recommend the shortest one that surely keeps `share` of the conversions.
 
@@ -135,6 +136,8 @@ def advise_window(
         A parametric fit that is believed beyond `longest`.
     share
         In (0, 1).
+    shortest
+        Of the windows recommended: what the time stamps tell apart.
 
     Raises
     ------
@@ -148,11 +151,11 @@ def advise_window(
     reaching = (fit.low >= share) & (fit.delays < fit.longest)
     surely = f"{share:.0%} of the conversions at {fit.confidence:.0%} confidence"
     if reaching.any():
-        recommended = float(fit.delays[int(reaching.argmax())])
+        recommended = max(float(fit.delays[int(reaching.argmax())]), shortest)
         of = "those seen" if endless else f"those within {fit.longest:,} ticks"
         reason = f"the shortest window that keeps {surely} (it keeps {float(fit(recommended)):.1%} of {of})"
     elif endless:
-        recommended = float(fit.delays[-1])
+        recommended = max(float(fit.delays[-1]), shortest)
         reason = f"no window is sure to keep {surely}, so few conversions were there: the longest delay seen"
     else:
         recommended = float(fit.longest)

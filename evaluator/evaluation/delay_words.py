@@ -6,9 +6,11 @@ import math
 import re
 
 from evaluator.delays.nonparametric import NonparametricFit
+from evaluator.delays.spikes import spikes
 from evaluator.log.delay_rows import DelayRows
 from evaluator.units import format_duration
 
+_NAMED = 5
 _TICKS = re.compile(r"(\d[\d,]*(?:\.\d+)?) ticks")
 
 
@@ -91,7 +93,15 @@ def sight(rows: DelayRows, fit: NonparametricFit) -> tuple[str, ...]:
             "intervals and p-values take them to be."
         )
     if fit.delays[-1] == 0:
-        said.append("Every conversion came at once: all delays are 0, and there is no picture to draw.")
+        said.append(
+            f"Every conversion came within the time stamp of its display ({words(rows, rows.stamp)}): all delays are "
+            "0, every window keeps all that were seen, and there is no picture to draw."
+        )
+    for spike in spikes(rows.delay, rows.stamp)[:_NAMED]:
+        said.append(
+            f"{spike.share:.0%} of the conversions seen have a delay of exactly {words(rows, spike.delay)}, more than "
+            "any other within a tenth of it: a rule of some system rather than people, of which a law knows nothing."
+        )
     if fit.left_out:
         said.append(
             f"{fit.left_out:,} of {len(rows.delay):,} conversions are left out: displays that converted early were not "

@@ -19,7 +19,7 @@ from evaluator.delays.windows import advise_window, window_shares
 from evaluator.errors import DataError, ParameterError
 from evaluator.evaluation.delay_options import DelayOptions
 from evaluator.evaluation.delay_study import FEWEST, DelayStudy, PeriodRate, Quantile, Window
-from evaluator.evaluation.delay_words import sight
+from evaluator.evaluation.delay_words import sight, words
 from evaluator.evaluation.joint_study import check_joint, study_joint
 from evaluator.log import Log
 from evaluator.log.delay_rows import DelayRows, delay_rows
@@ -90,10 +90,14 @@ def study_rows(
     missing: dict[str, str] = {}
     choice = _laws(rows, options, missing)
     rounds = fit if in_rounds is None else fit_nonparametric(*in_rounds, confidence=options.level)
-    advice = advise_window(fit, [t for _, t, _, _ in asked], law=_believed(choice, rows), share=options.share)
+    advice = advise_window(
+        fit, [t for _, t, _, _ in asked], law=_believed(choice, rows), share=options.share, shortest=rows.stamp
+    )
     groups, test = _groups(rows, options, missing)
     tail = None
     try:
+        if delay.min() == delay.max():
+            raise DataError("all delays are alike, and have no tail")
         tail = tail_index(delay, limit, confidence=options.level, width=rows.stamp)
     except DataError as error:
         missing["tail"] = error.what
@@ -172,6 +176,9 @@ def _laws(rows: DelayRows, options: DelayOptions, missing: dict[str, str]) -> Fa
     n = len(rows.delay)
     if n < FEWEST:
         missing["laws"] = f"{n} conversions say nothing of a law's shape; {FEWEST} are the fewest"
+        return None
+    if rows.delay.min() == rows.delay.max():
+        missing["laws"] = f"all delays are {words(rows, float(rows.delay[0]))}, which is no law's shape"
         return None
     kept: npt.NDArray[np.int64] | slice = slice(None)
     if n > LAW_ROWS:

@@ -10,7 +10,7 @@ import vl_convert
 from evaluator.evaluation.delay_study import DelayStudy
 from evaluator.evaluation.delay_words import between, in_words, words
 from evaluator.report.delay_charts import Spec, cdf_chart, density_chart, groups_chart
-from evaluator.report.delay_sentences import drift_said, groups_said, joint_said, tail_said
+from evaluator.report.delay_sentences import drift_said, groups_said, joint_said, spikes_said, tail_said
 from evaluator.report.rate_charts import calibration_chart, rates_chart
 
 _STYLE = (
@@ -53,7 +53,7 @@ def page(study: DelayStudy, charts: dict[str, Spec]) -> str:
     advice = study.advice
     said = [
         *study.sight,
-        f"Law: {verdict}.",
+        f"Law: {'; '.join((verdict, *spikes_said(study)))}.",
         f"Recommended window: {words(rows, advice.recommended)}, {in_words(rows, advice.reason)}.",
         f"Tail index: {tail_said(study)}.",
     ]

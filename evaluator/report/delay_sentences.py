@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from evaluator.delays.spikes import narrow_components
 from evaluator.evaluation.delay_study import FEWEST, DelayStudy
 from evaluator.evaluation.delay_words import in_words, words
 from evaluator.evaluation.joint_checks import CalibrationPart
@@ -43,6 +44,17 @@ def groups_said(study: DelayStudy) -> Said:
     if test.pooled:
         more.append(f"{len(test.pooled)} groups of fewer than {FEWEST} conversions are pooled in the test")
     return Said("the groups differ" if test.p <= test.level else "no difference shown", rest, tuple(more))
+
+
+def spikes_said(study: DelayStudy) -> list[str]:
+    """Return what to make of the components of the best mixture that are no more than ties."""
+    if study.choice is None:
+        return []
+    return [
+        f"a component of the mixture ({spike.share:.0%} of it) is a spike at {words(study.rows, spike.delay)}, as "
+        "narrow as the fit allows: ties or a rule of some system, no subpopulation with a law of its own"
+        for spike in narrow_components(study.choice.comparison.best_fit)
+    ]
 
 
 def tail_said(study: DelayStudy) -> str:

@@ -15,7 +15,7 @@ from evaluator.delays.fitting import DelayFit
 from evaluator.evaluation.delay_study import GROUP_LEVELS, DelayStudy, PeriodRate
 from evaluator.evaluation.delay_words import between, first_positive, in_words, last_shown, words
 from evaluator.evaluation.joint_study import JointStudy
-from evaluator.report.delay_sentences import Said, drift_said, groups_said, joint_said, tail_said
+from evaluator.report.delay_sentences import Said, drift_said, groups_said, joint_said, spikes_said, tail_said
 from evaluator.report.sketch import Floats, sketch_cdf
 from evaluator.report.terminal import details, sentences
 
@@ -99,6 +99,7 @@ def _law(study: DelayStudy) -> list[tuple[str, str]]:
     shown = ", ".join(f"{name} {value:.4g}" for name, value in best.parameters.items())
     said.append(("parameters", escape(f"{best.family}, in {rows.tick}: {shown}")))
     said.append(("AIC above it", ", ".join(f"{f.family} {f.aic - best.aic:,.0f}" for f in comparison.fits[1:]) or "-"))
+    said += [("spike", escape(text)) for text in spikes_said(study)]
     for note, names in _without_maximum(comparison.fits).items():
         said.append(("without maximum", escape(f"{', '.join(names)}: {note}")))
     if rows.limit is not None:

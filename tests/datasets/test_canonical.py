@@ -109,7 +109,8 @@ def test_parts_of_a_converted_log_are_those_of_its_source(tmp_path, options):
     assert part.displays.equals(source.displays)
     assert part.conversions.equals(source.conversions)
     assert part.actions.equals(source.actions)
-    assert part.meta.counts["kept_share"] == source.meta.counts["kept_share"]
+    for name in ("share_of_displays_kept", "conversions_dropped_by_actions"):
+        assert part.meta.counts[name] == source.meta.counts[name]
 
 
 def test_actions_of_a_converted_log_take_their_vectors_along(tmp_path):

@@ -160,7 +160,11 @@ def test_top_actions_and_counts(tmp_path):
     assert columns(log)["action"] == [1, 0, 0, 1, 0]
     assert conversions(log) == [(1, 5, 1.0), (3, 4, 1.0)]
     assert log.meta.counts["displays_dropped_by_actions"] == 1
-    assert log.meta.counts["kept_share"] == 5 / 6
+    # Of the displays: what became of the conversions is said by itself.
+    assert log.meta.counts["share_of_displays_kept"] == 5 / 6
+    assert log.meta.counts["conversions_dropped_by_actions"] == 0
+    counts = load(path, actions=["2", "9"]).meta.counts
+    assert (counts["share_of_displays_kept"], counts["conversions_dropped_by_actions"]) == (4 / 6, 1)
     assert log.meta.counts["rows_read"] == 6
 
 
