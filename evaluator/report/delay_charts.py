@@ -42,12 +42,15 @@ def cdf_chart(study: DelayStudy) -> Spec:
             if not fit.band_from <= fit.delays[i] <= fit.band_to:
                 del row["band_low"], row["band_high"]
             values.append(row)
+    # Later than the last delay seen nothing is sure either.
+    end = scale * (fit.longest if math.isfinite(fit.longest) else 2.0 * float(fit.delays[-1]))
+    values.append({name: values[-1][name] for name in ("cdf", "naive", "low", "high")} | {"delay": end})
     level = f"{fit.confidence:.0%}"
     differs = bool(np.abs(fit.naive - fit.cdf).max() > 1e-9)
     kinds = [f"corrected, with {level} bands", "as seen"][: 1 + differs]
     colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=kinds, range=[CORRECTED, NAIVE][: len(kinds)]),
                        sort=kinds, legend=alt.Legend(orient="top", symbolType="stroke", labelLimit=400))  # fmt: skip
-    base = alt.Chart(alt.InlineData(values)).encode(x=_delay_axis(rows.tick_seconds, values, last_shown(fit) * scale))
+    base = alt.Chart(alt.InlineData(values)).encode(x=_delay_axis(rows.tick_seconds, values, end))
     share = alt.Axis(format="%", title="share of conversions come")
     area = base.mark_area(color=CORRECTED, interpolate="step-after", clip=True)
     wide = area.transform_filter("isValid(datum.band_low)").encode(

@@ -17,6 +17,7 @@ from evaluator.errors import DataError, ParameterError, UnknownNameError
 from evaluator.evaluation.delay_study import DelayStudy
 from evaluator.log import Log
 from evaluator.log.delay_rows import delay_rows
+from evaluator.report.delay_charts import cdf_chart
 from evaluator.report.delay_sentences import drift_said
 from tests.datasets.sources import dataset
 from tests.logs import bernoulli_log, build_log
@@ -257,3 +258,14 @@ def test_what_de_duplication_does_is_said(tmp_path: Path) -> None:
     assert any("not independent" in said for said in whole.sight)
     plain = study_delays(load("synthetic", limit=300), **QUICK)
     assert not any("same conversion" in said for said in plain.sight)
+
+
+def test_the_picture_goes_on_beyond_the_last_delay_with_its_band() -> None:
+    whole = bernoulli_log(300, [0.3, 0.3], mean_delay=40, seed=7)
+    for log in (whole, cut(whole, 300)):
+        study = study_delays(log, **QUICK)
+        [values] = cdf_chart(study)["datasets"].values()
+        end = 2 * study.fit.delays[-1] if np.isinf(study.fit.longest) else study.fit.longest
+        assert values[-1]["delay"] == end > study.fit.delays[-1]
+        assert values[-1]["low"] == pytest.approx(study.fit.low[-1], abs=1e-6)
+        assert values[-1]["low"] < values[-1]["cdf"] == 1
