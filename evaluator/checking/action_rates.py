@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checking.additive import AdditiveFit
-from evaluator.checking.finding import Finding, not_applicable
+from evaluator.checking.finding import MOST_SHOWN, POWER_Z, Finding, not_applicable
 from evaluator.checking.propensities import p_words
 from evaluator.checking.tables import Tables
 
@@ -18,11 +18,13 @@ Floats = npt.NDArray[np.float64]
 NAME = "rates by action"
 # Spawn key of the draws.
 STREAM = 59
-# Change of an action's rate against the others (root mean square over the actions, relative) that matters.
+# Change of an action's rate against the others that matters, relative.
 CHANGE, FEWEST_CONVERSIONS = 0.1, 50
 # Added to variances, so that cells of few expected conversions do not decide.
 _CALM = 0.5
 _CELLS_AT_ONCE = 4_000_000
+# Draws times the level: so many are as extreme by chance as what is just found.
+_DRAWS = 5.0
 
 
 class _Statistics(NamedTuple):
@@ -52,12 +54,21 @@ def action_rates(t: Tables, level: float, seed: int) -> Finding:
         return not_applicable(NAME, f"{fit.seen.sum():.0f} conversions; {FEWEST_CONVERSIONS} are the fewest")
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM,)))
     found = _statistics(fit, fit.left[None] / math.sqrt(fit.dispersion))
-    p, smallest = _p_value(fit, found, math.ceil(2.0 / level), rng)
-    return _finding(t, fit, p, smallest, level)
+    test = _tested(fit, found, math.ceil(_DRAWS / level), level, rng)
+    return _finding(t, fit, test, level)
 
 
-def _p_value(fit: AdditiveFit, found: _Statistics, draws: int, rng: np.random.Generator) -> tuple[float, int]:
-    """Return the p-value of the smallest p-value, and which statistic has it."""
+class _Test(NamedTuple):
+    """The p-value of the smallest p-value, which statistic has it, and from which `change_of_one` on it is small."""
+
+    p: float
+    which: int
+    critical: float
+
+
+def _tested(fit: AdditiveFit, found: _Statistics, draws: int, level: float, rng: np.random.Generator) -> _Test:
+    from scipy.special import gammainccinv
+
     at_once = max(_CELLS_AT_ONCE // fit.seen.size, 1)
     parts = [
         np.array(_statistics(fit, fit.drawn(min(at_once, draws - first), rng))) for first in range(0, draws, at_once)
@@ -72,7 +83,25 @@ def _p_value(fit: AdditiveFit, found: _Statistics, draws: int, rng: np.random.Ge
     least, which = smallest(np.array(found))
     others, _ = smallest(drawn)
     p = (1 + np.count_nonzero(others <= least[0])) / (draws + 1)
-    return float(p), int(which[0])
+    tail = math.exp(float(np.quantile(others, level)))
+    one = _Statistics._fields.index("change_of_one")
+    critical = gammainccinv(mean[one] ** 2 / variance[one], tail) * variance[one] / mean[one]
+    return _Test(float(p), int(which[0]), float(critical))
+
+
+def _shown_by(fit: AdditiveFit, test: _Test) -> str:
+    """Return by which factor one action's odds must change halfway to be found, the action in the middle."""
+    at = int(np.argsort(fit.expected.sum(axis=0), kind="stable")[len(fit.actions) // 2])
+    mean, spread = float(fit.expected[:, at].sum()), float(fit.spread[:, at].sum())
+    share = spread / float(fit.spread.sum())
+    # Odds that are 1 - d times theirs before and 1 + d after move the other actions' share of each half.
+    error = math.sqrt(fit.dispersion * (spread / 4.0 + _CALM))
+    needed = math.sqrt(test.critical) + POWER_Z * math.sqrt(1.0 - share)
+    d = needed * error / ((1.0 - share) * spread / 2.0)
+    d = max(d, (CHANGE + POWER_Z * 2.0 * error / mean) / (1.0 - share) * mean / spread)
+    if d > MOST_SHOWN:
+        return ""
+    return f"an action whose odds of a conversion become {(1.0 + d) / (1.0 - d):.2f} times theirs at half time"
 
 
 def _log_tail(values: Floats, mean: float, variance: float) -> Floats:
@@ -100,10 +129,10 @@ def _change_spread(fit: AdditiveFit) -> Floats:
     return np.asarray(before * (1.0 - before / fit.spread.sum(axis=0)) + _CALM)
 
 
-def _finding(t: Tables, fit: AdditiveFit, p: float, which: int, level: float) -> Finding:
+def _finding(t: Tables, fit: AdditiveFit, test: _Test, level: float) -> Finding:
+    p, which = test.p, test.which
     timeline, labels = t.logged.timeline, np.array(t.logged.survey.log.labels)[t.action_hours.actions[fit.actions]]
     period = timeline.period
-    in_all = which == 0
     if which in (1, 2):
         upto = np.cumsum(fit.left, axis=0)[:-1] ** 2 / _change_spread(fit)
         at = int((upto.sum(axis=1) if which == 1 else upto.max(axis=1)).argmax())
@@ -116,12 +145,10 @@ def _finding(t: Tables, fit: AdditiveFit, p: float, which: int, level: float) ->
         where = f"in {timeline.name(int(fit.periods[at]))}"
     seen, expected = fit.seen[part].sum(axis=0), fit.expected[part].sum(axis=0)
     spread = fit.dispersion * fit.spread[part].sum(axis=0)
-    left, mean = (fit.left, fit.expected) if in_all else (seen - expected, expected)
-    excess = float((left**2).sum() - (fit.dispersion * fit.spread if in_all else spread).sum())
-    effect = math.sqrt(max(excess, 0.0) / float((mean**2).sum()))
-    wrong = p <= level and effect >= CHANGE
     score = (seen - expected) / np.sqrt(spread + _CALM)
-    low, high = int(score.argmin()), int(score.argmax())
+    low, high, most = int(score.argmin()), int(score.argmax()), int(np.abs(score).argmax())
+    effect = abs(float(seen[most] / max(expected[most], 1e-300)) - 1.0)
+    wrong = p <= level and effect >= CHANGE
     numbers = {
         "relative_change": effect, "where": where, "lower_action": labels[low], "higher_action": labels[high],
         "lower_ratio": float(seen[low] / max(expected[low], 1e-300)),
@@ -130,7 +157,8 @@ def _finding(t: Tables, fit: AdditiveFit, p: float, which: int, level: float) ->
     }  # fmt: skip
     return Finding(
         name=NAME, verdict="warn" if wrong else "pass",
-        number=f"off by {effect:.1%} {where}, p {p_words(p)}", p_value=p, effect=effect, numbers=numbers,
+        number=f"{labels[most]} off by {effect:.1%} {where}, p {p_words(p)}",
+        shows=_shown_by(fit, test), p_value=p, effect=effect, numbers=numbers,
         means=(f"Against the other actions, {labels[high]} has {seen[high]:.0f} conversions {where} where "
                f"{expected[high]:.0f} were to be expected, {labels[low]} has {seen[low]:.0f} where {expected[low]:.0f} "
                "were: two labels were exchanged for that time, or the actions' rates drift apart. A replay mixes "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from evaluator.checking.finding import Finding, not_applicable
@@ -22,9 +24,14 @@ def vectors_without_conversions(t: Tables, level: float) -> Finding:
     vectors = t.vectors
     if t.logged.coordinates.column is None:
         return not_applicable(NAME, "the log has no context by which a visitor could be told")
-    if not len(vectors.codes):
-        return not_applicable(NAME, f"no vector has {SHARE:.0%} of the displays")
     judged, converted = vectors.judged, vectors.converted
+    # Without any conversion, the tail is exp(-a tenth of the usual ones).
+    needed = math.log((len(vectors.codes) + 1) / level) / (DEAD * max(float(converted.sum()), 1.0))
+    if not len(vectors.codes):
+        return Finding(
+            name=NAME, verdict="pass", number=f"no vector has {SHARE:.0%} of the displays",
+            means="No vector has a good share of the displays.", shows=_shown_by(max(needed, SHARE)),
+        )  # fmt: skip
     others = (converted.sum() - converted[:-1]) / np.maximum(judged.sum() - judged[:-1], 1.0)
     usual = judged[:-1] * others
     # P(Poisson of a tenth of the usual <= what is seen).
@@ -41,6 +48,7 @@ def vectors_without_conversions(t: Tables, level: float) -> Finding:
     }  # fmt: skip
     return Finding(
         name=NAME, verdict="warn" if wrong else "pass", statistic=least, p_value=p, effect=share, numbers=numbers,
+        shows=_shown_by(max(needed, SHARE)),
         number=f"{many} of {len(vectors.codes)} frequent vectors ({share:.1%} of displays), smallest p {p_words(p)}",
         means=(f"{_share_words(many, share)}: the largest has {converted[worst]:.0f} conversions where "
                f"{usual[worst]:.0f} are usual. That is a robot, a test account, or a group that cannot buy: every "
@@ -49,6 +57,11 @@ def vectors_without_conversions(t: Tables, level: float) -> Finding:
         do="Look up these displays at the source, and leave them out if no one is to be shown anything there."
         if wrong else "",
     )  # fmt: skip
+
+
+def _shown_by(share: float) -> str:
+    # With a margin of a standard error or two: a share of the displays is not quite one of the conversions.
+    return f"a vector with {1.1 * share:.1%} of the displays and no conversion" if share < 0.5 else ""
 
 
 def _share_words(many: int, share: float) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checking.absences import absence_cause
-from evaluator.checking.finding import Finding, not_applicable
+from evaluator.checking.finding import MOST_SHOWN, POWER, POWER_Z, Finding, not_applicable
 from evaluator.checking.propensities import homogeneity, p_words, worst_numbers
 from evaluator.checking.significance import FEWEST, chi_square_tail, judge
 from evaluator.checking.tables import Tables
@@ -88,12 +88,14 @@ def rate_drift(t: Tables, level: float) -> Finding:
     if df < 1:
         return not_applicable(name, "all conversions are in one period")
     # Visitors who come more than once within an hour: their outcomes go together, so totals of days spread more.
-    spread *= 1.0 if t.additive is None else t.additive.dispersion_in_all
+    dispersion = 1.0 if t.additive is None else t.additive.dispersion_in_all
+    spread *= dispersion
     statistic = float(left @ np.linalg.pinv(spread, rcond=1e-9, hermitian=True) @ left)
     p = chi_square_tail(statistic, df)
     unconverted = 1.0 - float(expected.sum() / mature.sum())
     change = math.sqrt(max(statistic - df, 0.0) * unconverted / float(expected.sum()))
     wrong = p <= level and change >= RATE_CHANGE
+    noise = math.sqrt(dispersion * unconverted / float(expected.sum()))
     ratio = seen.sum(axis=1) / np.maximum(expected, 1e-300)
     numbers = {
         "chi_square": statistic, "degrees_of_freedom": df, "relative_change": change, "lowest": float(ratio.min()),
@@ -102,7 +104,7 @@ def rate_drift(t: Tables, level: float) -> Finding:
     return Finding(
         name=name, verdict="warn" if wrong else "pass",
         number=f"rates vary by {change:.1%} by {period}, p {p_words(p)}",
-        statistic=statistic, p_value=p, effect=change, numbers=numbers,
+        statistic=statistic, p_value=p, effect=change, numbers=numbers, shows=_shown_by(df, noise, level),
         means=(f"From {ratio.min():.2f} to {ratio.max():.2f} times the expected. A replay takes displays as "
                "identically "
                "distributed: it plays a mixture of these times, the early ones with a policy that has learned little."
@@ -113,6 +115,21 @@ def rate_drift(t: Tables, level: float) -> Finding:
         "days of a log win them for want of later clicks (the first days with first_click): --deduplicate share shows "
         "whether that is all." if wrong else "",
     )  # fmt: skip
+
+
+def _shown_by(df: int, noise: float, level: float) -> str:
+    """Return the factor between the halves of the log, common to all actions, that the test of rates finds.
+
+    Where rates are 1 - d times theirs in one half and 1 + d times in the other, the statistic is about a noncentral
+    chi-square with (d / noise)^2.
+    """
+    from scipy.special import chdtri, chndtrinc
+
+    d = noise * math.sqrt(float(chndtrinc(chdtri(df, level), df, 1.0 - POWER)))
+    d = max(d, RATE_CHANGE + POWER_Z * noise)
+    if d > MOST_SHOWN:
+        return ""
+    return f"rates of all actions that become {(1.0 + d) / (1.0 - d):.2f} times theirs at half time"
 
 
 def delays_drift(t: Tables, level: float, seed: int) -> Finding:

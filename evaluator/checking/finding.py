@@ -11,6 +11,11 @@ Verdict = Literal["pass", "warn", "fail", "not applicable"]
 # value is at most the root mean square relative error times the standard deviation of the rewards (Cauchy, Schwarz).
 TRIVIAL, SERIOUS = 0.02, 0.1
 
+# Probability with which what a check `shows` is found, and the normal quantile of it.
+POWER, POWER_Z = 0.8, 0.8416
+# Half times that change a rate by more than this either way are not worth saying, nor known so well.
+MOST_SHOWN = 0.8
+
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
@@ -34,6 +39,9 @@ class Finding:
         What it means for a replay; of checks that do not apply, why.
     do
         What to do; empty when nothing.
+    shows
+        The smallest defect that this check finds in such a log with a probability of about `POWER`, in words; empty
+        where that was not computed.
     """
 
     name: str
@@ -45,6 +53,7 @@ class Finding:
     numbers: dict[str, Any] = field(default_factory=dict)
     means: str = ""
     do: str = ""
+    shows: str = ""
 
 
 def not_applicable(name: str, reason: str) -> Finding:

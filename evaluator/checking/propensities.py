@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checking.absences import absence_cause, deficits, hole_cause
-from evaluator.checking.finding import TRIVIAL, Finding, not_applicable
+from evaluator.checking.finding import POWER_Z, TRIVIAL, Finding, not_applicable
 from evaluator.checking.significance import (
     FEWEST,
     GroupTest,
     Outcome,
     judge,
     lopsided,
+    normal_quantile,
     pearson,
     weighted_homogeneity,
     weighted_pearson,
@@ -30,10 +32,11 @@ def uniformity(t: Tables, level: float) -> Finding:
     name = "uniformity"
     if not said_uniform(t):
         return not_applicable(name, "the log is not said to be uniform")
-    outcome = judge(claim_tests(t), level)
+    tests = claim_tests(t)
+    outcome = judge(tests, level)
     if outcome is None:
         return not_applicable(name, f"fewer than {FEWEST:.0f} displays an action")
-    return _finding(
+    found = _finding(
         name, t, outcome, "the displays are as uniform as chance allows",
         "Replay takes the log as uniform. It is not: actions shown more often than 1/K, in all or in some part of the "
         "log, count for too much, and what a policy would have earned is biased by up to this relative error times the "
@@ -42,6 +45,7 @@ def uniformity(t: Tables, level: float) -> Finding:
         "--propensity estimate (or estimate:context where the context decides).",
         absence_cause(t, deficits(t)),
     )  # fmt: skip
+    return replace(found, shows=_shown_by(t, tests, level))
 
 
 def calibration(t: Tables, level: float) -> Finding:
@@ -51,7 +55,8 @@ def calibration(t: Tables, level: float) -> Finding:
         return not_applicable(name, "the log is said to be uniform: uniformity tests that")
     if kind in ("absent", "estimated") and t.logged.constant is not None:
         return not_applicable(name, "the propensities are the shares of the actions in this very log")
-    outcome = judge(claim_tests(t), level)
+    tests = claim_tests(t)
+    outcome = judge(tests, level)
     if outcome is None:
         return not_applicable(name, "too few displays, or weights too uneven, for a test")
     n, s1, s2 = len(t.logged.survey.log), t.inverse[0, 0], t.inverse[1, 0]
@@ -68,7 +73,7 @@ def calibration(t: Tables, level: float) -> Finding:
     )  # fmt: skip
     numbers = {"mean_inverse_propensity": mean, "standard_error": error, "actions_shown": supported}
     number = f"mean 1/p {mean:.4g} (se {error:.2g}) for {supported} actions; {found.number}"
-    return replace(found, number=number, numbers={**found.numbers, **numbers})
+    return replace(found, number=number, numbers={**found.numbers, **numbers}, shows=_shown_by(t, tests, level))
 
 
 def independence(t: Tables, level: float) -> Finding:
@@ -209,6 +214,17 @@ def _finding(
         name=name, verdict=outcome.verdict, number=number, statistic=worst.statistic, p_value=outcome.p_value,
         effect=outcome.effect, numbers=numbers, means=means, do=do,
     )  # fmt: skip
+
+
+def _shown_by(t: Tables, tests: Sequence[GroupTest], level: float) -> str:
+    """Return how much too often an action must be shown to be found, the one in the middle by what can be told."""
+    # The n of an action's test is such that its statistic is n times the square of the relative error.
+    of = sorted(test.n for test in _by_action(t))
+    if not of:
+        return ""
+    error = 1.0 / math.sqrt(of[len(of) // 2])
+    off = max(normal_quantile(level / (2.0 * len(tests))) * error, TRIVIAL) + POWER_Z * error
+    return f"an action shown {1.0 + off:.2f} times as often as its propensity says"
 
 
 def most_off(t: Tables, where: str) -> str:

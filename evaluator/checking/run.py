@@ -112,8 +112,8 @@ CHECKS: dict[str, Callable[[Tables, float, int], Finding]] = {
 }
 # These compare numbers with stated thresholds. All other verdicts rest on a test, and share the false alarms evenly; of
 # uniformity and calibration at most one applies. Where clusters are named, the dependence of displays is one more.
-_NO_TEST = {"overlap", "gaps in conversions", "traffic", "rewards", "calibration"}
-TESTED = len(CHECKS.keys() - _NO_TEST)
+TESTED_CHECKS = CHECKS.keys() - {"overlap", "gaps in conversions", "traffic", "rewards"}
+TESTED = len(TESTED_CHECKS) - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +151,11 @@ class CheckReport:
     def having(self, verdict: Verdict) -> tuple[Finding, ...]:
         """Return the findings with a verdict."""
         return tuple(f for f in self.findings if f.verdict == verdict)
+
+    @property
+    def tested(self) -> tuple[Finding, ...]:
+        """Return the findings that rest on a test of this log."""
+        return tuple(f for f in self.findings if f.verdict != "not applicable" and f.name in TESTED_CHECKS)
 
     def __getitem__(self, name: str) -> Finding:
         """Return the finding of a check."""

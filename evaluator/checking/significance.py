@@ -82,6 +82,13 @@ def normal_tail(z: float) -> float:
     return math.erfc(abs(z) / math.sqrt(2.0))
 
 
+def normal_quantile(tail: float) -> float:
+    """Return z with P(normal > z) = tail."""
+    from scipy.special import ndtri
+
+    return -float(ndtri(tail))
+
+
 def poisson_tail(count: float, mean: float) -> float:
     """Return P(Poisson >= count)."""
     from scipy.special import gammainc

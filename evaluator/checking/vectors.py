@@ -38,11 +38,11 @@ class Vectors:
 
     def add(self, key: Hashes, judged: int, converted: npt.NDArray[np.bool_]) -> None:
         """Count some displays, of which the first `judged` can be judged; key, converted: shape (n,)."""
-        if not len(self.codes):
-            return
-        at = np.minimum(np.searchsorted(self.codes, key), len(self.codes) - 1)
-        at = np.where(self.codes[at] == key, at, len(self.codes))
         of = len(self.shown)
+        at = np.zeros(len(key), np.int64)
+        if of > 1:
+            at = np.minimum(np.searchsorted(self.codes, key), of - 2)
+            at = np.where(self.codes[at] == key, at, of - 1)
         self.shown[:] += np.bincount(at, minlength=of)
         self.judged[:] += np.bincount(at[:judged], minlength=of)
         self.converted[:] += np.bincount(at[converted], minlength=of)

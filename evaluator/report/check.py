@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from evaluator.checking.finding import Finding
+from evaluator.checking.finding import POWER, Finding
 from evaluator.checking.run import CheckReport
 
 _STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red", "not applicable": "dim"}
@@ -47,14 +47,29 @@ def _paragraph(f: Finding) -> RenderableType:
     )
 
 
-def _summary(report: CheckReport) -> Text:
+def _summary(report: CheckReport) -> RenderableType:
+    """Return the verdict, what it rests on, what was not tested, and what such a log could have shown."""
     failed, warned = len(report.having("fail")), len(report.having("warn"))
-    kept = f"The tests raise a false alarm on {report.options.false_alarms:.0%} of clean logs at most."
     checks = f"{failed} failed, {warned} warned"
+    lines: list[RenderableType] = []
     if failed:
-        return Text(f"Not fit for replay: {checks}. Repair what failed before believing any replay. {kept}")
-    if warned:
-        return Text(f"Fit for replay, with care: {checks}. {kept}")
-    return Text(
-        f"Fit for replay: nothing found against it. {kept} What no log shows, no check finds: an unmeasured cause."
-    )
+        lines.append(Text(f"Not fit for replay: {checks}. Repair what failed before believing any replay."))
+    elif warned:
+        lines.append(Text(f"Fit for replay, with care: {checks}."))
+    tests = f"{len(report.tested)} tests of {report.displays:,} displays and {report.conversions:,} conversions"
+    kept = f"Together they warn about {report.options.false_alarms:.0%} of clean logs at most."
+    if failed or warned:
+        lines.append(Text(f"This rests on {tests}. {kept}"))
+    else:
+        lines.append(Text(f"Fit for replay as far as this log can tell: {tests} found nothing. {kept}"))
+    untested = [f.name for f in report.having("not applicable")]
+    if untested:
+        lines.append(Text(f"Not tested, for the reasons above: {', '.join(untested)}."))
+    shown = [f for f in report.findings if f.shows]
+    if shown:
+        lines.append(
+            Text(f"Had it been in the log, each of these would have been found with a chance of about {POWER:.0%}:")
+        )
+        lines += [Padding(Text(f"- {f.shows}"), (0, 0, 0, 2), expand=False) for f in shown]
+    lines.append(Text("What no log shows, no check finds: an unmeasured cause, or conversions on a wrong display."))
+    return Group(*lines)
