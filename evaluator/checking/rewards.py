@@ -57,6 +57,10 @@ def rewards(t: Tables) -> Finding:
                      "Take a longer log, or a reward that is less rare."))  # fmt: skip
     verdict: Verdict = "fail" if any(s[0] == "fail" for s in said) else "warn" if said else "pass"
     known = "" if most is not None else " The spec names no reward_max, so the largest seen is taken for it."
+    if most is None and len(paid) and np.ptp(reward) > 0:
+        known += (
+            " Intervals of realised values then are not anytime-valid: name it (--reward-max), or a cap (--reward-cap)."
+        )
     return Finding(
         name="rewards", verdict=verdict, numbers=numbers, effect=None if np.isnan(top) else top,
         number="; ".join(s[1] for s in said) or f"mean {mean:.4g}, largest {numbers['largest']:.4g}, top "
