@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.statistical.users import KINDS, Crowd, coverage
+from tests.statistical.users import KINDS, Crowd, coverage, realised
 
 LOGS, BOOTSTRAP, RUNS, LEVEL = 40, 20, 40, 0.95
 ERROR = 4 * (LEVEL * (1 - LEVEL) / LOGS) ** 0.5
@@ -44,3 +44,8 @@ def test_independent_displays_pay_little_for_clusters() -> None:
     ratio = np.log(clustered.width / alone.width).mean(axis=0)
     error = 4 * (np.where(np.arange(len(KINDS)) < 2, 1 / BOOTSTRAP, 1 / 200) / LOGS) ** 0.5
     assert (np.abs(ratio - np.log(1.017)) < error).all(), ratio
+
+
+def test_realised_intervals_need_no_clusters_for_the_users_of_the_log() -> None:
+    held = np.mean([realised(SPREAD, seed) for seed in range(LOGS)], axis=0)
+    assert (held > LEVEL - ERROR).all(), held

@@ -143,3 +143,23 @@ def coverage(crowd: Crowd, *, by: str | None, logs: int, bootstrap: int, runs: i
     with ThreadPoolExecutor(2) as pool:
         found = np.array(list(pool.map(partial(_intervals, crowd, truth, bootstrap, by), range(logs))))
     return Held(found[:, :, 0], found[:, :, 1])
+
+
+def realised(crowd: Crowd, seed: int) -> list[bool]:
+    """Return whether the intervals of realised value, uplift and difference hold for the users of a log."""
+    log = crowd.log(seed)
+    found = compare(log, POLICIES, windows=[WINDOW], sampler="rejection", seed=seed, horizon=crowd.horizon)
+    expected, all_displays = log.column("expected_reward"), np.arange(len(log))
+    first, second = (
+        float(expected[to_numpy(r.trajectory["display_id"]), to_numpy(r.trajectory["action"])].mean())
+        for r in found.results
+    )
+    of_logger = float(expected[all_displays, log.column("action")].mean())
+    difference = found.differences[0].realised
+    assert difference is not None
+    truths = (
+        (found.results[0].value, first),
+        (found.results[0].uplift, first - of_logger),
+        (difference, second - first),
+    )
+    return [interval.low <= true <= interval.high for interval, true in truths]
