@@ -162,7 +162,9 @@ def _test(seen: Seen, split: Split, cdfs: GroupCDFs) -> _Tested | None:
     if df < 1:
         return None
     statistic = float(gap @ np.linalg.pinv(spread, rcond=1e-9, hermitian=True) @ gap)
-    place = (cdfs(seen.delay, seen.action) + cdfs(seen.delay - 1, seen.action)) / (2 * cdfs(seen.limit, seen.action))
+    # Delays whose weight the log does not identify (`product_limit`) have no place.
+    most = np.maximum(cdfs(seen.limit, seen.action), 1e-300)
+    place = np.clip((cdfs(seen.delay, seen.action) + cdfs(seen.delay - 1, seen.action)) / (2 * most), 0.0, 1.0)
     count = np.bincount(split.group, minlength=len(split.labels))
     shift = np.bincount(split.group, place - place.mean(), len(split.labels)) / np.maximum(count, 1)
     shift[count < _TOLD] = 0.0
