@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from evaluator import replay
 from tests.cli.runs import evaluate
 
 README = Path(__file__).parents[2] / "README.md"
@@ -106,3 +107,26 @@ def test_contextual_policy_without_propensities_is_refused_with_the_choices(shop
         kind = {"uniform": "uniform", "estimate": "estimated"}[choice]
         assert run.json["plan"]["propensity"] == kind
         assert any(kind in a or "uniformly" in a for a in run.json["assumptions"])
+
+
+def test_young_displays_are_corrected_by_a_column_of_the_source(shop: Path) -> None:
+    part = shop / "displays" / "part-0.parquet"
+    displays = pl.read_parquet(part)
+    displays.with_columns(device=pl.Series(["phone", "desktop"] * (len(displays) // 2))).write_parquet(part)
+    spec, log = str(shop / "spec.toml"), str(shop / "shop-log")
+    words = ("--policy", "random", "--immature", "correct:device", "--json")
+    run = evaluate("replay", "--dataset", spec, *words)
+    assert run.code == 0, run.err
+    assert any("depends on its action and device" in said for said in run.json["assumptions"])
+    in_python = replay(spec, "random", immature="correct:device")
+    assert in_python.value.estimate == run.json["value"]["estimate"]
+    compared = evaluate("compare", "--dataset", spec, "-p", "fixed", *words)
+    assert compared.code == 0, compared.err
+    # A converted log has the columns that it was told to keep.
+    assert evaluate("datasets", "convert", spec, log).code == 0
+    refused = evaluate("replay", "--dataset", log, *words)
+    assert refused.code != 0
+    assert "--keep device" in refused.err
+    other = str(shop / "shop-log-2")
+    assert evaluate("datasets", "convert", spec, other, "--keep", "device").code == 0
+    assert evaluate("replay", "--dataset", other, *words).json["value"] == run.json["value"]
