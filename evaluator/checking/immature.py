@@ -87,7 +87,7 @@ def immature_displays(t: Tables) -> Finding:
         name=name, verdict="warn" if many else "pass", number=f"{share:.1%} were not followed for {long}",
         numbers={**numbers, "immature_share": share}, effect=share, statistic=float(follow.beyond),
         p_value=follow.p_value,
-        means=f"{immature:,} displays are left out of a replay, or corrected by the delay CDF."
+        means=f"{immature:,} displays are left out of a replay, or corrected by the delays of their action."
         + (" That is most of the log." if many else ""),
         do="Use --immature correct, a shorter attribution_window, or a log that was followed longer." if many else "",
     )  # fmt: skip

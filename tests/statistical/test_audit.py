@@ -112,28 +112,28 @@ AUDITS = {
         {"immature": "correct"},
     ),
     "delays by action, dropped": (
-        lambda: Young(rates=(0.5, 0.35), displays=4000, days=5.0).draw(57),
+        lambda: Young(rates=(0.5, 0.35), displays=2500, days=5.0).draw(57),
         ["delayed-klucb", "ucb1"],
         {},
     ),
     "delays by action, within the window only": (
-        lambda: Young(rates=(0.5, 0.6), displays=4000).draw(58).with_meta(attribution_window=None),
+        lambda: Young(rates=(0.5, 0.6), displays=2500).draw(58).with_meta(attribution_window=None),
         ["ucb1", "random"],
         {"window": "12h"},
     ),
     "delays by action in rounds, within the window only": (
-        lambda: in_rounds(Young(rates=(0.5, 0.6), displays=4000).draw(59)).with_meta(attribution_window=None),
+        lambda: in_rounds(Young(rates=(0.5, 0.6), displays=2500).draw(59)).with_meta(attribution_window=None),
         ["ucb1", "random", "logging"],
         {"window": 600},
     ),
     "delays by action, observed by the horizon": (
-        lambda: Young(rates=(0.5, 0.6), displays=4000).draw(60),
+        lambda: Young(rates=(0.5, 0.6), displays=2500).draw(60),
         ["ucb1", "random"],
         {"reward": "observed"},
     ),
     "rates by hour": (
         lambda: Young(
-            rates=(0.5, 0.3), displays=6000, days=6.0, attribution_days=0.5, delays=(0.1, 0.2), rhythm=0.5
+            rates=(0.5, 0.3), displays=4000, days=6.0, attribution_days=0.5, delays=(0.1, 0.2), rhythm=0.5
         ).draw(61),
         ["ucb1", "random"],  # not the logger, which has the first hours of the log at the common horizon
         {},

@@ -84,6 +84,8 @@ def test_a_policy_window_stands_in_for_an_unknown_attribution_window(rule: str) 
 
 
 LOGS, RESAMPLED, REPLAYS = 24, 20, 24
+# Proved below, and in ``python -m tests.bench.immature``.
+ELSEWHERE = ("delays by device too", "quick and slow, rates differ")
 
 
 def most_missed(logs: int) -> float:
@@ -96,7 +98,7 @@ def young(name: str, rule: str) -> Held:
     return held(WORLDS[name], rule, range(LOGS))
 
 
-@pytest.mark.parametrize("name", [name for name in WORLDS if "device" not in name])
+@pytest.mark.parametrize("name", [name for name in WORLDS if name not in ELSEWHERE])
 def test_young_displays_corrected_by_action_give_right_numbers(name: str) -> None:
     found = young(name, "correct")
     for intervals in (found.value, found.uplift, found.difference[:, None]):
