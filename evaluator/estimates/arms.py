@@ -2,9 +2,9 @@
 
 The largest of K noisy means is too high: it was picked for its luck. Here each action's displays are dealt at random
 into two halves. One half orders the actions, the other, which had no say, values the first of them; then the halves
-change places, and the estimate is the mean of the two. It has no bias for what it estimates, the value of the action
-that half the data would choose. That is never more than the best action's, and less where so many are so near to it
-that half the data would miss it.
+change places, and the estimate is the mean of the two. Where displays earn independently of each other it has no bias
+for what it estimates, the value of the action that half the data would choose. That is never more than the best
+action's, and less where so many are so near to it that half the data would miss it.
 
 Actions are ordered by their mean, drawn to that of all the more the rarer they were shown (the best linear predictor of
 a random effect; its variance by the moments of DerSimonian and Laird 1986), lest a rare action's single conversion put

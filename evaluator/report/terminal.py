@@ -98,7 +98,7 @@ def _estimates(result: ReplayResult) -> Table:
     table.add_row(f"uplift over the logging policy (per round){about}", *_cells(result.uplift))
     table.add_row(f"logging policy's value{about}", *_cells(result.logging_value))
     best = result.best_fixed_action
-    how = " (chosen on half the data)" if best.by_halves else ""
+    how = " (halves choose and value)" if best.by_halves else ""
     table.add_row(f"best fixed action: {escape(best.label) or 'unknown'}{how}{about}", *_cells(best.value))
     return table
 

@@ -52,7 +52,7 @@ def test_alike_actions_have_their_own_value_as_reference(make: Callable[[int], t
         log, truth = make(seed)
         best = replay(log, "random", sampler="keep", seed=seed).best_fixed_action.value
         off.append(best.estimate / truth - 1.0)
-        largest.append(_largest_mean(log) / truth - 1.0)
+        largest.append(largest_mean(log) / truth - 1.0)
         held.append(best.low <= min(truth, best.estimate) <= max(truth, best.estimate) <= best.high)
     bound = 4 * np.std(off, ddof=1) / RUNS**0.5
     assert abs(np.mean(off)) < bound
@@ -61,7 +61,7 @@ def test_alike_actions_have_their_own_value_as_reference(make: Callable[[int], t
     assert np.mean(held) >= 0.975 - 4 * (0.975 * 0.025 / RUNS) ** 0.5
 
 
-def _largest_mean(log: Log) -> float:
+def largest_mean(log: Log) -> float:
     """Return the largest mean reward of any action over the log, each display weighed by 1 / propensity."""
     action, weight = log.column("action"), 1.0 / log.column("propensity")
     earned = np.zeros(len(log))
