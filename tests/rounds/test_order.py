@@ -129,3 +129,20 @@ def test_policies_that_are_compared_read_the_same_orders() -> None:
     # A policy that never looks at the window shows the same displays in every repeat, and does not differ.
     (twice,) = compare(ARMS, ["random"], windows=[40, 400], repeats=3).differences
     assert (twice.realised.estimate, twice.realised.n, twice.p) == (0.0, 0, 1.0)
+
+
+def test_what_is_learned_and_judged_is_that_of_the_first_repeat_and_of_any(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"window": 60, "seed": 3, "sampler": "rejection"}
+    one, three = (replay(ACTIONS, "otflinucb", repeats=r, doubly_robust=True, **options) for r in (1, 3))
+    # The saved policy and the doubly robust value are those of the log as it stands.
+    for name, result in (("one", one), ("three", three)):
+        assert result.learned is not None
+        result.learned.save(tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "three").read_bytes()
+    contexts = np.random.default_rng(0).random((50, 3, 2))
+    assert [one.learned.choose(c) for c in contexts] == [three.learned.choose(c) for c in contexts]
+    assert one.doubly_robust == three.doubly_robust
+    # The frozen policy is any of the three; none of them has read what it is judged on.
+    judged = replay(ACTIONS, "otflinucb", repeats=3, final="last:30%", **options)
+    assert judged.final is not None
+    assert judged.trajectory["display_id"].to_numpy().max() < N - judged.final.displays
