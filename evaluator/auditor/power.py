@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.auditor.pairs import Measured
+from evaluator.evaluation.expected import widened_by
 from evaluator.evaluation.realised import p_values_of, radii
 
 Floats = npt.NDArray[np.float64]
@@ -176,13 +177,14 @@ class _Plan:
         return self._solve(half_width)
 
     def expected(self, z: float) -> Detectable:
-        """Return it for a normal test whose standard error is the spread, as that of a bootstrap nearly is."""
+        """Return it for a test by a bootstrap, whose values scatter as those of the twins nearly do."""
         variance = float(self._found.var(ddof=1))
+        wide = z * (widened_by(self._found, level=1.0 - self._alpha) if variance else 1.0)
 
         def half_width(more: float) -> Floats:
-            return np.full(len(self._found), z * max(variance + more, variance / 4) ** 0.5)
+            return np.full(len(self._found), wide * max(variance + more, variance / 4) ** 0.5)
 
-        return self._solve(half_width, estimated=z)
+        return self._solve(half_width, estimated=wide)
 
     def _solve(self, half_width: Any, *, estimated: float = 0.0) -> Detectable:
         from scipy.special import chdtri

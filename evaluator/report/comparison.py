@@ -114,7 +114,7 @@ def _print_differences(console: Console, comparison: Comparison, level: str) -> 
         table = _differences(comparison.window_costs, level, to=True)
         console.print(Padding(table, (0, 0, 0, 2), expand=False))
         costs = comparison.window_costs
-        for line in _together([[d.why_not] if d.why_not else [] for d in costs], _lines(costs)):
+        for line in _together([_limits(d) for d in costs], _lines(costs)):
             console.print(Padding(Text(f"{line}."), (0, 0, 0, 2), expand=False))
 
 

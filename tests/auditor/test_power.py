@@ -10,6 +10,7 @@ from evaluator.auditor.pairs import Measured
 from evaluator.auditor.power import Detectable, World, left_by_holm, powers
 from evaluator.estimates.contrast import Contrast
 from evaluator.estimates.multiplicity import holm
+from evaluator.evaluation.expected import widened_by
 from evaluator.evaluation.realised import Evidence, radii
 
 ALPHA, ROUNDS = 0.05, 1000
@@ -45,7 +46,7 @@ def test_by_hand_where_rewards_are_alike() -> None:
     assert power.alone.shown == np.mean(found > half)
     assert power.alone.high - power.alone.difference == pytest.approx(short * ((49 / chi2.ppf(0.05, 49)) ** 0.5 - 1))
     assert power.alone.low < power.alone.difference < power.alone.high
-    z = norm.ppf(0.975)
+    z = norm.ppf(0.975) * widened_by(found, level=1 - ALPHA)
     assert power.expected.difference == pytest.approx(z * found.std(ddof=1) + short)
 
 

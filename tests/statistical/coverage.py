@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from evaluator import compare
 from evaluator.delays.laws import geometric
-from evaluator.evaluation.bootstrap import expected_differences
+from evaluator.evaluation.expected import expected_difference
 from evaluator.evaluation.result import ReplayResult
 from evaluator.log import Log
 from evaluator.log.contract import to_numpy
@@ -155,7 +155,8 @@ def intervals_of(cell: Cell, truth: tuple[float, float], bootstrap: int, seed: i
     fixed = max(MEANS) if cell.scenario == "arms" else best_values()[1]
     value, other = truth
     assert first.expected_value is not None
-    _, difference = expected_differences([first, second])
+    difference = expected_difference(second, first).interval
+    assert difference is not None
     truths = (realised, realised - logging, HORIZON * (fixed - realised), value, other - value)
     found = (first.value, first.uplift, first.regret, first.expected_value, difference)
     return [(i.low, i.high, true * cell.revealed) for i, true in zip(found, truths, strict=True)]
