@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from evaluator.rounds.clock import Clock, on_clock, start_clock
 from evaluator.rounds.held_out import held_out
 from evaluator.rounds.known_delays import KnownDelays, known_delays
 from evaluator.rounds.maturity import Maturity, judge_maturity
-from evaluator.rounds.propensity import Propensities, display_weights, resolve_propensities
+from evaluator.rounds.propensity import Propensities, PropensityMode, display_weights, resolve_propensities
 from evaluator.rounds.reward_range import reward_range
 from evaluator.rounds.shares import known_share
 from evaluator.rounds.stream import LogRounds, vectors_of
@@ -56,6 +56,8 @@ class Plan:
         The used displays, not thinned.
     setting
         What the policy is told.
+    largest_reward
+        No replayed display earns more: the log's `reward_max`, or the largest of them.
     cdf
         Delay CDF of the log on the replay's clock; None without conversions.
     tau_window
@@ -63,6 +65,9 @@ class Plan:
         conversions.
     known
         What was known of the delays before the replayed displays, if the policy is to be told no more.
+    told
+        Of what else the policy is told from: the log, or what was known of it when the displays began that are left
+        out for the final policy.
     warnings, assumptions
         Sentences the result must carry.
     clusters
@@ -85,9 +90,11 @@ class Plan:
     by_action: Thinning
     rounds: LogRounds
     setting: Setting
+    largest_reward: float
     cdf: DelayCDF | None
     tau_window: float
     known: KnownDelays | None
+    told: Survey
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
     clusters: Clusters | None = None
@@ -181,6 +188,14 @@ class Basis:
     known: KnownDelays | None
     clusters: Clusters | None
     capped: Capped | None
+    _until: dict[int, tuple[Survey, Propensities]] = field(default_factory=dict, repr=False)
+
+    def until(self, displays: int, mode: PropensityMode | None) -> tuple[Survey, Propensities]:
+        """Return what the log told once so many displays had been shown, read once for all who ask the same."""
+        if displays not in self._until:
+            surveyed = survey(self.survey.log.until(displays))
+            self._until[displays] = surveyed, resolve_propensities(surveyed, mode)
+        return self._until[displays]
 
 
 def read_basis(log: Log, options: ReplayOptions) -> Basis:
@@ -199,6 +214,33 @@ def read_basis(log: Log, options: ReplayOptions) -> Basis:
     return Basis(surveyed, resolve_propensities(surveyed, options.propensity), known, clusters, capped)
 
 
+@dataclass(frozen=True, eq=False)
+class _Pace:
+    """How a replay would read a log: its sampler, what this thins by, its clock and its window."""
+
+    survey: Survey
+    sampler: SamplerName
+    of_sampler: Propensities
+    quantile: float
+    acceptance: float
+    clock: Clock
+    window: Window
+
+
+def _pace(survey: Survey, propensities: Propensities, policy: Any, options: ReplayOptions) -> _Pace:
+    log = survey.log
+    sampler = _sampler(survey, policy, options, propensities)
+    # The logger's own rounds are thinned by nothing but the displays' weights, so nothing of theirs is clipped either.
+    of_sampler = display_weights(log) if sampler == "logged" else propensities
+    quantile = 0.0 if sampler == "logged" else options.accept_quantile
+    acceptance = of_sampler.quantile(log, quantile)
+    if sampler == "logged" and of_sampler.rule is None:
+        acceptance = 1.0
+    clock = start_clock(survey, options.clock, traffic_share=options.traffic_share, acceptance=acceptance)
+    window = resolve_window(options.window, clock, survey)
+    return _Pace(survey, sampler, of_sampler, quantile, acceptance, clock, window)
+
+
 def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
     """Make every choice of a replay, on a log or on what was read of it for several.
 
@@ -210,33 +252,29 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         The options do not fit the log or the policy.
     """
     basis = read_basis(log, options) if isinstance(log, Log) else log
-    surveyed, propensities = basis.survey, basis.propensities
-    log = surveyed.log
-    refuse_on_parts(log, propensities, options)
-    sampler = _sampler(surveyed, policy, options, propensities)
-    # The logger's own rounds are thinned by nothing but the displays' weights, so nothing of theirs is clipped either.
-    of_sampler = display_weights(log) if sampler == "logged" else propensities
-    quantile = 0.0 if sampler == "logged" else options.accept_quantile
-    acceptance = of_sampler.quantile(log, quantile)
-    if sampler == "logged" and of_sampler.rule is None:
-        acceptance = 1.0
-    clock = start_clock(surveyed, options.clock, traffic_share=options.traffic_share, acceptance=acceptance)
-    window = resolve_window(options.window, clock, surveyed)
-    maturity = judge_maturity(surveyed, window, clock, options.immature)
-    delay = on_clock(surveyed.delay, clock)
-    even = even_conversions(log, surveyed.display, options.seed)
-    cdf = fit_on_clock(surveyed.delay[even], None if surveyed.limit is None else surveyed.limit[even], clock)
-    tau = share_within(surveyed, window, cdf, even)
+    surveyed, log = basis.survey, basis.survey.log
+    refuse_on_parts(log, basis.propensities, options)
+    whole = _pace(surveyed, basis.propensities, policy, options)
+    maturity = judge_maturity(surveyed, whole.window, whole.clock, options.immature)
+    used, told = maturity.used, whole
+    if options.final is not None:
+        # Displays that are left out teach nothing: whatever is fitted, is to what was known when they began.
+        used -= held_out(used, options.final)
+        told = _pace(*basis.until(used, options.propensity), policy, options)
+    clock, window, sampler, of_sampler = told.clock, told.window, told.sampler, told.of_sampler
+    delays = of_log = _fit(surveyed, clock, window, options.seed)
+    rewards = known_rewards = reward_range(surveyed, used)
+    if told is not whole:
+        delays = _fit(told.survey, clock, window, options.seed)
+        known_rewards = reward_range(told.survey, used)
     vectors = vectors_of(log, policy=policy.name, reads=policy.reads) if policy.contextual else None
-    final = 0 if options.final is None else held_out(maturity.used, options.final)
     check_clusters(basis.clusters, maturity.used)
-    rounds = LogRounds(log, maturity.used - final, vectors, window.revealed(surveyed, delay))
-    usable = surveyed.shown_first(len(rounds))
+    rounds = LogRounds(log, used, vectors, window.revealed(surveyed, on_clock(surveyed.delay, clock)))
+    usable = surveyed.shown_first(used)
     if clock.kind != "wall":  # whose share is an acceptance rate that was fixed before
         of_sampler = _of_used(of_sampler, usable)
-    matched = thinning(log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=quantile)
+    matched = thinning(told.survey.log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=told.quantile)
     horizon = _horizon(surveyed, policy, options, sampler, matched, usable)
-    rewards = reward_range(surveyed, rounds.used)
     setting = Setting(
         n_actions=log.n_actions,
         dimension=rounds.dimension,
@@ -244,9 +282,17 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         window=window.rounds,
         horizon=horizon,
         delay_cdf=told_delays(
-            surveyed, basis.known, clock, window, even, cdf=cdf, tau=tau, delays=options.delays, horizon=horizon
+            told.survey,
+            basis.known,
+            clock,
+            window,
+            delays.even,
+            cdf=delays.cdf,
+            tau=delays.tau,
+            delays=options.delays,
+            horizon=horizon,
         ),
-        reward_max=rewards.largest,
+        reward_max=known_rewards.largest,
     )
     plan = Plan(
         survey=surveyed,
@@ -254,25 +300,41 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         options=options,
         clock=clock,
         window=window,
-        propensities=propensities,
+        propensities=basis.propensities,
         maturity=maturity,
         sampler=sampler,
         matched=matched,
-        by_action=thinning(log, propensities, per_action=True),
+        by_action=thinning(log, basis.propensities, per_action=True),
         rounds=rounds,
         setting=setting,
-        cdf=cdf,
-        tau_window=tau,
+        largest_reward=rewards.largest,
+        cdf=of_log.cdf,
+        tau_window=of_log.tau,
         known=basis.known,
+        told=told.survey,
         warnings=(),
         assumptions=assumptions(
-            basis, policy, options, clock, window, sampler, setting.delay_cdf, rewards, maturity.correction
+            basis, policy, options, clock, window, sampler, setting.delay_cdf, known_rewards, maturity.correction
         ),
         clusters=basis.clusters,
         bounded=rewards.bounded,
         capped=basis.capped,
     )
-    return replace(plan, warnings=(*warnings(plan, acceptance, rewards), *said_of_clusters(plan)))
+    return replace(plan, warnings=(*warnings(plan, told.acceptance, rewards), *said_of_clusters(plan)))
+
+
+class _Delays(NamedTuple):
+    """Conversions that are an even sample, the delay CDF fitted to them, and the share of them within the window."""
+
+    even: slice | npt.NDArray[np.int64]
+    cdf: DelayCDF | None
+    tau: float
+
+
+def _fit(survey: Survey, clock: Clock, window: Window, seed: int) -> _Delays:
+    even = even_conversions(survey.log, survey.display, seed)
+    cdf = fit_on_clock(survey.delay[even], None if survey.limit is None else survey.limit[even], clock)
+    return _Delays(even, cdf, share_within(survey, window, cdf, even))
 
 
 def _horizon(

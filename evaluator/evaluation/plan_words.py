@@ -90,6 +90,11 @@ def assumptions(
             said.append("the final policy's intervals take the estimated propensities as known")
     if "delay CDF" in policy.needs and known is not None:
         said.append("the policy knows the delay CDF as fitted before the replay, without hindsight")
+    elif "delay CDF" in policy.needs and options.delays == "log" and options.final is not None:
+        said.append(
+            "the policy knows the delay CDF of this log as it was known when the displays that are left out began "
+            "(hindsight within the replay)"
+        )
     elif "delay CDF" in policy.needs and options.delays == "log":
         said.append("the policy knows the delay CDF of this whole log (hindsight)")
     elif "delay CDF" in policy.needs and options.delays.endswith(".json"):
@@ -99,7 +104,7 @@ def assumptions(
         said.append("the log names no attribution window, so rewards are the conversions within the policy's window")
     if options.accept_quantile > 0:
         said.append(f"acceptance clipped at the {options.accept_quantile:g} quantile of the propensities: biased")
-    return (*said, *_of_cap(basis.capped), *_told_of_rewards(policy, rewards), *log.meta.notes)
+    return (*said, *_of_cap(basis.capped), *_told_of_rewards(policy, options, rewards), *log.meta.notes)
 
 
 def _of_cap(capped: Capped | None) -> tuple[str, ...]:
@@ -114,11 +119,14 @@ def _of_cap(capped: Capped | None) -> tuple[str, ...]:
     )
 
 
-def _told_of_rewards(policy: Any, rewards: RewardRange) -> tuple[str, ...]:
+def _told_of_rewards(policy: Any, options: ReplayOptions, rewards: RewardRange) -> tuple[str, ...]:
     """Say on which scale the policy learns, where it is not that of a conversion worth 1."""
     if not policy.unit_rewards or rewards.largest == 1.0:
         return ()
-    whose = "the log's reward_max" if rewards.known else "the largest that a display earns in this log (hindsight)"
+    seen = "the largest that a display earns in this log (hindsight)"
+    if options.final is not None:
+        seen = "the largest that a display had earned when those that are left out began (hindsight within the replay)"
+    whose = "the log's reward_max" if rewards.known else seen
     return (f"the policy is told rewards as shares of {rewards.largest:g}, {whose}",)
 
 

@@ -61,7 +61,7 @@ def observed_rewards(plan: Plan, displays: npt.NDArray[np.int64]) -> npt.NDArray
 
 def reward_bound(plan: Plan) -> float:
     """Return the largest reward a display can have: the log's own bound, else the largest seen, times the weights."""
-    return plan.setting.reward_max * plan.maturity.heaviest
+    return plan.largest_reward * plan.maturity.heaviest
 
 
 class ArmSample:

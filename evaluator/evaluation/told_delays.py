@@ -60,7 +60,8 @@ def told_delays(
     Parameters
     ----------
     survey
-        Of the replayed log.
+        Of the log that delays are fitted to: the replayed one, or as much of it as was known when the displays that
+        are left out for the final policy began.
     known
         What was known of the delays before it began, if no more is to be told.
     clock, window
@@ -68,7 +69,7 @@ def told_delays(
     even
         Which conversions are an even sample of the traffic's; on a resampled log as often as they are there.
     cdf, tau
-        Of the whole log: its delay CDF on the replay's clock, and the share of the conversions within the window.
+        Of that log: its delay CDF on the replay's clock, and the share of the conversions within the window.
     delays
         As `evaluator.evaluation.options.ReplayOptions.delays`.
     horizon
@@ -107,8 +108,13 @@ def told_anew(plan: Plan, known: KnownDelays | None, times: npt.NDArray[np.integ
     times
         How often each of the log's conversions is in the resampled one, shape (c,).
     """
-    survey, clock, window = plan.survey, plan.clock, plan.window
-    even = np.arange(len(times))[even_conversions(plan.log, survey.display, plan.options.seed)]
+    survey, clock, window = plan.told, plan.clock, plan.window
+    if survey is not plan.survey:
+        until = survey.log.meta.observed_until
+        assert until is not None  # when the displays began that are left out
+        when = plan.survey.shown_at + plan.survey.delay_ticks
+        times = times[(plan.survey.display < len(survey.log)) & (when <= until)]
+    even = np.arange(len(times))[even_conversions(survey.log, survey.display, plan.options.seed)]
     drawn = np.repeat(even, times[even])
     cdf = fit_on_clock(survey.delay[drawn], None if survey.limit is None else survey.limit[drawn], clock)
     if cdf is None and known is None:

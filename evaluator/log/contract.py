@@ -194,6 +194,18 @@ class Log:
         rest = rest.set_column(rest.schema.get_field_index("display_id"), "display_id", pa.array(np.arange(len(rest))))
         return replace(self, displays=rest, conversions=conversions_after(self.conversions, first)).as_sound_as(self)
 
+    def until(self, displays: int) -> Log:
+        """Return the log as it stood once so many displays had been shown: these, and their conversions by then."""
+        now = int(to_numpy(self.take(np.array([displays - 1]), ["time"])["time"])[0])
+        until = self.meta.observed_until
+        meta = replace(self.meta, observed_until=now if until is None else min(now, until))
+        of, when = (to_numpy(self.conversions[name]) for name in ("display_id", "time"))
+        seen = self.conversions.filter(pa.array((of < displays) & (when <= now)))
+        return self._first(displays, seen, meta).as_sound_as(self)
+
+    def _first(self, displays: int, conversions: pa.Table, meta: LogMeta) -> Log:
+        return replace(self, displays=self.displays.slice(0, displays), conversions=conversions, meta=meta)
+
     def with_meta(self, **changes: object) -> Log:
         """Return a copy with changed metadata, e.g. ``log.with_meta(attribution_window=30)``."""
         return self._said(replace(self, meta=replace(self.meta, **changes)), changes)  # type: ignore[arg-type]

@@ -149,6 +149,13 @@ class StoredLog(Log):
         log = StoredLog(self.path, rest, conversions=conversions, actions=self.actions, meta=self.meta)
         return log.as_sound_as(self)
 
+    def _first(self, displays: int, conversions: pa.Table, meta: LogMeta) -> Log:
+        chosen = self.selection
+        # What drops displays numbers them by their rows.
+        rows = chosen.rows if chosen.drops else chosen.passed + displays
+        first = replace(chosen, kept=displays, rows=rows)
+        return StoredLog(self.path, first, conversions=conversions, actions=self.actions, meta=meta)
+
     def with_meta(self, **changes: object) -> Log:
         """Return a copy with changed metadata."""
         meta = replace(self.meta, **changes)  # type: ignore[arg-type]
@@ -186,12 +193,13 @@ class StoredLog(Log):
                 batch = self._kept(batch, chosen.new_action)
             passed = min(max(-first, 0), batch.num_rows)
             first, batch = first + passed, batch.slice(passed)
+            batch = batch.slice(0, chosen.kept - first)
             if batch.num_rows:
                 number = pa.array(np.arange(first, first + batch.num_rows))
                 arrays = [number if name == "display_id" else batch.column(name) for name in columns]
                 yield first, pa.RecordBatch.from_arrays(arrays, list(columns))
             first += batch.num_rows
-            if looked_at >= chosen.rows:
+            if looked_at >= chosen.rows or first >= chosen.kept:
                 return
 
     def _kept(self, batch: pa.RecordBatch, new_action: npt.NDArray[np.int32]) -> pa.RecordBatch:

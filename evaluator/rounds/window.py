@@ -57,7 +57,8 @@ class Window:
         """Return delays in rounds, shape (c,), with `NO_WINDOW` for conversions that a duration cuts off."""
         if self.ticks is None:
             return delay  # compared with `rounds` as they are
-        return np.where(survey.delay_ticks <= self.ticks, delay, NO_WINDOW)
+        # One that spans more rounds than any did when the policy was told of them is not hidden for it.
+        return np.where(survey.delay_ticks <= self.ticks, np.minimum(delay, self.rounds), NO_WINDOW)
 
     def describe(self, clock: Clock) -> str:
         """Return the window as it was asked for and, where the log has a time unit, in the other unit."""
