@@ -143,7 +143,7 @@ def test_a_posteriors_choices_are_named_so_and_drawn_often() -> None:
     options: dict[str, Any] = {"window": 50, "final": "last:20%", "final_policy": "exploring", "horizon": 100}
     arms, sets = replay(ARMS, "thompson", **options).final, replay(LOG, "lints", **options).final
     assert (arms.policy, sets.policy) == ("posterior sampling",) * 2
-    assert (arms.draws, sets.draws) == (1_000_000, 100)
+    assert (arms.draws, sets.draws) == (200_000, 100)
     # All displays share one set of probabilities, so their weights take three values.
     assert arms.weights.largest < 1 / 0.2
     assert replay(ARMS, "thompson", window=50, final="last:20%").final.policy == "greedy"
