@@ -124,7 +124,7 @@ def frozen(final: FrozenValue) -> RenderableType:
         f"right), largest {w.largest:.3g}; {final.rewarded:,} displays with a reward count"
     )
     heading, said = _FINAL[final.policy]
-    probabilities = "" if not final.draws else f"probabilities: {final.draws:,} draws for each display's\n"
+    probabilities = "" if not final.draws else f"probabilities: shares of {final.draws:,} draws at each display\n"
     if final.repeats > 1:
         said += f" It is any of the final policies of the {final.repeats} repeats, with equal chance."
     return Group(

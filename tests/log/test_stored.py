@@ -107,3 +107,25 @@ def test_what_is_left_after_the_first_displays(folder: Path, options: dict[str, 
     if not options:
         assert in_memory().after(first).displays.equals(rest.displays)
         assert in_memory().after(first).conversions.equals(rest.conversions)
+
+
+@pytest.mark.parametrize("options", [{}, {"limit": 150}, {"actions": "top:2"}, {"actions": "top:4", "limit": 200}])
+@pytest.mark.parametrize("size", [3, 1000])
+@pytest.mark.parametrize("passed", [0, 20])
+def test_a_log_as_it_stood(folder: Path, options: dict[str, Any], size: int, passed: int) -> None:
+    """The first displays of a log, of whatever part of a file, with the conversions that had come by the last."""
+    part = load(folder, **options).after(passed)
+    first = part.until(50)
+    assert len(first) == 50
+    time, names = part.column("time"), [*part.schema.names]
+    assert first.schema.names == names
+    for name in names:
+        parts = [batch[name] for _, batch in first.batches([name], size)]
+        np.testing.assert_array_equal(np.concatenate(parts), part.column(name)[:50])
+    now = time[49]
+    assert first.meta.observed_until == now
+    of, when = (part.conversions[c].to_numpy() for c in ("display_id", "time"))
+    kept = (of < 50) & (when <= now)
+    assert first.conversions["display_id"].to_pylist() == of[kept].tolist()
+    assert first.until(10).column("time").tolist() == time[:10].tolist()
+    assert first.displays.num_rows == 50
