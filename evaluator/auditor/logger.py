@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from evaluator.log import Log
 from evaluator.log.contract import to_numpy
-from evaluator.rounds.propensity import Propensities, context_model
+from evaluator.rounds.fitted import context_model
+from evaluator.rounds.propensity import Propensities
 
 Floats = npt.NDArray[np.float64]
 
@@ -69,8 +70,7 @@ def fit_logger(
 
 
 def _by_context(log: Log, pool: npt.NDArray[np.int64]) -> Floats:
-    model, _ = context_model(log, MODEL_DISPLAYS)
-    return model(to_numpy(log.take(pool, ["context"])["context"]))
+    return context_model(log, MODEL_DISPLAYS).all(to_numpy(log.take(pool, ["context"])["context"]))
 
 
 def _by_vector(log: Log, pool: npt.NDArray[np.int64]) -> Floats:

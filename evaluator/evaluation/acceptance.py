@@ -65,7 +65,8 @@ def accepted_of(plan: Plan, replay: Replay, action: npt.NDArray[np.int32]) -> Ac
     Rejection accepts each display with probability c, whatever the choice; keep one of action k while it waits for k
     with probability c_k. Without propensities all there is to compare with are the shares of the log's actions: this
     finds an order within the log, but not a logger that is another than was said. Queues accept nothing by chance, and
-    clipped propensities are accepted too rarely by intention.
+    propensities clipped at a quantile are accepted too rarely by intention; those clipped by the c of fitted ones lose
+    less than is negligible.
 
     Parameters
     ----------
@@ -74,7 +75,9 @@ def accepted_of(plan: Plan, replay: Replay, action: npt.NDArray[np.int32]) -> Ac
     action
         Of the accepted displays, shape (T,).
     """
-    if plan.sampler in ("queue", "logged") or plan.matched.clips or not replay.read:
+    if plan.sampler in ("queue", "logged") or not replay.read:
+        return None
+    if plan.matched.clips and plan.options.accept_quantile > 0:
         return None
     c = np.minimum(plan.matched.c, 1.0)
     if plan.matched.propensities.rule is None:

@@ -196,12 +196,13 @@ def _read(plan: Plan, frozen: list[Frozen] | None, shares: Floats | None, model:
     out = _Displays(reward, target, propensity, q_shown, q_target, np.zeros(k), [])
     step = max(_PROBABILITIES // k, 1)
     names = dict.fromkeys([plan.rounds.vectors, model_vectors(plan.log)])
-    columns = list(dict.fromkeys(["action", *plan.propensities.reads]))
+    propensities = plan.propensities.after(judged.start)
+    columns = list(dict.fromkeys(["action", *propensities.reads]))
     for piece in pieces(plan.log.after(judged.start), columns, [name for name in names if name is not None]):
         size = min(len(piece.action), n - piece.first)
         if size <= 0:
             break
-        out.propensity[piece.first : piece.first + size] = plan.propensities.of(piece.displays)[:size]
+        out.propensity[piece.first : piece.first + size] = propensities.of(piece.displays)[:size]
         for part in _parts(size, step):
             at = slice(piece.first + part.start, piece.first + part.stop)
             rows, action = np.arange(part.stop - part.start), piece.action[part]

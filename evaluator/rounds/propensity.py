@@ -9,16 +9,15 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.errors import EvaluatorError, ParameterError, PropensityError, nearest
+from evaluator.errors import ParameterError, PropensityError, nearest
 from evaluator.log import Log
-from evaluator.log.contract import WEIGHT, Columns, PropensityKind, to_numpy
+from evaluator.log.contract import WEIGHT, Columns, PropensityKind
+from evaluator.rounds.fitted import FOLDS, Acceptance, acceptance_of, fit_logger
 from evaluator.rounds.survey import Survey
 from evaluator.rounds.weights import DisplayWeights, read_weights
 
 PropensityMode = Literal["column", "uniform", "estimate", "estimate:context"]
 MODES: tuple[PropensityMode, ...] = ("column", "uniform", "estimate", "estimate:context")
-# Displays that the model of the context is fitted to; evenly spaced in longer logs.
-MODEL_DISPLAYS = 500_000
 
 Floats = npt.NDArray[np.float64]
 
@@ -47,6 +46,8 @@ class Propensities:
         Weights of the displays; None where all are alike.
     kept_share
         As in `evaluator.log.LogMeta`; 1 where propensities are of the log's own actions.
+    fitted
+        The c of propensities that were fitted to contexts, where the smallest is less; None for all others.
     """
 
     kind: PropensityKind
@@ -57,6 +58,7 @@ class Propensities:
     largest: Floats
     weights: DisplayWeights | None = None
     kept_share: float = 1.0
+    fitted: Acceptance | None = None
 
     @property
     def tilted(self) -> bool:
@@ -82,21 +84,32 @@ class Propensities:
             raise PropensityError("There are no propensities.", hint="give --propensity.")
         return self.rule(displays)
 
+    def after(self, first: int) -> Propensities:
+        """Return them for the log without its first displays, whose others are numbered anew from 0."""
+        rule = self.rule
+        if rule is None or not first or "display_id" not in self.reads:
+            return self
+        return replace(self, rule=lambda displays: rule({**displays, "display_id": displays["display_id"] + first}))
+
     def shown(self, displays: Columns) -> Floats:
         """Return the probabilities with which the logging policy showed the actions of some displays, in (0, 1]."""
         p = self.of(displays) * self.kept_share
         return p if self.weights is None else p * displays[WEIGHT] / self.weights.mean
 
     def quantile(self, log: Log, quantile: float) -> float:
-        """Return a quantile over the log's displays; nan when absent. Above 0 it costs 8 bytes a display."""
+        """Return a quantile over the log's displays; nan when absent. Above 0 it costs 8 bytes a display.
+
+        At 0 it is the c of a replay: the smallest, or what `fitted` has in its place where that is more.
+        """
         if self.rule is None or quantile == 0.0:
-            return self.least
+            return self.least if self.fitted is None else max(self.least, self.fitted.overall)
         return float(np.quantile(np.concatenate([self.of(batch) for _, batch in log.batches(self.reads)]), quantile))
 
     def quantiles(self, log: Log, quantile: float) -> Floats:
         """Return a quantile for each action, shape (K,); 1 for actions never shown."""
         if quantile == 0.0:
-            return np.where(np.isnan(self.smallest), 1.0, self.smallest)
+            c = self.smallest if self.fitted is None else np.maximum(self.smallest, self.fitted.by_action)
+            return np.where(np.isnan(self.smallest), 1.0, c)
         columns = tuple(dict.fromkeys(("action", *self.reads)))
         parts = [(batch["action"], self.of(batch)) for _, batch in log.batches(columns)]
         action, p = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -124,8 +137,8 @@ def resolve_propensities(survey: Survey, mode: PropensityMode | None) -> Propens
         Of the log.
     mode
         ``column`` (the logged ones), ``uniform`` (1/K by design), ``estimate`` (frequencies: the logger ignored the
-        context), ``estimate:context`` (multinomial logistic model; extra ``propensity``), or None: the logged ones,
-        if any.
+        context), ``estimate:context`` (cross-fitted multinomial logistic model, `evaluator.rounds.fitted`; extra
+        ``propensity``), or None: the logged ones, if any.
 
     Raises
     ------
@@ -231,55 +244,29 @@ def _by_action(survey: Survey, kind: PropensityKind, p: Floats, said: str) -> Pr
     return Propensities(kind, said, ("action",), lambda displays: p[displays["action"]], known, known)
 
 
-def context_model(log: Log, displays: int = MODEL_DISPLAYS) -> tuple[Callable[[npt.NDArray[np.floating]], Floats], int]:
-    """Fit a multinomial logistic model of the logged action given the context.
-
-    Parameters
-    ----------
-    log
-        With contexts.
-    displays
-        Fit to at most so many, evenly spaced.
-
-    Returns
-    -------
-    model, n
-        From contexts, shape (n, d), to the probabilities of all actions, shape (n, K), 0 for those never seen; and the
-        displays it was fitted to.
-    """
-    try:
-        from sklearn.linear_model import LogisticRegression
-    except ImportError as error:
-        raise EvaluatorError(
-            "A model of the logging policy given the context needs scikit-learn.",
-            hint="pip install 'delayed-replay[propensity]'",
-        ) from error
-    n = min(len(log), displays)
-    some = log.take(np.arange(n) * len(log) // n, ["context", "action"])
-    fitted = LogisticRegression(max_iter=1000).fit(to_numpy(some["context"]), to_numpy(some["action"]))
-
-    def model(context: npt.NDArray[np.floating]) -> Floats:
-        p = np.zeros((len(context), log.n_actions))
-        p[:, fitted.classes_] = fitted.predict_proba(context)
-        return p
-
-    return model, n
-
-
 def _multinomial(log: Log) -> Propensities:
     if "context" not in log.schema.names:
         raise ParameterError(
             "--propensity estimate:context needs a context, and the log has none.",
             hint="use --propensity estimate.",
         )
-    model, n = context_model(log)
+    logger = fit_logger(log)
+    reads = ("context", "action", "display_id")
 
     def rule(displays: Columns) -> Floats:
-        action = displays["action"]
-        p: Floats = model(displays["context"])[np.arange(len(action)), action]
-        return p
+        return logger.of(displays["display_id"], displays["context"], displays["action"])
 
-    smallest, largest = _extremes(log, ("context", "action"), rule)
-    of = f" fitted to {n:,} displays" if n < len(log) else ""
-    said = f"propensities estimated by a multinomial logistic model{of}: no unmeasured confounding"
-    return Propensities("estimated", said, ("context", "action"), rule, smallest, largest)
+    smallest, largest = _extremes(log, reads, rule)
+    of = f" fitted to {logger.fitted_to:,} displays" if logger.fitted_to < len(log) else ""
+    c = acceptance_of(log, logger, ~np.isnan(smallest))
+    said = (
+        f"propensities estimated by a multinomial logistic model{of}, of each display by the others ({FOLDS} parts): "
+        f"no unmeasured confounding; c costs no policy more than {c.lost:.2g} of the traffic, which may bias values as "
+        "much"
+    )
+    if logger.uncertain:
+        said += (
+            "; the context has too many columns for so few displays, and the propensities are hardly better than a "
+            "guess: give fewer, by --features"
+        )
+    return Propensities("estimated", said, reads, rule, smallest, largest, fitted=c)
