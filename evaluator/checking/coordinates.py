@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.checking.pairs import Hashes
+from evaluator.checking.vectors import frequent
 from evaluator.log import Log
 from evaluator.log.contract import Columns, to_numpy
 
@@ -34,6 +36,8 @@ class Coordinates:
         Of the bins of each kept coordinate.
     center, scale
         Mean and standard deviation of each in the sample, shape (C,).
+    frequent
+        Hashes of the vectors that many displays of the sample share.
     """
 
     column: str | None
@@ -42,6 +46,7 @@ class Coordinates:
     edges: tuple[Floats, ...]
     center: Floats
     scale: Floats
+    frequent: Hashes = field(default_factory=lambda: np.zeros(0, np.uint64))
 
     def __len__(self) -> int:
         return len(self.kept)
@@ -88,7 +93,9 @@ def cut_contexts(log: Log) -> Coordinates:
     if column is None:
         return Coordinates(None, np.zeros(0, np.int64), 0, (), none, none)
     n = min(len(log), SAMPLE)
-    sample = to_numpy(log.take(np.arange(n, dtype=np.int64) * len(log) // n, [column])[column]).astype(np.float64)
+    sample = to_numpy(log.take(np.arange(n, dtype=np.int64) * len(log) // n, [column])[column])
+    often = frequent(sample)
+    sample = sample.astype(np.float64)
     if column == "action_set":
         sample = sample.mean(axis=1)
     found = [(j, edges) for j in range(sample.shape[1]) if len(edges := _edges(sample[:, j]))]
@@ -97,7 +104,13 @@ def cut_contexts(log: Log) -> Coordinates:
     kept = np.array([j for j, _ in found], np.int64)
     chosen = sample[:, kept]
     return Coordinates(
-        column, kept, sample.shape[1], tuple(edges for _, edges in found), chosen.mean(axis=0), chosen.std(axis=0)
+        column,
+        kept,
+        sample.shape[1],
+        tuple(edges for _, edges in found),
+        chosen.mean(axis=0),
+        chosen.std(axis=0),
+        often,
     )
 
 

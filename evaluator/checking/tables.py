@@ -15,7 +15,7 @@ from evaluator.checking.pairs import Pairs, hashes
 from evaluator.checking.repeats import Repeats, near_ticks
 from evaluator.checking.ties import Ties
 from evaluator.checking.timeline import Timeline
-from evaluator.checking.vectors import Vectors, frequent_vectors
+from evaluator.checking.vectors import Vectors, no_counts
 from evaluator.log.contract import Columns, to_numpy
 from evaluator.rounds.propensity import Propensities
 from evaluator.rounds.survey import Survey, displays_until
@@ -252,7 +252,7 @@ def _empty(logged: Logged) -> Tables:
         Moments(0, np.zeros(p), np.zeros((p, p))),
         Ties(k, len(coordinates) + 1),
         Repeats(near_ticks(logged.survey.log.meta.tick_seconds)),
-        frequent_vectors(logged.survey.log, coordinates),
+        no_counts(coordinates.frequent),
         np.zeros(k, np.int64),
         np.full((2, k), -1, np.int64),
         np.full((2, k), -1, np.int64),

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checking.coordinates import SAMPLE, Coordinates
 from evaluator.checking.pairs import Hashes, hashes
-from evaluator.log import Log
-from evaluator.log.contract import to_numpy
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,14 +45,13 @@ class Vectors:
         self.converted[:] += np.bincount(at[converted], minlength=of)
 
 
-def frequent_vectors(log: Log, coordinates: Coordinates) -> Vectors:
-    """Return the vectors that are frequent among displays evenly spaced over the log, nothing counted yet."""
-    codes = np.zeros(0, np.uint64)
-    if coordinates.column is not None:
-        n = min(len(log), SAMPLE)
-        column = coordinates.column
-        sample = to_numpy(log.take(np.arange(n, dtype=np.int64) * len(log) // n, [column])[column])
-        found, count = np.unique(hashes(sample), return_counts=True)
-        often = np.flatnonzero(count >= max(SHARE * n, _FEWEST))
-        codes = np.sort(found[often[np.argsort(-count[often], kind="stable")[:_MOST]]])
+def frequent(sample: npt.NDArray[np.float32]) -> Hashes:
+    """Return the hashes of the vectors that are frequent among some displays, shape (n, ...), sorted."""
+    found, count = np.unique(hashes(sample), return_counts=True)
+    often = np.flatnonzero(count >= max(SHARE * len(sample), _FEWEST))
+    return np.sort(found[often[np.argsort(-count[often], kind="stable")[:_MOST]]])
+
+
+def no_counts(codes: Hashes) -> Vectors:
+    """Return vectors of which nothing is counted yet."""
     return Vectors(codes, *np.zeros((3, len(codes) + 1)))
