@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.auditor.pairs import Measured
-from evaluator.evaluation.expected import widened_by
+from evaluator.estimates.bootstrap import widened_by
 from evaluator.evaluation.realised import p_values_of, radii
 
 Floats = npt.NDArray[np.float64]

@@ -8,9 +8,9 @@ from scipy.stats import chi2, norm
 
 from evaluator.auditor.pairs import Measured
 from evaluator.auditor.power import Detectable, World, left_by_holm, powers
+from evaluator.estimates.bootstrap import widened_by
 from evaluator.estimates.contrast import Contrast
 from evaluator.estimates.multiplicity import holm
-from evaluator.evaluation.expected import widened_by
 from evaluator.evaluation.realised import Evidence, radii
 
 ALPHA, ROUNDS = 0.05, 1000

@@ -14,6 +14,7 @@ from evaluator.api import as_description
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import ParameterError
+from evaluator.estimates.bootstrap import widened_by
 from evaluator.evaluation import bootstrap
 from evaluator.evaluation.bootstrap import expected_differences
 from evaluator.evaluation.execute import execute
@@ -106,8 +107,11 @@ def test_differences_cancel_what_two_policies_share() -> None:
     own, against, fixed = expected_differences([one, same, other])
     assert (own.estimate, own.low, own.high) == (0.0, 0.0, 0.0)
     assert against.estimate == same.value.estimate - one.value.estimate
-    spread = np.std(np.subtract(other.resampled, one.resampled), ddof=1)
-    assert (fixed.high - fixed.low) / 2 == pytest.approx(2.0096 * spread, rel=1e-4)  # Student's law, 49 degrees
+    gaps = np.subtract(other.resampled, one.resampled)
+    spread, wide = np.std(gaps, ddof=1), widened_by(gaps, level=0.95)
+    # Student's law, 49 degrees, and what the tails need beyond it.
+    assert (fixed.high - fixed.low) / 2 == pytest.approx(2.0096 * wide * spread, rel=1e-4)
+    assert 1.0 <= wide < 1.5
     unpaired = np.hypot(np.std(other.resampled), np.std(one.resampled))
     assert spread < 0.9 * unpaired
     assert "difference of expected values at 1,200 rounds" in fixed.kind
