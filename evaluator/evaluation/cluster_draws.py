@@ -11,6 +11,9 @@ come one after the other are few users' rounds, and so they must be in a resampl
 of a block is shifted as a whole by a random number of displays, around the end of the block: its displays keep their
 distances, and its copies come at different places. Where every display is a cluster of its own, this is the draw of
 single displays in random order.
+
+Of 95 % intervals of expected values, measured: 96 % hold where users are spread over the log, 93 % where they come one
+after the other, for there the resampled values vary a little less than values over logs (`tests/bench/clusters.py`).
 """
 
 from __future__ import annotations
