@@ -36,7 +36,7 @@ ROUNDS = 120
 
 
 class Final(NamedTuple):
-    """Value of a final policy on one log, estimated and true, and the mean probability of the best action."""
+    """Value of a final policy on one log, estimated and true."""
 
     found: FrozenValue
     truth: float
