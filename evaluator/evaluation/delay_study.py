@@ -121,7 +121,7 @@ class DelayStudy:
     missing
         Parts that could not be had, by name, each with the reason.
     joint
-        Conversion rate corrected on context; None where not asked for.
+        Conversion rate corrected on context; None where not asked for, or withheld (`missing` says why).
     """
 
     rows: DelayRows

@@ -57,13 +57,21 @@ def ends() -> None:
     error = math.sqrt(0.95 * 0.05 / END_LOGS)
     print(f"Pointwise intervals at 95 %, {END_LOGS} logs a row, standard error {error:.4f}; least over the levels")
     print(f"{worlds.LEVELS.tolist()}. Wrong: the last delay seen bounds the 99 % quantile.\n")
-    print("| log | conversions | share holds | quantile holds | 90 % bounded | 99 % bounded | wrong way |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
+    names = ["log", "conversions", "share holds", "quantile holds", "90 % bounded", "99 % bounded"]
+    names += ["window recommended", "keeps its 90 %", "wrong way"]
+    print(f"| {' | '.join(names)} |\n|---{'|---:' * (len(names) - 1)}|")
     for kind in worlds.LOGS:
         for n in (50, 100, 400):
             found = worlds.held(kind, n, END_LOGS)
             bounded = found.bounded[worlds.LEVELS >= 0.9][[0, -1]]
-            rates = (found.share.min(), found.quantile.min(), *bounded, found.last_bounds[-1])
+            rates = (
+                found.share.min(),
+                found.quantile.min(),
+                *bounded,
+                found.recommended,
+                found.recommended_keeps,
+                found.last_bounds[-1],
+            )
             print(f"| {kind} | {n} | {' | '.join(f'{100 * rate:.1f} %' for rate in rates)} |", flush=True)
 
 

@@ -19,6 +19,8 @@ def test_shares_and_quantiles_hold_at_both_ends(kind: str, n: int) -> None:
     found = held(kind, n, DRAWN)
     assert (found.share >= LEAST).all(), found.share
     assert (found.quantile >= LEAST).all(), found.quantile
+    given = DRAWN * found.recommended
+    assert given < 40 or found.recommended_keeps >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / given)
     # An interval without an upper end is no trick to hold always: medians have one.
     assert found.bounded[LEVELS == 0.5] >= 0.7
 
