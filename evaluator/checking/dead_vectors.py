@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluator.checking.finding import Finding, not_applicable
 from evaluator.checking.propensities import p_words
@@ -12,13 +13,19 @@ from evaluator.checking.significance import holm
 from evaluator.checking.tables import Tables
 from evaluator.checking.vectors import SHARE
 
+Floats = npt.NDArray[np.float64]
+
 NAME = "vectors without conversions"
 # A rate below this share of that of all other displays is no rate of a visitor: contexts differ, but not by so much.
 DEAD = 0.1
 
 
 def vectors_without_conversions(t: Tables, level: float) -> Finding:
-    """Test that every frequent vector converts at a tenth of the rate of the others at least (Poisson, Holm)."""
+    """Test that every frequent vector converts at a tenth of the rate of the others at least (Poisson, Holm).
+
+    Where vectors are visitors, some of whom buy often and others never, a dead one is no exception: it is none either
+    where a gamma law with the spread of the other frequent vectors' rates makes such a rate a usual one.
+    """
     from scipy.special import gammaincc
 
     vectors = t.vectors
@@ -36,12 +43,13 @@ def vectors_without_conversions(t: Tables, level: float) -> Finding:
     usual = judged[:-1] * others
     # P(Poisson of a tenth of the usual <= what is seen).
     adjusted = holm(gammaincc(converted[:-1] + 1.0, DEAD * usual))
+    adjusted = np.maximum(adjusted, _usual_among(converted[:-1], usual))
     dead = adjusted <= level
     share = float(vectors.shown[:-1][dead].sum() / len(t.logged.survey.log))
     worst = int(np.lexsort((-usual, adjusted))[0])
     p, many = float(adjusted[worst]), int(dead.sum())
     wrong = many > 0
-    least = float(judged[worst] and converted[worst] / max(usual[worst], 1e-300))
+    least = float((converted[:-1] / np.maximum(usual, 1e-300)).min())
     numbers = {
         "vectors": len(vectors.codes), "without_conversions": many, "share": share, "lowest_ratio": least,
         "conversions": float(converted[worst]), "usual_conversions": float(usual[worst]),
@@ -57,6 +65,25 @@ def vectors_without_conversions(t: Tables, level: float) -> Finding:
         do="Look up these displays at the source, and leave them out if no one is to be shown anything there."
         if wrong else "",
     )  # fmt: skip
+
+
+def _usual_among(converted: Floats, usual: Floats) -> Floats:
+    """Return the chance that one of the vectors converts at a tenth of the usual rate, by the spread of the others.
+
+    Shape (V,), at most 1; 0 where fewer than two others tell a spread.
+    """
+    from scipy.special import gammainc
+
+    ratio, noise = converted / np.maximum(usual, 1e-300), 1.0 / np.maximum(usual, 1e-300)
+    out = np.zeros(len(ratio))
+    for v in range(len(ratio)):
+        others = (np.arange(len(ratio)) != v) & (usual >= 1.0)
+        if others.sum() >= 2:
+            mean = float(ratio[others].mean())
+            spread = (float(ratio[others].var(ddof=1)) - float(noise[others].mean())) / max(mean**2, 1e-300)
+            if spread > 0.0:
+                out[v] = min(len(ratio) * float(gammainc(1.0 / spread, DEAD / spread)), 1.0)
+    return out
 
 
 def _shown_by(share: float) -> str:

@@ -123,6 +123,8 @@ MAKERS: dict[str, tuple[Callable[[int], Log], Names, Names]] = {
         lambda seed: _jittered(seed, slice(None)), {"near copies"}, set()),
     "the same, a context of three kinds": (lambda seed: _jittered(seed, slice(4, 5)), {"near copies"}, set()),
     "one vector at 5 % without conversions": (_robot, {"vectors without conversions"}, {"independence"}),
+    "the same, beside a context of three kinds": (
+        lambda seed: _robot(seed, slice(4, 5)), {"vectors without conversions"}, {"independence"}),
     "half of the last day's displays missing": (_half_shown, {"last day"}, {"immature displays"}),
     "half of the last day's conversions missing": (_half_converted, {"last day"}, {
         "drift of delays", "delays of each day"}),

@@ -113,3 +113,23 @@ def test_findings_say_which_day_action_and_delay() -> None:
     robot = finding("one vector at 5 % without conversions", "vectors without conversions")
     assert robot.numbers["conversions"] == 0
     assert robot.effect == pytest.approx(0.05, abs=4 * np.sqrt(0.05 / 40_000))
+
+
+def test_visitors_who_never_buy_are_no_robots_among_visitors_who_differ() -> None:
+    from tests.logs import build_log
+
+    alarms = 0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        visitor = np.minimum(rng.geometric(0.04, 20_000), 80)
+        rate = 0.2 * rng.gamma(0.3, 1 / 0.3, 81).clip(0, 4)
+        paid = np.flatnonzero(rng.random(20_000) < rate[visitor])
+        log = build_log(
+            time=np.sort(rng.integers(0, 864_000, 20_000)), action=rng.integers(0, 3, 20_000), n_actions=3, tick="s",
+            context=np.eye(81)[visitor], conversion_display=paid, conversion_time=np.full(len(paid), 900_000),
+        )  # fmt: skip
+        found = check(log)["vectors without conversions"]
+        # Tempting: some visitors have a hundred displays and more, and nothing where ten of them are usual.
+        assert found.numbers["lowest_ratio"] < 0.1
+        alarms += found.verdict != "pass"
+    assert alarms == 0
