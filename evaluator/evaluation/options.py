@@ -55,7 +55,8 @@ class ReplayOptions:
         replay, of whatever policy, leaves these displays out. None: the delays of the whole log, which is hindsight.
     final
         ``last:20%``: leave that share of the displays out of the replay, and estimate on them what the final policy
-        earns once it has stopped learning, by IPS, SNIPS and DR. None: no such estimate.
+        earns once it has stopped learning, by IPS, SNIPS and DR. What the policy is told (delay CDF, largest reward,
+        rounds of a window) is then fitted to what was known when these displays began. None: no such estimate.
     final_policy
         greedy: the final policy shows the action with the largest estimated reward, without bonus or draw. exploring:
         it chooses as it would in its next round, bonus and draws included.

@@ -13,7 +13,7 @@ import pytest
 from evaluator import load_policy, replay
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import EvaluatorError, OutputExistsError, ParameterError, PolicyError, SourceError, UsageError
-from evaluator.policies import resolve
+from evaluator.policies import dispatch, resolve
 from evaluator.policies.base import Setting
 from evaluator.replayer import run
 from evaluator.replayer.learned import LearnedPolicy, learned_policy
@@ -205,3 +205,28 @@ def test_plain_python_policies_are_not_saved(tmp_path: Path) -> None:
     assert learned.choose() in (0, 1)
     with pytest.raises(UsageError, match="plain Python class"):
         learned.save(tmp_path / "mine.npz")
+
+
+@pytest.mark.parametrize("spec", ["ucb1", "thompson", "otflinucb:width=theorem", "lints"])
+def test_asked_for_the_greedy_action_it_goes_on_as_if_nothing_had_been(spec: str, tmp_path: Path) -> None:
+    contextual = resolve(spec).contextual
+    rounds = random_rounds("sets" if contextual else "none", N, seed=5)
+    learned, untouched = after(spec, rounds.first(CUT)), after(spec, rounds.first(CUT))
+    learned.save(tmp_path / "learned.npz")
+    loaded = load_policy(tmp_path / "learned.npz")
+    contexts = rounds.vectors[CUT : CUT + 40] if contextual else [None] * 3
+    values = np.empty(4)
+    for context in contexts:
+        chosen = learned.choose(context, greedy=True)
+        assert loaded.choose(context, greedy=True) == chosen
+        dispatch.estimates(learned.state, np.zeros((1, 0)) if context is None else context, values)
+        assert values[chosen] == values.max()
+    later = CUT + np.flatnonzero(rounds.action[CUT:] >= 0)  # the others are thinned out
+    assert go_on(learned, rounds, later) == go_on(untouched, rounds, later)
+
+
+def test_without_estimates_nothing_is_greedy() -> None:
+    rounds = random_rounds("target", 60, seed=5)
+    learned = after("columns", rounds)
+    with pytest.raises(PolicyError, match="columns says nothing of its estimates, so that none is the largest"):
+        learned.choose([0.1, 0.2, 0.3, 0.4], greedy=True)
