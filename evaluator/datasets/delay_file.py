@@ -15,9 +15,9 @@ from evaluator.datasets.checks import check_cells
 from evaluator.datasets.files import find_files
 from evaluator.datasets.scan import Chunks, column_names
 from evaluator.datasets.spec import Source
-from evaluator.delays.stamps import stamp_of
 from evaluator.errors import ParameterError, SourceError, UsageError
 from evaluator.log.delay_rows import DelayRows
+from evaluator.log.stamps import stamp_of
 from evaluator.units import ROUND, SECONDS, parse_duration
 
 UNITS = (*(unit for unit in SECONDS if unit != "w"), ROUND)

@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from evaluator.delays.joint import JointFit, fit_joint
 from evaluator.delays.nonparametric import normal_quantile
-from evaluator.delays.stamps import stamp_of
 from evaluator.errors import DataError, ParameterError
 from evaluator.evaluation.joint_checks import Calibration, calibrate
 from evaluator.evaluation.joint_limits import check_conversions, check_follow_up
 from evaluator.log import Log
 from evaluator.log.contract import WEIGHT, to_numpy
 from evaluator.log.delay_rows import Periods
+from evaluator.log.stamps import stamp_of
 
 # The fit's standard errors are small long before; beyond this an evenly spaced sample is fitted, and the study says so.
 JOINT_ROWS = 200_000

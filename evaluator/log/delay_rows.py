@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.delays.stamps import stamp_of
 from evaluator.errors import DataError, ParameterError
 from evaluator.log.contract import OWN_COLUMNS, WEIGHT, Log, to_numpy
+from evaluator.log.stamps import stamp_of
 from evaluator.log.traffic import TrafficCount
 from evaluator.units import SECONDS
 
