@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from evaluator.checking.finding import POWER, Finding
+from evaluator.checking.finding import FOUND, POWER, Finding
 from evaluator.checking.run import CheckReport
 
 _STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red", "not applicable": "dim"}
@@ -68,7 +68,10 @@ def _summary(report: CheckReport) -> RenderableType:
     shown = [f for f in report.findings if f.shows]
     if shown:
         lines.append(
-            Text(f"Had it been in the log, each of these would have been found with a chance of about {POWER:.0%}:")
+            Text(
+                "Had it been in the log, each of these would have been found with a chance of "
+                f"{FOUND:.0%} to {POWER:.0%}:"
+            )
         )
         lines += [Padding(Text(f"- {f.shows}"), (0, 0, 0, 2), expand=False) for f in shown]
     lines.append(Text("What no log shows, no check finds: an unmeasured cause, or conversions on a wrong display."))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evaluator import check
-from evaluator.checking.finding import POWER
+from evaluator.checking.finding import FOUND
 from evaluator.log import Log
 from tests.check.shops import DAY, HOUR
 from tests.logs import build_log
@@ -60,7 +60,5 @@ def test_what_would_have_been_seen_is_seen(name: str) -> None:
         [check(planted(100 + seed, name, of), seed=seed)[name].verdict != "pass" for seed in range(RUNS)]
         for of in (size, half)
     ]
-    error = np.sqrt(POWER * (1 - POWER) / RUNS)
-    # A tenth off, for the sentence is an approximation from one log.
-    assert np.mean(found[0]) > POWER - 0.1 - 4 * error
-    assert np.mean(found[1]) < POWER - 0.1
+    assert np.mean(found[0]) > FOUND - 4 * np.sqrt(FOUND * (1 - FOUND) / RUNS)
+    assert np.mean(found[1]) < FOUND
