@@ -1,4 +1,4 @@
-"""Larger runs of the tests against known truth: ``python -m tests.bench.delays_truth [ends|joint|bands|aic]``."""
+"""Larger runs of tests against known truth: ``python -m tests.bench.delays_truth [ends|joint|bands|aic|verdicts]``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ import sys
 import numpy as np
 
 from evaluator.delays.comparison import compare_families
+from evaluator.delays.drift import delay_drift
+from evaluator.delays.goodness import goodness_of_fit
+from evaluator.delays.heterogeneity import heterogeneity
 from evaluator.delays.nonparametric import fit_nonparametric
+from evaluator.delays.tail import tail_index
 from tests.delays import ends as worlds
 from tests.delays import joint_logs
 from tests.delays.laws import truncated_draws
@@ -18,6 +22,7 @@ LOGS = 100
 BAND_LOGS = 5000
 END_LOGS = 2000
 JOINT_LOGS = 100
+VERDICT_LOGS = 400
 
 
 def aic() -> None:
@@ -93,7 +98,39 @@ def joint() -> None:
             )
 
 
+def verdicts() -> None:
+    print(f"How often tests speak up at .05 where nothing is wrong, and 95 % intervals hold; {VERDICT_LOGS} logs a row")
+    print("| log | groups differ | delays drift | law refuted (Anderson-Darling) | tail index holds |")
+    print("|---|---|---|---|---|")
+    for name, stamp in (("even", 1), ("daily rhythm, stamps of a tenth of the mean", 15)):
+        rng = np.random.default_rng(5)
+        found = np.array([_verdicts_of(rng, name, stamp, seed) for seed in range(VERDICT_LOGS)])
+        rates = found.mean(axis=0)
+        errors = np.sqrt(rates * (1 - rates) / VERDICT_LOGS)
+        print(f"| {name} | " + " | ".join(f"{r:.1%} ± {e:.1%}" for r, e in zip(rates, errors, strict=True)) + " |")
+
+
+def _verdicts_of(rng: np.random.Generator, name: str, stamp: int, seed: int) -> list[bool]:
+    days, length, mean = 8, 100, 150.0
+    time = rng.integers(0, days * length, 600)
+    if name != "even":  # all displays of a day within a fifth of it
+        time = time // length * length + 30 + time % length // 5
+    limit = (days * length - time) // stamp * stamp
+    delay = rng.exponential(mean, time.size).astype(int) // stamp * stamp
+    seen = delay <= limit
+    delay, limit, time = delay[seen], limit[seen], time[seen]
+    groups = rng.integers(0, 3, time.size)
+    differ = heterogeneity(delay, limit, groups=groups, permutations=99, seed=seed).p <= 0.05
+    drifts = delay_drift(delay, limit, days=time // length, false_alarms=0.05, permutations=99, seed=seed).changed
+    # As a study does: in stamps.
+    refuted = goodness_of_fit(delay // stamp, limit // stamp, family="exponential", bootstraps=19, seed=seed)
+    ends = rng.uniform(5, 400, 1500)
+    heavy = rng.random(1500) ** (-1 / 0.7)
+    tail = tail_index(heavy[heavy <= ends], ends[heavy <= ends], threshold=1.0)
+    return [differ, drifts, refuted.anderson_darling_p <= 0.05, tail.low <= 0.7 <= tail.high]
+
+
 if __name__ == "__main__":
-    for job in [ends, joint, bands, aic]:
-        if job.__name__ in (sys.argv[1:] or ["ends", "joint", "bands", "aic"]):
+    for job in [ends, joint, bands, aic, verdicts]:
+        if not sys.argv[1:] or job.__name__ in sys.argv[1:]:
             job()
