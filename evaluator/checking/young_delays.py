@@ -137,6 +137,8 @@ def _splits(t: Tables, rows: Ints) -> list[Split]:
 def _of_periods(t: Tables, rows: Ints, seen: Seen, cdfs: GroupCDFs) -> list[_Tested]:
     """Return the test by whole days, all of a day followed for as long: delays may go with the hour."""
     timeline, until = t.logged.timeline, t.logged.follow_up.until
+    if timeline.about_a_day:  # hours of the day cannot be told from a change
+        return []
     period = timeline.period_of(t.logged.survey.display[rows])
     usable = timeline.whole[period]
     limit = seen.limit

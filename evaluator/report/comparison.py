@@ -160,7 +160,8 @@ def _ranking(comparison: Comparison) -> RenderableType:
     for column in ("", f"value after {comparison.horizon.rounds:,}"):
         table.add_column(column, justify="right")
     expected = ranking.target == "expected"
-    table.add_column("expected ahead of lines" if expected else "ahead in these runs of lines", overflow="fold")
+    ahead = "expected ahead of lines" if expected else "ahead in these runs of lines"
+    table.add_column(ahead + ("" if ranking.assumed_bound is None else ", if so"), overflow="fold")
     for group in ranking.groups:
         if group is not ranking.groups[0]:
             table.add_row()

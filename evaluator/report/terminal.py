@@ -19,7 +19,6 @@ from evaluator.evaluation.result import ReplayResult
 from evaluator.evaluation.running import LEARNING
 from evaluator.evaluation.within import of_conversions
 from evaluator.report.numbers import count_text
-from evaluator.rounds.order import BLOCK
 
 _ACTIONS_SHOWN = 10
 # Of intervals that rest on the largest reward seen.
@@ -177,9 +176,7 @@ def _how(result: ReplayResult) -> list[tuple[str, str]]:
         ("immature displays", f"{plan['displays_immature']:,}"),
     ]
     if plan["options"]["repeats"] > 1:
-        orders = (
-            f"{plan['options']['repeats']} orders of the log, shuffled within blocks of {BLOCK:,}: values are means"
-        )
+        orders = f"{plan['options']['repeats']} orders of the log, shuffled within short blocks: values are means"
         rows.insert(1, ("repeats", orders))
     if cap is not None:
         rows.append(("rewards", f"at most {cap['cap']:g} a display, which leaves out {cap['share']:.2%} of the log's"))

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from evaluator.delays.by_group import GroupCDFs, group_cdfs
 from evaluator.errors import DataError, ParameterError
-from evaluator.log.contract import OWN_COLUMNS, to_numpy
+from evaluator.log.contract import to_numpy
+from evaluator.log.groups import group_codes
 from evaluator.rounds.survey import Survey
 
 # A display whose conversions had less than this chance to show says little and would weigh much.
@@ -154,34 +154,9 @@ def _delays_within(
 
 def _groups(survey: Survey, columns: tuple[str, ...]) -> Ints:
     """Return the group of each conversion's display, shape (c,): its action, and its values in other columns."""
-    log = survey.log
-    kept = [name for name in log.schema.names if name not in OWN_COLUMNS]
-    for name in columns:
-        if name not in kept:
-            raise ParameterError(
-                f"--immature correct:{name}: log {log.meta.name!r} keeps no such column (it keeps "
-                f"{', '.join(kept) or 'none'}).",
-                hint="read or convert its source anew, keeping it: load(..., keep=[...]), convert --keep.",
-            )
-        kind = log.schema.field(name).type
-        if pa.types.is_floating(kind) or pa.types.is_nested(kind):
-            raise ParameterError(
-                f"--immature correct:{name}: values of type {kind} are no groups.",
-                hint="keep a column of words or whole numbers, such as a device or a country.",
-            )
     displays, of = np.unique(survey.display, return_inverse=True)
-    read = log.take(displays, ["action", *columns])
-    group: Ints = to_numpy(read["action"]).astype(np.int64)
-    for name in columns:
-        code = _codes(read[name])
+    codes = group_codes(survey.log, displays, columns, asked="--immature correct:")
+    group: Ints = to_numpy(survey.log.take(displays, ["action"])["action"]).astype(np.int64)
+    for code in codes:
         group = np.unique(group * (int(code.max(initial=0)) + 1) + code, return_inverse=True)[1].astype(np.int64)
     return group[of]
-
-
-def _codes(column: pa.ChunkedArray) -> Ints:
-    """Return a number of each distinct value, an empty cell being one of them."""
-    words = column.combine_chunks()
-    if pa.types.is_dictionary(words.type):
-        words = words.dictionary_decode()
-    codes: Ints = words.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)
-    return codes.astype(np.int64)

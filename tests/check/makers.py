@@ -129,8 +129,8 @@ MAKERS: dict[str, tuple[Callable[[int], Log], Names, Names]] = {
     "half of the last day's conversions missing": (_half_converted, {"last day"}, {
         "drift of delays", "delays of each day"}),
     "conversions an hour late for a day": (_hour_late, {"delays of each day"}, {
-        "drift of delays", "gaps in conversions"}),
+        "drift of delays", "gaps in conversions", "delays of young displays"}),
     "the same, nights without conversions": (_night, {"delays of each day"}, {
-        "drift of delays", "gaps in conversions"}),
+        "drift of delays", "gaps in conversions", "delays of young displays"}),
     "one action followed for six hours": (_followed_six_hours, {"delays of each action"}, set()),
 }  # fmt: skip

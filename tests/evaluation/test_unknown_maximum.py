@@ -12,7 +12,6 @@ import pytest
 from evaluator import compare, replay
 from evaluator.errors import ParameterError
 from evaluator.estimates.confidence import ANYTIME
-from evaluator.estimates.paired import PAIRED
 from evaluator.evaluation.unknown_maximum import UNKNOWN
 from evaluator.log import Log
 from tests.cli.runs import evaluate
@@ -84,9 +83,9 @@ def test_capped_rewards_are_those_of_a_log_whose_values_are_capped() -> None:
 def test_a_comparison_calls_no_difference_real_without_a_bound() -> None:
     found = compare(PAID, ["random", "fixed:action=1"], windows=[50])
     assert {d.realised.kind for d in found.differences} == {UNKNOWN}
-    assert "would be real at 95 % if no display could earn more" in found.ranking.conclusion
+    assert "would be told from 0 at 95 %, all tests at once, if no display could earn more" in found.ranking.conclusion
     bounded = compare(PAID, ["random", "fixed:action=1"], windows=[50], reward_max=100.0)
-    assert {d.realised.kind for d in bounded.differences} == {PAIRED}
+    assert all(d.realised.kind.startswith("paired") for d in bounded.differences)
     assert "would" not in bounded.ranking.conclusion
 
 
@@ -105,7 +104,7 @@ def test_reports_say_so_in_the_row(tmp_path: Any) -> None:
     for said in (
         "only if it is no more than the largest reward seen",
         "approximate 95% bands",
-        "better than lines, if",
+        "ahead in these runs of lines, if so",
     ):
         assert said in both, said
 

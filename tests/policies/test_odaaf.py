@@ -71,7 +71,7 @@ def twin_of(policy: Policy, told: Setting, seed: int) -> Any:
     known = moments(told.delay_cdf, told.window)
     lengths = [phase_length(policy.name, i, told.horizon, **known) for i in range(1, last + 1)]
     bridge = policy.parameters.get("bridge")
-    return algorithm_1(told.n_actions, lengths, bridge=bridge, rng=np.random.default_rng(seed))
+    return algorithm_1({k: [] for k in range(told.n_actions)}, lengths, bridge=bridge, rng=np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("window", [25, NO_WINDOW])

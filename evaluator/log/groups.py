@@ -1,0 +1,56 @@
+"""The groups that displays form by a column which their log keeps."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator.errors import ParameterError
+from evaluator.log.contract import OWN_COLUMNS, Log
+
+Ints = npt.NDArray[np.int64]
+
+
+def group_codes(log: Log, displays: Ints, columns: tuple[str, ...], *, asked: str) -> list[Ints]:
+    """Return a number of each distinct value of some displays in some columns, an empty cell being one value.
+
+    Parameters
+    ----------
+    log
+        The log.
+    displays
+        Numbers of the displays, increasing, shape (n,).
+    columns
+        Columns that the log keeps.
+    asked
+        The option that names them, for errors.
+
+    Raises
+    ------
+    ParameterError
+        A column is not in the log, or its values are no groups.
+    """
+    kept = [name for name in log.schema.names if name not in OWN_COLUMNS]
+    for name in columns:
+        if name not in kept:
+            raise ParameterError(
+                f"{asked}{name}: log {log.meta.name!r} keeps no such column (it keeps {', '.join(kept) or 'none'}).",
+                hint="read or convert its source anew, keeping it: load(..., keep=[...]), convert --keep.",
+            )
+        kind = log.schema.field(name).type
+        if pa.types.is_floating(kind) or pa.types.is_nested(kind):
+            raise ParameterError(
+                f"{asked}{name}: values of type {kind} are no groups.",
+                hint="keep a column of words or whole numbers, such as a device or a country.",
+            )
+    read = log.take(displays, columns) if columns else {}
+    return [_codes(read[name]) for name in columns]
+
+
+def _codes(column: pa.ChunkedArray) -> Ints:
+    words = column.combine_chunks()
+    if pa.types.is_dictionary(words.type):
+        words = words.dictionary_decode()
+    codes: Ints = words.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)
+    return codes.astype(np.int64)
