@@ -166,7 +166,7 @@ def test_rewards_observed_by_the_horizon_are_one_sum_with_what_both_showed() -> 
 def test_a_bootstrap_adds_a_column() -> None:
     run = evaluate("compare", "-p", "random", "-p", "ucb1", *SHORT, "--bootstrap", "20")
     assert run.code == 0, run.err
-    assert "expected" in next(line for line in run.out.splitlines() if "policy" in line and "window" in line)
+    assert "expected value," in run.out
 
 
 @pytest.mark.parametrize(
