@@ -28,14 +28,13 @@ from evaluator.estimates.confidence import Interval
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.evaluation.cluster_draws import ClusterDraws
 from evaluator.evaluation.plan import Plan
+from evaluator.evaluation.refits import refitted, rests_on_delays, rests_on_frequencies
 from evaluator.evaluation.result import ReplayResult
 from evaluator.evaluation.rewards import logged_rewards, observed_rewards
-from evaluator.evaluation.told_delays import told_anew
 from evaluator.replayer.engine import Matching, Queueing, Replay, begin
 from evaluator.rounds.order import Gathered, Order, gather
-from evaluator.rounds.propensity import resolve_propensities
 from evaluator.rounds.stream import Piece, blocks
-from evaluator.rounds.thinning import Thinning, thinning
+from evaluator.rounds.thinning import Thinning
 
 # Displays among which draws are made; no result depends on how the log is read.
 BLOCK = 65_536
@@ -59,6 +58,11 @@ class _Asked:
     plan: Plan
     replays: Sequence[Replay]
     rewards: SparseRewards | None
+
+    def with_plan(self, plan: Plan) -> _Asked:
+        """Return the same as a resampled log makes it; what displays earn depends on the correction of young ones."""
+        rewards = self.rewards if plan.maturity is self.plan.maturity else _rewards(plan)
+        return replace(self, plan=plan, rewards=rewards)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,8 +214,8 @@ def _read(logs: Sequence[_ResampledLog], pool: ThreadPoolExecutor, advance: Call
 def _estimate_anew(logs: Sequence[_ResampledLog]) -> None:
     """Estimate on each resampled log what was estimated on the log itself."""
     plans = [asked.plan for asked in logs[0].asked]
-    refits = any(plan.maturity.correction is not None or _told_fit(plan) for plan in plans)
-    if not refits and not any(_by_frequency(plan) for plan in plans):
+    refits = any(map(rests_on_delays, plans))
+    if not refits and not any(map(rests_on_frequencies, plans)):
         return
     survey = plans[0].survey
     shown = [np.zeros(survey.log.n_actions, np.int64) for _ in logs]
@@ -226,38 +230,7 @@ def _estimate_anew(logs: Sequence[_ResampledLog]) -> None:
             if refits:
                 times[i][low:high] = drawn[survey.display[low:high] - piece.first]
     for log, counts, copies in zip(logs, shown, times, strict=True):
-        log.asked = [_anew(asked, counts, copies, log.draws(_KNOWN)) for asked in log.asked]
-
-
-def _told_fit(plan: Plan) -> bool:
-    """Whether the policy is told a delay CDF that was fitted to this log."""
-    return "delay CDF" in plan.policy.needs and plan.options.delays == "log" and plan.setting.delay_cdf is not None
-
-
-def _by_frequency(plan: Plan) -> bool:
-    """Whether the replay depends on propensities that are frequencies of this log."""
-    return plan.options.propensity == "estimate" and plan.sampler != "logged" and not plan.matched.keeps_all
-
-
-def _anew(asked: _Asked, shown: Numbers, times: npt.NDArray[np.integer], rng: np.random.Generator) -> _Asked:
-    """Return what was asked as the resampled log, with these displays and copies of conversions, makes it."""
-    plan, rewards = asked.plan, asked.rewards
-    if _told_fit(plan):
-        known = None if plan.known is None else plan.known.drawn(rng)
-        told = told_anew(plan, known, times)
-        if told is not None:  # else no conversion was drawn
-            plan = replace(plan, setting=replace(plan.setting, delay_cdf=told))
-    if plan.maturity.correction is not None:
-        correction = plan.maturity.correction.refitted(plan.survey, times)
-        plan = replace(plan, maturity=replace(plan.maturity, correction=correction))
-        rewards = _rewards(plan)
-    if _by_frequency(plan):
-        propensities = resolve_propensities(replace(plan.survey, shown=shown), "estimate")
-        matched = thinning(plan.log, propensities, per_action=plan.sampler in ("keep", "queue"))
-        if plan.options.accept_quantile > 0:
-            matched = replace(matched, c=plan.matched.c)
-        plan = replace(plan, matched=matched)
-    return replace(asked, plan=plan, rewards=rewards)
+        log.asked = [asked.with_plan(refitted(asked.plan, counts, copies, log.draws(_KNOWN))) for asked in log.asked]
 
 
 def _rewards(plan: Plan) -> SparseRewards | None:

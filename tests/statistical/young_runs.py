@@ -92,7 +92,7 @@ def _on_log(world: Young, rule: str, seed: int, bootstrap: int) -> tuple[object,
         ours.realised.low <= first - second <= ours.realised.high,
         [r.expected_value is None or r.expected_value.low <= of <= r.expected_value.high
          for r, of in zip(found.results, mean, strict=True)],
-        test.real,
+        test.apart,
         [*(r.value.estimate - of for r, of in zip(found.results, true, strict=True)),
          ours.realised.estimate - (first - second)],
         len(used) / len(log),
