@@ -12,6 +12,9 @@ from evaluator.auditor.options import AuditOptions
 from evaluator.auditor.power import Detectable
 from evaluator.evaluation.result import json_values
 
+# What adding up leaves of two values that are the same, relative to them.
+_ROUNDING = 1e-8
+
 SCHEMA = "evaluate.audit/1"
 # Chance that a replay without bias is called biased: three standard deviations, with as many twins as one likes.
 BIASED = 0.0027
@@ -91,9 +94,10 @@ class PolicyAudit:
 
     @property
     def z(self) -> float:
-        """The bias in its standard errors; 0 where there is neither."""
-        if self.bias_standard_error == 0.0:
-            return 0.0 if abs(self.bias) < 1e-12 else math.copysign(math.inf, self.bias)
+        """The bias in its standard errors; 0 where there is neither, but for rounding."""
+        rounding = _ROUNDING * max(abs(self.live_value), 1.0)
+        if self.bias_standard_error <= rounding:
+            return 0.0 if abs(self.bias) <= rounding else math.copysign(math.inf, self.bias)
         return self.bias / self.bias_standard_error
 
     @property

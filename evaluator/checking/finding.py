@@ -14,7 +14,7 @@ TRIVIAL, SERIOUS = 0.02, 0.1
 # Probability with which what a check `shows` is found, and the normal quantile of it.
 POWER, POWER_Z = 0.8, 0.8416
 # How often defects of the sizes so computed were found, on logs of the least sure check (test_check_power).
-FOUND = 2 / 3
+FOUND = 0.5
 # Half times that change a rate by more than this either way are not worth saying, nor known so well.
 MOST_SHOWN = 0.8
 

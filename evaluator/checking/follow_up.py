@@ -85,7 +85,8 @@ def follow_up(survey: Survey, timeline: Timeline, when: Ints, *, level: float) -
     seen one if it was to come before `observed_until`. Where it falls after the last conversion of the log, it counts
     as one to be expected beyond it. Without drift, moved and actual conversions are exchangeable, so r moved ones after
     all actual ones have probability 2^-r, and r of them after all but j actual ones that of at most j heads in r + j
-    tosses: the p-value is the smallest of these times their number.
+    tosses: the p-value is the smallest of these times their number. Where the last day brought fewer displays than the
+    one that is moved upon it (a Saturday), each toss is as uneven as the two, and so many fewer are to be expected.
 
     Conversions are moved by whole weeks or days, so that nights, at which no conversion comes, and busy hours stay what
     they are; in logs of rounds, and of about a day, to the display half the log later.
@@ -104,6 +105,7 @@ def follow_up(survey: Survey, timeline: Timeline, when: Ints, *, level: float) -
     until, horizon = meta.observed_until, None
     beyond, last, p_value, strays = 0, None, 1.0, np.zeros(0, np.int64)
     shift = _shift(timeline, meta.tick_seconds)
+    fall = 1.0 if shift is None else _fall(survey, timeline.end, shift, _DAY / (meta.tick_seconds or _DAY))
     if len(when):
         if shift is None:
             moved = timeline.asked[:-1] + delay[survey.display < n // 2]
@@ -115,7 +117,8 @@ def follow_up(survey: Survey, timeline: Timeline, when: Ints, *, level: float) -
         tail = np.argsort(when, kind="stable")[-1 - STRAYS :][::-1]
         for alone in range(len(tail)):
             found = int(np.count_nonzero(moved > when[tail[alone]]))
-            p = min(len(tail) * _heads(alone, found + alone), 1.0)
+            p = min(len(tail) * _heads(alone, found + alone, fall / (1.0 + fall)), 1.0)
+            found = round(found * fall)
             stopped = p <= level and found >= FEW_MISSING * len(when)
             if alone == 0 or stopped:
                 beyond, p_value, last, strays = found, p, int(when[tail[alone]]), tail[:alone]
@@ -145,10 +148,21 @@ def _shift(timeline: Timeline, seconds: float | None) -> int | None:
     return round(max(span // (2.0 * unit), 1.0) * unit)
 
 
-def _heads(most: int, tosses: int) -> float:
+def _fall(survey: Survey, end: int, shift: int, day: float) -> float:
+    """Return the displays of the last day over those of the day that is moved upon it, at most 1."""
+    length = min(day, shift)
+    times = np.array([end - shift - length, end - shift, end - length, end])
+    shown = np.interp(times, survey.marked_at, survey.mark)
+    before, last = shown[1] - shown[0], shown[3] - shown[2]
+    return float(min(last / before, 1.0)) if before > 0 and last > 0 else 1.0
+
+
+def _heads(most: int, tosses: int, chance: float = 0.5) -> float:
     """Return the probability of at most so many heads.
 
-    >>> _heads(0, 3), _heads(1, 2)
-    (0.125, 0.75)
+    >>> _heads(0, 3), _heads(1, 2), _heads(0, 2, 0.25)
+    (0.125, 0.75, 0.5625)
     """
-    return sum(math.comb(tosses, heads) for heads in range(most + 1)) * 0.5**tosses
+    return sum(
+        math.comb(tosses, heads) * chance**heads * (1.0 - chance) ** (tosses - heads) for heads in range(most + 1)
+    )

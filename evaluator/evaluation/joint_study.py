@@ -25,6 +25,8 @@ JOINT_ROWS = 200_000
 _MOST_NUMBERS = 20_000_000
 # Of the largest variance of the contexts, below which a direction is none: float32 features carry 7 digits.
 _FLAT = 1e-10
+# No more is still to come than so many times its error.
+_MOST_WIDTHS = 20.0
 
 Floats = npt.NDArray[np.float64]
 
@@ -210,12 +212,17 @@ def study_joint(log: Log, periods: Periods | None = None, *, confidence: float =
 
 
 def _interval(naive: float, corrected: float, width: float, sampling: float) -> tuple[float, float]:
-    """Return the interval of a rate of which `corrected - naive` is still to come; `width`s as for a normal law."""
+    """Return the interval of a rate of which `corrected - naive` is still to come; `width`s as for a normal law.
+
+    Lognormal for what is still to come; where that is next to nothing, and its error many times as large, no more than
+    so many times that error.
+    """
     pending = corrected - naive
     if pending <= 0:
         return max(corrected - sampling, 0.0), min(corrected + sampling, 1.0)
     factor = math.exp(min(width / pending, 700.0))
-    low, high = math.hypot(pending - pending / factor, sampling), math.hypot(pending * factor - pending, sampling)
+    more = min(pending * (factor - 1.0), _MOST_WIDTHS * width)
+    low, high = math.hypot(pending - pending / factor, sampling), math.hypot(more, sampling)
     return max(corrected - low, 0.0), min(corrected + high, 1.0)
 
 

@@ -57,7 +57,7 @@ def said_of_bound(plan: Plan) -> list[str]:
     """Return what to read before the numbers of a log that names no largest reward."""
     if plan.log.meta.reward_max is not None:
         return []
-    largest = f"The largest reward seen, {reward_bound(plan):g}, is taken as the largest possible"
+    largest = f"The largest reward seen, {plan.largest_reward:g}, is taken as the largest possible"
     if plan.bounded:
         return [f"{largest}."]
     return [

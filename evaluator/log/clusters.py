@@ -124,4 +124,7 @@ def _ticks(log: Log, by: str) -> int:
         raise ParameterError(
             f"--cluster-by {by}: log {log.meta.name!r} has times.", hint=f"name a duration: every:1d ({_UNITS})."
         )
-    return max(round(parse_duration(length) / seconds), 1)
+    ticks = round(parse_duration(length) / seconds)
+    if ticks < 1:
+        raise ParameterError(f"--cluster-by {by} is out of range.", hint="take at least one tick of the log: every:1d.")
+    return ticks

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evaluator.estimates.confidence import Interval
+from evaluator.estimates.weighted import WeightedValue
 from evaluator.evaluation.comparison import Assumed, Comparison
 from evaluator.evaluation.differences import Difference
 from evaluator.evaluation.result import ReplayResult
@@ -72,6 +73,8 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     bounded = _bounded(comparison)
     which = "Each interval" if bounded else "If no display can earn more than the largest seen, each interval"
     console.print(Text(HOW_TO_READ.format(which=which)))
+    if any(result.final is not None or result.doubly_robust is not None for result in results):
+        console.print(_weighted(results, level))
     if len(results) > 1:
         _print_differences(console, comparison, level)
         console.print(_ranking(comparison))
@@ -87,6 +90,32 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
 
 def _bounded(comparison: Comparison) -> bool:
     return all(result.plan["reward_bound"]["known"] for result in comparison.results)
+
+
+def _weighted(results: Sequence[ReplayResult], level: str) -> RenderableType:
+    """Return what displays that were weighed say of each line: another target than its rounds."""
+    table = _plain_table()
+    for column in ("", "final policy", "value (DR)", level, "over all displays read (DR)", level):
+        table.add_column(column, justify="left" if column == "final policy" else "right", overflow="fold")
+    for i, result in enumerate(results):
+        final, robust = result.final, result.doubly_robust
+        table.add_row(
+            str(i + 1),
+            "" if final is None else final.policy,
+            *_weighed(None if final is None else final.dr),
+            *_weighed(robust),
+        )
+    return Group(
+        Text.assemble(("\nWeighted values ", "bold"), "per round: other targets than the rounds above"),
+        Padding(table, (0, 0, 0, 2), expand=False),
+        Padding(Text("Other estimators, and what the weights are worth, are in --json and in replay."), (0, 0, 0, 2)),
+    )
+
+
+def _weighed(found: WeightedValue | None) -> tuple[str | Text, str | Text]:
+    if found is None:
+        return "", ""
+    return _cells(found.value) if found.given else ("not given", "too few rewards")
 
 
 def _print_differences(console: Console, comparison: Comparison, level: str) -> None:

@@ -51,8 +51,9 @@ def spikes_said(study: DelayStudy) -> list[str]:
     if study.choice is None:
         return []
     return [
-        f"a component of the mixture ({spike.share:.0%} of it) is a spike at {words(study.rows, spike.delay)}, as "
-        "narrow as the fit allows: ties or a rule of some system, no subpopulation with a law of its own"
+        f"a component of the mixture ({spike.share:.0%} of it) is a spike at {words(study.rows, spike.delay)}, no "
+        "wider than the fit or the time stamps can tell: it may be ties, a rule of some system, or the stamps, and is "
+        "no evidence of a subpopulation with a law of its own"
         for spike in narrow_components(study.choice.comparison.best_fit)
     ]
 
@@ -62,7 +63,10 @@ def tail_said(study: DelayStudy) -> str:
     tail = study.tail
     if tail is None:
         return in_words(study.rows, study.missing["tail"])
-    text = f"{tail.alpha:.3g} [{tail.low:.3g}, {tail.high:.3g}], above {words(study.rows, tail.threshold)} "
+    text = (
+        f"{tail.alpha:.3g} [{tail.low:.3g}, {tail.high:.3g}] if the tail is a power law, which is not tested, above "
+        f"{words(study.rows, tail.threshold)} "
+    )
     return text + f"({tail.exceedances:,} delays)" + "".join(f"; {note}" for note in tail.notes)
 
 
@@ -85,7 +89,10 @@ def joint_said(study: DelayStudy, joint: JointStudy) -> list[str]:
     until = "conversions however late, as the law goes on"
     if joint.window is not None:
         until = f"conversions within the attribution window of {words(study.rows, joint.window)}"
-    said = [f"corrected: {until}", f"mean delay at the average context: {words(study.rows, joint.mean_delay)}"]
+    said = [
+        f"corrected: {until}, of these displays; traffic to come varies more than the interval",
+        f"mean delay at the average context: {words(study.rows, joint.mean_delay)}",
+    ]
     return [*said, *joint.notes, _calibration(study, joint)]
 
 

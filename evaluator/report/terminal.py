@@ -43,7 +43,7 @@ _FINAL = {
         "Final policy, posterior sampling",
         "Reward per round of actions shown with the posterior's choice probabilities, without learning on" + _LEFT_OUT,
     ),
-    "fixed": ("Fixed policy", "Reward per round of a policy that learns nothing" + _LEFT_OUT),
+    "fixed": ("Fixed policy", "Reward per round of a policy that learns nothing, by weights on the displays left out."),
     "columns": (
         "Fixed policy",
         "Reward per round of the policy whose probabilities are columns of the log, by weights on all its displays, or "

@@ -184,3 +184,14 @@ def test_what_cannot_be_compared_is_a_usage_error(words: tuple[str, ...], said: 
     run = evaluate("compare", *words, *SHORT)
     assert run.code == 2
     assert said in run.err
+
+
+def test_weighted_values_that_were_asked_for_are_shown() -> None:
+    words = ("compare", "-p", "random", "-p", "ucb1", "--limit", "20000", "--final", "last:20%", "--doubly-robust")
+    said, found = " ".join(evaluate(*words).out.split()), evaluate(*words, "--json").json["variants"]
+    assert "Weighted values per round: other targets than the rounds above" in said
+    for variant, kind in zip(found, ("fixed", "greedy"), strict=True):
+        value, robust = variant["final"]["dr"]["value"], variant["doubly_robust"]["value"]
+        ends = f"[{value['low']:.4g}, {value['high']:.4g}]"
+        assert f"{kind} {value['estimate']:.4g} {ends} {robust['estimate']:.4g}" in said
+    assert "Weighted values" not in evaluate("compare", "-p", "random", "-p", "ucb1", *SHORT).out

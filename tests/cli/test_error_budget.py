@@ -25,7 +25,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "replay": (
         "-p", "linucb", "-w", "2d", "--horizon", "300", "--final", "last:20%", "--doubly-robust", "--bootstrap", "20",
     ),
-    "compare": ("-p", "ucb1", "-p", "linucb", "--windows", "1d,2d", "--horizon", "300", "--bootstrap", "20"),
+    "compare": (
+        "-p", "ucb1", "-p", "linucb", "--windows", "1d,2d", "--horizon", "300", "--bootstrap", "20",
+        "--final", "last:20%", "--doubly-robust",
+    ),
     "check": (),
     "delays": ("--families", "geometric,lognormal", "--bootstraps", "19", "--windows", "1d,5d", "--joint"),
     "audit": ("-p", "ucb1", "-p", "random", "--twins", "10"),

@@ -50,7 +50,7 @@ def test_the_study_says_so() -> None:
     assert any("33% of the conversions seen have a delay of exactly 1 h" in line for line in study.sight)
     [said] = spikes_said(study)
     assert "is a spike at" in said
-    assert "no subpopulation" in said
+    assert "no evidence of a subpopulation" in said
 
 
 @pytest.mark.parametrize(("delay", "stamp", "least"), [(0, 60, 60), (7200, 7200, 7200)])

@@ -158,3 +158,17 @@ def test_fits_that_forget_the_stamp_depend_on_the_unit() -> None:
     hours = fit_family(rows.delay // 3600, family="lognormal")
     seconds = fit_family(rows.delay, family="lognormal")
     assert abs(float(hours.cdf(0)) - float(seconds.cdf(3599))) > 0.05
+
+
+def test_stamps_as_coarse_as_the_delays_are_named() -> None:
+    rng = np.random.default_rng(8)
+    time = np.sort(rng.integers(0, 20 * 86_400, 8000))
+    when = time[:4000] + rng.exponential(3600.0, 4000).astype(int)
+    of = {"action": [0, 1] * 4000, "n_actions": 2, "conversion_display": np.arange(4000)}
+    seconds = build_log(time=time, conversion_time=when, tick="s", **of)
+    hours = build_log(time=time // 3600, conversion_time=when // 3600, tick="h", **of)
+    quick = {"families": ["geometric"], "bootstraps": 19}
+    words = "a delay is known up to one"
+    assert not any(words in said for said in study_delays(seconds, **quick).sight)
+    # Stamps of hours keep 37 % within the hour and 75 % within the next one, where the truth is 63 % within an hour.
+    assert any(words in said and "1 h" in said for said in study_delays(hours, **quick).sight)

@@ -59,6 +59,7 @@ def test_parts_of_a_log_that_counts_rounds_are_named_in_rounds() -> None:
         (timed(), "day", "keeps none|it keeps none"),
         (timed(), "every:5000", "has times"),
         (timed(), "every:week", "week"),
+        (timed(), "every:0d", "out of range"),
         (build_log(time=[0, 1], action=[0, 1], n_actions=2), "every:1d", "counts rounds"),
         (build_log(time=[0, 1], action=[0, 1], n_actions=2), "every:0", "counts rounds"),
     ],
