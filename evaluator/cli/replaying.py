@@ -116,7 +116,7 @@ def _replaying(
         typer.Option(
             "--final",
             rich_help_panel=ESTIMATE,
-            help="last:20%: leave those displays out, and estimate on them the final policy, frozen: IPS, SNIPS, DR.",
+            help="last:20%: leave those displays out, and estimate on them the final policy: IPS, SNIPS, DR.",
         ),
     ] = None,
     final_policy: Annotated[

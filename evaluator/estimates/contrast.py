@@ -60,8 +60,6 @@ class Contrast(NamedTuple):
         Smallest and largest sum that the signs allow.
     n
         Displays with a sign, summed over repeats.
-    repeats
-        Their number.
     """
 
     total: float
@@ -69,7 +67,6 @@ class Contrast(NamedTuple):
     least: float
     most: float
     n: int
-    repeats: int = 1
 
     def radius(self, *, alpha: float) -> float:
         """Return the half-width of the interval that fails with probability `alpha` at most."""
@@ -128,7 +125,7 @@ def contrast(
             total += sign * float(y.sum())
             least, most = least - (sign < 0) * y.size, most + (sign > 0) * y.size
             n += y.size
-    return Contrast(total / repeats, variation / repeats, least / repeats, most / repeats, n, repeats)
+    return Contrast(total / repeats, variation / repeats, least / repeats, most / repeats, n)
 
 
 def _signed(

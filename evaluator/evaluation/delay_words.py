@@ -10,13 +10,10 @@ import numpy as np
 from evaluator.delays.nonparametric import NonparametricFit
 from evaluator.delays.spikes import spikes
 from evaluator.log.delay_rows import DelayRows
+from evaluator.log.stamps import COARSE_S, TOLD_APART
 from evaluator.units import format_duration
 
 _NAMED = 5
-# A delay of fewer time stamps than this is known by a tenth at best.
-_TOLD_APART = 10
-# Time stamps of so many seconds are coarse.
-_COARSE_S = 60.0
 _TICKS = re.compile(r"(\d[\d,]*(?:\.\d+)?) ticks")
 
 
@@ -98,10 +95,10 @@ def sight(rows: DelayRows, fit: NonparametricFit) -> tuple[str, ...]:
             "Several displays carry the same conversion (no de-duplication): their delays are not independent, which "
             "intervals and p-values take them to be."
         )
-    coarse = rows.stamp * (rows.tick_seconds or 0.0) >= _COARSE_S
-    if coarse and 0 < float(np.median(rows.delay)) < _TOLD_APART * rows.stamp:
+    coarse = rows.stamp * (rows.tick_seconds or 0.0) >= COARSE_S
+    if coarse and 0 < float(np.median(rows.delay)) < TOLD_APART * rows.stamp:
         said.append(
-            f"Times are multiples of {words(rows, rows.stamp)}, and half of the delays are shorter than {_TOLD_APART} "
+            f"Times are multiples of {words(rows, rows.stamp)}, and half of the delays are shorter than {TOLD_APART} "
             "of these: a delay is known up to one. Shares, quantiles, laws and means below are those of time stamps; "
             f"the true ones may be off by as much as {words(rows, rows.stamp)} makes, which no interval allows for."
         )

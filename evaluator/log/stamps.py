@@ -7,6 +7,11 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 
+# Time stamps of so many seconds are coarse: what they do not tell is a good part of many windows.
+COARSE_S = 60.0
+# A delay of fewer time stamps than this is known by a tenth at best.
+TOLD_APART = 10
+
 
 def stamp_of(*differences: Ints, known: int = 0) -> int:
     """Return the largest number of ticks of which all these are whole multiples, `known` among them; 1 if all are 0.

@@ -10,14 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evaluator.errors import DataError
+from evaluator.log.stamps import COARSE_S
 from evaluator.rounds.clock import Clock
 from evaluator.rounds.correction import Correction, correct_by, fit_correction
 from evaluator.rounds.survey import Survey
 from evaluator.rounds.window import Window
 from evaluator.units import NO_WINDOW
-
-# Time stamps of so many seconds are coarse: what they do not tell is a good part of many windows.
-COARSE_S = 60.0
 
 
 @dataclass(frozen=True, eq=False)

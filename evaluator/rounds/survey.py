@@ -12,13 +12,12 @@ from evaluator.errors import LogError
 from evaluator.log import Log
 from evaluator.log.contract import to_numpy
 from evaluator.log.delay_rows import follow_up
+from evaluator.log.stamps import TOLD_APART
 from evaluator.log.traffic import TrafficCount, counted_by
 from evaluator.rounds.traffic import traffic_until
 
 # So many displays at the most have their times kept: spans of longer logs are known up to two parts in so many.
 _MARKS = 65_536
-# A delay of fewer time stamps than this is known by a tenth at best.
-_TOLD_APART = 10
 # Time stamps are looked at for these units, in seconds, from the coarsest on.
 _STAMPS = (86400.0, 3600.0, 60.0)
 
@@ -120,7 +119,7 @@ class Survey:
 
     def blurs(self, ticks: float) -> bool:
         """Return whether the time stamps are so coarse that they hardly tell delays of so many ticks apart."""
-        return self.stamp > 1 and ticks < _TOLD_APART * self.stamp
+        return self.stamp > 1 and ticks < TOLD_APART * self.stamp
 
     def longest_span(self, ticks: int) -> int:
         """Return the most displays that follow one within so many ticks, those past the end at the mean rate.

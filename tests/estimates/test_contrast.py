@@ -41,7 +41,7 @@ def test_repeats_are_one_sum() -> None:
         displays=900, upper=1.0, shared=True,
     )  # fmt: skip
     # The same repeat twice says what it says once.
-    assert twice._replace(n=one.n, repeats=1) == pytest.approx(one)
+    assert twice._replace(n=one.n) == pytest.approx(one)
     other = contrast(
         shown[:2], [reward[s] for s in shown[:2]], shown[2:], [reward[s] for s in shown[2:]],
         displays=900, upper=1.0, shared=True,
