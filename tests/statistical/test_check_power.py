@@ -60,5 +60,6 @@ def test_what_would_have_been_seen_is_seen(name: str) -> None:
         [check(planted(100 + seed, name, of), seed=seed)[name].verdict != "pass" for seed in range(RUNS)]
         for of in (size, half)
     ]
-    assert np.mean(found[0]) > FOUND - 4 * np.sqrt(FOUND * (1 - FOUND) / RUNS)
+    # With a chance of `FOUND` fewer than 3 of 12 come once in 52 times; four standard errors would ask nothing.
+    assert np.sum(found[0]) >= 3
     assert np.mean(found[1]) < FOUND
