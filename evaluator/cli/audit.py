@@ -57,7 +57,7 @@ def audit_command(
     from evaluator.auditor.run import run_audit, steps
 
     if out is not None:
-        from evaluator.atomic import refuse_existing
+        from evaluator.outputs.whole import refuse_existing
 
         refuse_existing(out)
     asked = AuditOptions(window=window, twins=twins, displays=displays, **replaying)

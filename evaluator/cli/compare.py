@@ -65,7 +65,7 @@ def compare_command(
     from evaluator.evaluation.options import ReplayOptions
 
     if out is not None:
-        from evaluator.atomic import refuse_existing
+        from evaluator.outputs.whole import refuse_existing
 
         refuse_existing(out)
     asked: list[str | int | None] | None

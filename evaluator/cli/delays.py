@@ -117,7 +117,7 @@ def delays_command(
     from evaluator.evaluation.study_delays import study_log, study_rows
 
     if out is not None:
-        from evaluator.atomic import refuse_existing
+        from evaluator.outputs.whole import refuse_existing
 
         refuse_existing(out)
     options = DelayOptions(

@@ -65,10 +65,10 @@ def replay_command(
     holds at any stopping time, and what they rest on.
     """
     from evaluator.api import as_description
-    from evaluator.atomic import refuse_existing, refuse_outputs
     from evaluator.evaluation.execute import execute
     from evaluator.evaluation.options import ReplayOptions
     from evaluator.evaluation.plan import plan_replay
+    from evaluator.outputs.whole import refuse_existing, refuse_outputs
     from evaluator.replayer.policy_file import refuse_unsavable
 
     if out is not None:

@@ -57,7 +57,7 @@ def simulate_command(
     from evaluator.simulator.options import SimulateOptions
 
     if out is not None:
-        from evaluator.atomic import refuse_existing
+        from evaluator.outputs.whole import refuse_existing
 
         refuse_existing(out)
     asked = SimulateOptions(runs=runs, horizon=horizon, window=window, delays=delays, seed=seed, jobs=jobs)

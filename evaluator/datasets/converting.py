@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from evaluator.atomic import refuse_existing, whole_folder
 from evaluator.datasets.adapter import Reading
 from evaluator.datasets.canonical import is_canonical
 from evaluator.datasets.resolve import read
-from evaluator.datasets.writing import writing
 from evaluator.log import StoredLog
+from evaluator.outputs.failures import writing
+from evaluator.outputs.whole import refuse_existing, whole_folder
 
 QUARANTINE_FILE = "quarantine.parquet"
 

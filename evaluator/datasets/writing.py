@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -17,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluator.datasets.canonical import META, SCHEMA_VERSION
-from evaluator.errors import EvaluatorError, OutputError
 from evaluator.log import Log, LogMeta
 from evaluator.log.contract import fixed_size_lists
 
@@ -74,26 +71,6 @@ def _leaf(field: pa.Field) -> str:
     while pa.types.is_fixed_size_list(kind):
         path, kind = f"{path}.list.element", kind.value_type
     return path
-
-
-@contextmanager
-def writing(target: Path) -> Iterator[None]:
-    """Turn failures of the file system into one error that names the output.
-
-    Raises
-    ------
-    OutputError
-        The disk is full, the folder may not be written...
-    """
-    try:
-        yield
-    except EvaluatorError:
-        raise
-    except (OSError, pa.ArrowException) as error:
-        number = getattr(error, "errno", None)
-        reason = os.strerror(number) if number else str(error).split("\n")[0]
-        hint = "make room, or choose another place."
-        raise OutputError(f"{target}: cannot be written ({reason}).", hint=hint) from None
 
 
 def displays_table(

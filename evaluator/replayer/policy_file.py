@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator import __version__
-from evaluator.atomic import refuse_outputs, whole_files
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.moments import DelayMoments
 from evaluator.errors import ParameterError, SourceError, UsageError
+from evaluator.outputs.whole import refuse_outputs, whole_files
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.registry import resolve
 from evaluator.replayer.learned import LearnedPolicy

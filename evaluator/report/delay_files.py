@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evaluator.atomic import whole_folder
 from evaluator.delays.fit_file import save_fit
 from evaluator.delays.nonparametric import NonparametricFit
 from evaluator.evaluation.delay_study import DelayStudy
+from evaluator.outputs.whole import whole_folder
 from evaluator.report.files import manifest, write_json
 from evaluator.units import ROUND
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluator import __version__
-from evaluator.atomic import whole_folder
 from evaluator.auditor.result import Audit
 from evaluator.evaluation.comparison import Comparison
 from evaluator.evaluation.result import ReplayResult
+from evaluator.outputs.whole import whole_folder
 from evaluator.simulator.options import SimulateOptions
 from evaluator.simulator.result import Simulation
 

@@ -3,11 +3,11 @@ import json
 import numpy as np
 import pytest
 
-from evaluator.atomic import whole_folder
 from evaluator.datasets import convert, load, show, validate
 from evaluator.datasets.canonical import is_canonical
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import OutputExistsError, SourceError, UsageError
+from evaluator.outputs.whole import whole_folder
 from tests.datasets.sources import ROWS, dataset
 
 

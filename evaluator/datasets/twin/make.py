@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from evaluator.atomic import refuse_outputs, whole_files
 from evaluator.datasets.resolve import dataset_spec
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.twin.chunks import CHUNK_ROWS, COLUMNS, Plan, chunk_text
@@ -26,6 +25,7 @@ from evaluator.datasets.twin.parameters import Twin
 from evaluator.datasets.twin.truth_file import SCHEMA, truth_document, truth_table
 from evaluator.datasets.twin.users import plan_users
 from evaluator.errors import ParameterError, UsageError
+from evaluator.outputs.whole import refuse_outputs, whole_files
 
 FEWEST_ROWS = 1_000
 # Replays and synthetic logs draw from other children of the same entropy.

@@ -1,0 +1,1 @@
+"""What the package writes: whole or not at all, over nothing that is not its own."""
