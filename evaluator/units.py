@@ -1,10 +1,11 @@
-"""Durations as users write them (``7d``) and ticks as logs count them."""
+"""Durations as users write them (``7d``), ticks as logs count them, and which numbers a log may hold."""
 
 from __future__ import annotations
 
 import re
 
 from evaluator.errors import ParameterError
+from evaluator.visible import shortened
 
 SECONDS = {
     "ns": 1e-9,
@@ -19,6 +20,12 @@ SECONDS = {
 ROUND = "round"
 # A window no delay reaches.
 NO_WINDOW = 2**62
+# Delays of a sample count the displays of its traffic: this is how many for each of its own. A delay of 9 billion
+# displays, times that, is the last that 64 bits hold; `evaluator.rounds.clock` says which delays it carries.
+LEAST_SAMPLE = 1e-9
+# Values are squared, weighted and summed: that stays finite far beyond any log's length.
+MOST_VALUE = 1e100
+_DIGITS = 19
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|ms|s|min|h|d|w)")
 
 
@@ -36,10 +43,74 @@ def parse_duration(text: str) -> float:
     match = _DURATION.fullmatch(text.strip())
     if match is None:
         raise ParameterError(
-            f"Expected a duration, got {text!r}.",
+            f"Expected a duration, got {shortened(text)!r}.",
             hint=f"write a number and a unit ({', '.join(SECONDS)}): 7d.",
         )
     return float(match[1]) * SECONDS[match[2]]
+
+
+def duration_ticks(text: str, tick_seconds: float) -> float:
+    """Return the ticks in a duration, not rounded.
+
+    >>> duration_ticks("1.5h", 60.0)
+    90.0
+
+    Raises
+    ------
+    ParameterError
+        No duration, or one of more ticks than 64 bits hold.
+    """
+    ticks = parse_duration(text) / tick_seconds
+    if ticks >= NO_WINDOW:
+        raise ParameterError(
+            f"{text!r} is longer than any log.", hint="64 bits hold 146 years of ns, or 146,000 of us."
+        )
+    return ticks
+
+
+def parse_whole(text: str) -> int | None:
+    """Return the whole number that a text spells in digits, None where it spells none.
+
+    >>> parse_whole(" 2000 "), parse_whole("7d"), parse_whole("-5")
+    (2000, None, None)
+
+    Raises
+    ------
+    ParameterError
+        One beyond 64 bits.
+    """
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdecimal()):
+        return None
+    if len(digits) > _DIGITS or int(digits) >= NO_WINDOW:
+        raise ParameterError(f"{shortened(text)!r} is a number beyond 64 bits.", hint="take a smaller one.")
+    return int(digits)
+
+
+def is_whole(value: object, least: int, bits: int = 63) -> bool:
+    """Return whether a value is a whole number from `least` on that so many bits hold.
+
+    >>> is_whole(3, 1), is_whole(True, 1), is_whole(0, 1), is_whole(2**63, 1)
+    (True, False, False, False)
+    """
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**bits
+
+
+def refuse_not_whole(options: object, **least: int) -> None:
+    """Raise unless the options named, where they are given, are whole numbers from the least one on.
+
+    Raises
+    ------
+    ParameterError
+        Naming the option, its value and its range. Seeds have 64 bits, as those that are drawn for twins.
+    """
+    for name, low in least.items():
+        value, bits = getattr(options, name), 64 if name == "seed" else 63
+        if value is not None and not is_whole(value, low, bits):
+            raise ParameterError(
+                f"--{name} {shortened(repr(value))} is out of range.",
+                hint=f"take a whole number from {low} to 2^{bits} - 1.",
+            )
 
 
 def format_duration(seconds: float) -> str:
@@ -48,7 +119,7 @@ def format_duration(seconds: float) -> str:
     >>> format_duration(272160)
     '3.15 d'
     """
-    for unit in ("d", "h", "min", "s", "ms", "us"):
+    for unit in ("d", "h", "min", "s", "ms", "us", "ns"):
         if seconds >= SECONDS[unit]:
             return f"{seconds / SECONDS[unit]:.3g} {unit}"
     return f"{seconds:.3g} s"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 
 from evaluator.errors import ParameterError
 from evaluator.evaluation.options import ReplayOptions
+from evaluator.units import refuse_not_whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +47,7 @@ class AuditOptions(ReplayOptions):
                 f"--immature {self.immature}: twins have no such columns.",
                 hint="audit with --immature correct, which corrects by action.",
             )
-        for name, least in (("twins", 10), ("displays", 200)):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-                raise ParameterError(
-                    f"--{name} {value!r} is out of range.", hint=f"take a whole number from {least} on."
-                )
+        refuse_not_whole(self, twins=10, displays=200)
 
     def of_replays(self, *, seed: int) -> ReplayOptions:
         """Return the options of the replays of one twin."""

@@ -38,6 +38,7 @@ from evaluator.log.clusters import read_clusters
 from evaluator.log.contract import to_numpy
 from evaluator.rounds.propensity import MODES, PropensityMode, resolve_propensities
 from evaluator.rounds.survey import survey
+from evaluator.units import refuse_not_whole
 
 SCHEMA = "evaluate.check/1"
 
@@ -80,8 +81,7 @@ class CheckOptions:
                 f"--false-alarms {self.false_alarms:g} is out of range.",
                 hint="take a probability from 0.0001 on: 0.04.",
             )
-        if self.seed < 0:
-            raise ParameterError(f"--seed {self.seed} is out of range.", hint="take a whole number from 0 on.")
+        refuse_not_whole(self, seed=0)
 
 
 # In the order of the report. Each takes the tables, its share of the false alarms, and the seed.

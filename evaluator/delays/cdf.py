@@ -9,11 +9,16 @@ from typing import NamedTuple, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluator.delays.moments import DelayMoments, step_moments
+from evaluator.delays.moments import DelayMoments, law_moments, step_moments
 from evaluator.errors import DataError, ParameterError
+from evaluator.visible import shortened
 
+# A law of so many more steps has its moments summed in bins.
+_MOST_STEPS = 1 << 20
 # Above this, 1 - cdf is rounding of a sum of a million terms, not missing mass.
 _COMPLETE = 1.0 - 1e-9
+# Whole numbers in floating point end here.
+_LAST_ROUND = 2**53
 
 T = TypeVar("T", bound=np.generic)
 
@@ -102,7 +107,7 @@ class DelayCDF:
         0.634
         """
         if start not in (0, 1):
-            raise ParameterError(f"A geometric delay cannot start at {start}.", hint="start is 0 or 1.")
+            raise ParameterError(f"A geometric delay cannot start at {shortened(str(start))}.", hint="start is 0 or 1.")
         excess = mean - start
         # Beyond 1e15 the ratio would round to 1.
         if not 0 <= excess < 1e15:
@@ -128,8 +133,10 @@ class DelayCDF:
         >>> DelayCDF.fixed(3)([2, 3])
         array([0., 1.])
         """
-        if not float(delay).is_integer() or delay < 0:
-            raise ParameterError(f"The fixed delay is {delay}.", hint="give a whole number of rounds, 0 or more.")
+        if not 0 <= delay <= _LAST_ROUND or delay != int(delay):
+            raise ParameterError(
+                f"The fixed delay is {shortened(str(delay))}.", hint="give a whole number of rounds, from 0 to 2^53."
+            )
         return cls(
             delays=np.array([int(delay)]),
             cdf=np.ones(1),
@@ -161,7 +168,7 @@ class DelayCDF:
         except ValueError:
             pass
         raise ParameterError(
-            f"Expected a delay distribution, got {text!r}.",
+            f"Expected a delay distribution, got {shortened(text)!r}.",
             hint="write geometric:MEAN, geometric:MEAN:START (START 0 or 1) or fixed:DELAY, in rounds.",
         )
 
@@ -253,13 +260,18 @@ class DelayCDF:
         """Return mean, variance and bound of the delays <= `limit` (rounds), given that they are; zeros without any.
 
         Exact for a coarsened CDF too, unless the limit is below its last step: then they are those of its few steps.
-        Cost as in `steps`.
+        Cost as in `steps`, and of a geometric law no more than that of a million, however long its delays.
 
         >>> DelayCDF.parse("fixed:3").moments_within(10)
         DelayMoments(mean=3.0, variance=0.0, bound=3.0)
         """
         if self.moments is not None and (limit is None or limit >= self.delays[-1]):
             return self.moments
+        if self.geometric_ratio is not None:
+            last = int(self.quantiles([1.0])[0])
+            last = last if limit is None else min(limit, last)
+            if last > _MOST_STEPS:
+                return law_moments(self, last)
         delays, weights, tau = self.steps(limit)
         return DelayMoments(0.0, 0.0, 0.0) if tau == 0.0 else step_moments(delays.astype(float), weights, delays[-1])
 

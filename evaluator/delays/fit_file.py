@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
 
 from evaluator.delays.cdf import DelayCDF, stating_the_rest
 from evaluator.delays.checks import Floats, Ints
 from evaluator.delays.families import FAMILIES
+from evaluator.delays.fit_schema import SCHEMA, FitFile, LawFile
 from evaluator.delays.fitting import DelayFit
 from evaluator.delays.moments import law_moments
 from evaluator.delays.nonparametric import NonparametricFit
 from evaluator.errors import DataError, ParameterError
+from evaluator.outputs.failures import writing
+from evaluator.outputs.whole import whole_file
+from evaluator.regular import open_regular
+from evaluator.visible import shortened
 
-SCHEMA = "delay-fit/1"
 # Delays in rounds are whole numbers in floating point up to here.
 _LAST_ROUND = 2.0**53
+# A step takes some 40 of them.
+MOST_BYTES = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +189,13 @@ def save_fit(path: str | Path, fit: DelayFit | NonparametricFit, *, tick: str) -
     tick
         Unit of the delays: a duration such as ``"1 s"``, or ``"round"``.
     """
+    target = Path(path)
+    with whole_file(target) as part, writing(target):
+        fill_fit_file(part, fit, tick=tick)
+
+
+def fill_fit_file(part: Path, fit: DelayFit | NonparametricFit, *, tick: str) -> None:
+    """Write a fit, as `save_fit` does, to a file that is reserved for it."""
     law = fit.to_dict() if isinstance(fit, DelayFit) else None
     out: dict[str, Any] = {"schema": SCHEMA, "tick": tick, "longest": fit.longest, "law": law, "steps": None}
     if isinstance(fit, DelayFit):
@@ -190,15 +203,8 @@ def save_fit(path: str | Path, fit: DelayFit | NonparametricFit, *, tick: str) -
     else:
         out["source"] = fit.source
         out["steps"] = {"delays": fit.delays.tolist(), "cdf": fit.cdf.tolist()}
-    target = Path(path)
-    partial = target.parent / f".{target.name}.partial-{os.getpid()}"
-    try:
-        with partial.open("w", encoding="utf-8") as file:
-            json.dump(_finite(out), file, allow_nan=False, indent=1)
-        partial.replace(target)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    with part.open("w", encoding="utf-8") as file:
+        json.dump(_finite(out), file, allow_nan=False, indent=1)
 
 
 def load_fit(path: str | Path) -> SavedFit:
@@ -210,50 +216,77 @@ def load_fit(path: str | Path) -> SavedFit:
         The file is missing, no JSON, of another schema, or breaks it.
     """
     try:
-        read = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        read = _read_json(Path(path))
+    except (OSError, ValueError, RecursionError) as error:
+        reason = "it is too deeply nested" if isinstance(error, RecursionError) else str(error)
         raise DataError(
-            f"Delay fit {path} cannot be read: {error}.", hint="write one with `evaluate delays`."
+            f"Delay fit {path} cannot be read: {reason}.", hint="write one with `evaluate delays`."
         ) from None
     schema = read.get("schema") if isinstance(read, dict) else None
     if schema != SCHEMA:
-        raise DataError(f"Delay fit {path} has schema {schema!r}.", hint=f"this version reads {SCHEMA}.")
+        raise DataError(f"Delay fit {path} has schema {shortened(repr(schema))}.", hint=f"this version reads {SCHEMA}.")
     try:
-        longest = math.inf if read["longest"] is None else float(read["longest"])
-        law = None if read["law"] is None else _law(read["law"])
-        steps = read["steps"] or {"delays": [], "cdf": []}
+        file = FitFile.model_validate(read)
         saved = SavedFit(
-            tick=str(read["tick"]),
-            law=law,
-            delays=np.array(steps["delays"], np.float64),
-            cdf=np.array(steps["cdf"], np.float64),
-            longest=longest,
-            source=str(read["source"]),
+            tick=file.tick,
+            law=None if file.law is None else _law(file.law),
+            delays=np.array([] if file.steps is None else file.steps.delays, np.float64),
+            cdf=np.array([] if file.steps is None else file.steps.cdf, np.float64),
+            longest=math.inf if file.longest is None else file.longest,
+            source=file.source,
         )
-        saved.delay_cdf()
-    except (KeyError, TypeError, ValueError) as error:
+        with np.errstate(all="ignore"):
+            saved.delay_cdf()
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        reason = f"{where}: {first['msg']}, got {shortened(repr(first['input']))}"
+        raise DataError(f"Delay fit {path} breaks schema {SCHEMA}: {reason}.", hint="write it anew.") from None
+    except (ArithmeticError, ValueError) as error:
         raise DataError(f"Delay fit {path} breaks schema {SCHEMA}: {error}.", hint="write it anew.") from None
     return saved
 
 
-def _law(read: dict[str, Any]) -> DelayFit:
-    family = FAMILIES[read["family"]]
-    if tuple(read["parameters"]) != family.parameters:
+def _read_json(path: Path) -> Any:
+    with open_regular(path) as file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
+    return json.loads(content.decode("utf-8"), object_pairs_hook=_each_key_once)
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    read = dict(pairs)
+    if len(read) < len(pairs):
+        raise ValueError("a key is given twice")
+    return read
+
+
+def _law(read: LawFile) -> DelayFit:
+    family = FAMILIES[read.family]
+    if tuple(read.parameters) != family.parameters:
         raise ValueError(f"{family.name} has parameters {', '.join(family.parameters)}")
-    values = np.array([float(value) for value in read["parameters"].values()])
+    values = np.array(list(read.parameters.values()))
     positive = np.array(family.positive)
     if family.name == "geometric":
         # It may start at 0, and its mean lies above.
         values[1] = values[0] - values[1] if values[1] in (0.0, 1.0) else math.nan
     if not np.isfinite(values).all() or (values[positive] <= 0).any():
-        raise ValueError(f"no {family.name} law has parameters {read['parameters']}")
+        raise ValueError(f"no {family.name} law has parameters {read.parameters}")
+
+    def number(value: float | None) -> float:
+        return math.nan if value is None else value
+
     return DelayFit(
         **{
-            **read,
-            "standard_errors": {k: math.nan if v is None else v for k, v in read["standard_errors"].items()},
-            "covariance": tuple(tuple(math.nan if v is None else v for v in row) for row in read["covariance"]),
-            "longest": math.inf if read["longest"] is None else read["longest"],
-            "notes": tuple(read["notes"]),
+            **read.model_dump(),
+            "standard_errors": {name: number(value) for name, value in read.standard_errors.items()},
+            "covariance": tuple(tuple(map(number, row)) for row in read.covariance),
+            "log_likelihood": number(read.log_likelihood),
+            "aic": number(read.aic),
+            "bic": number(read.bic),
+            "longest": math.inf if read.longest is None else read.longest,
+            "notes": tuple(read.notes),
         }
     )
 

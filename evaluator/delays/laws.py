@@ -17,6 +17,7 @@ from scipy.special import erf, ndtr, pdtr
 from evaluator.delays.cdf import DelayCDF, stating_the_rest
 from evaluator.delays.moments import law_moments
 from evaluator.errors import DataError, ParameterError
+from evaluator.visible import shortened
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -130,6 +131,8 @@ class DelayLaw:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if float(self(middle)) > 0 else (middle, high)
+        if float(self(high)) == 0.0:
+            raise ParameterError(f"Of {self.source}, none comes within 2^53 rounds.", hint="give shorter delays.")
         return np.array([high])
 
 
@@ -166,8 +169,11 @@ def uniform(low: int, high: int) -> DelayLaw:
     >>> uniform(1, 4)([0, 1, 3, 9])
     array([0.  , 0.25, 0.75, 1.  ])
     """
-    if not (0 <= low <= high and float(low).is_integer() and float(high).is_integer()):
-        raise ParameterError(f"A uniform delay is from {low} to {high}.", hint="give whole rounds, 0 <= low <= high.")
+    if not (0 <= low <= high <= LONGEST and low == int(low) and high == int(high)):
+        raise ParameterError(
+            f"A uniform delay is from {shortened(str(low))} to {shortened(str(high))}.",
+            hint="give whole rounds, 0 <= low <= high <= 2^53.",
+        )
     n = high - low + 1
     return DelayLaw(
         lambda a: np.clip((a - low + 1) / n, 0.0, 1.0),
@@ -321,7 +327,7 @@ def parse_law(text: str) -> DelayLaw:
     except ValueError:
         pass
     raise ParameterError(
-        f"Expected a delay distribution, got {text!r}.",
+        f"Expected a delay distribution, got {shortened(text)!r}.",
         hint="write geometric:MEAN, geometric:MEAN:START, fixed:DELAY, exponential:MEAN, uniform:LOW:HIGH, "
         "poisson:MEAN, half-normal:MEAN or pareto:ALPHA, in rounds.",
     )
@@ -333,6 +339,7 @@ def _closed(cdf: DelayCDF) -> DelayLaw:
 
 
 def _positive(law: str, name: str, value: float) -> float:
-    if not 0 < value < math.inf:
-        raise ParameterError(f"A {law} delay has {name} {value:g}.", hint=f"give a {name} above 0.")
+    # Beyond, its reciprocal, by which ages are multiplied, is none.
+    if not 1e-300 < value < 1e300:
+        raise ParameterError(f"A {law} delay has {name} {value:g}.", hint=f"give a {name} above 0, and below 1e300.")
     return value

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evaluator.errors import ParameterError
+from evaluator.units import refuse_not_whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +51,7 @@ class DelayOptions:
         ParameterError
             Naming the option, the value and what it takes.
         """
-        for name, least in (("groups", 2), ("bootstraps", 19), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise ParameterError(
-                    f"--{name} {getattr(self, name)} is out of range.", hint=f"take a whole number from {least} on."
-                )
+        refuse_not_whole(self, groups=2, bootstraps=19, seed=0)
         for name in ("level", "share"):
             if not 0.0 < getattr(self, name) < 1.0:
                 raise ParameterError(f"--{name} {getattr(self, name):g} is out of range.", hint="take one in (0, 1).")

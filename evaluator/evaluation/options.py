@@ -13,6 +13,7 @@ from evaluator.rounds.correction import correct_by
 from evaluator.rounds.held_out import FinalPolicyName
 from evaluator.rounds.propensity import MODES, PropensityMode
 from evaluator.rounds.shares import final_share, known_share
+from evaluator.units import refuse_not_whole
 
 RewardName = Literal["eventual", "observed"]
 
@@ -126,12 +127,7 @@ class ReplayOptions:
             if value is not None and value not in choices:
                 option = name.replace("_", "-")
                 raise ParameterError(f"--{option} {value!r} is not a choice.", hint=nearest(str(value), choices))
-        for name, least in (("horizon", 1), ("repeats", 1), ("jobs", 1), ("seed", 0), ("bootstrap", 0)):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-                raise ParameterError(
-                    f"--{name} {value!r} is out of range.", hint=f"take a whole number from {least} on."
-                )
+        refuse_not_whole(self, horizon=1, repeats=1, jobs=1, seed=0, bootstrap=0)
         if 0 < self.bootstrap < FEWEST:
             raise ParameterError(
                 f"--bootstrap {self.bootstrap} is too few to know a spread.",

@@ -25,7 +25,7 @@ from evaluator.log import Log
 from evaluator.log.delay_rows import DelayRows, delay_rows
 from evaluator.rounds.clock import on_clock, start_clock
 from evaluator.rounds.survey import survey
-from evaluator.units import parse_duration
+from evaluator.units import duration_ticks, parse_whole
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 # Laws are told apart with far fewer conversions; beyond this a random sample is fitted, and the study says so.
@@ -145,9 +145,9 @@ def _parsed(window: str | int, rows: DelayRows) -> tuple[str, float, float | Non
             raise ParameterError(
                 f"--windows {text}: this log counts rounds, not time.", hint="give windows in rounds: 2000."
             )
-        ticks = _whole(parse_duration(text) / rows.tick_seconds)
+        ticks = _whole(duration_ticks(text, rows.tick_seconds))
         return text, ticks, ticks * rows.rate if known else None, False
-    rounds = float(int(text))
+    rounds = float(parse_whole(text) or 0)
     if rounds < 1:
         raise ParameterError(f"--windows {text} is out of range.", hint="take at least one round.")
     if known:

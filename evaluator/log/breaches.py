@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluator.units import LEAST_SAMPLE, MOST_VALUE
+
 if TYPE_CHECKING:
     from evaluator.log.contract import Log
 
@@ -91,8 +93,9 @@ def _structure(log: Log) -> Iterator[Breach]:
             yield Breach("displays", column, nothing, (), f"column {column!r} is {found}", f"cast it to {kind}")
     for name in ("sampling_rate", "kept_share"):
         share = getattr(log.meta, name)
-        if not 0.0 < share <= 1.0:
-            yield Breach("meta", name, nothing, (), f"{name} = {share:g} is no share", "give one in (0, 1]")
+        if not LEAST_SAMPLE <= share <= 1.0:
+            problem = f"{name} = {share:g} is no share"
+            yield Breach("meta", name, nothing, (), problem, f"give one in [{LEAST_SAMPLE:g}, 1]")
     yield from _shapes(log)
     if len(log) == 0:
         yield Breach("displays", "display_id", nothing, (), "the log is empty", "check the filters and the source")
@@ -248,6 +251,8 @@ class _Rows:
                       "raise attribution_window, or drop the conversion")  # fmt: skip
         finite = np.isfinite(value)
         self._add("conversions.value", ~finite, value, "not finite", "fill or drop the rows")
+        self._add("conversions.value", finite & (np.abs(value) > MOST_VALUE), value, f"beyond {MOST_VALUE:g}",
+                  "repair the value, or count in a larger unit")  # fmt: skip
         most = log.meta.reward_max
         if most is not None and finite.all() and known.all():
             total, beyond = beyond_bound(of, when, value, most)

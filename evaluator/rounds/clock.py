@@ -21,6 +21,8 @@ from evaluator.rounds.survey import Survey
 ClockName = Literal["traffic", "wall"]
 # Shares of the traffic beyond these are slips of the pen.
 _LEAST_SHARE = 1e-6
+# Whole numbers in floating point, and what lies past them still has room in 64 bits.
+_MOST_ROUNDS = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -85,5 +87,19 @@ def start_clock(survey: Survey, kind: ClockName, *, traffic_share: float, accept
 
 
 def on_clock(displays: npt.NDArray[np.int64], clock: Clock) -> npt.NDArray[np.int64]:
-    """Return a number of displays, as delays count them, in rounds of the policy, to the nearest round."""
-    return displays if clock.share == 1.0 else np.rint(displays * clock.share).astype(np.int64)
+    """Return a number of displays, as delays count them, in rounds of the policy, to the nearest round.
+
+    Raises
+    ------
+    ParameterError
+        One of them takes more rounds than floating point counts one by one.
+    """
+    if clock.share == 1.0:
+        return displays
+    rounds = displays * clock.share
+    if rounds.max(initial=0.0) > _MOST_ROUNDS:
+        raise ParameterError(
+            f"{rounds.max():.3g} rounds of the policy are too many for a delay: {clock.share:.3g} for each display.",
+            hint="check the sampling rate of the log (--sampling-rate) and --traffic-share.",
+        )
+    return np.asarray(np.rint(rounds), np.int64)

@@ -14,6 +14,7 @@ and that rounds of the mean rate take up to a tenth of the conversions that come
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +24,9 @@ from evaluator.errors import ParameterError
 from evaluator.log import LogMeta
 from evaluator.rounds.clock import Clock, on_clock
 from evaluator.rounds.survey import Survey
-from evaluator.units import NO_WINDOW, format_duration, parse_duration
+from evaluator.units import NO_WINDOW, duration_ticks, format_duration, parse_duration, parse_whole
+
+_NEGATIVE = re.compile(r"\s*-\d+\s*")
 
 
 @dataclass(frozen=True)
@@ -93,25 +96,26 @@ def resolve_window(text: str | int | None, clock: Clock, survey: Survey) -> Wind
         return Window(NO_WINDOW, None, "none")
     text = str(text)
     out_of_range = ParameterError(f"--window {text} is out of range.", hint="take at least one round.")
-    try:
-        rounds = float(int(text))
-    except ValueError:
-        seconds = parse_duration(text)
-        if seconds <= 0:
-            raise out_of_range from None
-        return _of_duration(text, seconds, clock, survey)
-    if rounds <= 0:
+    if _NEGATIVE.fullmatch(text):
         raise out_of_range
-    return Window(max(int(np.rint(rounds * clock.share)) if clock.kind == "wall" else int(rounds), 1), None, text)
+    rounds = parse_whole(text)
+    if rounds is None:
+        if parse_duration(text) <= 0:
+            raise out_of_range
+        return _of_duration(text, clock, survey)
+    if rounds == 0:
+        raise out_of_range
+    on_wall = min(np.rint(rounds * clock.share), NO_WINDOW)
+    return Window(max(int(on_wall) if clock.kind == "wall" else rounds, 1), None, text)
 
 
-def _of_duration(text: str, seconds: float, clock: Clock, survey: Survey) -> Window:
+def _of_duration(text: str, clock: Clock, survey: Survey) -> Window:
     if clock.tick_seconds is None or not np.isfinite(clock.rate):
         raise ParameterError(
             f"--window {text}: this log counts rounds, not time.", hint="give the window in rounds: --window 2000."
         )
     # A little more than whole, so that 0.1 + 0.2 of a unit is not cut below it.
-    ticks = int(np.floor(seconds / clock.tick_seconds * (1.0 + 1e-12)))
+    ticks = int(np.floor(duration_ticks(text, clock.tick_seconds) * (1.0 + 1e-12)))
     if ticks < survey.stamp:
         stamp = format_duration(survey.stamp * clock.tick_seconds)
         raise ParameterError(

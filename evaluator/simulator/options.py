@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evaluator.errors import ParameterError
+from evaluator.units import parse_whole, refuse_not_whole
+from evaluator.visible import shortened
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,16 +44,12 @@ class SimulateOptions:
 
     def __post_init__(self) -> None:
         """Check every option's range."""
-        for name, least in (("runs", 1), ("horizon", 1), ("seed", 0), ("jobs", 1)):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-                raise ParameterError(
-                    f"--{name} {value!r} is out of range.", hint=f"take a whole number from {least} on."
-                )
+        refuse_not_whole(self, runs=1, horizon=1, seed=0, jobs=1)
         word = str(self.window).strip()
-        if self.window is not None and word != "none" and not (word.isdecimal() and int(word) >= 1):
+        if self.window is not None and word != "none" and not parse_whole(word):
             raise ParameterError(
-                f"--window {self.window!r} is no number of rounds.", hint="take 1 round or more, or none."
+                f"--window {shortened(repr(self.window))} is no number of rounds.",
+                hint="take 1 round or more, or none.",
             )
 
     def window_rounds(self, recommended: int | None) -> int | None:
@@ -59,4 +57,4 @@ class SimulateOptions:
         if self.window is None:
             return recommended
         word = str(self.window).strip()
-        return None if word == "none" else int(word)
+        return None if word == "none" else parse_whole(word)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -126,3 +127,87 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
         save_fit(path, fit, tick="1 min")
     assert path.read_text() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def fit_json(**changes: object) -> dict[str, object]:
+    parameters = {"mu": 3.0, "sigma": 1.0}
+    law = {
+        "family": "lognormal", "parameters": parameters, "standard_errors": {"mu": 0.1, "sigma": None},
+        "covariance": [[0.01, None], [0.0, 0.01]], "log_likelihood": -9.0, "aic": 22.0, "bic": None,
+        "free_parameters": 2, "conversions": 9, "rounding": "floor", "longest": None, "converged": True, "notes": [],
+        "width": 1.0,
+    }  # fmt: skip
+    steps = {"delays": [0.0, 3.0], "cdf": [0.5, 1.0]}
+    whole: dict[str, object] = {"schema": SCHEMA, "tick": "1 s", "longest": None, "law": law, "steps": steps}
+    whole["source"] = "by hand"
+    for path, value in changes.items():
+        *outer, last = path.split("__")
+        at: object = whole
+        for key in outer:
+            at = at[key]  # type: ignore[index]
+        at[last] = value  # type: ignore[index]
+    return whole
+
+
+def paths(value: dict[str, object], before: str = "") -> list[str]:
+    found = []
+    for key, part in value.items():
+        found.append(before + key)
+        if isinstance(part, dict):
+            found += paths(part, f"{before}{key}__")
+    return found
+
+
+def refused(path: Path, content: str | bytes) -> str:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(DataError, match=r"Delay fit .*fit\.json") as raised:
+        load_fit(path)
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 600
+    return str(raised.value)
+
+
+WRONG = ("1", [[1]], [], {}, {"x": 1}, True, 10**400, -(10**19), float("nan"), float("inf"), float("-inf"))
+# A text takes any, a flag is a flag, there may be no notes, and some numbers may be of any size below 1e300.
+RIGHT = {"source": ("1",), "law__notes": ([],), "law__converged": (True,)}
+SIZES = ("log_likelihood", "aic", "bic", "parameters__mu", "standard_errors__mu", "standard_errors__sigma")
+RIGHT |= {f"law__{name}": (-(10**19),) for name in SIZES}
+
+
+def test_a_fit_by_hand_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "fit.json"
+    path.write_text(json.dumps(fit_json()))
+    assert load_fit(path).law is not None
+    path.write_text(json.dumps(fit_json(law=None)))
+    np.testing.assert_array_equal(load_fit(path).delays, [0, 3])
+
+
+@pytest.mark.parametrize("where", paths(fit_json()))
+def test_wrong_types_are_one_line(tmp_path: Path, where: str) -> None:
+    for value in WRONG:
+        if not any(value == right and type(value) is type(right) for right in RIGHT.get(where, ())):
+            refused(tmp_path / "fit.json", json.dumps(fit_json(**{where: value})))
+
+
+def test_files_that_are_no_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "fit.json"
+    assert "too deeply nested" in refused(path, "[" * 100_000)
+    assert "a key is given twice" in refused(path, '{"schema": "delay-fit/1", "schema": "delay-fit/1"}')
+    for content in (b"", b"\xff\xfe{}", b"\0" * 50, b"caf\xe9", b"[1]", b"1" * 5_000, b"NaN", b'"x"'):
+        refused(path, content)
+    good = json.dumps(fit_json())
+    assert "0 is longer" not in refused(path, good.replace('"1 s"', '"0 s"'))
+    assert "Expected a duration" in refused(path, good.replace('"1 s"', '"soon"'))
+    monkeypatch.setattr("evaluator.delays.fit_file.MOST_BYTES", 100)
+    assert "more than 100 bytes" in refused(path, good)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(DataError, match="cannot be read"):
+        load_fit(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fit.json")
+    with pytest.raises(DataError, match=r"fit\.json cannot be read: it is no regular file\."):
+        load_fit(tmp_path / "fit.json")

@@ -171,6 +171,11 @@ def test_numbers_out_of_range_are_refused(text: str) -> None:
         parse_law(text)
 
 
+def test_a_law_whose_delays_never_come_is_refused_as_a_word() -> None:
+    with pytest.raises(ParameterError, match="none comes within"):
+        parse_law("pareto:1e-299").delay_cdf(100)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -205,3 +210,38 @@ def test_parameters_out_of_range_are_refused(wrong) -> None:
 def test_points_that_are_no_cdf_are_refused(delays: list[float], cdf: list[float], said: str) -> None:
     with pytest.raises(DataError, match=said):
         empirical(delays, cdf, source="bad")
+
+
+ENDS = (
+    "0",
+    "-1",
+    "1",
+    "5e-324",
+    "1e-300",
+    "1e300",
+    "1e400",
+    "-1e400",
+    "nan",
+    "1" + "0" * 30,
+    "1" + "0" * 5_000,
+    "",
+    "²",
+)
+
+
+@pytest.mark.parametrize("name", ["geometric", "fixed", "exponential", "uniform", "poisson", "half-normal", "pareto"])
+def test_numbers_at_the_ends_make_a_law_or_one_line(name: str) -> None:
+    words = [f"{name}:{a}" for a in ENDS]
+    if name in ("geometric", "uniform"):
+        words += [f"{word}:{b}" for word in words for b in ENDS]
+    told = 0
+    for word in words:
+        try:
+            law = parse_law(word)
+            law.delay_cdf(1000)
+        except (ParameterError, DataError) as error:
+            told += "\n" not in str(error) and len(str(error)) < 400
+            continue
+        tau = law(np.array([0, 1, 10**6]))
+        told += bool((tau >= 0).all() and (np.diff(tau) >= 0).all() and (tau <= 1).all())
+    assert told == len(words)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -204,3 +206,18 @@ def test_the_bundled_scenario_is_played_with_them() -> None:
     found = simulate("pikeburke2018-half-normal", "odaaf-v", runs=2).curves[0]
     assert found.regret[-1] == pytest.approx(11_521, abs=1)
     assert found.regret_se[-1] == 0
+
+
+def test_laws_of_any_mean_have_moments_in_little_memory() -> None:
+    for mean in (1e4, 1e6, 1e9):
+        law = DelayCDF.geometric(mean)
+        tracemalloc.start()
+        whole, cut = law.moments_within(), law.moments_within(int(mean))
+        taken = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert taken < 60e6
+        assert whole.mean == pytest.approx(mean, rel=1e-6)
+        assert whole.variance == pytest.approx(mean * (mean + 1.0), rel=1e-6)
+        # Exponential in the limit: E[D | D <= 1] of mean 1 is 1 - 1 / (e - 1).
+        assert cut.mean == pytest.approx(mean * (1.0 - 1.0 / math.expm1(1.0)), rel=1e-3)
+        assert cut.bound == mean

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from rich.console import Console
 
 from evaluator import study_delays
 from evaluator.evaluation.delay_study import DelayStudy
 from evaluator.log import Log
+from evaluator.report.console import ReportConsole
 from evaluator.report.delays import print_study
 from tests.logs import build_log
 
@@ -67,7 +67,7 @@ def rewritten(log: Log, factor: int, tick: str, *, money: float = 100.0, context
 def printed(study: DelayStudy) -> list[str]:
     """The report, but for the laws' parameters, which have the unit of the log."""
     text = io.StringIO()
-    print_study(Console(file=text, width=200), study)
+    print_study(ReportConsole(file=text, width=200), study)
     return [line.rstrip() for line in text.getvalue().splitlines() if not line.lstrip().startswith("parameters")]
 
 

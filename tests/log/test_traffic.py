@@ -180,7 +180,7 @@ def test_breaches_are_named(column: str, values: list[float], said: str) -> None
         log.validated()
 
 
-@pytest.mark.parametrize("rate", [0.0, 7.0, float("nan")])
+@pytest.mark.parametrize("rate", [0.0, 1e-320, 7.0, float("nan")])
 def test_an_impossible_share_of_the_traffic_is_a_breach(rate: float) -> None:
     log = build_log(time=range(4), action=[0, 1, 0, 1], n_actions=2, sampling_rate=rate)
     with pytest.raises(LogError, match=r"sampling_rate = .* is no share"):

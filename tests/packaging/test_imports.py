@@ -40,7 +40,7 @@ FENCES = {
     "altair": {"report"},
     "vl_convert": {"report"},
     "numba": {"kernels"},
-    "pydantic": {"datasets"},
+    "pydantic": {"datasets", "delays"},
 }
 
 
