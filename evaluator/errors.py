@@ -9,9 +9,28 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from evaluator.visible import visible
+
+# Characters of a message: what quotes a value of a file is as long as the file makes it.
+LONGEST = 1_200
+
+
+def _one_line(text: str) -> str:
+    r"""Return a text without control characters, its middle left out where it is very long.
+
+    >>> print(_one_line("ad\x1b[2J, line 3"))
+    ad\x1b[2J, line 3
+    >>> _one_line("a" * 2_000)[890:950]
+    'aaaaaaaaaa... (800 characters) ...aaaaaaaaaaaaaaaaaaaaaaaaaa'
+    """
+    text = visible(text)
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[: LONGEST - 300]}... ({len(text) - LONGEST:,} characters) ...{text[-300:]}"
+
 
 class EvaluatorError(Exception):
-    """Base of all errors raised on purpose.
+    """Base of all errors raised on purpose: one printable line, whatever the values that it quotes.
 
     Parameters
     ----------
@@ -24,9 +43,9 @@ class EvaluatorError(Exception):
     exit_code = 1
 
     def __init__(self, what: str, *, hint: str = "") -> None:
-        self.what = what
-        self.hint = hint
-        super().__init__(f"{what} Hint: {hint}" if hint else what)
+        self.what = _one_line(what)
+        self.hint = _one_line(hint)
+        super().__init__(f"{self.what} Hint: {self.hint}" if hint else self.what)
 
     def __str__(self) -> str:
         # KeyError would print the repr of its argument.
@@ -77,6 +96,10 @@ class OutputExistsError(UsageError, FileExistsError):
     """The output is there already and would be overwritten."""
 
 
+class OutputInUseError(UsageError, BlockingIOError):
+    """Another process writes the output at this moment."""
+
+
 class OutputError(EvaluatorError, OSError):
     """The output cannot be written: the disk is full, or the folder may not be written."""
 
@@ -96,3 +119,21 @@ def nearest(name: str, known: Iterable[str]) -> str:
     known = sorted(known)
     close = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}."
+
+
+def refuse_no_utf8(name: str) -> None:
+    r"""Raise if a file's name is not UTF-8: JSON, Arrow and half of all libraries could not write it down.
+
+    Raises
+    ------
+    UsageError
+        Naming it.
+
+    >>> refuse_no_utf8("caf\udce9.csv")
+    Traceback (most recent call last):
+    evaluator.errors.UsageError: caf\udce9.csv is no UTF-8 name. Hint: rename it.
+    """
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{name} is no UTF-8 name.", hint="rename it.") from None

@@ -10,7 +10,9 @@ from typing import NoReturn
 import typer
 
 from evaluator.cli import audit, check, compare, datasets, delays, options, policies, replay, simulate
-from evaluator.errors import EvaluatorError
+from evaluator.cli.streams import guard_streams
+from evaluator.errors import EvaluatorError, refuse_no_utf8
+from evaluator.visible import visible
 
 app = typer.Typer(
     name="evaluate",
@@ -59,15 +61,25 @@ def _stop(signum: int, frame: FrameType | None) -> None:
 
 def main() -> None:
     """Run the command line; every error is one line on stderr, with a traceback under ``--debug``."""
+    guard_streams()
     for sent in (signal.SIGINT, signal.SIGTERM):
         signal.signal(sent, _stop)
+    # A closed terminal ends a command as the others do, but for one started under nohup. Windows has no such signal.
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _stop)
     try:
+        for word in sys.argv[1:]:
+            refuse_no_utf8(word)
         app()
     except EvaluatorError as error:
         _fail(error, str(error), error.exit_code)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of a pipe left early, which is no error
-        sys.exit(0)
+    except OSError as error:
+        what = f"{error.filename}: {error.strerror}." if error.filename and error.strerror else f"{error}."
+        _fail(error, f"{what} Hint: check that the file is there and may be used; --debug shows where.", 3)
+    except MemoryError as error:
+        _fail(
+            error, f"Not enough memory ({error or 'no size known'}). Hint: ask for less, or take a larger machine.", 1
+        )
     except Exception as error:
         _fail(error, f"{type(error).__name__}: {error} Hint: --debug shows where; this may be a bug.", 1)
 
@@ -75,5 +87,5 @@ def main() -> None:
 def _fail(error: Exception, line: str, code: int) -> NoReturn:
     if options.debug:
         raise error
-    typer.echo(f"error: {line}", err=True)
+    typer.echo(f"error: {visible(line)}", err=True)
     sys.exit(code)

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from evaluator.cli import options as o
+from evaluator.cli.output import new_folder
 from evaluator.cli.reading import Dataset, open_log, reads_log
-from evaluator.cli.replaying import OUTPUT, replays
+from evaluator.cli.replaying import OUTPUT, origin, replays
 
 EXAMPLES = (
     "Examples: evaluate audit -p otflinucb -p linucb -p random --window 2000 --twins 50   |   evaluate audit "
@@ -55,16 +56,15 @@ def audit_command(
     from evaluator.api import as_description
     from evaluator.auditor.options import AuditOptions
     from evaluator.auditor.run import run_audit, steps
+    from evaluator.report.files import write_audit
 
-    if out is not None:
-        from evaluator.outputs.whole import refuse_existing
-
-        refuse_existing(out)
     asked = AuditOptions(window=window, twins=twins, displays=displays, **replaying)
     policies = [as_description(spec) for spec in policy]
-    source = open_log(dataset, reading)
-    with o.progress("twins and runs", steps(len(policies), asked), compiles=True) as advance:
-        found = run_audit(source.log, policies, asked, advance=advance)
+    with new_folder(out) as save:
+        source = open_log(dataset, reading)
+        with o.progress("twins and runs", steps(len(policies), asked), compiles=True) as advance:
+            found = run_audit(source.log, policies, asked, advance=advance)
+        save(write_audit, found, source=origin(source, reading))
     if as_json:
         o.print_json(found.to_dict())
     else:
@@ -72,9 +72,4 @@ def audit_command(
 
         print_audit(o.stdout(), found)
     if out is not None:
-        from evaluator.report.files import write_audit
-
-        meta = source.log.meta
-        origin = {"dataset": meta.name, "fingerprint": meta.fingerprint, "reading": reading}
-        write_audit(out, found, source=origin)
         o.note(f"Wrote {out}/twins.parquet, differences.parquet, live.parquet, result.json and manifest.json.")

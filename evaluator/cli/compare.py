@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evaluator.cli import options as o
+from evaluator.cli.output import new_folder
 from evaluator.cli.reading import Dataset, open_log, reads_log
-from evaluator.cli.replaying import OUTPUT, replays, write_out
+from evaluator.cli.replaying import OUTPUT, replays, save_result
+
+if TYPE_CHECKING:
+    from evaluator.evaluation.kept import Found
+    from evaluator.evaluation.result import ReplayResult
 
 EXAMPLES = (
     "Examples: evaluate compare -p otflinucb:alpha=0.1 -p otflinucb:alpha=1 -p delayed-klucb --windows 500,2000 "
@@ -61,42 +67,39 @@ def compare_command(
     """
     from evaluator.api import as_description
     from evaluator.evaluation.comparison import execute_comparison, find_baseline, plan_comparison, scans
-    from evaluator.evaluation.kept import kept_beside
+    from evaluator.evaluation.kept import KeptResults
+    from evaluator.evaluation.kept_folder import kept_beside
     from evaluator.evaluation.options import ReplayOptions
 
-    if out is not None:
-        from evaluator.outputs.whole import refuse_existing
+    with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
+        asked: list[str | int | None] | None
+        asked = None if windows is None else [None if w.strip() == "none" else w.strip() for w in windows.split(",")]
+        specs = policy or []
+        if study is not None:
+            from evaluator.study import read_study
 
-        refuse_existing(out)
-    asked: list[str | int | None] | None
-    asked = None if windows is None else [None if w.strip() == "none" else w.strip() for w in windows.split(",")]
-    specs = policy or []
-    if study is not None:
-        from evaluator.study import read_study
-
-        said = read_study(study)
-        given = _given(context)
-        dataset = said.dataset if dataset is None else dataset
-        reading = {**{name: value for name, value in said.reading.items() if name not in given}, **reading}
-        replaying = {**replaying, **{name: value for name, value in said.options.items() if name not in given}}
-        specs = specs or list(said.policies)
-        asked = list(said.windows) if asked is None and said.windows is not None else asked
-        baseline = said.baseline if baseline is None else baseline
-    descriptions = [as_description(spec) for spec in specs]
-    options = ReplayOptions(**replaying)
-    source = open_log(dataset, reading, options.keeps)
-    plans = plan_comparison(source.log, descriptions, asked or [None], options)
-    first = find_baseline(plans, None if baseline is None else as_description(baseline).spec)
-    kept = None if out is None else kept_beside(out, reading=reading)
-    finished = {} if kept is None else kept.find(plans)
-    if finished:
-        o.note(f"Took up {len(finished):,} of {len(plans):,} variants, finished before, from {out}.partial.")
-    total = sum(max(len(plans[i].rounds) for i in group) for group in scans(plans, finished))
-    with o.progress("displays", total * (1 + options.bootstrap), compiles=True) as advance:
-        if kept is None:
-            found = execute_comparison(plans, baseline=first, advance=advance)
-        else:
-            found = execute_comparison(plans, baseline=first, finished=finished, keep=kept.keep, advance=advance)
+            said = read_study(study)
+            given = _given(context)
+            dataset = said.dataset if dataset is None else dataset
+            reading = {**{name: value for name, value in said.reading.items() if name not in given}, **reading}
+            replaying = {**replaying, **{name: value for name, value in said.options.items() if name not in given}}
+            specs = specs or list(said.policies)
+            asked = list(said.windows) if asked is None and said.windows is not None else asked
+            baseline = said.baseline if baseline is None else baseline
+        descriptions = [as_description(spec) for spec in specs]
+        kept = None if folder is None else KeptResults(folder, descriptions)
+        options = ReplayOptions(**replaying)
+        source = open_log(dataset, reading, options.keeps)
+        plans = plan_comparison(source.log, descriptions, asked or [None], options)
+        first = find_baseline(plans, None if baseline is None else as_description(baseline).spec)
+        finished = {} if kept is None else _taken_up(kept.find(plans, source.log), len(plans), kept.folder)
+        total = sum(max(len(plans[i].rounds) for i in group) for group in scans(plans, finished))
+        with o.progress("displays", total * (1 + options.bootstrap), compiles=True) as advance:
+            if kept is None:
+                found = execute_comparison(plans, baseline=first, advance=advance)
+            else:
+                found = execute_comparison(plans, baseline=first, finished=finished, keep=kept.keep, advance=advance)
+        save_result(save, found, source, reading)
     if as_json:
         o.print_json(found.to_dict())
     else:
@@ -104,9 +107,21 @@ def compare_command(
 
         print_comparison(o.stdout(), found)
     if out is not None:
-        write_out(out, found, source, reading)
-    if kept is not None:
-        kept.remove()
+        o.note(f"Wrote {out}/trajectory.parquet, curves.parquet, result.json and manifest.json.")
+
+
+def _taken_up(found: Found, variants: int, folder: Path) -> dict[int, ReplayResult]:
+    """Return the results that are there already, having said what was found and what not."""
+    if found.results:
+        o.note(f"Took up {len(found.results):,} of {variants:,} variants, finished before, from {folder}.")
+    if found.damaged:
+        o.note(f"Damaged, so computed anew: {found.damaged:,} kept in {folder}.")
+    if found.others:
+        o.note(
+            f"Answers to another question, so not used: {found.others:,} kept in {folder}. It was another log, policy, "
+            "option, code or version; they go when the study is written."
+        )
+    return found.results
 
 
 def _given(context: typer.Context) -> set[str]:

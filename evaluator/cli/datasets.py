@@ -81,10 +81,12 @@ def validate_command(
         o.print_json({"schema": "evaluate.validation/1", **report})
     else:
         verdict = "sound" if report["ok"] else "has rows that were left out"
-        typer.echo(
+        o.say(
             f"{report['name']}: {verdict}. "
             + ", ".join(f"{k.replace('_', ' ')} {count_text(v)}" for k, v in report["counts"].items())
         )
+    for note in report["notes"]:
+        o.note(note)
     if not report["ok"]:
         raise typer.Exit(3)
 
@@ -120,7 +122,7 @@ def convert_command(
                  "actions": log.n_actions, "quarantined": left_out.num_rows, **log.meta.counts}  # fmt: skip
         o.print_json({"schema": "evaluate.conversion/1", "out": str(out), **facts})
     else:
-        typer.echo(f"{out}: {len(log):,} displays, {log.conversions.num_rows:,} conversions, {log.n_actions} actions.")
+        o.say(f"{out}: {len(log):,} displays, {log.conversions.num_rows:,} conversions, {log.n_actions} actions.")
     if left_out.num_rows:
         o.note(f"{left_out.num_rows:,} bad rows were left out: {out}/quarantine.parquet holds them.")
 

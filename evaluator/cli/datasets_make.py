@@ -16,7 +16,7 @@ EXAMPLES = (
 
 
 def make_command(
-    dataset: Annotated[str, typer.Argument(help="criteo_twin, or a spec.toml with a [twin] section.")],
+    dataset: Annotated[str, typer.Argument(help=r"criteo_twin, or a spec.toml with a \[twin] section.")],
     out: Annotated[
         Path, typer.Option("--out", "-o", help="New gzipped file; its truth goes beside it: -o twin.tsv.gz")
     ],
@@ -39,5 +39,5 @@ def make_command(
         files = {"out": str(made.path), "truth": str(made.truth), "table": str(made.table)}
         o.print_json({"schema": "evaluate.twin/1", **files, **made.counts})
         return
-    typer.echo(f"{made.path}: " + ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in made.counts.items()))
+    o.say(f"{made.path}: " + ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in made.counts.items()))
     o.note(f"Its truth: {made.truth} and {made.table}.")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evaluator.cli import options as o
+from evaluator.cli.output import new_folder
 from evaluator.cli.reading import Dataset, open_log, reads_log
-from evaluator.cli.replaying import ESTIMATE, OUTPUT
+from evaluator.cli.replaying import ESTIMATE, OUTPUT, origin
 from evaluator.errors import UsageError
 
 if TYPE_CHECKING:
@@ -115,47 +116,42 @@ def delays_command(
     """
     from evaluator.evaluation.delay_options import DelayOptions
     from evaluator.evaluation.study_delays import study_log, study_rows
+    from evaluator.report.delay_files import write_study
 
-    if out is not None:
-        from evaluator.outputs.whole import refuse_existing
-
-        refuse_existing(out)
     options = DelayOptions(
         windows=_list(windows), families=_list(families), groups=groups, share=share,
         bootstraps=bootstraps, level=level, seed=seed, joint=joint,
     )  # fmt: skip
     group = None if by == "none" else by
     source: dict[str, Any]
-    if file is not None:
-        of_log = {f"--{name.replace('_', '-')}": value for name, value in reading.items() if name != "on_error"}
-        _only_of(file, {"LOG": log, "--dataset": dataset, "--joint": joint or None, **of_log})
-        rows, quarantine = _of_file(file, delay_column, unit, followed, group, reading.get("on_error", "stop"))
-        source = {"file": str(file), "delay_column": delay_column, "unit": rows.tick, "followed": followed}
-        study = study_rows(rows, options)
-    else:
-        alone = {"--delay-column": delay_column, "--unit": unit, "--followed": followed}
-        for name, value in alone.items():
-            if value is not None:
-                raise UsageError(f"{name} goes with --file.", hint="logs say in their spec what these say of a file.")
-        if log is not None and dataset is not None:
-            raise UsageError("LOG and --dataset name two logs.", hint="leave one out.")
-        by = by or "action"
-        keep = [] if by in ("action", "none") else [by]
-        opened = open_log(log or dataset, {**reading, "keep": keep})
-        quarantine = opened.quarantine
-        study = study_log(opened.log, options, by=None if by == "none" else by)
-        source = {"dataset": opened.log.meta.name, "fingerprint": opened.log.meta.fingerprint, "reading": reading}
+    with new_folder(out) as save:
+        if file is not None:
+            of_log = {f"--{name.replace('_', '-')}": value for name, value in reading.items() if name != "on_error"}
+            _only_of(file, {"LOG": log, "--dataset": dataset, "--joint": joint or None, **of_log})
+            rows, quarantine = _of_file(file, delay_column, unit, followed, group, reading.get("on_error", "stop"))
+            source = {"file": str(file), "delay_column": delay_column, "unit": rows.tick, "followed": followed}
+            study = study_rows(rows, options)
+        else:
+            _only_with_file({"--delay-column": delay_column, "--unit": unit, "--followed": followed})
+            if log is not None and dataset is not None:
+                raise UsageError("LOG and --dataset name two logs.", hint="leave one out.")
+            by = by or "action"
+            keep = [] if by in ("action", "none") else [by]
+            opened = open_log(log or dataset, {**reading, "keep": keep})
+            quarantine = opened.quarantine
+            study = study_log(opened.log, options, by=None if by == "none" else by)
+            source = origin(opened, reading)
+        written = save(write_study, study, source=source, quarantine=quarantine)
     if as_json:
         o.print_json(study.to_dict())
     else:
         from evaluator.report.delays import print_study
 
         print_study(o.stdout(), study)
-    if out is not None:
-        from evaluator.report.delay_files import write_study
-
-        written = write_study(out, study, source=source, quarantine=quarantine)
-        o.note(f"Wrote {', '.join(written)} to {out}.")
+    if written is not None:
+        o.note(f"Wrote {', '.join(written.files)} to {out}.")
+        if written.undrawn:
+            o.note(f"{', '.join(written.undrawn)} could not be drawn; delays.html has the same charts.")
 
 
 def _list(text: str | None) -> tuple[str, ...] | None:
@@ -166,6 +162,12 @@ def _only_of(file: Path, others: dict[str, Any]) -> None:
     for name, value in others.items():
         if value is not None:
             raise UsageError(f"{name} does not go with --file {file}.", hint="read a log, or a bare file of delays.")
+
+
+def _only_with_file(alone: dict[str, Any]) -> None:
+    for name, value in alone.items():
+        if value is not None:
+            raise UsageError(f"{name} goes with --file.", hint="logs say in their spec what these say of a file.")
 
 
 def _of_file(

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evaluator.visible import visible
+
 if TYPE_CHECKING:
-    from rich.console import Console
+    from evaluator.report.console import ReportConsole
 
 debug = False
 stopped_by: int | None = None
@@ -30,17 +32,22 @@ Debug = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON (versioned schema) instead of a table.")]
 
 
+def say(sentence: str) -> None:
+    """Print a result that is one line."""
+    typer.echo(visible(sentence))
+
+
 def note(sentence: str) -> None:
     """Say something beside the result, on stderr."""
-    typer.echo(sentence, err=True)
+    typer.echo(visible(sentence), err=True)
 
 
-def stdout() -> Console:
+def stdout() -> ReportConsole:
     """Return the console of the result: coloured on a terminal, plain at 120 columns in a pipe."""
-    from rich.console import Console
+    from evaluator.report.console import ReportConsole
 
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=120)
+    console = ReportConsole()
+    return console if console.is_terminal else ReportConsole(width=120)
 
 
 def print_json(value: Any) -> None:

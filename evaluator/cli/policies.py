@@ -20,7 +20,6 @@ def list_command(as_json: o.AsJson = False, debug: o.Debug = False) -> None:
     if as_json:
         o.print_json({"schema": "evaluate.policies/1", "policies": rows})
         return
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -31,7 +30,7 @@ def list_command(as_json: o.AsJson = False, debug: o.Debug = False) -> None:
             row["name"],
             "yes" if row["contextual"] else "no",
             ", ".join(row["needs"]),
-            escape(row["summary"]),
+            row["summary"],
             row["paper"],
         )
     o.stdout().print(table)
@@ -50,14 +49,14 @@ def show_command(
     if as_json:
         o.print_json({"schema": "evaluate.policy/1", **row})
         return
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
     console = o.stdout()
-    console.print(f"[bold]{row['name']}[/bold]  {escape(row['summary'])}")
+    console.print(Text.assemble((row["name"], "bold"), f"  {row['summary']}"))
     for word in ("paper", "note"):
         if row[word]:
-            console.print(f"{word}: {escape(row[word])}")
+            console.print(f"{word}: {row[word]}")
     if not row["parameters"]:
         console.print("It has no parameters.")
         return
@@ -65,5 +64,5 @@ def show_command(
     for column in ("parameter", "default", "type", "range", "meaning"):
         table.add_column(column)
     for p in row["parameters"]:
-        table.add_row(p["name"], str(p["default"]), escape(p["type"]), p["range"], escape(p["help"]))
+        table.add_row(p["name"], str(p["default"]), p["type"], p["range"], p["help"])
     console.print(table)

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from evaluator.cli import options as o
+from evaluator.cli.output import new_file, new_folder, refuse_one_place
 from evaluator.cli.reading import Dataset, open_log, reads_log
-from evaluator.cli.replaying import OUTPUT, replays, write_out
+from evaluator.cli.replaying import OUTPUT, replays, save_result
 
 EXAMPLES = (
     "Examples: evaluate replay --policy otflinucb --window 2000   |   evaluate replay -d criteo_attribution "
@@ -68,23 +69,25 @@ def replay_command(
     from evaluator.evaluation.execute import execute
     from evaluator.evaluation.options import ReplayOptions
     from evaluator.evaluation.plan import plan_replay
-    from evaluator.outputs.whole import refuse_existing, refuse_outputs
-    from evaluator.replayer.policy_file import refuse_unsavable
+    from evaluator.replayer.policy_file import fill_policy_file, refuse_unsavable
 
-    if out is not None:
-        refuse_existing(out)
     description = as_description(policy)
     if save_policy is not None:
         refuse_unsavable(description)
-        refuse_outputs([save_policy])
+    refuse_one_place(out=out, save_policy=save_policy)
     chosen = ReplayOptions(window=window, **replaying)
-    source = open_log(dataset, reading, chosen.keeps)
-    plan = plan_replay(source.log, description, chosen)
     if dry_run:
+        plan = plan_replay(open_log(dataset, reading, chosen.keeps).log, description, chosen)
         o.print_json({"schema": "evaluate.plan/1", **plan.to_dict()})
         return
-    with o.progress("displays", len(plan.rounds) * (1 + chosen.bootstrap), compiles=True) as advance:
-        result = execute(plan, advance=advance)
+    with new_folder(out) as save, new_file(save_policy) as save_learned:
+        source = open_log(dataset, reading, chosen.keeps)
+        plan = plan_replay(source.log, description, chosen)
+        with o.progress("displays", len(plan.rounds) * (1 + chosen.bootstrap), compiles=True) as advance:
+            result = execute(plan, advance=advance)
+        save_result(save, result, source, reading)
+        if result.learned is not None:
+            save_learned(fill_policy_file, result.learned)
     if as_json:
         o.print_json(result.to_dict())
     else:
@@ -92,7 +95,6 @@ def replay_command(
 
         print_result(o.stdout(), result)
     if out is not None:
-        write_out(out, result, source, reading)
-    if save_policy is not None and result.learned is not None:
-        result.learned.save(save_policy)
+        o.note(f"Wrote {out}/trajectory.parquet, result.json and manifest.json.")
+    if save_policy is not None:
         o.note(f"Wrote {save_policy}: evaluator.load_policy reads it.")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evaluator.cli.lending import lends
-from evaluator.cli.options import note
+from evaluator.cli.output import Save
 
 if TYPE_CHECKING:
     from evaluator.datasets import Reading
@@ -179,13 +178,14 @@ def _replaying(
 replays = lends(_replaying, to="replaying", given_only=False)
 
 
-def write_out(out: Path, result: ReplayResult | Comparison, source: Reading, reading: Mapping[str, Any]) -> None:
-    """Write what a command found on a log to its ``--out``, and say so."""
-    from evaluator.evaluation.comparison import Comparison
+def save_result(save: Save, result: ReplayResult | Comparison, source: Reading, reading: Mapping[str, Any]) -> None:
+    """Write what a command found on a log to its ``--out``."""
     from evaluator.report.files import write_result
 
+    save(write_result, result, source=origin(source, reading), quarantine=source.quarantine)
+
+
+def origin(source: Reading, reading: Mapping[str, Any]) -> dict[str, Any]:
+    """Return where a result came from: the log, and how it was read."""
     meta = source.log.meta
-    origin = {"dataset": meta.name, "fingerprint": meta.fingerprint, "reading": reading}
-    write_result(out, result, source=origin, quarantine=source.quarantine)
-    curves = "curves.parquet, " if isinstance(result, Comparison) else ""
-    note(f"Wrote {out}/trajectory.parquet, {curves}result.json and manifest.json.")
+    return {"dataset": meta.name, "fingerprint": meta.fingerprint, "reading": reading}

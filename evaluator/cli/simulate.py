@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from evaluator.cli import options as o
+from evaluator.cli.output import new_folder
 
 EXAMPLES = (
     "Example: evaluate simulate --scenario vernade2017-low -p delayed-klucb -p ucb1 --runs 100. "
@@ -18,7 +19,9 @@ EXAMPLES = (
 def simulate_command(
     scenario: Annotated[
         str,
-        typer.Option("--scenario", "-s", help="Bundled name, or a spec.toml with [scenario]: --scenario my/spec.toml"),
+        typer.Option(
+            "--scenario", "-s", help=r"Bundled name, or a spec.toml with \[scenario]: --scenario my/spec.toml"
+        ),
     ],
     policy: Annotated[
         list[str], typer.Option("--policy", "-p", help="Once for each policy: -p delayed-klucb -p ucb1:exploration=1")
@@ -52,19 +55,18 @@ def simulate_command(
     Prints each policy's regret at a tenth, a quarter, half and all of the horizon, with standard errors over the runs.
     """
     from evaluator.api import as_description
+    from evaluator.report.files import write_simulation
     from evaluator.scenarios import load_problem
     from evaluator.simulator import simulate
     from evaluator.simulator.options import SimulateOptions
 
-    if out is not None:
-        from evaluator.outputs.whole import refuse_existing
-
-        refuse_existing(out)
     asked = SimulateOptions(runs=runs, horizon=horizon, window=window, delays=delays, seed=seed, jobs=jobs)
     policies = [as_description(spec) for spec in policy]
-    problem = load_problem(scenario)
-    with o.progress("runs", runs * len(policies), compiles=True) as advance:
-        found = simulate(problem, policies, asked, advance=advance)
+    with new_folder(out) as save:
+        problem = load_problem(scenario)
+        with o.progress("runs", runs * len(policies), compiles=True) as advance:
+            found = simulate(problem, policies, asked, advance=advance)
+        save(write_simulation, found, options=asked)
     if as_json:
         o.print_json(found.to_dict())
     else:
@@ -72,7 +74,4 @@ def simulate_command(
 
         print_simulation(o.stdout(), found)
     if out is not None:
-        from evaluator.report.files import write_simulation
-
-        write_simulation(out, found, options=asked)
         o.note(f"Wrote {out}/curves.parquet, result.json and manifest.json.")

@@ -6,16 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from evaluator.datasets.adapter import Reading
-from evaluator.datasets.canonical import is_canonical
-from evaluator.datasets.resolve import read
+from evaluator.datasets.canonical import refuse_other
+from evaluator.datasets.resolve import read, sources
 from evaluator.log import StoredLog
 from evaluator.outputs.failures import writing
+from evaluator.outputs.foreign import refuse_sources
 from evaluator.outputs.whole import refuse_existing, whole_folder
-
-QUARANTINE_FILE = "quarantine.parquet"
 
 
 def convert(
@@ -39,24 +36,30 @@ def convert(
     out
         Folder to write; parents are made.
     overwrite
-        Replace a canonical folder that is there already.
+        Replace a converted log that is there already: a folder that holds nothing else, and nothing that is read.
     advance
         Called with the number of rows read since the last call.
 
     Raises
     ------
     OutputExistsError
-        `out` exists and `overwrite` is false, or it exists and is no canonical folder.
+        `out` exists and `overwrite` is false, or it exists and may not be replaced.
+    OutputInUseError
+        Another process writes `out`.
     OutputError
         `out` cannot be written; what was there before is left as it was.
     """
     target = Path(out)
-    replaceable = is_canonical if overwrite else None
-    refuse_existing(target, replaceable=replaceable, hint="name another folder, or overwrite it (--overwrite).")
-    with writing(target), whole_folder(target, replaceable=replaceable) as folder:
+    read_here = sources(dataset, path=options.get("path")) if overwrite else []
+
+    def check_old(folder: Path) -> None:
+        refuse_other(folder)
+        refuse_sources(folder, read_here)
+
+    may_replace = check_old if overwrite else None
+    refuse_existing(target, check_old=may_replace, hint="name another folder, or overwrite it (--overwrite).")
+    with whole_folder(target, check_old=may_replace) as folder, writing(target):
         done = read(dataset, into=folder, advance=advance, **options)
-        if done.quarantine.num_rows:
-            pq.write_table(done.quarantine, folder / QUARANTINE_FILE)
     log = done.log
     assert isinstance(log, StoredLog)
     moved = StoredLog(

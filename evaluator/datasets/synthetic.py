@@ -16,12 +16,14 @@ from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
 from evaluator.errors import ParameterError
 from evaluator.log import Log, LogMeta
 from evaluator.log.contract import fixed_size_lists
-from evaluator.units import ROUND, SECONDS
+from evaluator.units import ROUND, SECONDS, is_whole
 
 # Replays draw from other children of the same entropy: a log and a policy never share their randomness.
 STREAM = (0,)
 # Of logs whose displays arrive in time.
 TICK = "ms"
+# Numbers of a log's contexts, all of which are in memory: 8 GB.
+LARGEST = 10**9
 
 Floats = npt.NDArray[np.float64]
 
@@ -56,8 +58,8 @@ def generate(
     Raises
     ------
     ParameterError
-        `displays` is below 1 or `seed` is negative; or so many displays never arrive.
-    SourceError, DataError
+        `displays` is below 1 or `seed` is negative; or so many displays never arrive, or are more than fit in memory.
+    SourceError, SpecError
         See `evaluator.datasets.delay_laws.scenario_laws`.
 
     Examples
@@ -68,8 +70,9 @@ def generate(
     """
     n = scenario.displays if displays is None else displays
     seed = scenario.seed if seed is None else seed
-    if n < 1 or seed < 0:
-        raise ParameterError(f"displays={n}, seed={seed}.", hint="displays is at least 1, seed at least 0.")
+    if not is_whole(n, 1) or not is_whole(seed, 0):
+        raise ParameterError(f"displays={n}, seed={seed}.", hint="displays is 1 to 2^63 - 1, seed 0 to 2^63 - 1.")
+    _refuse_large(scenario, n, name)
     # One stream a quantity: a longer log starts with the shorter one's contexts, actions, rewards and delays.
     vectors, logger, rewards, waits, arrivals = map(
         np.random.default_rng, np.random.SeedSequence(entropy=seed, spawn_key=STREAM).spawn(5)
@@ -132,6 +135,15 @@ def generate(
             notes=("Synthetic log: its truth is known.",),
         ),
     ).validated()
+
+
+def _refuse_large(scenario: Scenario, n: int, name: str) -> None:
+    each = scenario.actions * scenario.dimensions if isinstance(scenario, LinearScenario) else len(scenario.means)
+    if n * each > LARGEST:
+        raise ParameterError(
+            f"{name}: {n:,} displays of {each:,} numbers each are more than a generated log may hold.",
+            hint=f"take fewer displays (--limit), actions or dimensions: {LARGEST:,} numbers at most.",
+        )
 
 
 def _times(scenario: Scenario, n: int, rng: np.random.Generator) -> tuple[npt.NDArray[np.int64], int, str]:

@@ -1,10 +1,8 @@
-"""Write the canonical folder: ``displays.parquet``, ``conversions.parquet``, ``actions.parquet``, ``meta.json``."""
+"""Write the canonical folder: tables whose pages have checksums, and ``meta.json``, which knows every file."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
@@ -14,13 +12,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evaluator.datasets.canonical import META, SCHEMA_VERSION
+from evaluator.datasets.meta_file import ACTIONS, CONVERSIONS, DISPLAYS, QUARANTINE, write_meta
 from evaluator.log import Log, LogMeta
 from evaluator.log.contract import fixed_size_lists
 
 ROWS_PER_GROUP = 65_536
 # Columns that hardly move from row to row: as differences they take half of the file's time and space.
 RISING = ("display_id", "time", "position")
+WRITTEN = {"compression": "zstd", "write_page_checksum": True}
 
 
 class DisplayWriter:
@@ -38,7 +37,7 @@ class DisplayWriter:
         delta = {name: "DELTA_BINARY_PACKED" for name in RISING if name in schema.names}
         others = [path for path in map(_leaf, schema) if path not in RISING]
         self._writer = pq.ParquetWriter(
-            folder / "displays.parquet", schema, compression="zstd", use_dictionary=others, column_encoding=delta
+            folder / DISPLAYS, schema, use_dictionary=others, column_encoding=delta, **WRITTEN
         )
         self._waiting: list[pa.Table] = []
         self._rows = 0
@@ -104,12 +103,15 @@ def displays_table(
     return pa.table(table)
 
 
-def write_rest(folder: Path, *, conversions: pa.Table, actions: pa.Table, meta: LogMeta) -> None:
-    """Write all but the displays."""
-    pq.write_table(conversions, folder / "conversions.parquet", compression="zstd", row_group_size=ROWS_PER_GROUP)
-    pq.write_table(actions, folder / "actions.parquet", compression="zstd")
-    document = {"schema_version": SCHEMA_VERSION, **asdict(meta)}
-    (folder / META).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+def write_rest(
+    folder: Path, *, conversions: pa.Table, actions: pa.Table, meta: LogMeta, quarantine: pa.Table | None = None
+) -> None:
+    """Write all but the displays, which are there; the rows left out of the log if there are any."""
+    pq.write_table(conversions, folder / CONVERSIONS, row_group_size=ROWS_PER_GROUP, **WRITTEN)
+    pq.write_table(actions, folder / ACTIONS, **WRITTEN)
+    if quarantine is not None and quarantine.num_rows:
+        pq.write_table(quarantine, folder / QUARANTINE, **WRITTEN)
+    write_meta(folder, meta)
 
 
 def write_canonical(log: Log, folder: Path) -> None:

@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pyarrow as pa
-
 from evaluator.errors import EvaluatorError, OutputError
+from evaluator.outputs.names import base_name
 
 
 @contextmanager
 def writing(target: Path) -> Iterator[None]:
     """Turn failures of the file system into one error that names the output.
+
+    What is read meanwhile may fail too: an error about another file is passed on, and one without the system's error
+    number, which is a library's word on what it found in a file.
 
     Raises
     ------
@@ -25,8 +27,22 @@ def writing(target: Path) -> Iterator[None]:
         yield
     except EvaluatorError:
         raise
-    except (OSError, pa.ArrowException) as error:
-        number = getattr(error, "errno", None)
-        reason = os.strerror(number) if number else str(error).split("\n")[0]
+    except OSError as error:
+        if error.errno is None or not _concerns(target, error.filename):
+            raise
         hint = "make room, or choose another place."
-        raise OutputError(f"{target}: cannot be written ({reason}).", hint=hint) from None
+        raise OutputError(f"{target}: cannot be written ({os.strerror(error.errno)}).", hint=hint) from None
+
+
+def _concerns(target: Path, named: object) -> bool:
+    """Whether an error that names this file, or none, is about an output, what is in it or beside it, or above it."""
+    if not isinstance(named, str | bytes):
+        return True
+    path = Path(os.path.abspath(os.fsdecode(named)))
+    for place in (Path(os.path.abspath(target)), Path(os.path.realpath(target))):
+        if place.is_relative_to(path) or path.is_relative_to(place):
+            return True
+        hidden = f".{base_name(place.name)}."
+        if path.is_relative_to(place.parent) and path.relative_to(place.parent).parts[0].startswith(hidden):
+            return True
+    return False

@@ -3,136 +3,184 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from evaluator.errors import OutputExistsError, UsageError
+from evaluator.outputs.failures import writing
+from evaluator.outputs.foreign import refuse_inside_log
+from evaluator.outputs.hidden import aside, collect, hidden_folder
+from evaluator.outputs.renames import put_file, put_folder, sync
+from evaluator.outputs.rights import take_rights, take_rights_inside
 
 
 def refuse_existing(
     target: Path,
     *,
-    replaceable: Callable[[Path], bool] | None = None,
+    check_old: Callable[[Path], None] | None = None,
     hint: str = "name another folder, or remove this one.",
 ) -> None:
     """Raise before the work is done, not after.
 
+    What killed processes left of an output that is refused is removed all the same.
+
     Parameters
     ----------
     target
-        Folder to be written.
-    replaceable
-        None when nothing may be overwritten; else says whether what is there is of the kind that may.
+        Folder to be written, or a link to where it goes.
+    check_old
+        None when nothing may be replaced; else it looks at what is there and raises unless that may be deleted.
     hint
         What to do about a folder that is in the way.
 
     Raises
     ------
     OutputExistsError
-        The folder exists and may not be replaced.
+        The folder exists and may not be replaced, or would lie in a converted log.
     """
-    if not target.exists():
+    refuse_inside_log(target)
+    if not os.path.lexists(os.path.realpath(target)):
         return
-    if replaceable is None:
+    if check_old is None:
+        collect(target)
         raise OutputExistsError(f"Output {target} exists.", hint=hint)
-    if not replaceable(target):
+    if os.path.ismount(os.path.realpath(target)):
         raise OutputExistsError(
-            f"Output {target} exists and is of another kind.", hint="name another folder: it would be deleted."
+            f"Output {target} is a mount point, which cannot be replaced.", hint="name a folder inside it."
         )
+    check_old(target)
 
 
 @contextmanager
-def whole_folder(target: Path, *, replaceable: Callable[[Path], bool] | None = None) -> Iterator[Path]:
-    """Give a sibling folder to write to, which becomes `target` when all is written and vanishes if anything fails.
+def whole_folder(target: Path, *, check_old: Callable[[Path], None] | None = None) -> Iterator[Path]:
+    """Give an empty folder to write to, which becomes `target` when all is written and vanishes if anything fails.
 
-    Ctrl-C and SIGTERM count as failures; a kill leaves the old output, and at worst a hidden folder named after this
-    process.
+    At every moment `target` is what it was or all of the new, on disk, also for who is killed or loses power: it is
+    put in place in one step, with the rights of what it replaces. (Where the system cannot exchange two folders, a
+    kill between two steps can leave nothing at `target`: the next run puts the old one back.) Until the block ends
+    nobody else can write this output. If `target` is a link, what it points to is written.
+
+    Failures of the block itself are passed on as they are: `writing` is for those.
+
+    Parameters
+    ----------
+    target
+        Folder; parents are made.
+    check_old
+        As in `refuse_existing`.
 
     Raises
     ------
     OutputExistsError
-        See `refuse_existing`.
+        See `refuse_existing`; before the block, or after it if a folder appeared meanwhile.
+    OutputInUseError
+        Another process writes this output.
+    OutputError
+        It cannot be written there; this too is found before the block.
     """
-    refuse_existing(target, replaceable=replaceable)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.parent / f".{target.name}.partial-{os.getpid()}"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
-    try:
-        yield partial
-        for path in (*partial.iterdir(), partial):
-            _sync(path)
-        refuse_existing(target, replaceable=replaceable)
-        _put_in_place(partial, target)
-        _sync(target.parent)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    refuse_existing(target, check_old=check_old)
+    with writing(target):
+        touched = _make_parents(Path(os.path.realpath(target)))
+    with hidden_folder(target) as (place, hidden):
+        # The old output may have been put back.
+        refuse_existing(target, check_old=check_old)
+        new = hidden / place.name
+        with writing(target):
+            new.mkdir()
+            if place.exists():
+                take_rights(new, place)
+        yield new
+        with writing(target):
+            if place.exists():
+                take_rights_inside(new, place)
+            for path in (*new.rglob("*"), new):
+                sync(path)
+            refuse_existing(target, check_old=check_old)
+            put_folder(new, place, aside=aside(hidden))
+            for folder in touched:
+                sync(folder)
+
+
+def _make_parents(place: Path) -> list[Path]:
+    """Make the folders above `place`; return those that have a new entry, its own among them."""
+    absent = [folder for folder in place.parents if not folder.exists()]
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return [place.parent, *(folder.parent for folder in absent)]
 
 
 def refuse_outputs(targets: Sequence[Path]) -> None:
-    """Raise before the work is done if an output exists or its folder does not.
+    """Raise before the work is done if an output exists or its folder does not; see `refuse_existing`.
 
     Raises
     ------
     OutputExistsError
-        One of the files exists.
+        One of the files exists, or would lie in a converted log.
     UsageError
         Their folder does not.
     """
+    if any(os.path.lexists(target) for target in targets):
+        collect(targets[-1])
     for target in targets:
-        refuse_existing(target, hint="name another file, or remove this one.")
-        if not target.parent.is_dir():
-            raise UsageError(f"No folder {target.parent}.", hint="make it, or name a file elsewhere.")
+        _refuse_homeless(target)
+        if os.path.lexists(target):
+            raise OutputExistsError(f"Output {target} exists.", hint="name another file, or remove this one.")
+
+
+def _refuse_homeless(target: Path) -> None:
+    refuse_inside_log(target)
+    if not target.parent.is_dir():
+        raise UsageError(f"No folder {target.parent}.", hint="make it, or name a file elsewhere.")
 
 
 @contextmanager
 def whole_files(targets: Sequence[Path]) -> Iterator[list[Path]]:
-    """Give files to write in a hidden sibling folder, which become `targets`, the last one last.
+    """Give files to write, which become `targets`, new files of one folder, the last one last.
 
-    Whoever finds the last target finds the others. Any failure, Ctrl-C included, leaves none of them.
+    Whoever finds the last target finds the others. Any failure leaves none of them, and what a kill leaves is taken
+    back by the next run for the same last target. (Where files cannot have two names, as on exFAT, a kill between two
+    of the targets leaves the first.)
+
+    Raises
+    ------
+    OutputExistsError, UsageError
+        See `refuse_outputs`. A file that appears meanwhile is not overwritten.
+    OutputInUseError, OutputError
+        As in `whole_folder`.
     """
-    refuse_outputs(targets)
-    partial = targets[-1].parent / f".{targets[-1].name}.partial-{os.getpid()}"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
-    placed: list[Path] = []
-    try:
-        parts = [partial / target.name for target in targets]
-        yield parts
-        for part in parts:
-            with part.open("rb") as stream:
-                os.fsync(stream.fileno())
+    last = targets[-1]
+    _refuse_homeless(last)
+    with hidden_folder(last, [target.name for target in targets]) as (_, hidden):
         refuse_outputs(targets)
-        for part, target in zip(parts, targets, strict=True):
-            part.rename(target)
-            placed.append(target)
-    except BaseException:
-        for target in placed:
-            target.unlink()
-        raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        parts = [hidden / target.name for target in targets]
+        yield parts
+        with writing(last):
+            for part in parts:
+                sync(part)
+            refuse_outputs(targets)
+            for part, target in zip(parts, targets, strict=True):
+                put_file(part, target)
+                sync(target.parent)
 
 
-def _put_in_place(partial: Path, target: Path) -> None:
-    if not target.exists():
-        partial.rename(target)
-        return
-    old = target.parent / f".{target.name}.old-{os.getpid()}"
-    target.rename(old)
-    try:
-        partial.rename(target)
-    except BaseException:
-        old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+@contextmanager
+def whole_file(target: Path) -> Iterator[Path]:
+    """Give a file to write, which replaces `target`, or what that links to, when all is written.
 
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    Raises
+    ------
+    OutputExistsError
+        It would lie in a converted log.
+    OutputInUseError, OutputError
+        As in `whole_folder`; a missing folder is not made.
+    """
+    refuse_inside_log(target)
+    with hidden_folder(target) as (place, hidden):
+        part = hidden / place.name
+        yield part
+        with writing(target):
+            if place.exists():
+                take_rights(part, place)
+            sync(part)
+            part.replace(place)
+            sync(place.parent)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.resources
 import io
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from evaluator.cli import app as cli
 from evaluator.cli import options
+from evaluator.outputs.checksums import described
 
 
 @dataclass(frozen=True)
@@ -39,3 +43,12 @@ def evaluate(*words: str) -> Run:
     finally:
         patch.undo()
     return Run(int(stop.value.code or 0), out.getvalue(), err.getvalue())
+
+
+def manifest_of(out: Path) -> Any:
+    """Return the manifest of a result, which keeps its schema and describes every other file of its folder."""
+    manifest = json.loads((out / "manifest.json").read_text())
+    schema = (importlib.resources.files("evaluator.report") / "manifest.schema.json").read_text("utf-8")
+    jsonschema.validate(manifest, json.loads(schema))
+    assert manifest["files"] == described(path for path in out.iterdir() if path.name != "manifest.json")
+    return manifest

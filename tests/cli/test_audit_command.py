@@ -10,11 +10,11 @@ from pathlib import Path
 import jsonschema
 import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
 
 from evaluator import audit, load
 from evaluator.report.audit import print_audit
-from tests.cli.runs import evaluate
+from evaluator.report.console import ReportConsole
+from tests.cli.runs import evaluate, manifest_of
 
 SMALL = ("--limit", "2000", "--window", "100", "--twins", "10")
 TWO = ("-p", "linucb", "-p", "random")
@@ -37,7 +37,7 @@ def test_json_keeps_its_schema_and_equals_the_python_result(policies: tuple[str,
 def test_report_fits_and_ends_with_the_verdict(columns: int) -> None:
     found = audit(load("synthetic", limit=2000), ["otflinucb:alpha=0.5", "random"], window=100, twins=10)
     with io.StringIO() as sink:
-        console = Console(width=columns, highlight=False, file=sink)
+        console = ReportConsole(width=columns, file=sink)
         print_audit(console, found)
         out = sink.getvalue()
     assert max(map(len, out.splitlines())) <= columns
@@ -60,7 +60,7 @@ def test_out_is_a_whole_folder(tmp_path: Path) -> None:
     assert twins.num_rows == 20
     assert pq.read_table(out / "differences.parquet").num_rows == 10
     assert pq.read_table(out / "live.parquet").num_rows == 40
-    manifest = json.loads((out / "manifest.json").read_text())
+    manifest = manifest_of(out)
     assert manifest["policies"] == ["linucb", "random"]
     assert manifest["options"]["twins"] == 10
     result = json.loads((out / "result.json").read_text())

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from rich.console import Console
 
 from evaluator import check, load
 from evaluator.datasets import convert
 from evaluator.report.check import print_check
+from evaluator.report.console import ReportConsole
 from tests.check.defects import DEFECTS
 from tests.cli.runs import evaluate
 
@@ -46,7 +46,7 @@ def test_a_failed_check_exits_3_with_the_report_on_stdout() -> None:
 def test_plain_output_fits_its_width() -> None:
     report = check(DEFECTS["action depends on the context, propensities constant"][0](1))
     for width in (60, 120):
-        console = Console(width=width, highlight=False)
+        console = ReportConsole(width=width)
         with console.capture() as captured:
             print_check(console, report)
         shown = captured.get()

@@ -60,6 +60,15 @@ def test_every_option_is_explained(path: str) -> None:
         assert getattr(parameter, "help", None), f"{path}: {parameter.name}"
 
 
+@pytest.mark.parametrize("path", [*COMMANDS, "", "datasets", "policies"])
+def test_help_is_printed_as_it_was_written(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brackets are markup to the printer unless they are escaped."""
+    monkeypatch.setenv("COLUMNS", "1000")
+    printed = "".join(evaluate(*path.split(), "--help").out.split())
+    for text in [command(path).help, command(path).epilog, *(p.help for p in command(path).params if not p.hidden)]:
+        assert "".join((text or "").replace("\\[", "[").split()) in printed
+
+
 @pytest.mark.parametrize("path", COMMANDS)
 def test_every_command_takes_debug(path: str) -> None:
     assert "debug" in {p.name for p in command(path).params}

@@ -16,6 +16,7 @@ import pytest
 from tests.cli.runs import evaluate
 from tests.cli.test_commands import command
 from tests.datasets.sources import dataset
+from tests.datasets.test_integrity import VERSION_1
 
 N = 150_000
 ROWS = ["t,ad,sold,user", *[f"{i},{i * i % 7},,{i * 7919 % 10007}" for i in range(N)]]
@@ -113,3 +114,25 @@ def test_validate_with_a_full_disk(spec: Path, small_disk: Path) -> None:
     assert done.returncode == 1
     assert re.fullmatch(rf"error: {small_disk}/\S+: cannot be written \(No space left on device\)\..*\n", done.stderr)
     assert list(small_disk.iterdir()) == []
+
+
+def test_a_damaged_log_is_refused_by_name(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert evaluate("datasets", "convert", "synthetic", str(out), "--limit", "500").code == 0
+    assert evaluate("datasets", "validate", str(out)).err == ""
+    displays = out / "displays.parquet"
+    content = bytearray(displays.read_bytes())
+    content[len(content) // 2] ^= 1
+    displays.write_bytes(content)
+    for words in (("datasets", "validate", str(out)), ("replay", "-p", "linucb", "-w", "50", "-d", str(out))):
+        run = evaluate(*words)
+        assert run.code == 3
+        assert f"{displays}: missing or damaged" in run.err
+        assert "convert the dataset again" in run.err
+
+
+def test_a_log_without_checksums_is_said_to_have_none() -> None:
+    run = evaluate("datasets", "validate", str(VERSION_1))
+    assert run.code == 0
+    assert "earlier format without checksums" in run.err
+    assert "earlier format without checksums" in evaluate("datasets", "show", str(VERSION_1)).out

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
+import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,9 +14,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import vl_convert
 
 from evaluator.datasets.writing import write_canonical
-from tests.cli.runs import evaluate
+from tests.cli.runs import evaluate, manifest_of
 from tests.logs import bernoulli_log, build_log
 
 QUICK = ("--families", "geometric,lognormal", "--bootstraps", "19")
@@ -25,6 +28,15 @@ HOUR, DAY = 3600, 86_400
 def delay_file(path: Path, rows: list[tuple[object, ...]], head: str = "arm,delay_s") -> Path:
     path.write_text("\n".join([head, *(",".join(map(str, row)) for row in rows)]) + "\n", encoding="utf-8")
     return path
+
+
+@pytest.fixture(autouse=True)
+def drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw in this process, which is warm after its first picture; `test_pictures` is about the one that draws."""
+    monkeypatch.setattr(
+        "evaluator.report.delay_files.pictures",
+        lambda charts: {name: vl_convert.vegalite_to_png(chart, scale=2) for name, chart in charts.items()},
+    )
 
 
 @pytest.fixture
@@ -64,14 +76,13 @@ def test_the_terminal_says_what_the_log_can_see(shop: Path) -> None:
 
 
 def test_a_narrow_terminal_is_enough(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rich.console import Console
-
     from evaluator import load, study_delays
+    from evaluator.report.console import ReportConsole
     from evaluator.report.delays import print_study
 
     study = study_delays(load(str(shop)), families=["geometric"], bootstraps=19)
     for terminal in (False, True):
-        console = Console(width=60, record=True, force_terminal=terminal, file=io.StringIO())
+        console = ReportConsole(width=60, record=True, force_terminal=terminal, file=io.StringIO())
         print_study(console, study)
         lines = console.export_text().splitlines()
         assert max(map(len, lines)) <= 60
@@ -179,7 +190,7 @@ def test_the_folder_holds_fits_tables_charts_and_a_page(shop: Path, tmp_path: Pa
     assert sorted(set(pq.read_table(out / "groups.parquet")["group"].to_pylist())) == sorted(
         ["</script><img src=x>", "[red]b[/red]", "c&d"]
     )
-    manifest = json.loads((out / "manifest.json").read_text())
+    manifest = manifest_of(out)
     assert manifest["source"]["dataset"] == "shop"
     assert {"altair", "vl-convert-python", "numpy"} <= set(manifest["versions"])
     for name in ("cdf", "density", "groups", "rates"):
@@ -198,14 +209,14 @@ def test_the_folder_holds_fits_tables_charts_and_a_page(shop: Path, tmp_path: Pa
 def test_the_folder_is_there_whole_or_not_at_all(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from evaluator.report import delay_page
 
-    def fails(_: object) -> bytes:
-        raise OSError("disk full")
+    def fails(*_: object) -> str:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(delay_page, "png", fails)
+    monkeypatch.setattr(delay_page, "page", fails)
     out = tmp_path / "how-late"
     run = evaluate("delays", str(shop), *QUICK, "--out", str(out))
     assert run.code == 1
-    assert "disk full" in run.err
+    assert "cannot be written (No space left on device)" in run.err
     assert not [file for file in tmp_path.iterdir() if "how-late" in file.name]
     out.mkdir()
     refused = evaluate("delays", str(shop), *QUICK, "--out", str(out))

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluator import load, load_policy, replay
-from tests.cli.runs import evaluate
+from tests.cli.runs import evaluate, manifest_of
 from tests.datasets.sources import dataset
 
 SMALL = ("--limit", "5000", "--window", "200")
@@ -108,12 +108,11 @@ def test_report_shows_numbers_warnings_and_assumptions() -> None:
 
 
 def test_narrow_terminal_loses_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rich.console import Console
-
     from evaluator.cli import options
+    from evaluator.report.console import ReportConsole
 
     with open("/dev/null", "w") as sink:
-        narrow = Console(width=60, highlight=False, record=True, file=sink)
+        narrow = ReportConsole(width=60, record=True, file=sink)
         monkeypatch.setattr(options, "stdout", lambda: narrow)
         assert evaluate("replay", "-p", "random", *SMALL).code == 0
         words = narrow.export_text()
@@ -132,7 +131,7 @@ def test_out_holds_everything_and_is_not_overwritten(tmp_path: Path) -> None:
     jsonschema.validate(result, schema())
     trajectory = pq.read_table(out / "trajectory.parquet")
     assert sorted(set(trajectory["repeat"].to_pylist())) == [0, 1]
-    manifest = json.loads((out / "manifest.json").read_text())
+    manifest = manifest_of(out)
     assert [replay["options"]["window"] for replay in manifest["replays"]] == ["200"]
     assert manifest["versions"]["numpy"]
     again = evaluate(*words)

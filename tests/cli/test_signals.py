@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM leave the old output or none, never half of one."""
+"""Ctrl-C, SIGTERM and a closed terminal leave the old output or none, never half of one; a kill is cleared up later."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.datasets import convert, load
+from evaluator.errors import OutputInUseError
 from tests.datasets.sources import dataset
 
 # Stops at a half-written folder until the signal comes: at the writing of a generated log, while a file is read, and
@@ -62,19 +64,10 @@ def contents(folder: Path) -> dict[str, bytes] | None:
     return {p.name: p.read_bytes() for p in folder.iterdir()} if folder.exists() else None
 
 
-@pytest.mark.parametrize("stage", ["generated", "reading", "writing"])
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("before", ["nothing", "an old output"])
-def test_interrupted_convert(tmp_path: Path, sent: signal.Signals, before: str, stage: str) -> None:
-    out = tmp_path / "made" / "out"
-    rows = ["t,ad,sold", *[f"{i},{'ab'[i % 2]}," for i in range(30_000)]]
-    dataset_name = "synthetic" if stage == "generated" else str(dataset(tmp_path, rows))
-    if before == "an old output":
-        words = [sys.executable, "-m", "evaluator", "datasets", "convert", "synthetic", out, "--limit", "50"]
-        subprocess.run(words, check=True, capture_output=True)
-    old = contents(out)
+def writing_half(dataset_name: str, out: Path, stage: str, *, under: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+    """Start a conversion that waits with half an output."""
     writer = subprocess.Popen(
-        [sys.executable, "-c", HALF, dataset_name, str(out), stage],
+        [*under, sys.executable, "-c", HALF, dataset_name, str(out), stage],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -82,12 +75,53 @@ def test_interrupted_convert(tmp_path: Path, sent: signal.Signals, before: str, 
     assert writer.stdout is not None
     assert writer.stdout.readline().strip() == "waiting"
     assert [p for p in out.parent.iterdir() if ".partial-" in p.name]
+    return writer
+
+
+STOPS = [
+    *((sent, before, stage) for sent in (signal.SIGINT, signal.SIGTERM) for before in ("nothing", "an old output")
+      for stage in ("generated", "reading", "writing")),
+    (signal.SIGHUP, "an old output", "writing"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sent", "before", "stage"), STOPS)
+def test_interrupted_convert(tmp_path: Path, sent: signal.Signals, before: str, stage: str) -> None:
+    out = tmp_path / "made" / "out"
+    rows = ["t,ad,sold", *[f"{i},{'ab'[i % 2]}," for i in range(30_000)]]
+    dataset_name = "synthetic" if stage == "generated" else str(dataset(tmp_path, rows))
+    if before == "an old output":
+        convert("synthetic", out, limit=50)
+    old = contents(out)
+    writer = writing_half(dataset_name, out, stage)
     writer.send_signal(sent)
     _, err = ended(writer)
-    assert writer.returncode != 0
+    assert writer.returncode == 128 + sent
     assert "Traceback" not in err
     assert contents(out) == old
     assert [p for p in out.parent.iterdir() if p != out] == []
+
+
+def test_a_killed_convert_is_in_nobodys_way(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    convert("synthetic", out, limit=50)
+    old = contents(out)
+    writer = writing_half("synthetic", out, "generated", under=("nohup",))
+    try:
+        # It was started to outlive its terminal. While it lives, another conversion is refused.
+        writer.send_signal(signal.SIGHUP)
+        with pytest.raises(subprocess.TimeoutExpired):
+            writer.wait(0.5)
+        with pytest.raises(OutputInUseError, match="being written by another process"):
+            convert("synthetic", out, limit=60, overwrite=True)
+    finally:
+        writer.send_signal(signal.SIGKILL)
+        ended(writer)
+    assert contents(out) == old
+    assert len(list(tmp_path.iterdir())) == 3
+    convert("synthetic", out, limit=60, overwrite=True)
+    assert len(load(out)) == 60
+    assert list(tmp_path.iterdir()) == [out]
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])

@@ -15,7 +15,7 @@ import pytest
 import evaluator
 from evaluator.simulator import BernoulliProblem
 from evaluator.simulator.options import SimulateOptions
-from tests.cli.runs import evaluate
+from tests.cli.runs import evaluate, manifest_of
 from tests.cli.test_commands import command
 
 USAGE, BAD_DATA, THE_REST = 2, 3, 1
@@ -48,7 +48,7 @@ def test_the_command_prints_what_the_function_returns(tmp_path: Path) -> None:
     assert run.json["schema"] == "evaluate.simulate/1"
     assert pq.read_table(out / "curves.parquet").equals(found.table)
     assert json.loads((out / "result.json").read_text()) == run.json
-    manifest = json.loads((out / "manifest.json").read_text())
+    manifest = manifest_of(out)
     assert manifest["options"]["seed"] == 3
     assert manifest["policies"] == ["delayed-klucb", "thompson"]
     assert evaluate(*LOW, *words, "--out", str(out)).code == USAGE

@@ -137,6 +137,12 @@ def test_impossible_parameters(options):
         load("synthetic", **options)
 
 
+@pytest.mark.parametrize("actions", [2**20, 2**62])
+def test_more_than_memory_holds_is_refused_before_it_is_made(actions):
+    with pytest.raises(ParameterError, match="more than a generated log may hold"):
+        generate(LinearScenario(kind="linear", actions=actions), displays=1000)
+
+
 IN_TIME = {"displays_per_day": 20_000, "amplitude": 0.5, "growth": 1.1, "step": 3.0, "step_at_s": 129_600}
 
 

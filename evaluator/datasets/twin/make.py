@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,10 @@ from evaluator.datasets.twin.parameters import Twin
 from evaluator.datasets.twin.truth_file import SCHEMA, truth_document, truth_table
 from evaluator.datasets.twin.users import plan_users
 from evaluator.errors import ParameterError, UsageError
-from evaluator.outputs.whole import refuse_outputs, whole_files
+from evaluator.outputs.checksums import described
+from evaluator.outputs.failures import writing
+from evaluator.outputs.whole import whole_files
+from evaluator.units import is_whole
 
 FEWEST_ROWS = 1_000
 # Replays and synthetic logs draw from other children of the same entropy.
@@ -91,25 +95,31 @@ def make(
         `rows`, `seed` or `jobs` is out of range.
     OutputExistsError
         One of the three files exists.
+    OutputInUseError
+        Another process writes them.
+    OutputError
+        They cannot be written; none of them is left.
     """
     twin, name = _twin(dataset)
     if not FEWEST_ROWS <= rows <= twin.rows:
         raise ParameterError(f"rows={rows}.", hint=f"give {FEWEST_ROWS:,} to {twin.rows:,} rows.")
     jobs = min(4, os.cpu_count() or 1) if jobs is None else jobs
-    if seed < 0 or jobs < 1:
-        raise ParameterError(f"seed={seed}, jobs={jobs}.", hint="seed is at least 0, jobs at least 1.")
+    if not is_whole(seed, 0) or not is_whole(jobs, 1):
+        raise ParameterError(f"seed={seed}, jobs={jobs}.", hint="seed is 0 to 2^63 - 1, jobs 1 to 2^63 - 1.")
     path = Path(out)
     made = Made(path, path.with_name(f"{path.name}.truth.json"), path.with_name(f"{path.name}.truth.parquet"), {})
-    targets = [made.table, made.truth, made.path]
-    refuse_outputs(targets)
-    plan, known = plan_twin(twin, rows=rows, seed=seed)
-    document = truth_document(twin, known, plan.journeys, plan.categories)
-    document["realised"] = {"rows": rows, "users": plan.users.total, **document["realised"]}
-    with whole_files(targets) as (table, text, data):
-        truth_table(known, once=document["rewards_per_converted_row"]).write_parquet(table)
-        head = {"schema": SCHEMA, "dataset": name, "seed": seed, "table": made.table.name}
-        text.write_text(json.dumps({**head, **document}, indent=1) + "\n", encoding="utf-8")
+    with whole_files([made.table, made.truth, made.path]) as (table, text, data), writing(made.path):
+        plan, known = plan_twin(twin, rows=rows, seed=seed)
+        document = truth_document(twin, known, plan.journeys, plan.categories)
+        document["realised"] = {"rows": rows, "users": plan.users.total, **document["realised"]}
+        # By way of memory: what Polars says of a full disk is no OSError.
+        truth_table(known, once=document["rewards_per_converted_row"]).write_parquet(parquet := BytesIO())
+        table.write_bytes(parquet.getvalue())
         _write(plan, data, jobs, advance)
+        # Which file it is the truth of does not hang on a name.
+        files = described([table, data])
+        head = {"schema": SCHEMA, "dataset": name, "seed": seed, "table": made.table.name, "files": files}
+        text.write_text(json.dumps({**head, **document}, indent=1) + "\n", encoding="utf-8")
     return Made(made.path, made.truth, made.table, document["realised"])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import zlib
 
 import pytest
@@ -14,6 +15,7 @@ from evaluator.datasets.twin import make as module
 from evaluator.datasets.twin.gzip_stream import compress
 from evaluator.datasets.twin.make import plan_twin
 from evaluator.errors import OutputExistsError, ParameterError, SpecError, UsageError
+from evaluator.outputs.checksums import described
 from tests.cli.runs import evaluate
 
 
@@ -32,6 +34,11 @@ def test_same_seed_same_bytes_whatever_the_threads(tmp_path, monkeypatch):
     other = written(tmp_path, "other", seed=6, jobs=1)
     assert one[0] != other[0]
     assert one[1] == other[1]  # the truth is the dataset's, not the seed's
+
+
+def test_a_truth_says_of_which_files_it_is(tmp_path):
+    made = make("criteo_twin", tmp_path / "t.tsv.gz", rows=1_000)
+    assert json.loads(made.truth.read_text())["files"] == described([made.path, made.table])
 
 
 def test_chunks_join_in_time_order(tmp_path, monkeypatch):

@@ -1,0 +1,95 @@
+"""Where a command writes: reserved before the work is done, in place before anything is printed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
+
+from evaluator.errors import UsageError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Save(Protocol):
+    """Call what writes a result with the place that is reserved for it, and the rest; not called without one."""
+
+    def __call__(self, write: Callable[Concatenate[Path, P], T], /, *result: P.args, **more: P.kwargs) -> T | None:
+        """Return what it returned, or None.
+
+        Raises
+        ------
+        OutputError
+            It could not write.
+        """
+
+
+@contextmanager
+def new_folder(out: Path | None) -> Iterator[Save]:
+    """Reserve a folder, None for none, which is there when the block has ended.
+
+    Raises
+    ------
+    OutputExistsError, OutputError
+        Before the block: it exists, or cannot be written.
+    """
+    if out is None:
+        yield _nowhere
+        return
+    from evaluator.outputs.whole import whole_folder
+
+    with whole_folder(out) as folder:
+        yield _to(folder, out)
+
+
+@contextmanager
+def new_file(out: Path | None) -> Iterator[Save]:
+    """Reserve a file in an existing folder, None for none, which is there when the block has ended.
+
+    Raises
+    ------
+    OutputExistsError, UsageError, OutputError
+        Before the block: it exists, its folder does not, or cannot be written.
+    """
+    if out is None:
+        yield _nowhere
+        return
+    from evaluator.outputs.whole import whole_files
+
+    with whole_files([out]) as (part,):
+        yield _to(part, out)
+
+
+def refuse_one_place(**outputs: Path | None) -> None:
+    """Raise if two outputs of a command, by the names of their options, would be written to one place.
+
+    Raises
+    ------
+    UsageError
+        They would.
+    """
+    seen: dict[str, str] = {}
+    for option, out in outputs.items():
+        if out is None:
+            continue
+        name = f"--{option.replace('_', '-')}"
+        if other := seen.get(place := os.path.realpath(out)):
+            raise UsageError(f"{other} and {name} are one place: {out}.", hint="give each a name of its own.")
+        seen[place] = name
+
+
+def _to(place: Path, out: Path) -> Save:
+    from evaluator.outputs.failures import writing
+
+    def save(write: Callable[Concatenate[Path, P], T], /, *result: P.args, **more: P.kwargs) -> T | None:
+        with writing(out):
+            return write(place, *result, **more)
+
+    return save
+
+
+def _nowhere(write: Callable[Concatenate[Path, P], T], /, *result: P.args, **more: P.kwargs) -> T | None:
+    return None

@@ -1,0 +1,36 @@
+"""Sizes and checksums of files: what tells a damaged or exchanged file from the one that was written."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypedDict
+
+
+class Described(TypedDict):
+    """What a file is known by: its size in bytes and the SHA-256 of its content, in hex."""
+
+    bytes: int
+    sha256: str
+
+
+def checksum(path: Path) -> str:
+    """Return the SHA-256 of a file's content, in hex; memory does not grow with the file, other threads go on."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def described(files: Path | Iterable[Path]) -> dict[str, Described]:
+    """Return size and checksum of each file, by its name, in the order of names.
+
+    Parameters
+    ----------
+    files
+        Some files, or a folder: then the files right in it.
+    """
+    paths = [path for path in files.iterdir() if path.is_file()] if isinstance(files, Path) else files
+    return {
+        path.name: {"bytes": path.stat().st_size, "sha256": checksum(path)}
+        for path in sorted(paths, key=lambda path: path.name)
+    }

@@ -1,0 +1,77 @@
+"""What must not be deleted when an output is replaced."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from evaluator.errors import OutputExistsError
+
+# What tells a converted log from other folders.
+LOG_FILES = ("meta.json", "displays.parquet", "conversions.parquet", "actions.parquet")
+
+
+def refuse_foreign(
+    folder: Path, ours: Callable[[Path], bool], *, kind: str, hint: str = "name another folder, or move it elsewhere."
+) -> None:
+    """Raise if a folder that is to be deleted holds anything but files of ours.
+
+    Parameters
+    ----------
+    folder
+        Existing folder.
+    ours
+        Whether a file is one that we write. Links and folders never are.
+    kind
+        What the folder should be: ``"a converted log"``.
+    hint
+        What to do about it.
+
+    Raises
+    ------
+    OutputExistsError
+        It holds something else, which is named.
+    """
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink() or not path.is_file() or not ours(path):
+            raise OutputExistsError(
+                f"Output {folder} holds {path.name}, which is not of {kind}: it would be deleted.",
+                hint=hint,
+            )
+
+
+def refuse_sources(target: Path, sources: Iterable[Path]) -> None:
+    """Raise if something that is read lies in what is to be replaced, by whatever name or link.
+
+    Raises
+    ------
+    OutputExistsError
+        It does.
+    """
+    elsewhere: set[Path] = set()
+    for source in sources:
+        real = Path(os.path.realpath(source))
+        for folder in (real, *real.parents):
+            if folder in elsewhere:
+                break
+            if folder.exists() and folder.samefile(target):
+                raise OutputExistsError(
+                    f"Output {target} would replace {source}, which is read.", hint="name another folder."
+                )
+            elsewhere.add(folder)
+
+
+def refuse_inside_log(target: Path) -> None:
+    """Raise if an output would lie in a converted log, which holds nothing but its files.
+
+    Raises
+    ------
+    OutputExistsError
+        A folder above is one.
+    """
+    for folder in Path(os.path.realpath(target)).parents:
+        if all(os.path.isfile(folder / name) for name in LOG_FILES):
+            raise OutputExistsError(
+                f"Output {target} would lie in {folder}, which is a converted log.", hint="name a place beside it."
+            )

@@ -1,0 +1,168 @@
+"""The hidden folder beside an output that holds its parts until they are put in place."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from evaluator.errors import EvaluatorError
+from evaluator.outputs.failures import writing
+from evaluator.outputs.locks import locked
+from evaluator.outputs.names import base_name
+from evaluator.outputs.renames import sync
+from evaluator.outputs.signals import held_back
+
+_SCHEMA = "evaluate.partial/1"
+
+
+@contextmanager
+def hidden_folder(target: Path, names: Sequence[str] | None = None) -> Iterator[tuple[Path, Path]]:
+    """Hold the lock of an output and give where it goes and a new folder beside it, whose entries have final names.
+
+    The folder's name is random: process ids repeat in other containers. What killed processes left of this output is
+    settled first, and what the block leaves at its end.
+
+    Parameters
+    ----------
+    target
+        The output.
+    names
+        Of the entries that the folder is for; the output's own name if None.
+
+    Yields
+    ------
+    Path, Path
+        The output with links resolved, and the folder.
+
+    Raises
+    ------
+    OutputInUseError
+        Another process writes this output.
+    OutputError
+        Nothing can be written there.
+    """
+    place = Path(os.path.realpath(target))
+    folder = place.with_name(f".{base_name(place.name)}.partial-{secrets.token_hex(8)}")
+    with ExitStack() as stack:
+        with writing(target):
+            # Without locks nobody knows whether a folder is left or in use.
+            if stack.enter_context(locked(target)):
+                for left in _left(place):
+                    settle(left, place)
+            stack.callback(settle, folder, place)
+            _make(folder, [place.name] if names is None else names)
+        yield place, folder
+
+
+def collect(target: Path) -> None:
+    """Settle what killed processes left of an output, unless another process writes it now."""
+    place = Path(os.path.realpath(target))
+    if not place.name:  # the root, beside which nothing is
+        return
+    with suppress(EvaluatorError, OSError), locked(target) as held:
+        for left in _left(place) if held else ():
+            settle(left, place)
+
+
+def aside(folder: Path) -> Path:
+    """Return where in the hidden folder the old output waits until the new one is in place."""
+    return folder / f"{folder.name}.old"  # no output has this name: it is random
+
+
+def mark(folder: Path, names: Sequence[str]) -> None:
+    """Write into a new hidden folder that it is ours, and the names of the outputs that it is for."""
+    marker = _marker(folder)
+    marker.write_text(json.dumps({"schema": _SCHEMA, "outputs": list(names)}) + "\n", encoding="utf-8")
+    sync(marker)
+
+
+def _marker(folder: Path) -> Path:
+    return folder / folder.name
+
+
+@held_back()
+def _make(folder: Path, names: Sequence[str]) -> None:
+    folder.mkdir()
+    try:
+        mark(folder, names)
+        for name in names:  # one that is too long is found before the work
+            with suppress(FileNotFoundError):
+                (folder / name).lstat()
+    except BaseException:
+        _marker(folder).unlink(missing_ok=True)
+        folder.rmdir()
+        raise
+
+
+def _outputs(folder: Path) -> list[str] | None:
+    """Return the names of the outputs that a hidden folder is for, None if it is not ours."""
+    marker = _marker(folder)
+    try:
+        said = None if marker.is_symlink() else json.loads(marker.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict) or said.get("schema") != _SCHEMA or not isinstance(said.get("outputs"), list):
+        return None
+    names = said["outputs"]
+    return names if all(isinstance(name, str) and name == os.path.basename(name) for name in names) else None
+
+
+def _left(place: Path) -> list[Path]:
+    ours = re.compile(re.escape(f".{base_name(place.name)}.partial-") + "[0-9a-f]{16}")
+    found = [path for path in place.parent.iterdir() if ours.fullmatch(path.name)]
+    return [path for path in found if path.is_dir() and not path.is_symlink()]
+
+
+@held_back()
+def settle(folder: Path, place: Path) -> None:
+    """Take back what was put in place in part only, and remove the hidden folder; not one that someone else made.
+
+    It may itself be killed anywhere and called again: the entries that tell what was done are removed last.
+    """
+    names = _outputs(folder)
+    if names is None:
+        _remove_unmarked(folder)
+    elif place.name in names:
+        _settle(folder, place, names)
+
+
+def _remove_unmarked(folder: Path) -> None:
+    """Remove what a kill between the folder and its marker leaves; whatever holds anything is not ours."""
+    marker = _marker(folder)
+    with suppress(OSError):
+        if os.listdir(folder) == [marker.name] and marker.lstat().st_size == 0 and marker.is_file():
+            marker.unlink()
+        folder.rmdir()
+
+
+def _settle(folder: Path, place: Path, names: Sequence[str]) -> None:
+    new, old = folder / place.name, aside(folder)
+    with writing(place):
+        if old.exists() and new.exists() and not os.path.lexists(place):
+            old.rename(place)
+        # Files put in place keep their name in the folder. The output's own is put there last: then all are there.
+        if not _same(new, place):
+            for name in names:
+                if _same(folder / name, place.with_name(name)):
+                    place.with_name(name).unlink()
+    with suppress(OSError):
+        others = [folder / name for name in names if name != place.name]
+        for part in (old, *others, new, _marker(folder)):
+            if part.is_dir() and not part.is_symlink():
+                shutil.rmtree(part)
+            else:
+                part.unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def _same(part: Path, placed: Path) -> bool:
+    try:
+        return part.is_file() and os.path.samestat(part.lstat(), placed.lstat())
+    except FileNotFoundError:
+        return False

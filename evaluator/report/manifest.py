@@ -1,0 +1,43 @@
+"""How the result in a folder came about, and what its files are known by."""
+
+from __future__ import annotations
+
+import json
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from evaluator import __version__
+from evaluator.outputs.checksums import described
+
+MANIFEST = "manifest.json"
+MANIFEST_SCHEMA = "evaluate.manifest/2"
+_VERSIONS = ("numpy", "numba", "polars", "pyarrow", "scipy")
+
+
+def write_manifest(folder: Path, *, libraries: tuple[str, ...] = (), **done: Any) -> None:
+    """Write ``manifest.json`` beside the files of a result, all of which are there.
+
+    Parameters
+    ----------
+    folder
+        Holds the files; each is described by its size and checksum.
+    libraries
+        Whose versions matter, beside those that always do.
+    done
+        What was done, to which source.
+    """
+    document = {
+        "schema": MANIFEST_SCHEMA,
+        **done,
+        "versions": {"delayed-replay": __version__, **{name: version(name) for name in (*_VERSIONS, *libraries)}},
+        "python": platform.python_version(),
+        "files": described(folder),
+    }
+    write_json(folder / MANIFEST, document)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as indented JSON."""
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
