@@ -74,5 +74,5 @@ def _told(plan: Plan, rounds: int, generated: float, share: float) -> float:
     if not len(delay):
         return 0.0
     then = delay * (share / plan.clock.share)
-    within = (then if str(plan.options.window).isdigit() else delay) <= plan.window.rounds
+    within = (then if str(plan.options.window).isdecimal() else delay) <= plan.window.rounds
     return generated * float(np.mean(np.maximum(1.0 - then / rounds, 0.0) * within))

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import math
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from evaluator.auditor.power import Detectable
 from evaluator.auditor.result import Audit, Coverage, PairAudit, PolicyAudit
+from evaluator.report.console import ReportConsole
 from evaluator.report.terminal import details, sentences
+from evaluator.visible import visible
 
 # Narrower terminals get lists: tables would break their numbers.
 _TABLES = 100
 
 
-def print_audit(console: Console, audit: Audit) -> None:
+def print_audit(console: ReportConsole, audit: Audit) -> None:
     """Print an audit."""
     console.print(
         Text.assemble(
-            (audit.dataset, "bold"),
+            (visible(audit.dataset), "bold"),
             f": {audit.options.twins:,} twins of {audit.displays:,} displays and {audit.actions:,} actions replayed, "
             f"{audit.live_runs:,} live runs of each policy",
         )
@@ -36,10 +37,10 @@ def print_audit(console: Console, audit: Audit) -> None:
     if audit.warnings:
         console.print(sentences("Read before trusting the numbers", audit.warnings, style="yellow"))
     console.print()
-    console.print(Text(audit.verdict, style="bold"))
+    console.print(audit.verdict, style="bold")
 
 
-def _print_tables(console: Console, audit: Audit, sign: str) -> None:
+def _print_tables(console: ReportConsole, audit: Audit, sign: str) -> None:
     console.print(Text("\nDoes the replayed value equal the live one?", style="bold"))
     console.print(_values(audit, sign))
     console.print(Text("\nDo the intervals hold?", style="bold"))
@@ -51,7 +52,7 @@ def _print_tables(console: Console, audit: Audit, sign: str) -> None:
         console.print(_powers(audit, sign))
 
 
-def _print_lists(console: Console, audit: Audit, sign: str) -> None:
+def _print_lists(console: ReportConsole, audit: Audit, sign: str) -> None:
     """Print the same numbers, one a line."""
     for p in audit.policies:
         held = [
@@ -119,7 +120,7 @@ def _values(audit: Audit, sign: str) -> Table:
     table = _table("rounds", "replayed", "live", "bias", "verdict", "spread")
     for p in audit.policies:
         table.add_row(
-            Text(p.policy),
+            p.policy,
             f"{p.rounds:,.0f}",
             f"{p.value:.4g}",
             _with_error(p.live_value, p.live_standard_error, sign),
@@ -138,7 +139,7 @@ def _intervals(audit: Audit) -> Table:
     table = _table("value", "width", "regret", "width", "uplift", "width")
     for p in audit.policies:
         cells = (cell for c in (p.value_coverage, p.regret_coverage, p.uplift_coverage) for cell in _coverage(c))
-        table.add_row(Text(p.policy), *cells)
+        table.add_row(p.policy, *cells)
     return table
 
 
@@ -151,7 +152,7 @@ def _pairs(audit: Audit, sign: str) -> Table:
     table.columns[0].header = "pair"
     for pair in audit.pairs:
         table.add_row(
-            Text(f"{pair.first} - {pair.second}"),
+            f"{pair.first} - {pair.second}",
             _with_error(pair.live_difference, pair.live_standard_error, sign, signed=True),
             f"{pair.difference:+.2g}",
             f"{pair.spread:.2g}",
@@ -166,9 +167,7 @@ def _powers(audit: Audit, sign: str) -> Table:
     table.columns[0].header = "pair"
     for pair in audit.pairs:
         for i, (name, of) in enumerate(_cases(pair, audit)):
-            table.add_row(
-                Text("" if i else f"{pair.first} - {pair.second}"), name, *_detects(of, sign), _share(of, audit)
-            )
+            table.add_row("" if i else f"{pair.first} - {pair.second}", name, *_detects(of, sign), _share(of, audit))
     return table
 
 

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from evaluator.checking.finding import FOUND, POWER, Finding
 from evaluator.checking.run import CheckReport
+from evaluator.report.console import ReportConsole
+from evaluator.visible import visible
 
 _STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red", "not applicable": "dim"}
 _SHORT = {"not applicable": "-"}
 
 
-def print_check(console: Console, report: CheckReport) -> None:
+def print_check(console: ReportConsole, report: CheckReport) -> None:
     """Print whether a log is fit for replay."""
     console.print(Text.assemble(
-        (report.dataset, "bold"),
+        (visible(report.dataset), "bold"),
         f": {report.displays:,} displays, {report.conversions:,} conversions, {report.actions:,} actions",
     ))  # fmt: skip
-    console.print(f"propensities: {report.propensity} ({report.assumption})", style="dim", markup=False)
+    console.print(f"propensities: {report.propensity} ({report.assumption})", style="dim")
     console.print()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("verdict", no_wrap=True)
@@ -28,7 +30,7 @@ def print_check(console: Console, report: CheckReport) -> None:
     table.add_column("number")
     for f in report.findings:
         verdict = Text(_SHORT.get(f.verdict, f.verdict), _STYLES[f.verdict])
-        said = Text(f.means, "dim") if f.verdict == "not applicable" else Text(f.number)
+        said = Text(visible(f.means), "dim") if f.verdict == "not applicable" else f.number
         table.add_row(verdict, f.name, said)
     console.print(table)
     for f in (*report.having("fail"), *report.having("warn")):
@@ -38,9 +40,9 @@ def print_check(console: Console, report: CheckReport) -> None:
 
 
 def _paragraph(f: Finding) -> RenderableType:
-    lines: list[RenderableType] = [Text(f.means)]
+    lines: list[RenderableType] = [f.means]
     if f.do:
-        lines.append(Text(f"What to do: {f.do}"))
+        lines.append(f"What to do: {f.do}")
     return Group(
         Text.assemble("\n", (f.verdict, _STYLES[f.verdict]), "  ", (f.name, "bold")),
         Padding(Group(*lines), (0, 0, 0, 2), expand=False),
@@ -53,26 +55,23 @@ def _summary(report: CheckReport) -> RenderableType:
     checks = f"{failed} failed, {warned} warned"
     lines: list[RenderableType] = []
     if failed:
-        lines.append(Text(f"Not fit for replay: {checks}. Repair what failed before believing any replay."))
+        lines.append(f"Not fit for replay: {checks}. Repair what failed before believing any replay.")
     elif warned:
-        lines.append(Text(f"Fit for replay, with care: {checks}."))
+        lines.append(f"Fit for replay, with care: {checks}.")
     tests = f"{len(report.tested)} tests of {report.displays:,} displays and {report.conversions:,} conversions"
     kept = f"Together they warn about {report.options.false_alarms:.0%} of clean logs at most."
     if failed or warned:
-        lines.append(Text(f"This rests on {tests}. {kept}"))
+        lines.append(f"This rests on {tests}. {kept}")
     else:
-        lines.append(Text(f"Fit for replay as far as this log can tell: {tests} found nothing. {kept}"))
+        lines.append(f"Fit for replay as far as this log can tell: {tests} found nothing. {kept}")
     untested = [f.name for f in report.having("not applicable")]
     if untested:
-        lines.append(Text(f"Not tested, for the reasons above: {', '.join(untested)}."))
+        lines.append(f"Not tested, for the reasons above: {', '.join(untested)}.")
     shown = [f for f in report.findings if f.shows]
     if shown:
         lines.append(
-            Text(
-                "Had it been in the log, each of these would have been found with a chance of "
-                f"{FOUND:.0%} to {POWER:.0%}:"
-            )
+            f"Had it been in the log, each of these would have been found with a chance of {FOUND:.0%} to {POWER:.0%}:"
         )
-        lines += [Padding(Text(f"- {f.shows}"), (0, 0, 0, 2), expand=False) for f in shown]
-    lines.append(Text("What no log shows, no check finds: an unmeasured cause, or conversions on a wrong display."))
+        lines += [Padding(f"- {f.shows}", (0, 0, 0, 2), expand=False) for f in shown]
+    lines.append("What no log shows, no check finds: an unmeasured cause, or conversions on a wrong display.")
     return Group(*lines)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from rich.console import Console, Group, RenderableType
-from rich.markup import escape
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -16,7 +15,9 @@ from evaluator.estimates.weighted import WeightedValue
 from evaluator.evaluation.comparison import Assumed, Comparison
 from evaluator.evaluation.differences import Difference
 from evaluator.evaluation.result import ReplayResult
+from evaluator.report.console import ReportConsole
 from evaluator.report.terminal import delivered_each, details, sentences
+from evaluator.visible import visible
 
 # Below this an interval stands under its estimate.
 _WIDE = 100
@@ -45,13 +46,13 @@ NO_EXPECTED = "No difference of expected values: "
 APART = "Lines whose rewards are cut by different windows stand apart: their values cannot be compared."
 
 
-def print_comparison(console: Console, comparison: Comparison) -> None:
+def print_comparison(console: ReportConsole, comparison: Comparison) -> None:
     """Print a comparison."""
     results = comparison.results
     wide = console.width >= _WIDE
-    console.print(Text.assemble(f"{len(results)} replays of ", (results[0].plan["dataset"], "bold")))
+    console.print(Text.assemble(f"{len(results)} replays of ", (visible(results[0].plan["dataset"]), "bold")))
     for line in _together([result.meaning[:1] for result in results]):
-        console.print(Text(line, style="dim"))
+        console.print(line, style="dim")
     level = f"{results[0].value.level:.0%}"
     named: list[Column] = [
         ("window", lambda i: _window(results[i])),
@@ -72,7 +73,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         console.print(_table(lines, against, level, stacked=True))
     bounded = _bounded(comparison)
     which = "Each interval" if bounded else "If no display can earn more than the largest seen, each interval"
-    console.print(Text(HOW_TO_READ.format(which=which)))
+    console.print(HOW_TO_READ.format(which=which))
     if any(result.final is not None or result.doubly_robust is not None for result in results):
         console.print(_weighted(results, level))
     if len(results) > 1:
@@ -118,15 +119,15 @@ def _weighed(found: WeightedValue | None) -> tuple[str | Text, str | Text]:
     return _cells(found.value) if found.given else ("not given", "too few rewards")
 
 
-def _print_differences(console: Console, comparison: Comparison, level: str) -> None:
+def _print_differences(console: ReportConsole, comparison: Comparison, level: str) -> None:
     base = comparison.results[comparison.baseline]
     horizon = comparison.horizon
     why = f", {horizon.why}" if horizon.fixed else ""
     console.print(
         Text.assemble(
             ("\nDifference per round ", "bold"),
-            f"to line {comparison.baseline + 1} ({base.plan['policy']}, window {_window(base)})",
-            f" over the first {horizon.rounds:,} rounds{why}",
+            f"to line {comparison.baseline + 1} ({visible(base.plan['policy'])}, window {visible(_window(base))})",
+            f" over the first {horizon.rounds:,} rounds{visible(why)}",
         )
     )
     console.print(Padding(_differences(comparison.differences, level), (0, 0, 0, 2), expand=False))
@@ -135,7 +136,7 @@ def _print_differences(console: Console, comparison: Comparison, level: str) -> 
     of_whom = [] if base.plan["clusters"] is None else [OF_CLUSTERS.format(by=base.plan["clusters"]["by"])]
     realised = REALISED + (HOLDS if _bounded(comparison) else MAY_NOT_HOLD)
     for line in [*(f"{line}." for line in said), realised, *of_whom]:
-        console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+        console.print(Padding(line, (0, 0, 0, 2), expand=False))
     if comparison.window_costs:
         console.print(
             Text.assemble(("\nCost of the window ", "bold"), "per round: to the widest one of the same policy")
@@ -144,7 +145,7 @@ def _print_differences(console: Console, comparison: Comparison, level: str) -> 
         console.print(Padding(table, (0, 0, 0, 2), expand=False))
         costs = comparison.window_costs
         for line in _together([_limits(d) for d in costs], _lines(costs)):
-            console.print(Padding(Text(f"{line}."), (0, 0, 0, 2), expand=False))
+            console.print(Padding(f"{line}.", (0, 0, 0, 2), expand=False))
 
 
 def _limits(of: Difference) -> list[str]:
@@ -204,7 +205,7 @@ def _ranking(comparison: Comparison) -> RenderableType:
     of = "of expected values" if expected else "of these runs"
     tested = "all pairs tested" if ranking.all_pairs else "differences to the baseline tested"
     title = Text.assemble(("\nRanking ", "bold"), f"{of} ({tested}, adjusted for their number by Holm's method)")
-    said = [Text(ranking.conclusion, style="bold"), *([Text(APART)] if len(ranking.groups) > 1 else [])]
+    said = [Text(visible(ranking.conclusion), style="bold"), *([Text(APART)] if len(ranking.groups) > 1 else [])]
     below: list[RenderableType] = [table, *said]
     return Group(title, *(Padding(line, (0, 0, 0, 2), expand=False) for line in below))
 
@@ -234,7 +235,7 @@ def _regret(comparison: Comparison, level: str, *, wide: bool) -> RenderableType
 
 def _shares(result: ReplayResult) -> str:
     pairs = sorted(zip(result.action_labels, result.action_share, strict=True), key=lambda p: -p[1])
-    shown = [f"{escape(label)} {share:.1%}" for label, share in pairs[:_ACTIONS_SHOWN] if share > 0]
+    shown = [f"{label} {share:.1%}" for label, share in pairs[:_ACTIONS_SHOWN] if share > 0]
     rest = [(label, share) for label, share in pairs[_ACTIONS_SHOWN:] if share > 0]
     return ", ".join(shown) + (f", {len(rest)} others {sum(s for _, s in rest):.1%}" if rest else "")
 
@@ -264,11 +265,11 @@ def _table(
         table.add_column("policy", overflow="fold")
     for title, of in columns:
         interval = isinstance(of(0), Interval)
-        table.add_column(f"{title}\n{level}" if interval and stacked else title, justify="right", overflow="fold")
+        table.add_column(Text(f"{title}\n{level}") if interval and stacked else title, justify="right", overflow="fold")
         if interval and not stacked:
             table.add_column(level, justify="right", overflow="fold")
     for i in lines:
-        row: list[str | Text] = [str(i + 1), *([Text(names[i])] if names else [])]
+        row: list[str | Text] = [str(i + 1), *([names[i]] if names else [])]
         for _, of in columns:
             cell = of(i)
             if isinstance(cell, str):

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
+from evaluator.report.console import ReportConsole
 from evaluator.report.numbers import count_text
 from evaluator.units import ROUND, SECONDS, format_duration
+from evaluator.visible import visible
 
 
-def print_facts(console: Console, facts: dict[str, Any]) -> None:
+def print_facts(console: ReportConsole, facts: dict[str, Any]) -> None:
     """Print what `evaluator.datasets.show` found."""
     spec, log = facts["spec"], facts["log"]
-    console.print(f"[bold]{escape(facts['name'])}[/bold]" + (f"  {escape(spec['title'])}" if spec else ""))
+    title = f"  {visible(spec['title'])}" if spec else ""
+    console.print(Text.assemble((visible(facts["name"]), "bold"), title))
     if spec:
         _rows(console, [("licence", spec["licence"]), ("homepage", spec.get("homepage", ""))])
     if log is None:
-        console.print(f"\nThe spec alone: {escape(facts['missing'])}")
+        console.print()
+        console.print(f"The spec alone: {facts['missing']}")
         return
     tick = log["tick"]
     rows = [
@@ -46,19 +49,19 @@ def print_facts(console: Console, facts: dict[str, Any]) -> None:
         "action", "displays", "conversions", box=None, pad_edge=False, padding=(0, 2, 0, 0), title="most shown"
     )
     for row in log["top_actions"]:
-        table.add_row(escape(row["label"]), f"{row['displays']:,}", f"{row['conversions']:,}")
+        table.add_row(row["label"], f"{row['displays']:,}", f"{row['conversions']:,}")
     console.print(table)
     for note in log["notes"]:
-        console.print(f"- {escape(note)}")
+        console.print(f"- {note}")
 
 
-def _rows(console: Console, rows: list[tuple[str, str]]) -> None:
+def _rows(console: ReportConsole, rows: list[tuple[str, str]]) -> None:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
     for name, words in rows:
         if words:
-            table.add_row(name, escape(words))
+            table.add_row(name, words)
     console.print(table)
 
 

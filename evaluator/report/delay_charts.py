@@ -14,6 +14,7 @@ from evaluator.delays.families import family_named
 from evaluator.evaluation.delay_study import DelayStudy
 from evaluator.evaluation.delay_words import first_positive, last_shown, words
 from evaluator.units import format_duration
+from evaluator.visible import shortened, visible
 
 Floats = npt.NDArray[np.float64]
 Spec = dict[str, Any]
@@ -26,6 +27,7 @@ _MARKS = (1e-3, 1.0, 10.0, 60.0, 600.0, 3600.0, 21600.0, *(86400.0 * days for da
 _WIDTH, _HEIGHT = 640, 300
 # Where a component's density is lower, its line would only hide the axis.
 _VISIBLE = 5e-4
+_LETTERS = 28
 _POINTS, _GROUP_POINTS, _BINS, _LINE_POINTS = 400, 160, 60, 240
 
 
@@ -119,10 +121,12 @@ def groups_chart(study: DelayStudy) -> Spec | None:
         return None
     rows = study.rows
     scale = rows.tick_seconds or 1.0
-    values, names = [], []
+    values = []
+    names: list[str] = []
     for group in study.groups:
         label = f"{len(group.members)} others" if len(group.members) > 1 else group.label
-        names.append(f"{label} ({group.conversions:,})")
+        name = f"{drawable(label)} ({group.conversions:,})"
+        names.append(f"{name} [{len(names) + 1}]" if name in names else name)
         fit = group.fit
         for i in _spread(fit.delays, _GROUP_POINTS):
             if fit.delays[i] > 0:
@@ -132,7 +136,9 @@ def groups_chart(study: DelayStudy) -> Spec | None:
     if len(study.groups[-1].members) > 1:
         colours[-1] = GREY
     share = alt.Axis(format="%", title="share of conversions come")
-    legend = alt.Legend(title=f"{rows.by} (conversions)", labelLimit=180)
+    by = drawable(rows.by)
+    # Limits of 0 are none: the library's own cut letters in two.
+    legend = alt.Legend(title=f"{by} (conversions)", labelLimit=0, titleLimit=0)
     chart = (
         alt.Chart(alt.InlineData(values))
         .mark_line(interpolate="step-after", strokeWidth=1.5)
@@ -145,7 +151,12 @@ def groups_chart(study: DelayStudy) -> Spec | None:
     )
     test = study.heterogeneity
     subtitle = "" if test is None else f"one law for all: p = {test.p:.2g}"
-    return finished(chart, f"Delays by {rows.by}", subtitle)
+    return finished(chart, f"Delays by {by}", subtitle)
+
+
+def drawable(label: str) -> str:
+    """Return a label that pictures can show: the library that draws dies of some characters."""
+    return shortened(visible(label), _LETTERS)
 
 
 def _law_lines(study: DelayStudy, low: float, high: float) -> list[dict[str, Any]]:

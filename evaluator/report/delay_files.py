@@ -1,20 +1,20 @@
-"""A study of delays in a folder: fits that a replay takes, tables, charts and one page, all of them or none."""
+"""A study of delays in a folder: fits that a replay takes, tables, charts and one page."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evaluator.delays.fit_file import save_fit
+from evaluator.delays.fit_file import fill_fit_file
 from evaluator.delays.nonparametric import NonparametricFit
 from evaluator.evaluation.delay_study import DelayStudy
-from evaluator.outputs.whole import whole_folder
-from evaluator.report.files import manifest, write_json
+from evaluator.report.manifest import write_json, write_manifest
+from evaluator.report.pictures import pictures
 from evaluator.units import ROUND
 
 # Steps of the CDF in fit.json: tau is low by less than one part in so many.
@@ -22,8 +22,15 @@ _STEPS = 4096
 _ARRAYS = ("cdf", "naive", "low", "high", "band_low", "band_high")
 
 
-def write_study(out: Path, study: DelayStudy, *, source: dict[str, Any], quarantine: pa.Table) -> list[str]:
-    """Write a study to a new folder and return the names of its files.
+class Written(NamedTuple):
+    """Names of the files of a study, and of those that are missing because no picture of them could be drawn."""
+
+    files: list[str]
+    undrawn: list[str]
+
+
+def write_study(folder: Path, study: DelayStudy, *, source: dict[str, Any], quarantine: pa.Table) -> Written:
+    """Write a study to an empty folder.
 
     ``fit.json`` (product limit) and ``law.json`` (best law) are what ``evaluate replay --delays`` takes.
     ``cdf.parquet`` holds delay (ticks), cdf, naive, low, high, band_low, band_high; ``groups.parquet`` group, delay,
@@ -32,8 +39,8 @@ def write_study(out: Path, study: DelayStudy, *, source: dict[str, Any], quarant
 
     Parameters
     ----------
-    out
-        Must not exist.
+    folder
+        Empty.
     study
         The study.
     source
@@ -41,31 +48,32 @@ def write_study(out: Path, study: DelayStudy, *, source: dict[str, Any], quarant
     quarantine
         Rows left out; written as ``quarantine.parquet`` if there are any.
     """
-    from evaluator.report.delay_page import charts_of, page, png
+    from evaluator.report.delay_page import charts_of, page
 
     rows = study.rows
     tick = ROUND if rows.tick == ROUND else f"1 {rows.tick}"
     charts = charts_of(study)
-    with whole_folder(out) as folder:
-        save_fit(folder / "fit.json", _thinned(study.fit), tick=tick)
-        if study.choice is not None:
-            save_fit(folder / "law.json", study.choice.comparison.best_fit, tick=tick)
-        fit = study.fit
-        pq.write_table(
-            pa.table({"delay": fit.delays, **{name: getattr(fit, name) for name in _ARRAYS}}), folder / "cdf.parquet"
-        )
-        if study.groups:
-            pq.write_table(_groups(study), folder / "groups.parquet")
-        if quarantine.num_rows:
-            pq.write_table(quarantine, folder / "quarantine.parquet")
-        write_json(folder / "result.json", study.to_dict())
-        done = {"command": "delays", "options": dict(study.options.__dict__), "by": rows.by}
-        libraries = ("altair", "vl-convert-python")
-        write_json(folder / "manifest.json", manifest(source=source, libraries=libraries, study=done))
-        (folder / "delays.html").write_text(page(study, charts), encoding="utf-8")
-        for name, chart in charts.items():
-            (folder / f"{name}.png").write_bytes(png(chart))
-        return sorted(file.name for file in folder.iterdir())
+    fill_fit_file(folder / "fit.json", _thinned(study.fit), tick=tick)
+    if study.choice is not None:
+        fill_fit_file(folder / "law.json", study.choice.comparison.best_fit, tick=tick)
+    fit = study.fit
+    pq.write_table(
+        pa.table({"delay": fit.delays, **{name: getattr(fit, name) for name in _ARRAYS}}), folder / "cdf.parquet"
+    )
+    if study.groups:
+        pq.write_table(_groups(study), folder / "groups.parquet")
+    if quarantine.num_rows:
+        pq.write_table(quarantine, folder / "quarantine.parquet")
+    write_json(folder / "result.json", study.to_dict())
+    (folder / "delays.html").write_text(page(study, charts), encoding="utf-8")
+    drawn = pictures(charts)
+    for name, picture in drawn.items():
+        (folder / f"{name}.png").write_bytes(picture)
+    done = {"command": "delays", "options": dict(study.options.__dict__), "by": rows.by}
+    write_manifest(folder, libraries=("altair", "vl-convert-python"), source=source, study=done)
+    return Written(
+        sorted(file.name for file in folder.iterdir()), [f"{name}.png" for name in charts if name not in drawn]
+    )
 
 
 def _thinned(fit: NonparametricFit) -> NonparametricFit:

@@ -1,9 +1,9 @@
-"""Charts of a study of delays as pictures and as one HTML page that needs no network."""
+"""Charts of a study of delays as one HTML page that needs no network."""
 
 from __future__ import annotations
 
+import html
 import json
-from html import escape
 
 import vl_convert
 
@@ -12,6 +12,7 @@ from evaluator.evaluation.delay_words import between, in_words, words
 from evaluator.report.delay_charts import Spec, cdf_chart, density_chart, groups_chart
 from evaluator.report.delay_sentences import drift_said, groups_said, joint_said, spikes_said, tail_said
 from evaluator.report.rate_charts import calibration_chart, rates_chart
+from evaluator.visible import visible
 
 _STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:56rem;margin:2rem auto;padding:0 1rem}"
@@ -31,11 +32,6 @@ def charts_of(study: DelayStudy) -> dict[str, Spec]:
         charts = {"cdf": cdf_chart(study), "density": density_chart(study), "groups": groups_chart(study)}
     charts |= {"rates": rates_chart(study), "calibration": calibration_chart(study)}
     return {name: chart for name, chart in charts.items() if chart is not None}
-
-
-def png(chart: Spec) -> bytes:
-    """Return a chart as a PNG at twice its size."""
-    return vl_convert.vegalite_to_png(chart, scale=2)
 
 
 def page(study: DelayStudy, charts: dict[str, Spec]) -> str:
@@ -65,14 +61,19 @@ def page(study: DelayStudy, charts: dict[str, Spec]) -> str:
         said.append(f"Conversion rate on context: {'; '.join(joint_said(study, study.joint))}.")
     elif "joint" in study.missing:
         said.append(f"Conversion rate on context: withheld: {study.missing['joint']}")
+    items = "".join(f"<li>{_escaped(line)}</li>" for line in said)
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n"
-        f"<script>{vl_convert.javascript_bundle(_LIBRARIES)}</script>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
-        f"<p>{study.conversions:,} conversions.</p>\n<ul>{''.join(f'<li>{escape(line)}</li>' for line in said)}</ul>\n"
+        f"<title>{_escaped(title)}</title>\n<style>{_STYLE}</style>\n"
+        f"<script>{vl_convert.javascript_bundle(_LIBRARIES)}</script>\n</head>\n<body>\n<h1>{_escaped(title)}</h1>\n"
+        f"<p>{study.conversions:,} conversions.</p>\n<ul>{items}</ul>\n"
         f"{_quantiles(study)}\n{_windows(study)}\n{_rates(study)}\n{figures}\n<script>{draw}</script>\n</body>\n</html>\n"
     )
+
+
+def _escaped(text: str) -> str:
+    return html.escape(visible(text))
 
 
 def _quantiles(study: DelayStudy) -> str:
@@ -110,6 +111,6 @@ def _rates(study: DelayStudy) -> str:
 
 
 def _table(head: list[str], lines: list[list[str]]) -> str:
-    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in lines)
+    top = "".join(f"<th>{_escaped(cell)}</th>" for cell in head)
+    body = "".join(f"<tr>{''.join(f'<td>{_escaped(cell)}</td>' for cell in line)}</tr>" for line in lines)
     return f"<table><tr>{top}</tr>{body}</table>"

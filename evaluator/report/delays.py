@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from rich.console import Console, Group, RenderableType
-from rich.markup import escape
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -15,19 +14,23 @@ from evaluator.delays.fitting import DelayFit
 from evaluator.evaluation.delay_study import GROUP_LEVELS, DelayStudy, PeriodRate
 from evaluator.evaluation.delay_words import between, first_positive, in_words, last_shown, words
 from evaluator.evaluation.joint_study import JointStudy
+from evaluator.report.console import ReportConsole
 from evaluator.report.delay_sentences import Said, drift_said, groups_said, joint_said, spikes_said, tail_said
 from evaluator.report.sketch import Floats, sketch_cdf
 from evaluator.report.terminal import details, sentences
+from evaluator.visible import visible
 
 _SKETCH_WIDTH = 76
 _PERIODS_SHOWN = 10
 
 
-def print_study(console: Console, study: DelayStudy) -> None:
+def print_study(console: ReportConsole, study: DelayStudy) -> None:
     """Print a study of delays."""
     rows = study.rows
     of = "" if rows.displays is None else f" of {rows.displays:,} displays"
-    console.print(Text.assemble("delays of conversions in ", (rows.name, "bold"), f": {study.conversions:,}{of}"))
+    console.print(
+        Text.assemble("delays of conversions in ", (visible(rows.name), "bold"), f": {study.conversions:,}{of}")
+    )
     console.print(sentences("What the log can see", study.sight))
     console.print(_titled("How late", _quantiles(study)))
     if study.drawable:
@@ -38,7 +41,7 @@ def print_study(console: Console, study: DelayStudy) -> None:
     if rows.group is not None:
         console.print(_titled(f"By {rows.by}", _groups(study)))
         console.print(Padding(_said(groups_said(study)), (0, 0, 0, 2), expand=False))
-    console.print(details("Tail", [("index alpha", escape(tail_said(study)))]))
+    console.print(details("Tail", [("index alpha", tail_said(study))]))
     if rows.periods is not None:
         console.print(_titled(f"Drift by {rows.periods.name}", _drift(study)))
     if study.joint is not None:
@@ -48,7 +51,9 @@ def print_study(console: Console, study: DelayStudy) -> None:
 
 
 def _titled(title: str, *parts: RenderableType) -> RenderableType:
-    return Group(Text(f"\n{title}", style="bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in parts))
+    return Group(
+        Text(f"\n{visible(title)}", style="bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in parts)
+    )
 
 
 def _table(*columns: str) -> Table:
@@ -71,7 +76,7 @@ def _quantiles(study: DelayStudy) -> Table:
     return table
 
 
-def _sketch(console: Console, study: DelayStudy) -> Text:
+def _sketch(console: ReportConsole, study: DelayStudy) -> Text:
     fit = study.fit
     plain = not console.is_terminal or "utf" not in (console.encoding or "").lower()
     low = first_positive(fit)
@@ -92,16 +97,16 @@ def _sketch(console: Console, study: DelayStudy) -> Text:
 
 def _law(study: DelayStudy) -> list[tuple[str, str]]:
     if study.choice is None:
-        return [("none fitted", escape(study.missing["laws"]))]
+        return [("none fitted", study.missing["laws"])]
     comparison, rows = study.choice.comparison, study.rows
     best = comparison.best_fit
-    said = [("verdict", escape(study.choice.verdict))]
+    said = [("verdict", study.choice.verdict)]
     shown = ", ".join(f"{name} {value:.4g}" for name, value in best.parameters.items())
-    said.append(("parameters", escape(f"{best.family}, in {rows.tick}: {shown}")))
+    said.append(("parameters", f"{best.family}, in {rows.tick}: {shown}"))
     said.append(("AIC above it", ", ".join(f"{f.family} {f.aic - best.aic:,.0f}" for f in comparison.fits[1:]) or "-"))
-    said += [("spike", escape(text)) for text in spikes_said(study)]
+    said += [("spike", text) for text in spikes_said(study)]
     for note, names in _without_maximum(comparison.fits).items():
-        said.append(("without maximum", escape(f"{', '.join(names)}: {note}")))
+        said.append(("without maximum", f"{', '.join(names)}: {note}"))
     if rows.limit is not None:
         beyond = 1.0 - float(best.cdf(best.longest))
         said.append((f"beyond {words(rows, best.longest)}", f"{beyond:.1%} of the law, which no data speak for"))
@@ -138,7 +143,7 @@ def _windows(study: DelayStudy) -> Table:
 def _advice(study: DelayStudy) -> Text:
     advice, rows = study.advice, study.rows
     text = Text.assemble("recommended: ", (_window(study, advice.recommended), "bold"))
-    text.append(f": {in_words(rows, advice.reason)}\n")
+    text.append(f": {visible(in_words(rows, advice.reason))}\n")
     if advice.mean is None or advice.twice_mean is None:
         text.append(f"2 x mean: none, {in_words(rows, advice.mean_source)}")
     else:
@@ -159,13 +164,13 @@ def _groups(study: DelayStudy) -> Table:
         low, high = group.fit.quantile_intervals([0.5])
         label = f"{len(group.members)} others" if len(group.members) > 1 else group.label
         quantiles = (words(study.rows, q) for q in group.fit.quantiles(GROUP_LEVELS))
-        table.add_row(Text(label), f"{group.conversions:,}", *quantiles, _between(study, low[0], high[0]))
+        table.add_row(label, f"{group.conversions:,}", *quantiles, _between(study, low[0], high[0]))
     return table
 
 
 def _said(said: Said) -> Text:
-    text = Text.assemble((said.verdict, "bold yellow" if said.alarming else "bold"))
-    return text.append("\n".join((said.rest, *said.more)))
+    text = Text.assemble((visible(said.verdict), "bold yellow" if said.alarming else "bold"))
+    return text.append("\n".join(map(visible, (said.rest, *said.more))))
 
 
 def _drift(study: DelayStudy) -> RenderableType:
@@ -193,7 +198,7 @@ def _joint(study: DelayStudy, joint: JointStudy) -> tuple[RenderableType, ...]:
         if rate.displays:
             interval = Text(f"[{rate.low:.3%}, {rate.high:.3%}]")
             table.add_row(name, f"{rate.displays:,}", f"{rate.naive:.3%}", f"{rate.corrected:.3%}", interval)
-    return table, Text("\n".join(joint_said(study, joint)))
+    return table, Text("\n".join(map(visible, joint_said(study, joint))))
 
 
 def _some(rates: tuple[PeriodRate, ...]) -> Iterable[PeriodRate]:

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import math
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from evaluator.report.console import ReportConsole
 from evaluator.report.terminal import sentences
 from evaluator.simulator.result import Simulation
+from evaluator.visible import visible
 
 _CELLS = 20
 _BARS = "▁▂▃▄▅▆▇█"
 _PLAIN_BARS = "_.-:=+*#"
 
 
-def print_simulation(console: Console, found: Simulation) -> None:
+def print_simulation(console: ReportConsole, found: Simulation) -> None:
     """Print a simulation."""
     window = "no window" if found.window is None else f"window {found.window:,}"
     console.print(
         Text.assemble(
-            (found.scenario, "bold"),
+            (visible(found.scenario), "bold"),
             f": {found.runs:,} runs of {found.horizon:,} rounds, {found.n_actions} actions, {window}",
         )
     )
@@ -38,7 +39,7 @@ def print_simulation(console: Console, found: Simulation) -> None:
     bars, sign = (_PLAIN_BARS, "+-") if plain else (_BARS, "±")
     for curve in found.curves:
         table.add_row(
-            Text(curve.policy),
+            curve.policy,
             *(_cell(curve.regret[i], curve.regret_se[i], sign) for i in found.stated),
             _cell(curve.observed[-1], curve.observed_se[-1], sign),
             *([_cell(curve.difference, curve.difference_se, sign, signed=True)] if len(found.curves) > 1 else []),

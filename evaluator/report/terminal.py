@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from rich.console import Console, Group, RenderableType
-from rich.markup import escape
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -18,7 +17,9 @@ from evaluator.evaluation.frozen import FrozenValue
 from evaluator.evaluation.result import ReplayResult
 from evaluator.evaluation.running import LEARNING
 from evaluator.evaluation.within import of_conversions
+from evaluator.report.console import ReportConsole
 from evaluator.report.numbers import count_text
+from evaluator.visible import visible
 
 _ACTIONS_SHOWN = 10
 # Of intervals that rest on the largest reward seen.
@@ -52,12 +53,12 @@ _FINAL = {
 }
 
 
-def print_result(console: Console, result: ReplayResult) -> None:
+def print_result(console: ReportConsole, result: ReplayResult) -> None:
     """Print a replay's result."""
     plan = result.plan
-    console.print(Text.assemble((plan["policy"], "bold"), " replayed on ", (plan["dataset"], "bold")))
+    console.print(Text.assemble((visible(plan["policy"]), "bold"), " replayed on ", (visible(plan["dataset"]), "bold")))
     for line in result.meaning:
-        console.print(Text(line, style="dim"))
+        console.print(line, style="dim")
     console.print(_estimates(result))
     console.print(details("How", _how(result)))
     console.print(_action_shares(result))
@@ -83,7 +84,7 @@ def _estimates(result: ReplayResult) -> Table:
         "reward per round" if result.plan["options"]["reward"] == "eventual" else "reward per round seen by the horizon"
     )
     clusters = result.plan["clusters"]
-    by = "" if clusters is None else f", by {escape(clusters['by'])}"
+    by = "" if clusters is None else f", by {clusters['by']}"
     about = "" if result.plan["reward_bound"]["known"] else APPROXIMATE
     table.add_row(f"realised value ({unit}){about}", *_cells(result.value))
     if result.expected_value is not None:
@@ -98,7 +99,7 @@ def _estimates(result: ReplayResult) -> Table:
     table.add_row(f"logging policy's value{about}", *_cells(result.logging_value))
     best = result.best_fixed_action
     how = " (halves choose and value)" if best.by_halves else ""
-    table.add_row(f"best fixed action: {escape(best.label) or 'unknown'}{how}{about}", *_cells(best.value))
+    table.add_row(f"best fixed action: {best.label or 'unknown'}{how}{about}", *_cells(best.value))
     return table
 
 
@@ -145,7 +146,7 @@ def _given(found: WeightedValue) -> tuple[str, str, str]:
 
 def _cells(interval: Interval) -> tuple[str, str, str]:
     none = math.isnan(interval.low) and not math.isnan(interval.estimate)
-    ends = "none" if none else f"[{interval.low:.5g}, {interval.high:.5g}]".replace("[", r"\[")
+    ends = "none" if none else f"[{interval.low:.5g}, {interval.high:.5g}]"
     return f"{interval.estimate:.5g}", ends, f"{interval.n:,}"
 
 
@@ -190,7 +191,7 @@ def _how(result: ReplayResult) -> list[tuple[str, str]]:
 def _clusters(result: ReplayResult) -> str:
     clusters = result.plan["clusters"]
     worth = "" if result.clusters is None else f"; the rounds are worth {clusters_text(result.clusters)} of equal size"
-    return f"{clusters['count']:,} by {escape(clusters['by'])}{worth}"
+    return f"{clusters['count']:,} by {clusters['by']}{worth}"
 
 
 def _live(result: ReplayResult) -> str:
@@ -222,7 +223,7 @@ def _expected(result: ReplayResult) -> str:
 
 def _action_shares(result: ReplayResult) -> RenderableType:
     pairs = sorted(zip(result.action_labels, result.action_share, strict=True), key=lambda p: -p[1])
-    shown = [f"{escape(label)} {share:.1%}" for label, share in pairs[:_ACTIONS_SHOWN]]
+    shown = [f"{label} {share:.1%}" for label, share in pairs[:_ACTIONS_SHOWN]]
     more = (
         f", {len(pairs) - len(shown)} others {sum(s for _, s in pairs[_ACTIONS_SHOWN:]):.1%}"
         if len(pairs) > len(shown)
@@ -232,13 +233,13 @@ def _action_shares(result: ReplayResult) -> RenderableType:
 
 
 def details(title: str, rows: Sequence[tuple[str, str]]) -> RenderableType:
-    """Return a titled list of names and what is said of each, in markup."""
+    """Return a titled list of names and what is said of each."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
     for name, words in rows:
         table.add_row(name, words)
-    return Group(Text(f"\n{title}", style="bold"), Padding(table, (0, 0, 0, 2), expand=False))
+    return Group(Text(f"\n{visible(title)}", style="bold"), Padding(table, (0, 0, 0, 2), expand=False))
 
 
 def sentences(title: str, lines: Iterable[str], *, style: str = "") -> RenderableType:
@@ -247,5 +248,5 @@ def sentences(title: str, lines: Iterable[str], *, style: str = "") -> Renderabl
     table.add_column(no_wrap=True)
     table.add_column(style=style)
     for line in lines:
-        table.add_row("-", Text(line))
+        table.add_row("-", line)
     return Group(Text(f"\n{title}", style=f"bold {style}".strip()), Padding(table, (0, 0, 0, 2), expand=False))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import io
 
-from rich.console import Console
-
 from evaluator import check
 from evaluator.report.check import print_check
+from evaluator.report.console import ReportConsole
 from tests.check.defects import DEFECTS
 from tests.check.shops import shop
 from tests.logs import bernoulli_log
@@ -15,7 +14,7 @@ from tests.logs import bernoulli_log
 
 def printed(report) -> str:
     out = io.StringIO()
-    print_check(Console(file=out, width=80, highlight=False), report)
+    print_check(ReportConsole(file=out, width=80), report)
     assert max(len(line) for line in out.getvalue().splitlines()) <= 80
     return " ".join(out.getvalue().split())
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.errors import DataError
 from tests.cli.runs import evaluate
+from tests.datasets.sources import ROWS, write_spec
 
 USAGE, BAD_DATA, THE_REST = 2, 3, 1
 RAISING = """
@@ -68,6 +70,16 @@ def test_user_policy_that_fails(tmp_path: Path, name: str, said: str) -> None:
     assert len([line for line in run.err.splitlines() if line.startswith("error:")]) == 1
 
 
+@pytest.mark.parametrize("quoted", ["a\x1b[2Jb", "a\nb\r", "\u2028", "\ud800", "x" * 70_000, "\x00" * 5_000])
+def test_an_error_is_one_printable_line_whatever_it_quotes(quoted: str) -> None:
+    line = str(DataError(f"Line 7: {quoted}, no number.", hint=f"write {quoted} otherwise."))
+    assert line.startswith("Line 7: ")
+    assert line.endswith(" otherwise.")
+    assert line.isprintable()
+    assert len(line) < 3_000
+    line.encode("utf-8")
+
+
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     import subprocess
     import sys
@@ -87,3 +99,28 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     )
     assert done.returncode == 0
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("replay", "-p", "random", "--out", "\udcffo"),
+        ("datasets", "convert", "synthetic", "\udcffo"),
+        ("datasets", "validate", "spec.toml", "--path", "\udcff.csv"),
+        ("datasets", "validate", "spec.toml", "--path", "*.csv"),
+        ("delays", "--file", "\udcff.csv"),
+        ("replay", "-p", "random", "-d", "\udcff"),
+    ],
+)
+def test_names_that_are_not_utf8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_spec(tmp_path)
+    try:
+        (tmp_path / "\udcff.csv").write_text("\n".join(ROWS))
+    except OSError:
+        pytest.skip("this file system takes no such name")
+    run = evaluate(*words)
+    assert run.code == USAGE, run.err
+    assert run.err.count("\n") == 1
+    assert "is no UTF-8 name. Hint: rename it." in run.err
+    assert {path.name for path in tmp_path.iterdir()} == {"spec.toml", "\udcff.csv"}

@@ -7,13 +7,13 @@ import json
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from evaluator import compare
 from evaluator.errors import ParameterError
 from evaluator.evaluation.comparison import Comparison
 from evaluator.evaluation.realised import SAME
 from evaluator.report.comparison import print_comparison
+from evaluator.report.console import ReportConsole
 from tests.evaluation.test_scan import softmax_log
 from tests.logs import bernoulli_log, build_log
 
@@ -22,7 +22,7 @@ GREEDY = ["ucb1:exploration=0", "ucb1:exploration=0.001"]
 
 def said(found: Comparison) -> str:
     with io.StringIO() as sink:
-        print_comparison(Console(width=120, highlight=False, file=sink), found)
+        print_comparison(ReportConsole(width=120, file=sink), found)
         return " ".join(sink.getvalue().split())
 
 

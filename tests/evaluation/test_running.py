@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from evaluator import compare, replay
 from evaluator.api import plan
@@ -19,6 +18,7 @@ from evaluator.evaluation.rewards import eventual_rewards
 from evaluator.evaluation.running import FIXED, LEARNING
 from evaluator.evaluation.scan import replay_all
 from evaluator.log.contract import fixed_size_lists
+from evaluator.report.console import ReportConsole
 from evaluator.report.terminal import print_result
 from tests.logs import bernoulli_log, linear_log
 
@@ -124,7 +124,7 @@ def test_without_enough_rewards_it_is_not_given_and_the_report_says_why() -> Non
 
 
 def terminal(result) -> str:
-    console = Console(file=io.StringIO(), width=200)
+    console = ReportConsole(file=io.StringIO(), width=200)
     print_result(console, result)
     return console.file.getvalue()
 

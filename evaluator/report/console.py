@@ -1,0 +1,40 @@
+"""The console of reports, on which text is data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from evaluator.visible import visible
+
+
+class ReportConsole(Console):
+    """A console to which text is data: no word of it is markup, and no character steers the terminal.
+
+    A string is one line, also in the cell of a table: its line breaks are spelled out. What is laid out over several
+    lines is a `rich.text.Text`, into which labels go by `visible`.
+
+    Parameters
+    ----------
+    options
+        As of `rich.console.Console`.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return a string as it is to be shown."""
+        return super().render_str(visible(text), **{**options, "markup": False, "emoji": False})
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield what is to be shown; a last look, at what came by way of `rich.text.Text`."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text == "\n":
+                yield segment
+            else:
+                yield segment._replace(text="\n".join(map(visible, segment.text.split("\n"))))

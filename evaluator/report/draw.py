@@ -1,0 +1,25 @@
+"""Draw charts as PNG: a script, because the library that draws takes its process down with it when it fails.
+
+Each line of stdin is a chart as JSON, each line of stdout its picture in base 64, empty if it cannot be drawn.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+
+import vl_convert
+
+
+def _main() -> None:
+    for line in sys.stdin:
+        try:
+            picture = vl_convert.vegalite_to_png(json.loads(line), scale=2)
+        except ValueError:
+            picture = b""
+        print(base64.b64encode(picture).decode(), flush=True)
+
+
+if __name__ == "__main__":
+    _main()
