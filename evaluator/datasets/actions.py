@@ -50,7 +50,7 @@ def choose_actions(
     """
     order = sorted(np.flatnonzero(shown).tolist(), key=lambda i: _label_order(labels[i]))
     if isinstance(wanted, str) and wanted.startswith("top"):
-        n = re.fullmatch(r"top:(\d+)", wanted)
+        n = re.fullmatch(r"top:([0-9]{1,18})", wanted)
         if n is None or int(n[1]) < 2:
             raise UsageError(f"actions={wanted!r}.", hint="write top:10, with at least 2 actions.")
         return sorted(order, key=lambda i: -shown[i])[: int(n[1])]
@@ -65,8 +65,8 @@ def choose_actions(
 
 
 def _label_order(label: str) -> tuple[int, int, str]:
-    # str.isdigit would take superscripts, which int() refuses.
-    return (0, int(label), label) if re.fullmatch(r"-?[0-9]+", label) else (1, 0, label)
+    # str.isdigit would take superscripts, which int() refuses, as it does numbers of more than 4,300 digits.
+    return (0, int(label), label) if re.fullmatch(r"-?[0-9]{1,4000}", label) else (1, 0, label)
 
 
 class ShownActions:

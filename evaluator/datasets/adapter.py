@@ -42,6 +42,7 @@ from evaluator.datasets.window import asked_window
 from evaluator.datasets.writing import write_rest
 from evaluator.errors import LogError, UsageError
 from evaluator.log import Log
+from evaluator.units import is_whole
 
 # Two roles may share a column: the stricter kind is read, the other derived from it.
 _STRICTNESS: tuple[Kind, ...] = ("category", "text", "float", "int", "datetime")
@@ -100,8 +101,8 @@ def read_files(
     check_on_error(on_error)
     rules = _rules(spec, deduplicate, attributed_only)
     asked_window(attribution_window, tick_of(spec))
-    if limit is not None and limit < 1:
-        raise UsageError(f"limit={limit}.", hint="give the number of displays to read, at least 1.")
+    if limit is not None and not is_whole(limit, 1):
+        raise UsageError(f"limit={limit}.", hint="give the number of displays to read, 1 to 2^63 - 1.")
     files = find_files(spec.source, folder, override=path)
     plan = _Plan(
         spec=spec,
@@ -280,12 +281,13 @@ def _finish(
         notes=outcomes.notes,
         propensities=kept.propensities,
     )
+    quarantine = pl.concat([b.table() for b in breaches]).to_arrow()
     if into is None:
         log = Log(displays=displays, meta=meta, **tables).validated()
     else:
-        write_rest(into, meta=meta, **tables)
+        write_rest(into, meta=meta, quarantine=quarantine, **tables)
         log = open_canonical(into)
-    return Reading(log, pl.concat([b.table() for b in breaches]).to_arrow())
+    return Reading(log, quarantine)
 
 
 def _rules(spec: FileSpec, deduplicate: Deduplicate | None, attributed_only: bool | None) -> Rules:

@@ -1,25 +1,93 @@
-"""The canonical folder: ``displays.parquet``, ``conversions.parquet``, ``actions.parquet``, ``meta.json``."""
+"""The canonical folder: ``displays.parquet``, ``conversions.parquet``, ``actions.parquet``, ``meta.json``.
+
+Its format, which versions of it are read and what is verified when: ``docs/formats.md``.
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from evaluator.datasets.breaches import QUARANTINE as BAD_ROWS
+from evaluator.datasets.integrity import check_end, check_rows, check_whole
+from evaluator.datasets.meta_file import (
+    ACTIONS,
+    CONVERSIONS,
+    DISPLAYS,
+    FILES,
+    META,
+    QUARANTINE,
+    TABLES,
+    MetaFile,
+    read_meta,
+)
 from evaluator.datasets.subset import first_displays, only_actions
-from evaluator.errors import SourceError, UsageError
-from evaluator.log import LogMeta, Selection, StoredLog
+from evaluator.errors import OutputExistsError, SourceError, UsageError
+from evaluator.log import Selection, StoredLog
+from evaluator.log.parquet import open_parquet, read_whole
+from evaluator.outputs.foreign import refuse_foreign
+from evaluator.units import is_whole
 
-SCHEMA_VERSION = 1
-META = "meta.json"
+# What each file has always had; in version 1 there is nothing else to know it by.
+_COLUMNS = {
+    DISPLAYS: {"display_id", "time", "action"},
+    CONVERSIONS: {"display_id", "time", "value"},
+    ACTIONS: {"action", "label"},
+    QUARANTINE: set(BAD_ROWS),
+}
+
+# What is said of a folder of the first version.
+UNVERIFIED = "Written by an earlier format without checksums; convert again to have it verify itself."
 
 
 def is_canonical(folder: Path) -> bool:
     """Whether `folder` looks like a converted log."""
     return (folder / META).is_file()
+
+
+def refuse_other(folder: Path) -> None:
+    """Raise unless `folder` is a converted log and holds nothing else, so that it may be deleted.
+
+    Raises
+    ------
+    OutputExistsError
+        It is of another kind, of a version that is not known, or holds a file that is not as a conversion wrote it,
+        by its size and footer, or in version 1 by its columns.
+    """
+    try:
+        found = read_meta(folder)
+    except SourceError as error:
+        raise OutputExistsError(
+            f"Output {folder} exists and is of another kind. {error.what}",
+            hint="name another folder, or remove this one.",
+        ) from None
+
+    def as_written(path: Path) -> bool:
+        if path.name == META:
+            return True
+        if not found.files:
+            return path.name in FILES and _has_columns(path)
+        try:
+            check_end(path, found.files[path.name])
+        except (KeyError, SourceError):
+            return False
+        return True
+
+    refuse_foreign(
+        folder,
+        as_written,
+        kind="a converted log as it was written",
+        hint="name another folder, or move it elsewhere; if it is a damaged file of the log, remove it yourself.",
+    )
+
+
+def _has_columns(path: Path) -> bool:
+    """Whether a file is Parquet with the columns that it always has."""
+    try:
+        with open_parquet(path) as file:
+            return _COLUMNS[path.name] <= set(file.schema_arrow.names)
+    except SourceError:
+        return False
 
 
 def open_canonical(folder: Path, *, limit: int | None = None, actions: str | Sequence[str] | None = None) -> StoredLog:
@@ -37,50 +105,64 @@ def open_canonical(folder: Path, *, limit: int | None = None, actions: str | Seq
     Raises
     ------
     SourceError
-        A file is missing or damaged, or was written in another version of the format.
+        A file is missing or damaged, or was written in a newer version of the format. Displays are verified as far as
+        they are read, by this and by what reads the log later.
     LogError
         The rows break the log contract. Contexts are not read here: a replay checks those that it reads.
     UsageError, UnknownNameError
         `limit` or `actions` do not fit.
     """
-    meta = _read_meta(folder)
-    if limit is not None and limit < 1:
+    found = read_meta(folder)
+    if limit is not None and not is_whole(limit, 1):
         raise UsageError(f"limit={limit}.", hint="give the number of displays to read, at least 1.")
-    try:
-        # One file, read as such: the folder's name never becomes a hive partition.
-        tables = {name: pq.ParquetFile(folder / f"{name}.parquet").read() for name in ("conversions", "actions")}
-        path = folder / "displays.parquet"
-        rows = pq.ParquetFile(path).metadata.num_rows
-    except (OSError, pa.ArrowException) as error:
-        raise _damaged(folder, error) from None
-    whole = StoredLog(path, Selection(rows, rows), meta=meta, **tables)
-    try:
-        whole.validated(vectors=False)
-    except (OSError, pa.ArrowException) as error:
-        raise _damaged(path, error) from None
-    log = whole if limit is None or limit >= rows else first_displays(whole, limit)
+    whole = _opened(folder, found)
+    whole.validated(vectors=False)
+    log = whole if limit is None or limit >= len(whole) else first_displays(whole, limit)
     log = log if actions is None else only_actions(log, actions)
     return log.as_sound_as(whole)
 
 
-def _read_meta(folder: Path) -> LogMeta:
-    try:
-        meta = json.loads((folder / META).read_text(encoding="utf-8"))
-        version = meta.pop("schema_version", None)
-    except (OSError, ValueError, AttributeError) as error:
-        raise _damaged(folder / META, error) from None
-    if version != SCHEMA_VERSION:
+def _opened(folder: Path, found: MetaFile) -> StoredLog:
+    """Return the log with all of its files verified but for the pages of the displays."""
+    known = {name: found.files[name] for name in TABLES if name in found.files}
+    for name, file in known.items():
+        check = check_end if name == DISPLAYS else check_whole
+        check(folder / name, file)
+    conversions, actions = read_whole(folder / CONVERSIONS), read_whole(folder / ACTIONS)
+    with open_parquet(folder / DISPLAYS) as displays:
+        rows = displays.metadata.num_rows
+    for name, n in ((DISPLAYS, rows), (CONVERSIONS, conversions.num_rows), (ACTIONS, actions.num_rows)):
+        if name in known:
+            check_rows(folder / name, n, known[name])
+    selection = Selection(rows, rows)
+    return StoredLog(folder / DISPLAYS, selection, conversions=conversions, actions=actions, meta=found.meta)
+
+
+def verify(folder: Path) -> list[str]:
+    """Check every byte of a canonical folder, which `open_canonical` does as far as it reads, and return remarks.
+
+    Returns
+    -------
+    list of str
+        What the reader must know: that a folder of the first version has no checksums.
+
+    Raises
+    ------
+    SourceError
+        A file is missing or damaged, or does not belong there.
+    """
+    found = read_meta(folder)
+    for name, known in found.files.items():
+        check_whole(folder / name, known)
+    belong = {*found.files, META} if found.files else set(FILES)
+    if others := sorted(path.name for path in folder.iterdir() if path.name not in belong):
         raise SourceError(
-            f"{folder / META}: schema_version {version}, this version reads {SCHEMA_VERSION}.",
-            hint="convert the dataset again.",
+            f"{folder}: {others[0]} is no file of a converted log{f' ({len(others) - 1} more)' * (len(others) > 1)}.",
+            hint="move it elsewhere.",
         )
-    try:
-        meta["notes"] = tuple(meta["notes"])
-        return LogMeta(**meta)
-    except (KeyError, TypeError) as error:
-        raise _damaged(folder / META, error) from None
+    return remarks(folder)
 
 
-def _damaged(path: Path, error: Exception) -> SourceError:
-    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return SourceError(f"{path}: missing or damaged ({reason}).", hint="convert the dataset again.")
+def remarks(folder: Path) -> list[str]:
+    """Return what the reader of a canonical folder must know of its format."""
+    return [UNVERIFIED] if read_meta(folder).version == 1 else []

@@ -8,6 +8,8 @@ from pathlib import Path
 from evaluator.datasets.adapter import Reading, read_files
 from evaluator.datasets.breaches import QUARANTINE
 from evaluator.datasets.canonical import is_canonical, open_canonical
+from evaluator.datasets.delay_laws import delay_files
+from evaluator.datasets.files import find_files
 from evaluator.datasets.keeping import check_kept
 from evaluator.datasets.locate import bundled_folder
 from evaluator.datasets.spec import Deduplicate, FileSpec, ScenarioSpec, Spec
@@ -17,6 +19,7 @@ from evaluator.datasets.window import cut_log
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import UnknownNameError, UsageError, nearest
 from evaluator.log import Log
+from evaluator.units import LEAST_SAMPLE
 
 
 def names() -> list[str]:
@@ -60,6 +63,24 @@ def dataset_spec(dataset: str | Path) -> Spec | None:
     return None if path.is_dir() else read_spec(path)
 
 
+def sources(dataset: str | Path, *, path: str | Path | None = None) -> list[Path]:
+    """Return what `read` reads: files, or the folder of a converted log.
+
+    Raises
+    ------
+    SourceError
+        Files of the dataset are missing.
+    """
+    where = spec_path(dataset)
+    spec = dataset_spec(dataset)
+    if isinstance(spec, FileSpec):
+        second = spec.conversion.source
+        files = find_files(spec.source, where.parent, override=path)
+        files += [] if second is None else find_files(second.table(), where.parent)
+        return [where, *(file.path for file in files)]
+    return [where, *(delay_files(spec.scenario, where.parent) if isinstance(spec, ScenarioSpec) else [])]
+
+
 def read(
     dataset: str | Path,
     *,
@@ -91,9 +112,10 @@ def read(
         As in `evaluator.datasets.adapter.read_files`.
     """
     where = spec_path(dataset)
-    if sampling_rate is not None and not 0.0 < sampling_rate <= 1.0:
+    if sampling_rate is not None and not LEAST_SAMPLE <= sampling_rate <= 1.0:
         raise UsageError(
-            f"sampling_rate={sampling_rate:g}.", hint="give the share of the traffic that the log holds, in (0, 1]."
+            f"sampling_rate={sampling_rate:g}.",
+            hint=f"give the share of the traffic that the log holds (--sampling-rate), in [{LEAST_SAMPLE:g}, 1].",
         )
     reading_rules = {
         "features": features, "deduplicate": deduplicate, "attributed_only": attributed_only, "sort": sort

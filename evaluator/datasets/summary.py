@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluator.datasets.canonical import open_canonical
+from evaluator.datasets.canonical import open_canonical, remarks, verify
 from evaluator.datasets.files import find_files
 from evaluator.datasets.resolve import dataset_spec, read, spec_path
 from evaluator.datasets.spec import FileSpec, Spec
@@ -49,13 +49,16 @@ def show(dataset: str | Path, **options: Any) -> dict[str, Any]:
             made = f" Or make it: evaluate datasets make {spec.name} -o {spec.source.files}" if spec.twin else ""
             return {**facts, "missing": f"{error}{made}"}
     facts["log"] = log_facts(open_canonical(where) if spec is None and not options else read(dataset, **options).log)
+    if spec is None:
+        facts["log"]["notes"] += remarks(where)
     return facts
 
 
 def validate(dataset: str | Path, **options: Any) -> dict[str, Any]:
-    """Return ``{"ok": True, "name": ..., "counts": ...}``, or raise the error that says what is wrong.
+    """Return ``{"ok": True, "name": ..., "counts": ..., "notes": []}``, or raise the error that says what is wrong.
 
-    Files of any size need little memory, and about 15 bytes a display in the folder of temporary files.
+    Of a converted folder every byte is checked. Files of any size need little memory, and about 15 bytes a display in
+    the folder of temporary files.
 
     Parameters
     ----------
@@ -67,13 +70,18 @@ def validate(dataset: str | Path, **options: Any) -> dict[str, Any]:
     OutputError
         The folder of temporary files is full.
     """
-    if isinstance(dataset_spec(dataset), FileSpec):
+    spec, notes = dataset_spec(dataset), []
+    if isinstance(spec, FileSpec):
         with TemporaryDirectory(prefix="evaluate-") as folder, writing(Path(folder)):
             reading = read(dataset, into=Path(folder), contexts=False, **options)
+    elif spec is None:
+        notes = verify(spec_path(dataset))
+        reading = read(dataset, **options)
+        reading.log.validated()
     else:
         reading = read(dataset, **options)
     counts = dict(reading.log.meta.counts)
-    return {"ok": reading.quarantine.num_rows == 0, "name": reading.log.meta.name, "counts": counts}
+    return {"ok": reading.quarantine.num_rows == 0, "name": reading.log.meta.name, "counts": counts, "notes": notes}
 
 
 def log_facts(log: Log) -> dict[str, Any]:

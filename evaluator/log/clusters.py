@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from evaluator.errors import ParameterError
 from evaluator.log.contract import OWN_COLUMNS, Log
-from evaluator.units import SECONDS, parse_duration
+from evaluator.units import SECONDS, duration_ticks, parse_whole
 
 Codes = npt.NDArray[np.int32]
 
@@ -114,17 +114,18 @@ def _parts_of_clock(log: Log, by: str) -> Clusters:
 
 def _ticks(log: Log, by: str) -> int:
     length, seconds = by.removeprefix(EVERY).strip(), log.meta.tick_seconds
+    rounds = parse_whole(length)
     if seconds is None:
-        if not length.isdigit() or int(length) < 1:
+        if not rounds:
             raise ParameterError(
                 f"--cluster-by {by}: log {log.meta.name!r} counts rounds, not time.", hint="name rounds: every:5000."
             )
-        return int(length)
-    if length.isdigit():
+        return rounds
+    if rounds is not None:
         raise ParameterError(
             f"--cluster-by {by}: log {log.meta.name!r} has times.", hint=f"name a duration: every:1d ({_UNITS})."
         )
-    ticks = round(parse_duration(length) / seconds)
+    ticks = round(duration_ticks(length, seconds))
     if ticks < 1:
         raise ParameterError(f"--cluster-by {by} is out of range.", hint="take at least one tick of the log: every:1d.")
     return ticks

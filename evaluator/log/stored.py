@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from evaluator.errors import SourceError
 from evaluator.log.contract import (
     BATCH,
     POSITION,
@@ -24,12 +24,25 @@ from evaluator.log.contract import (
     fixed_size_lists,
     to_numpy,
 )
+from evaluator.log.parquet import damaged, open_parquet
 from evaluator.log.traffic import summed
 
 # Columns with one entry an action: they follow the choice of actions.
 PER_ACTION = ("action_set", "expected_reward", "target")
 # Rows read at a time however few of them are kept.
 _MOST_READ = 8 * BATCH
+
+
+FileState = tuple[int, int, int]
+
+
+def file_state(path: Path) -> FileState | None:
+    """Return what tells a file from one that was put in its place: inode, size and time; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 @dataclass(frozen=True)
@@ -49,6 +62,8 @@ class Selection:
         or constant and made to sum to 1); None leaves it.
     passed
         The first so many of the displays that would belong to the log do not; `kept` is without them.
+    file
+        State of the file when the log was opened (`file_state`), in which the rows are so; None where nobody looked.
     """
 
     rows: int
@@ -56,6 +71,7 @@ class Selection:
     new_action: npt.NDArray[np.int32] | None = None
     propensity: npt.NDArray[np.float64] | None = None
     passed: int = 0
+    file: FileState | None = None
 
     @property
     def old_actions(self) -> npt.NDArray[np.int64]:
@@ -89,6 +105,8 @@ class StoredLog(Log):
     def __init__(
         self, path: Path, selection: Selection, *, conversions: pa.Table, actions: pa.Table, meta: LogMeta
     ) -> None:
+        if selection.file is None:
+            selection = replace(selection, file=file_state(path))
         for name, value in (("conversions", conversions), ("actions", actions), ("meta", meta)):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "path", path)
@@ -100,8 +118,8 @@ class StoredLog(Log):
     @cached_property
     def schema(self) -> pa.Schema:
         """Schema of `displays`."""
-        file = pq.ParquetFile(self.path)
-        schema = file.schema_arrow.remove_metadata()
+        with open_parquet(self.path) as file:
+            schema = file.schema_arrow.remove_metadata()
         if self.selection.new_action is None:
             return schema
         for name in PER_ACTION:
@@ -167,28 +185,21 @@ class StoredLog(Log):
         return StoredLog(self.path, self.selection, conversions=conversions, actions=self.actions, meta=self.meta)
 
     def _selected(self, columns: Sequence[str], size: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield (number of its first display, batch), empty batches left out."""
+        """Yield (number of its first display, batch), empty batches left out.
+
+        Raises
+        ------
+        SourceError
+            It is another file than the one that was opened: its conversions, in memory, are not those of these rows.
+        """
         chosen = self.selection
+        if file_state(self.path) != chosen.file:
+            raise SourceError(f"{self.path}: it changed since the log was opened.", hint="load the log again.")
         rows = size
         if chosen.new_action is not None:  # a batch is what is left of the rows read
             rows = min(int(size * chosen.rows / max(chosen.kept + chosen.passed, 1)) + 1, max(size, _MOST_READ))
-        needed = dict.fromkeys(["action", *(c for c in columns if c != "display_id")])
-        file = pq.ParquetFile(self.path)
-        numbered = POSITION in needed and POSITION not in file.schema_arrow.names
-        if numbered:  # here, where the displays that are left out are still seen
-            del needed[POSITION]
-            needed |= dict.fromkeys([WEIGHT] if WEIGHT in file.schema_arrow.names else [])
-        first, looked_at, traffic = -chosen.passed, 0, 0.0
-        for batch in file.iter_batches(rows, columns=list(needed)):
-            batch = batch.slice(0, chosen.rows - looked_at)
-            if numbered and batch.num_rows:
-                place = np.arange(looked_at, looked_at + batch.num_rows)
-                if WEIGHT in needed:
-                    total = summed(traffic, to_numpy(batch.column(WEIGHT)))
-                    traffic, place = float(total[-1]), np.rint(total).astype(np.int64) - 1
-                own = {name: batch.column(name) for name in batch.schema.names}
-                batch = pa.RecordBatch.from_pydict({**own, POSITION: pa.array(place)})
-            looked_at += batch.num_rows
+        first = -chosen.passed
+        for batch in self._looked_at(columns, rows):
             if chosen.new_action is not None:
                 batch = self._kept(batch, chosen.new_action)
             passed = min(max(-first, 0), batch.num_rows)
@@ -199,8 +210,40 @@ class StoredLog(Log):
                 arrays = [number if name == "display_id" else batch.column(name) for name in columns]
                 yield first, pa.RecordBatch.from_arrays(arrays, list(columns))
             first += batch.num_rows
-            if looked_at >= chosen.rows or first >= chosen.kept:
+            if first >= chosen.kept:
                 return
+
+    def _looked_at(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that are looked at: their actions, and what else is asked for.
+
+        Raises
+        ------
+        SourceError
+            A page that is read is damaged, or the file ends before.
+        """
+        needed = dict.fromkeys(["action", *(c for c in columns if c != "display_id")])
+        wanted, seen, traffic = self.selection.rows, 0, 0.0
+        with open_parquet(self.path) as file:
+            present = file.schema_arrow.names
+            numbered = POSITION in needed and POSITION not in present
+            if numbered:  # here, where the displays that are left out are still seen
+                del needed[POSITION]
+                needed |= dict.fromkeys([WEIGHT] if WEIGHT in present else [])
+            for batch in file.iter_batches(size, columns=list(needed)):
+                batch = batch.slice(0, wanted - seen)
+                if numbered and batch.num_rows:
+                    place = np.arange(seen, seen + batch.num_rows)
+                    if WEIGHT in needed:
+                        total = summed(traffic, to_numpy(batch.column(WEIGHT)))
+                        traffic, place = float(total[-1]), np.rint(total).astype(np.int64) - 1
+                    own = {name: batch.column(name) for name in batch.schema.names}
+                    batch = pa.RecordBatch.from_pydict({**own, POSITION: pa.array(place)})
+                seen += batch.num_rows
+                yield batch
+                if seen >= wanted:
+                    return
+        if seen < wanted:
+            raise damaged(self.path, f"{seen:,} rows where {wanted:,} were written")
 
     def _kept(self, batch: pa.RecordBatch, new_action: npt.NDArray[np.int32]) -> pa.RecordBatch:
         """Return the displays of the chosen actions."""

@@ -24,11 +24,19 @@ def test_more_traffic_than_was_logged_is_no_error() -> None:
     assert plan["traffic_share"] == 2.0
 
 
-@pytest.mark.parametrize("rate", ["0", "1.5", "nan"])
+@pytest.mark.parametrize("rate", ["0", "1.5", "nan", "1e-320"])
 def test_no_sampling_rate_is_refused_in_one_line(rate: str) -> None:
     run = evaluate("replay", *SYNTHETIC, "-p", "random", "--sampling-rate", rate)
     assert run.code == 2
-    assert "the share of the traffic that the log holds, in (0, 1]" in run.err
+    assert "the share of the traffic that the log holds (--sampling-rate), in [1e-09, 1]" in run.err
+    assert len(run.err.strip().splitlines()) == 1
+
+
+def test_delays_of_more_rounds_than_can_be_counted_are_refused_in_one_line() -> None:
+    shares = ("--sampling-rate", "1e-9", "--traffic-share", "1e6")
+    run = evaluate("replay", *SYNTHETIC, "-p", "random", *shares, "--dry-run")
+    assert run.code == 2
+    assert "rounds of the policy are too many for a delay: 1e+15 for each display" in run.err
     assert len(run.err.strip().splitlines()) == 1
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from evaluator.datasets import convert, load, show, validate
-from evaluator.datasets.canonical import is_canonical
+from evaluator.datasets.canonical import refuse_other
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import OutputExistsError, SourceError, UsageError
 from evaluator.outputs.whole import whole_folder
@@ -68,7 +68,7 @@ def test_interruption_leaves_the_old_output_and_nothing_else(tmp_path, error):
     old = convert(spec, out).log
 
     def interrupted():
-        with whole_folder(out, replaceable=is_canonical) as partial:
+        with whole_folder(out, check_old=refuse_other) as partial:
             write_canonical(load("synthetic", limit=10), partial)
             raise error
 

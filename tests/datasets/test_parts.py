@@ -114,7 +114,7 @@ def test_the_sampling_rate_is_said_in_the_spec_or_when_reading(tmp_path: Path) -
     assert load(tmp_path / "out").meta.sampling_rate == 0.25
     assert load(tmp_path / "out", sampling_rate=1).meta.sampling_rate == 1
     assert load("synthetic", limit=100, sampling_rate=0.5).meta.sampling_rate == 0.5
-    for rate in (0, -1, 1.5, float("nan")):
+    for rate in (0, -1, 1e-320, 1.5, float("nan")):
         with pytest.raises(UsageError, match="sampling_rate="):
             load(spec, sampling_rate=rate)
     with pytest.raises(SpecError, match=r"log\.sampling_rate"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from pathlib import Path
 
@@ -157,7 +158,7 @@ def test_delays_from_a_file_beside_the_spec(tmp_path: Path, suffix: str, column:
     [
         (None, {}, "No file"),
         ("delay,cdf\n1,0.5\n", {"cdf": "tau"}, "no column 'tau'"),
-        ("delay,cdf\n1,0.5\n2,0.4\n", {}, "Row 2"),
+        ("delay,cdf\n1,0.5\n2,0.4\n", {}, r"d\.csv: Row 2"),
         ("delay,cdf\n1,half\n", {}, "not numbers"),
         ("", {}, "not a table"),
     ],
@@ -168,6 +169,12 @@ def test_a_file_that_is_no_cdf(tmp_path: Path, content: str | None, keys: dict, 
     with pytest.raises(Exception, match=said) as raised:
         delay_law(Delay(family="empirical", file="d.csv", **keys), tmp_path)
     assert raised.value.exit_code == 3
+
+
+def test_a_law_out_of_range_names_the_scenario(tmp_path: Path) -> None:
+    scenario = BernoulliScenario(kind="bernoulli", means=[0.1, 0.2], delay=Delay(mean=1e308))
+    with pytest.raises(SpecError, match=re.escape(str(tmp_path))):
+        scenario_laws(scenario, tmp_path)
 
 
 @pytest.mark.parametrize(

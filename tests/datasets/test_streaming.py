@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator.datasets import convert, identity, load, read, scan, sorting, validate
-from evaluator.errors import EvaluatorError, LogError
+from evaluator.errors import DataError, EvaluatorError, LogError, SpecError
 from evaluator.log import StoredLog
 from tests.datasets.sources import dataset, write_rows, write_spec
 
@@ -143,6 +143,16 @@ def test_a_missing_mark_is_compared_as_a_number(tmp_path: Path) -> None:
         (4, "x", "not a number"),
         (5, None, "value not finite"),
     ]
+
+
+def test_a_value_whose_square_is_infinite_is_refused(tmp_path: Path) -> None:
+    rows = ["t,ad,sold,gain", "1,a,2,1e100", "2,b,5,-1e308", "3,b,,1e308"]
+    spec = dataset(tmp_path, rows, conversion={"value": "gain"})
+    with pytest.raises(DataError, match=r"beyond 1e\+100.*line 3: '-1e\+308'"):
+        load(spec)
+    assert read(spec, on_error="quarantine").log.conversions["value"].to_pylist() == [1e100]
+    with pytest.raises(SpecError, match="value"):
+        load(dataset(tmp_path, rows, conversion={"value": 1e308}))
 
 
 def test_quoted_nothing_is_missing(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from evaluator.datasets import load
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.writing import write_canonical
-from evaluator.errors import LogError
+from evaluator.errors import LogError, SourceError
 from evaluator.log import Log
 from tests.logs import build_log
 
@@ -129,3 +130,15 @@ def test_a_log_as_it_stood(folder: Path, options: dict[str, Any], size: int, pas
     assert first.conversions["display_id"].to_pylist() == of[kept].tolist()
     assert first.until(10).column("time").tolist() == time[:10].tolist()
     assert first.displays.num_rows == 50
+
+
+@pytest.mark.parametrize("of", [lambda log: log, lambda log: log.after(10), lambda log: log.until(300)])
+def test_a_file_put_in_its_place_is_not_read_as_this_log(folder: Path, of: Callable[[Log], Log]) -> None:
+    log = of(open_canonical(folder))
+    assert len(log.column("time")) == len(log)
+    file = folder / "displays.parquet"
+    other = folder / "other.parquet"
+    other.write_bytes(file.read_bytes())
+    other.rename(file)
+    with pytest.raises(SourceError, match=r"displays\.parquet: it changed since the log was opened"):
+        log.column("time")

@@ -1,0 +1,95 @@
+"""Whether the files of a converted folder are those that were written."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from evaluator.log.parquet import damaged
+from evaluator.outputs.checksums import checksum
+from evaluator.regular import open_regular
+
+# A Parquet file ends with its footer, the length of that (little-endian) and four letters.
+_TAIL = 8
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """What a Parquet file is known by.
+
+    Parameters
+    ----------
+    bytes, rows
+        Its size.
+    sha256
+        Of all its bytes, in hex.
+    footer_bytes, footer_sha256
+        Of its end, which says what columns it has, where their pages are and how to read them. Each page has a
+        checksum of its own, so that with its footer a file is verified as far as it is read.
+    """
+
+    bytes: int
+    rows: int
+    sha256: str
+    footer_bytes: int
+    footer_sha256: str
+
+
+def stored_file(path: Path) -> StoredFile:
+    """Return what a Parquet file just written is known by."""
+    with path.open("rb") as stream:
+        stream.seek(-_TAIL, os.SEEK_END)
+        footer = int.from_bytes(stream.read(4), "little") + _TAIL
+    return StoredFile(
+        bytes=path.stat().st_size,
+        rows=pq.read_metadata(path).num_rows,
+        sha256=checksum(path),
+        footer_bytes=footer,
+        footer_sha256=_end(path, footer),
+    )
+
+
+def check_end(path: Path, known: StoredFile) -> None:
+    """Refuse a file of another size or with another footer; its pages are not read.
+
+    Raises
+    ------
+    SourceError
+        It is missing or damaged.
+    """
+    try:
+        size, end = path.stat().st_size, _end(path, known.footer_bytes)
+    except OSError as error:
+        raise damaged(path, error) from None
+    if size != known.bytes:
+        raise damaged(path, f"{size:,} bytes where {known.bytes:,} were written")
+    if end != known.footer_sha256:
+        raise damaged(path, "its footer was changed")
+
+
+def check_whole(path: Path, known: StoredFile) -> None:
+    """Refuse a file of which any byte is another; errors as `check_end`."""
+    check_end(path, known)
+    try:
+        found = checksum(path)
+    except OSError as error:
+        raise damaged(path, error) from None
+    if found != known.sha256:
+        raise damaged(path, "its checksum is not that of what was written")
+
+
+def check_rows(path: Path, rows: int, known: StoredFile) -> None:
+    """Refuse a file with another number of rows than were written; errors as `check_end`."""
+    if rows != known.rows:
+        raise damaged(path, f"{rows:,} rows where {known.rows:,} were written")
+
+
+def _end(path: Path, size: int) -> str:
+    """Return the checksum of the last `size` bytes, or of all there are."""
+    with open_regular(path) as stream:
+        stream.seek(-min(size, path.stat().st_size), os.SEEK_END)
+        return hashlib.sha256(stream.read()).hexdigest()

@@ -1,0 +1,179 @@
+"""``meta.json`` of a converted folder: what the log says about itself, and what its files are known by."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from evaluator import __version__
+from evaluator.datasets.integrity import StoredFile, stored_file
+from evaluator.errors import SourceError
+from evaluator.log import LogMeta
+from evaluator.log.contract import PropensityKind
+from evaluator.log.parquet import damaged
+from evaluator.regular import open_regular
+from evaluator.units import LEAST_SAMPLE, ROUND, SECONDS
+
+META = "meta.json"
+DISPLAYS, CONVERSIONS, ACTIONS = TABLES = ("displays.parquet", "conversions.parquet", "actions.parquet")
+QUARANTINE = "quarantine.parquet"
+# What a folder may hold, the last one only where rows were left out of the log.
+FILES = (*TABLES, META, QUARANTINE)
+
+SCHEMA_VERSION = 2
+# Versions of the folder that are read; the first has no checksums.
+READS = (1, 2)
+
+_PROGRAM = "delayed-replay"
+_LARGEST = 2**63 - 1
+
+Tick = Annotated[str, Field(pattern=f"^({'|'.join((*SECONDS, ROUND))})$")]
+Time = Annotated[int, Field(ge=-_LARGEST - 1, le=_LARGEST)]
+Ticks = Annotated[int, Field(ge=0, le=_LARGEST)]
+Share = Annotated[float, Field(ge=LEAST_SAMPLE, le=1)]
+Count = Annotated[float, Field(ge=0)]
+Checksum = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class _About(_Strict):
+    """What `LogMeta` may hold, which is all of version 1."""
+
+    schema_version: int
+    name: str
+    tick: Tick
+    observed_until: Time | None = None
+    attribution_window: Ticks | None = None
+    propensity: PropensityKind = "absent"
+    reward_max: float | None = None
+    sampling_rate: Share = 1.0
+    kept_share: Share = 1.0
+    fingerprint: str = ""
+    counts: dict[str, Count] = Field(default_factory=dict)
+    notes: list[str]
+
+
+class _File(_Strict):
+    """What a file is known by."""
+
+    bytes: Annotated[int, Field(ge=0)]
+    rows: Annotated[int, Field(ge=0)]
+    sha256: Checksum
+    footer_bytes: Annotated[int, Field(ge=0)]
+    footer_sha256: Checksum
+
+
+class _Sealed(_About):
+    """Version 2: its files are described, and it is protected itself."""
+
+    written_by: str
+    files: dict[str, _File]
+    checksum: Checksum
+
+
+@dataclass(frozen=True)
+class MetaFile:
+    """What ``meta.json`` says.
+
+    Parameters
+    ----------
+    version
+        Of the folder's format.
+    meta
+        What the log says about itself.
+    files
+        What each file is known by, by its name; empty in version 1.
+    """
+
+    version: int
+    meta: LogMeta
+    files: Mapping[str, StoredFile]
+
+
+def write_meta(folder: Path, meta: LogMeta) -> None:
+    """Write ``meta.json`` beside the files of a log, all of which are there."""
+    files = {name: asdict(stored_file(folder / name)) for name in FILES if name != META and (folder / name).is_file()}
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "written_by": f"{_PROGRAM} {__version__}",
+        **asdict(meta),
+        "files": files,
+    }
+    document["checksum"] = _checksum(document)
+    (folder / META).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+def read_meta(folder: Path) -> MetaFile:
+    """Return what ``meta.json`` says.
+
+    Raises
+    ------
+    SourceError
+        It is missing, no JSON, a field is none that a log may have, it was changed since it was written, or it is of
+        a version that this one does not read.
+    """
+    path = folder / META
+    try:
+        with open_regular(path) as file:
+            document = json.loads(file.read().decode("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise damaged(path, error) from None
+    if not isinstance(document, dict):
+        raise damaged(path, "no JSON object")
+    version = _version(path, document)
+    try:
+        (_About if version == 1 else _Sealed).model_validate(document)
+    except ValidationError as error:
+        raise damaged(path, _first(error)) from None
+    if version > 1:
+        if document["checksum"] != _checksum(document):
+            raise damaged(path, "it was changed after it was written")
+        if not set(TABLES) <= set(document["files"]) <= set(FILES):
+            raise damaged(path, f"files: expected {', '.join(TABLES)}, got {', '.join(document['files'])}")
+    # As they stand there: what was a whole number stays one.
+    said = {field.name: document[field.name] for field in fields(LogMeta) if field.name in document}
+    files = {name: StoredFile(**known) for name, known in document.get("files", {}).items()}
+    return MetaFile(version, LogMeta(**{**said, "notes": tuple(said["notes"])}), files)
+
+
+def _version(path: Path, document: dict[str, Any]) -> int:
+    version = document.get("schema_version")
+    if type(version) is not int or version < min(READS):
+        raise damaged(path, f"schema_version: expected one of {', '.join(map(str, READS))}, got {version!r}")
+    if version not in READS:
+        by = str(document.get("written_by"))
+        newer = by if re.fullmatch(rf"{_PROGRAM} [0-9][0-9a-z.+-]*", by) else "the release that wrote it"
+        raise SourceError(
+            f"{path}: schema_version {version}, written by a newer version; this one reads up to {max(READS)}.",
+            hint=f"read it with {newer}, or convert the dataset again.",
+        )
+    return version
+
+
+def _checksum(document: dict[str, Any]) -> str:
+    """Return the SHA-256 of all that a document says but for its checksum, however it is laid out."""
+    said = {name: value for name, value in document.items() if name != "checksum"}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _first(error: ValidationError) -> str:
+    found = error.errors(include_url=False, include_context=False)[0]
+    field = ".".join(str(part) for part in found["loc"])
+    if found["type"] in ("missing", "extra_forbidden"):
+        return f"{field}: {'missing' if found['type'] == 'missing' else 'unknown'}"
+    return f"{field}: {found['msg'].replace('Input should be', 'expected')}, got {_short(found['input'])}"
+
+
+def _short(value: object) -> str:
+    words = repr(value)
+    return words if len(words) <= 40 else f"{words[:40]}..."

@@ -1,0 +1,51 @@
+"""What a log holds, in one hash: logs with the same one give the same results, wherever they were read from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pyarrow as pa
+
+from evaluator.log.contract import Log, to_numpy
+from evaluator.log.stored import StoredLog
+from evaluator.outputs.checksums import checksum
+
+
+def content_hash(log: Log) -> str:
+    """Return the SHA-256, in hex, of all that a log holds: displays, conversions, actions and what it says of itself.
+
+    How its tables are cut into chunks does not matter. Displays on disk count with their file, byte by byte, and with
+    which of them belong to the log.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    """
+    digest = hashlib.sha256()
+    if isinstance(log, StoredLog):
+        chosen = {name: None if x is None else np.asarray(x).tolist() for name, x in vars(log.selection).items()}
+        del chosen["file"]  # of which the bytes count, not since when they are there
+        digest.update(f"{checksum(log.path)}{json.dumps(chosen)}".encode())
+        tables = [log.conversions, log.actions]
+    else:
+        tables = [log.displays, log.conversions, log.actions]
+    digest.update(json.dumps(asdict(log.meta), sort_keys=True).encode())
+    for table in tables:
+        digest.update(f"\n{table.num_rows}".encode())
+        for field, column in zip(table.schema, table.columns, strict=True):
+            digest.update(f"\n{field.name}: {field.type}\n".encode())
+            _add(digest, column)
+    return digest.hexdigest()
+
+
+def _add(digest: hashlib._Hash, column: pa.ChunkedArray) -> None:
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        codes = column.dictionary_encode().unify_dictionaries()
+        digest.update(json.dumps(codes.chunk(0).dictionary.to_pylist() if codes.num_chunks else []).encode())
+        column = pa.chunked_array([chunk.indices.fill_null(-1) for chunk in codes.chunks], pa.int32())
+    for chunk in column.chunks:
+        digest.update(np.ascontiguousarray(to_numpy(chunk)).data)
