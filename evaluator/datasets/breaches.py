@@ -9,10 +9,12 @@ import numpy.typing as npt
 import polars as pl
 
 from evaluator.datasets.files import SourceFile
-from evaluator.errors import DataError, LogError, PropensityError, UsageError
+from evaluator.errors import DataError, LogError, PropensityError, SourceError, UsageError
 
 SHOWN = 3
 LINE, FILE = "__line", "__file"
+# In place of a column's name: the breach is of the row as a whole.
+ROW = ""
 QUARANTINE = {"file": pl.String, "line": pl.Int64, "column": pl.String, "value": pl.String, "problem": pl.String}
 
 
@@ -48,18 +50,23 @@ class Breaches:
         Raises
         ------
         LogError
-            There is a breach; PropensityError if all of them concern propensities.
+            There is a breach; PropensityError if all of them concern propensities, SourceError if rows are no rows of
+            the table.
         """
         broken = {kind: found for kind, found in self._found.items() if found.count}
         if not broken:
             return
         error: type[DataError] = PropensityError if all("propensity" in p for _, p, _ in broken) else LogError
+        if any(column == ROW for column, _, _ in broken):
+            error = SourceError
         said = []
         for (column, problem, repair), found in broken.items():
             head = pl.concat(found.tables).head(SHOWN).rows(named=True)
-            places = ", ".join(f"{r['file']} {self._word()} {r['line']}: {r['value']!r}" for r in head)
+            shown = str if column == ROW else repr
+            places = ", ".join(f"{r['file']} {self._word()} {r['line']}: {shown(r['value'])}" for r in head)
             more = f" and {found.count - SHOWN} more" if found.count > SHOWN else ""
-            said.append(f"Column {column!r}: {problem} ({places}{more}); {repair}.")
+            subject = f"Column {column!r}: {problem}" if column != ROW else problem.capitalize()
+            said.append(f"{subject} ({places}{more}); {repair}.")
         raise error(
             " ".join(said),
             hint="on_error='quarantine' (--on-error quarantine) leaves such rows out and counts them.",

@@ -17,6 +17,10 @@ PROBLEMS: dict[Kind, tuple[str, str]] = {
 }
 
 
+# The end of the year 262,142, the last one whole.
+_LAST_SECOND = 8_210_000_000_000
+
+
 class Cells(NamedTuple):
     """A column of values, null where a cell is missing or does not fit, and the text of those that do not fit."""
 
@@ -49,6 +53,9 @@ def parse(column: pl.Series, kind: Kind, missing: list[str]) -> Cells:
         return Cells(column.cast(pl.Datetime("us", zone)).cast(pl.Int64), None)
     if kind != "datetime" and column.dtype != pl.String:
         values = column.cast(TYPES[kind], strict=False)
+        if kind == "int" and (column.dtype.is_float() or column.dtype.is_decimal()):
+            # A cast cuts fractions off without a word.
+            values = values.set((values.cast(column.dtype, strict=False) != column).fill_null(False), None)
         lost = values.null_count() > column.null_count()
         return Cells(_without_numbers(values, missing), _left_over(column.cast(pl.String), values) if lost else None)
     text = _without(_text(column, kind), missing)
@@ -60,6 +67,16 @@ def parse(column: pl.Series, kind: Kind, missing: list[str]) -> Cells:
         values = stripped.cast(TYPES[kind], strict=False)
         text = text.set(stripped == "", None)  # a quoted nothing is nothing
     return Cells(_without_numbers(values, missing), _left_over(text, values))
+
+
+def in_calendar(column: pl.Series) -> bool:
+    """Return whether all times of a column of times are of a year that can be written: others crash what reads them."""
+    unit = getattr(column.dtype, "time_unit", None)
+    if not isinstance(column.dtype, pl.Datetime) or unit == "ns" or column.null_count() == len(column):
+        return True
+    ticks = column.to_physical()
+    last = _LAST_SECOND * {"ms": 10**3, "us": 10**6}[str(unit)]
+    return bool(-last <= int(ticks.min()) and int(ticks.max()) <= last)  # type: ignore[arg-type]
 
 
 def _text(column: pl.Series, kind: Kind) -> pl.Series:

@@ -6,22 +6,35 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets.breaches import FILE, LINE, Checked
+from evaluator.datasets.breaches import FILE, LINE, ROW, Checked
 from evaluator.datasets.cells import PROBLEMS, Kind
 from evaluator.datasets.features import Features
 from evaluator.datasets.files import SourceFile
-from evaluator.datasets.scan import UNPARSED
+from evaluator.datasets.scan import CELLS, UNPARSED
 from evaluator.datasets.spec import FileSpec
 from evaluator.errors import LogError
 from evaluator.log.breaches import WEIGHT_REPAIR
 
+# Differences of times fit into 64 bits too.
+_LAST_TICK = 2**62
+RAGGED = ("a row with too few or too many cells", "check source.delimiter and the quotes of such rows")
+BEYOND = ("a time beyond 2^62 ticks", "check the column and time.unit, or quarantine the row")
+
+
+def beyond_clocks(times: pl.Series) -> pl.Series:
+    """Return whether each time, or delay, in ticks is so large that sums and differences leave 64 bits."""
+    return ~times.is_between(-_LAST_TICK, _LAST_TICK)
+
 
 def check_cells(rows: Checked, frame: pl.DataFrame, kinds: dict[str, Kind]) -> None:
-    """Report the cells that do not fit the kind of their column."""
+    """Report the rows of another width than the table, and the cells that do not fit the kind of their column."""
+    counted = frame[CELLS] if CELLS in frame.columns else pl.Series([None] * frame.height, dtype=pl.String)
+    whole = counted.is_null()
+    rows.add(ROW, ~whole, *RAGGED, values=counted)
     for column, kind in kinds.items():
         if kind in PROBLEMS:
             text = frame[UNPARSED + column] if UNPARSED + column in frame.columns else None
-            bad = None if text is None else text.is_not_null()
+            bad = None if text is None else whole & text.is_not_null()
             rows.add(column, bad, *PROBLEMS[kind], values=text)
 
 
@@ -44,6 +57,7 @@ def check_displays(
     numbers = features.columns("number")
     for column in dict.fromkeys([display.time, display.action, *numbers]):
         rows.add(column, sound & frame[column].is_null(), "missing", "fill the cell, or quarantine the row")
+    rows.add(display.time, sound & beyond_clocks(frame[display.time]), *BEYOND)
     for column in numbers:
         # Contexts are float32, where 1e39 is no number.
         finite = frame[column].cast(pl.Float32).is_finite().fill_null(True)

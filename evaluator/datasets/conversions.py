@@ -8,7 +8,9 @@ import polars as pl
 
 from evaluator.datasets.breaches import Checked
 from evaluator.datasets.cells import Kind
+from evaluator.datasets.checks import BEYOND, beyond_clocks
 from evaluator.datasets.spec import Conversion, Deduplicate, FileSpec
+from evaluator.units import MOST_VALUE
 
 KEY = "__key"
 
@@ -64,6 +66,8 @@ def converted_rows(table: pl.DataFrame, shown: pl.DataFrame, conversion: Convers
     else:
         happened = table[str(clock)].is_not_null()
     time = shown["shown"] if c.immediate else table[str(clock)]
+    if clock is not None:
+        rows.add(clock, happened & rows.sound & beyond_clocks(time), *BEYOND)
     if c.delay is not None:
         time = time + shown["shown"]
     sound = happened & rows.sound
@@ -77,6 +81,8 @@ def converted_rows(table: pl.DataFrame, shown: pl.DataFrame, conversion: Convers
     if isinstance(c.value, str):
         value = table[c.value].cast(pl.Float64)
         rows.add(c.value, sound & ~value.is_finite().fill_null(False), "value not finite", "fill the cell")
+        rows.add(c.value, sound & (value.is_finite() & (value.abs() > MOST_VALUE)).fill_null(False),
+                 f"value beyond {MOST_VALUE:g}", "repair the cell, or count in a larger unit")  # fmt: skip
     else:
         value = pl.repeat(c.value, table.height, dtype=pl.Float64, eager=True)
     kept = happened & rows.sound

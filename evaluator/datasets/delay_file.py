@@ -18,7 +18,7 @@ from evaluator.datasets.spec import Source
 from evaluator.errors import ParameterError, SourceError, UsageError
 from evaluator.log.delay_rows import DelayRows
 from evaluator.log.stamps import stamp_of
-from evaluator.units import ROUND, SECONDS, parse_duration
+from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole
 
 UNITS = (*(unit for unit in SECONDS if unit != "w"), ROUND)
 
@@ -121,10 +121,10 @@ def _delay_column(column: str | None, names: list[str], by: str | None, file: st
 
 def _ticks(followed: str, unit: str, names: list[str]) -> int:
     try:
-        if followed.isdigit() and int(followed) > 0:
-            return int(followed)
+        if ticks := parse_whole(followed):
+            return ticks
         if unit != ROUND:
-            return round(parse_duration(followed) / SECONDS[unit])
+            return round(duration_ticks(followed, SECONDS[unit]))
     except ParameterError:
         pass
     raise ParameterError(

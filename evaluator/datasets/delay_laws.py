@@ -9,7 +9,8 @@ import numpy as np
 from evaluator.datasets.scenario import Delay, LinearScenario, Scenario
 from evaluator.delays import laws
 from evaluator.delays.laws import DelayLaw
-from evaluator.errors import SourceError, nearest
+from evaluator.errors import DataError, ParameterError, SourceError, SpecError, nearest
+from evaluator.regular import refuse_irregular
 
 _MEAN = 100.0
 
@@ -26,10 +27,15 @@ def scenario_laws(scenario: Scenario, folder: Path) -> list[DelayLaw]:
 
     Raises
     ------
-    SourceError, DataError
+    SourceError
         A file of an empirical law is absent or holds no CDF.
+    SpecError
+        The numbers of a law are out of range.
     """
-    return [delay_law(delay, folder) for delay in _delays(scenario)]
+    try:
+        return [delay_law(delay, folder) for delay in _delays(scenario)]
+    except ParameterError as error:
+        raise SpecError(f"The scenario in {folder}: {error.what}", hint=error.hint) from None
 
 
 def delay_files(scenario: Scenario, folder: Path) -> list[Path]:
@@ -76,10 +82,11 @@ def _from_file(delay: Delay, folder: Path) -> DelayLaw:
     value = delay.density or delay.cdf or "cdf"
     names = [delay.delay or "delay", value]
     try:
+        refuse_irregular(path)
         table = pl.read_parquet(path) if path.suffix in (".parquet", ".pq") else pl.read_csv(path)
     except FileNotFoundError:
         raise SourceError(f"No file {path} of delays.", hint="give a path relative to the spec.") from None
-    except pl.exceptions.PolarsError as error:
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         line = str(error).splitlines()[0]
         raise SourceError(
             f"{path} is not a table of delays: {line}.", hint="write CSV with a header, or Parquet."
@@ -93,4 +100,7 @@ def _from_file(delay: Delay, folder: Path) -> DelayLaw:
         raise SourceError(f"{path}: columns {names} are not numbers.", hint="one number a row in each.") from None
     if delay.density is not None:
         values = np.cumsum(values) / np.sum(values)
-    return laws.empirical(points * (delay.scale or 1.0), values, source=f"delays of {path.name} (given)")
+    try:
+        return laws.empirical(points * (delay.scale or 1.0), values, source=f"delays of {path.name} (given)")
+    except DataError as error:
+        raise SourceError(f"{path}: {error.what}", hint=error.hint) from None

@@ -12,10 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple, TextIO
 
 from evaluator.datasets.spec import Source
-from evaluator.errors import DataError, SourceError
+from evaluator.datasets.text import is_gzip, open_text, refuse_illegal, truncated
+from evaluator.errors import DataError, SourceError, refuse_no_utf8
+from evaluator.log.stored import file_state
+from evaluator.visible import shortened
 
 Format = Literal["csv", "tsv", "parquet", "ipc"]
 SUFFIXES: dict[str, Format] = {
@@ -24,7 +27,8 @@ SUFFIXES: dict[str, Format] = {
 }  # fmt: skip
 WHOLE_BELOW = 64 * 1024 * 1024
 EDGE = 1024 * 1024
-GZIP_MAGIC = b"\x1f\x8b"
+# Characters: thousands of columns fit, a file without any line end does not fill the memory.
+LINE_MAX = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -53,16 +57,26 @@ def find_files(source: Source, folder: Path, *, override: str | Path | None = No
     override
         Path, glob or folder to read instead, relative to the working folder.
 
+    Hidden files and what is in hidden folders is not found by globs or in folders, unless the glob names it.
+
     Raises
     ------
     SourceError
         No file matches, or the format cannot be told from the suffix.
+    UsageError
+        A file's name is no UTF-8.
     """
     pattern = Path(override) if override is not None else folder / source.files
     root = pattern
+    try:
+        pattern.is_dir()
+    except OSError as error:  # a name that is too long
+        raise SourceError(
+            f"{shortened(str(pattern))}: {error.strerror}.", hint="name a file, folder or glob."
+        ) from None
     if pattern.is_dir():
-        paths = [p for p in pattern.rglob("*") if p.is_file() and not p.name.startswith((".", "_"))]
-        paths = [p for p in paths if source.format or _suffix(p) in SUFFIXES]
+        paths = [p for p in pattern.rglob("*") if p.is_file() and not p.name.startswith("_")]
+        paths = [p for p in paths if not _is_hidden(p, pattern) and (source.format or _suffix(p) in SUFFIXES)]
     elif pattern.is_file():
         paths, root = [pattern], pattern.parent
     else:
@@ -70,11 +84,14 @@ def find_files(source: Source, folder: Path, *, override: str | Path | None = No
         while _is_glob(str(anchor)):
             anchor = anchor.parent
         paths = [p for p in anchor.glob(str(pattern.relative_to(anchor))) if p.is_file()] if anchor != pattern else []
+        if not _is_hidden(pattern, anchor):
+            paths = [p for p in paths if not _is_hidden(p, anchor)]
         root = anchor
     if not paths:
         raise SourceError(f"No file matches {pattern}.", hint="download it (see the dataset's card) or give path=.")
     files = []
     for path in sorted(paths, key=lambda p: _natural(str(p))):
+        refuse_no_utf8(str(path))
         kind = source.format or SUFFIXES.get(_suffix(path))
         if kind is None:
             raise SourceError(f"{path}: unknown suffix.", hint="set source.format to csv, tsv, parquet or ipc.")
@@ -90,11 +107,11 @@ def unchanged(files: list[SourceFile]) -> Iterator[None]:
 
     Bad data and failures to read are reported as such only if the files stayed as they were.
     """
-    before = [_state(file.path) for file in files]
+    before = [file_state(file.path) for file in files]
 
     def refuse_changed() -> None:
         for file, state in zip(files, before, strict=True):
-            if _state(file.path) != state:
+            if file_state(file.path) != state:
                 raise SourceError(f"{file.path}: it changed while it was read.", hint="wait until it is written.")
 
     try:
@@ -105,18 +122,12 @@ def unchanged(files: list[SourceFile]) -> Iterator[None]:
     refuse_changed()
 
 
-def _state(path: Path) -> tuple[int, int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
-
-
 def fingerprint(files: list[SourceFile]) -> str:
     """Return a SHA-256 over the name, size and content of each file.
 
-    Files of 64 MB and more count with their first and last MB; times of change never count.
+    Files of 64 MB and more count with their first and last MB; times of change never count. It says in manifests where
+    a log came from: to know a log again, hash what it holds (`evaluator.log.content.content_hash`), of which columns
+    that are not read, and rows beyond a limit, are no part.
     """
     digest = hashlib.sha256()
     for file in files:
@@ -138,65 +149,92 @@ def delimiter(file: SourceFile, source: Source) -> str:
     return source.delimiter or ("\t" if file.format == "tsv" else ",")
 
 
-def text_columns(file: SourceFile, source: Source) -> list[str]:
-    """Return the column names of a text file, in file order.
+class Header(NamedTuple):
+    """What the first row of a text file says, or the spec in its place.
+
+    Parameters
+    ----------
+    names
+        Columns in file order.
+    lines
+        Lines it takes: 0 without a header, more than one if a name is broken over lines.
+    text
+        These lines.
+    """
+
+    names: list[str]
+    lines: int
+    text: str
+
+
+def text_header(file: SourceFile, source: Source) -> Header:
+    """Return the columns of a text file.
 
     Raises
     ------
     SourceError
         The file is empty, truncated, not text, names a column twice, or its first line has another width than the spec.
     """
+    taken: list[str] = []
     try:
-        with open_text(file.path) as stream:
-            first = next(csv.reader(stream, delimiter=delimiter(file, source)), None)
+        with open_text(file.path, source.encoding) as stream:
+            first = next(table_rows(file, source, stream, taken), None)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise truncated(file.path, error) from None
-    except UnicodeDecodeError:
-        raise SourceError(f"{file.path}: not UTF-8 text.", hint="check source.format, or convert the file.") from None
-    if not first:
+    except UnicodeError:
+        refuse_illegal(file.path, source.encoding)
+        raise
+    if first is None:
         raise SourceError(f"{file.path}: the file is empty.", hint="check the download or export.")
+    if not first:
+        raise SourceError(f"{file.path}: line 1 is empty.", hint="remove the lines above the table.")
+    text = "".join(taken)
+    if "\ufffd" in text:
+        refuse_illegal(file.path, source.encoding)
+    if "\0" in text:
+        hint = 'say so in [source] if it was saved as UTF-16 (encoding = "utf-16" or "utf-16-le"); check source.format.'
+        raise SourceError(f"{file.path}: line 1 holds NUL characters: not {source.encoding} text.", hint=hint)
     if source.columns is None:
-        first[0] = first[0].removeprefix("\ufeff")
         twice = sorted({c for c in first if first.count(c) > 1})
         if twice:
             raise SourceError(f"{file.path}: line 1 names column {twice[0]!r} twice.", hint="rename one of them.")
-        return first
+        return Header(first, len(taken), text)
     if len(first) != len(source.columns):
         raise SourceError(
             f"{file.path}: line 1 has {len(first)} columns, the spec names {len(source.columns)}.",
             hint=f"check source.delimiter (now {delimiter(file, source)!r}) and source.columns.",
         )
-    return source.columns
+    return Header(source.columns, 0, "")
 
 
-def open_text(path: Path) -> io.TextIOWrapper:
-    """Open a text file, gzipped or not."""
-    if is_gzip(path):
-        return io.TextIOWrapper(gzip.GzipFile(path), encoding="utf-8", newline="")
-    return path.open(encoding="utf-8", newline="")
+def table_rows(file: SourceFile, source: Source, stream: TextIO, taken: list[str] | None = None) -> Iterator[list[str]]:
+    """Yield the rows of a text file as lists of cells; the lines of each are appended to `taken`.
 
+    Raises
+    ------
+    SourceError
+        A line, or a cell, is so long that this is no table.
+    """
+    number = 0
 
-def is_gzip(path: Path) -> bool:
-    """Whether the file starts like a gzip file, whatever its name."""
-    with path.open("rb") as stream:
-        return stream.read(2) == GZIP_MAGIC
+    def lines() -> Iterator[str]:
+        nonlocal number
+        while line := stream.readline(LINE_MAX):
+            number += 1
+            if len(line) == LINE_MAX:
+                raise csv.Error(f"it has more than {LINE_MAX:,} characters")
+            line = line.removeprefix("\ufeff") if number == 1 else line
+            if taken is not None:
+                taken.append(line)
+            yield line
 
-
-def truncated(path: Path, error: Exception) -> SourceError:
-    """Return the error for a compressed file that ends too early."""
-    return SourceError(f"{path}: truncated or damaged gzip ({error}).", hint="download the file again.")
-
-
-def refuse_truncated(path: Path) -> None:
-    """Raise SourceError if a compressed file ends too early. Cost: one pass over the file."""
-    if not is_gzip(path):
-        return
     try:
-        with gzip.open(path) as stream:
-            while stream.read(EDGE):
-                pass
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise truncated(path, error) from None
+        yield from csv.reader(lines(), delimiter=delimiter(file, source))
+    except csv.Error as error:
+        raise SourceError(
+            f"{file.path} line {number}: no row of a table ({error}).",
+            hint="check source.format, source.delimiter and the quotes of that line.",
+        ) from None
 
 
 def _check_gzip(path: Path) -> None:
@@ -210,6 +248,11 @@ def _suffix(path: Path) -> str:
 
 def _is_glob(text: str) -> bool:
     return any(c in text for c in "*?[")
+
+
+def _is_hidden(path: Path, root: Path) -> bool:
+    """Whether the file, or a folder between it and `root`, is hidden: outputs in the making are."""
+    return any(part.startswith(".") for part in path.relative_to(root).parts)
 
 
 def _natural(text: str) -> list[tuple[int, str]]:

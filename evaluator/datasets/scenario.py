@@ -37,7 +37,7 @@ _TAKES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class Delay(_Part):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from evaluator.datasets.scenario import BernoulliScenario, LinearScenario
+from evaluator.datasets.text import known_encoding
 from evaluator.datasets.twin.parameters import Twin
+from evaluator.units import LEAST_SAMPLE, MOST_VALUE
 
 Name = Annotated[str, Field(min_length=1)]
-Sentinel = str | int | float
+# One ASCII character that neither ends a line nor quotes a cell.
+Delimiter = Annotated[str, Field(pattern=r"^[\t -!#-~]$")]
+Sentinel = str | int | Annotated[float, Field(allow_inf_nan=True)]
 TimeUnit = Literal["ns", "us", "ms", "s", "min", "h", "d", "round", "datetime"]
 Deduplicate = Literal["last_click", "first_click", "all", "share"]
 Encoding = Literal["hash", "one-hot", "number"]
@@ -20,7 +24,22 @@ ColumnKind = Literal["category", "number"]
 class Section(BaseModel):
     """A table of the spec: frozen, strict, unknown keys refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+def _is_encoding(name: str) -> str:
+    if not known_encoding(name):
+        raise ValueError(
+            f"Python knows no text encoding {name!r}: write 'utf-8', 'windows-1252', 'latin-1', 'utf-16'..."
+        )
+    return name
+
+
+TextEncoding = Annotated[
+    str,
+    AfterValidator(_is_encoding),
+    Field(description="of text files: any that Python knows, such as 'windows-1252', 'latin-1' or 'utf-16'"),
+]
 
 
 class Source(Section):
@@ -31,9 +50,8 @@ class Source(Section):
         Literal["csv", "tsv", "parquet", "ipc"] | None,
         Field(description="inferred from the suffix when absent"),
     ] = None
-    delimiter: Annotated[
-        str | None, Field(min_length=1, max_length=1, description="csv ',' and tsv tab by default")
-    ] = None
+    delimiter: Annotated[Delimiter | None, Field(description="csv ',' and tsv tab by default")] = None
+    encoding: TextEncoding = "utf-8"
     header: Annotated[bool, Field(description="the first line names the columns")] = True
     columns: Annotated[list[Name] | None, Field(description="names in file order, with header = false")] = None
     none: Annotated[
@@ -87,7 +105,8 @@ class ConversionSource(Section):
 
     files: Annotated[str, Field(min_length=1)]
     format: Literal["csv", "tsv", "parquet", "ipc"] | None = None
-    delimiter: Annotated[str | None, Field(min_length=1, max_length=1)] = None
+    delimiter: Delimiter | None = None
+    encoding: TextEncoding = "utf-8"
     header: bool = True
     columns: list[Name] | None = None
     none: list[Sentinel] | dict[str, list[Sentinel]] = []
@@ -107,7 +126,10 @@ class Conversion(Section):
     time: Name | None = None
     delay: Annotated[Name | None, Field(description="delay in ticks, instead of the time")] = None
     immediate: Annotated[bool, Field(description="rewards carry no time: delay 0")] = False
-    value: Annotated[str | float, Field(description="column, or the value of every conversion")] = 1.0
+    value: Annotated[
+        str | Annotated[float, Field(ge=-MOST_VALUE, le=MOST_VALUE)],
+        Field(description="column, or the value of every conversion"),
+    ] = 1.0
     key: Annotated[list[Name], Field(description="columns that identify one conversion")] = []
     deduplicate: Annotated[Deduplicate, Field(description="which rows of a key carry its value")] = "all"
     click: Annotated[Name | None, Field(description="1 on rows that may carry a conversion")] = None
@@ -138,7 +160,8 @@ class LogSection(Section):
     ] = "end"
     reward_max: Annotated[float | None, Field(gt=0, strict=False, allow_inf_nan=False)] = None
     sampling_rate: Annotated[
-        float, Field(gt=0, le=1, strict=False, description="share of the traffic's displays that the log holds")
+        float,
+        Field(ge=LEAST_SAMPLE, le=1, strict=False, description="share of the traffic's displays that the log holds"),
     ] = 1.0
 
 

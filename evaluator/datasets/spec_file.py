@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,6 +11,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from evaluator.datasets.scenario import Scenario
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.errors import SpecError, nearest
+from evaluator.toml_file import NotTomlError, read_toml
+from evaluator.visible import shortened
 
 KINDS = [kind for model in get_args(Scenario) for kind in get_args(model.model_fields["kind"].annotation)]
 SECTIONS = {*FileSpec.model_fields, *ScenarioSpec.model_fields}
@@ -26,11 +27,13 @@ def read_spec(path: Path) -> Spec:
         Not TOML, an unknown or missing key, or a value of the wrong type; names the file and the key path.
     """
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = read_toml(path)
     except FileNotFoundError:
         raise SpecError(f"{path}: no such spec file.", hint="name a bundled dataset or a spec.toml.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path}: not valid TOML: {error}.", hint="see datasets/README.md for the format.") from None
+    except OSError as error:
+        raise SpecError(f"{path}: cannot be read ({error.strerror}).", hint="name a file that may be read.") from None
+    except NotTomlError as error:
+        raise SpecError(f"{path}: {error}.", hint="see datasets/README.md for the format.") from None
     return parse_spec(data, where=str(path))
 
 
@@ -69,7 +72,7 @@ def _explain(error: ValidationError, model: type[BaseModel], where: str) -> Spec
     got = first["input"]
     expected = message.replace("Input should be", "expected")
     return SpecError(
-        f"{where}: `{path}`: {expected}, got {got!r} ({type(got).__name__}){more}.",
+        f"{where}: `{path}`: {expected}, got {shortened(repr(got))} ({type(got).__name__}){more}.",
         hint=_suggest(got, message),
     )
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from evaluator.errors import ParameterError, SpecError, UsageError
 from evaluator.log import Log
 from evaluator.log.contract import to_numpy
-from evaluator.units import ROUND, SECONDS, parse_duration
+from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole
 
 # Count of the conversions that were cut.
 CUT = "conversions_beyond_attribution_window"
@@ -35,7 +35,7 @@ def spec_window(window: str | int | None, tick: str, *, name: str) -> int | None
             f"{name}: attribution_window = {window!r}, but times are rounds.", hint="give it as a number of rounds."
         )
     try:
-        return round(parse_duration(window) / SECONDS[tick])
+        return round(duration_ticks(window, SECONDS[tick]))
     except ParameterError as error:
         raise SpecError(f"{name}: attribution_window = {window!r} is no duration.", hint=error.hint) from None
 
@@ -51,15 +51,14 @@ def asked_window(window: str | int | None, tick: str) -> int | None:
     if window is None:
         return None
     text = str(window)
-    if text.strip().isdigit():
-        ticks = int(text)
-    elif tick == ROUND:
-        raise UsageError(f"attribution_window={text!r}, but this log counts rounds.", hint="give rounds: 2000.")
-    else:
-        try:
-            ticks = round(parse_duration(text) / SECONDS[tick])
-        except ParameterError as error:
-            raise UsageError(f"attribution_window={text!r} is no duration.", hint=error.hint) from None
+    try:
+        ticks = parse_whole(text)
+        if ticks is None and tick == ROUND:
+            raise UsageError(f"attribution_window={text!r}, but this log counts rounds.", hint="give rounds: 2000.")
+        if ticks is None:
+            ticks = round(duration_ticks(text, SECONDS[tick]))
+    except ParameterError as error:
+        raise UsageError(f"attribution_window={text!r} is no duration: {error.what}", hint=error.hint) from None
     if ticks < 1:
         raise UsageError(f"attribution_window={text!r} is less than a tick of the log ({tick}).", hint="give more.")
     return ticks
@@ -67,7 +66,7 @@ def asked_window(window: str | int | None, tick: str) -> int | None:
 
 def cut_note(conversions: int, window: str | int) -> str:
     """Return the sentence that says what a shorter window cut."""
-    ticks = " ticks" if str(window).strip().isdigit() else ""
+    ticks = " ticks" if str(window).strip().isdecimal() else ""
     return f"{conversions:,} conversions later than an attribution window of {window}{ticks} were cut."
 
 

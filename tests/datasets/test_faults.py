@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from evaluator.datasets import convert, load, scan
@@ -78,6 +79,21 @@ def test_file_that_changes_while_it_is_read(tmp_path: Path, files: str, change: 
         convert(spec, tmp_path / "out", advance=meddle)
     assert "\n" not in str(raised.value)
     assert {p for p in tmp_path.iterdir() if p.name != files} == before
+
+
+@pytest.mark.parametrize("stage", ["collect_schema", "collect_batches"])
+def test_polars_may_panic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
+    spec = write_spec(tmp_path, source={"files": "log.parquet"})
+    pl.DataFrame({"t": [1, 2], "ad": ["a", "b"], "sold": [4, None]}).write_parquet(tmp_path / "log.parquet")
+
+    def panic(*arguments: object, **options: object) -> Iterator[None]:
+        raise pl.exceptions.PanicException("called `Option::unwrap()` on a `None` value")
+
+    def panic_later(*arguments: object, **options: object) -> Iterator[None]:
+        yield from panic()
+
+    monkeypatch.setattr(pl.LazyFrame, stage, panic if stage == "collect_schema" else panic_later)
+    assert "log.parquet: " in refused(spec)
 
 
 def test_second_table_that_changes(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator.datasets import load
-from evaluator.errors import UnknownNameError, UsageError
+from evaluator.errors import SourceError, UnknownNameError, UsageError
 from tests.datasets.sources import ROWS, dataset, write_rows, write_spec
 
 
@@ -40,6 +40,15 @@ def test_binary_formats(tmp_path, files):
     frame = pl.DataFrame({"t": [1, 2, 2, 5], "ad": ["a", "b", "a", "b"], "sold": [4, None, 9, 5]})
     frame.write_parquet(tmp_path / files) if "parquet" in files else frame.write_ipc(tmp_path / files)
     assert conversions(load(write_spec(tmp_path, source={"files": files}))) == EXPECTED
+
+
+@pytest.mark.parametrize("column", ["t", "ad", "sold", "price"])
+def test_column_of_several_values_a_row_is_named(tmp_path, column):
+    frame = pl.DataFrame({"t": [1, 2], "ad": ["a", "b"], "sold": [4, None], "price": [1.0, None]})
+    frame.with_columns(pl.struct(column).alias(column)).write_parquet(tmp_path / "log.parquet")
+    spec = write_spec(tmp_path, source={"files": "log.parquet"}, conversion={"value": "price"})
+    with pytest.raises(SourceError, match=rf"log\.parquet: column '{column}' holds Struct"):
+        load(spec)
 
 
 def test_no_header_with_sentinels_and_delimiter(tmp_path):

@@ -201,7 +201,7 @@ def test_damaged_parquet(tmp_path):
 def test_not_text(tmp_path):
     path = write_spec(tmp_path)
     (tmp_path / "log.csv").write_bytes(b"\xff\xfe\x00t,ad\n")
-    assert "not UTF-8" in refused(path)
+    assert "log.csv line 1: byte 0xff at offset 0 is not utf-8 text" in refused(path)
 
 
 def test_header_of_a_gzip_holds(tmp_path):
@@ -225,7 +225,7 @@ def test_the_truncated_file_among_several_is_named(tmp_path):
     ("key", "value", "word"),
     [
         ("observed_until", 2**64, "observed_until"),
-        ("attribution_window", 2**63, "is no delay"),
+        ("attribution_window", 2**63, "`$.log.attribution_window` is a number beyond 64 bits"),
         ("attribution_window", -1, "is no delay"),
         ("attribution_window", "-1h", "is no duration"),
     ],

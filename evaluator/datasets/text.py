@@ -1,0 +1,170 @@
+"""Text files as they were saved: gzipped or not, in any encoding that Python knows."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from evaluator.errors import SourceError
+
+UTF8 = "utf-8"
+PIECE = 1024 * 1024
+GZIP_MAGIC = b"\x1f\x8b"
+# What every log holds: codecs that are no text (hex, rot13) fail on it.
+_PROBE = 'time,action;1\t"2"\n'
+# Ways to spell one text within another.
+_NO_FILES = ("idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined")
+# Characters before an illegal byte that its error shows.
+_CONTEXT = 24
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def known_encoding(name: str) -> bool:
+    """Return whether Python has a text codec of this name.
+
+    >>> known_encoding("windows-1252"), known_encoding("utf-16"), known_encoding("hex"), known_encoding("latin-9000")
+    (True, True, False, False)
+    """
+    try:
+        return _PROBE.encode(name).decode(name) == _PROBE and codecs.lookup(name).name not in _NO_FILES
+    except (LookupError, ValueError):
+        return False
+
+
+def is_utf8(encoding: str) -> bool:
+    """Return whether this is UTF-8, which needs no translation: ``UTF8``, ``utf_8``, ``utf-8-sig``, with or without."""
+    return codecs.lookup(encoding).name in (UTF8, "utf-8-sig")
+
+
+def open_text(path: Path, encoding: str = UTF8) -> io.TextIOWrapper:
+    """Open a text file, gzipped or not; bytes that are no text in this encoding become U+FFFD."""
+    return io.TextIOWrapper(_open_bytes(path), encoding=encoding, errors="replace", newline="")
+
+
+@contextmanager
+def as_utf8(path: Path, encoding: str) -> Iterator[Path]:
+    """Give a file with the same text in UTF-8: the file itself, or a copy in the temporary folder while it is needed.
+
+    Memory: a few MB. A copy takes the disk of the text, unzipped.
+
+    Raises
+    ------
+    SourceError
+        A byte is no text in this encoding, or the file is truncated.
+    OutputError
+        The copy does not fit into the temporary folder.
+    """
+    if is_utf8(encoding):
+        yield path
+        return
+    from evaluator.outputs.failures import writing  # it takes PyArrow, which few readers of a spec need
+
+    with tempfile.TemporaryDirectory(prefix="evaluate-") as folder:
+        copy = Path(folder) / path.name.removesuffix(".gz")
+        with copy.open("wb") as written:
+            for text in _decoded(path, encoding):
+                with writing(copy):
+                    written.write(text.encode(UTF8, "replace"))
+        yield copy
+
+
+def refuse_illegal(path: Path, encoding: str = UTF8) -> None:
+    """Raise SourceError at the first byte that is no text in this encoding, or where a gzip file ends too early.
+
+    Cost: one pass over the file.
+    """
+    for _ in _decoded(path, encoding):
+        pass
+
+
+def is_gzip(path: Path) -> bool:
+    """Whether the file starts like a gzip file, whatever its name.
+
+    Raises
+    ------
+    SourceError
+        It may not be read.
+    """
+    try:
+        with path.open("rb") as stream:
+            return stream.read(2) == GZIP_MAGIC
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read ({error.strerror}).", hint="check its permissions.") from None
+
+
+def truncated(path: Path, error: Exception) -> SourceError:
+    """Return the error for a compressed file that ends too early."""
+    return SourceError(f"{path}: truncated or damaged gzip ({error}).", hint="download the file again.")
+
+
+def _open_bytes(path: Path) -> gzip.GzipFile | io.BufferedReader:
+    return gzip.GzipFile(path) if is_gzip(path) else path.open("rb")
+
+
+def pieces(path: Path) -> Iterator[bytes]:
+    """Yield the bytes of a file, unzipped, some at a time.
+
+    Raises
+    ------
+    SourceError
+        A gzip file is truncated or damaged.
+    """
+    try:
+        with closing(_open_bytes(path)) as stream:
+            while piece := stream.read(PIECE):
+                yield piece
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise truncated(path, error) from None
+
+
+def _decoded(path: Path, encoding: str) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder(encoding)()
+    read, line, before_it = 0, 1, ""
+    last = False
+    coming = pieces(path)
+    while not last:
+        piece = next(coming, b"")
+        last = not piece
+        before = decoder.getstate()
+        try:
+            text = decoder.decode(piece, last)
+        except UnicodeError as error:
+            if not isinstance(error, UnicodeDecodeError):
+                raise _no_mark(path, encoding, error) from None
+            # The decoder put what it had kept of the pieces before in front of this one.
+            kept = len(error.object) - len(piece)
+            decoder.setstate(before)
+            sound = before_it + decoder.decode(piece[: max(error.start - kept, 0)])
+            line += sound.count("\n")
+            after = sound.rpartition("\n")[2][-_CONTEXT:]
+            byte = f"byte 0x{error.object[error.start]:02x} at offset {read - kept + error.start:,}"
+            raise _illegal(path, encoding, line, byte + (f", after {after!r}," if after else "")) from None
+        read += len(piece)
+        line += text.count("\n")
+        before_it = text.rpartition("\n")[2][-_CONTEXT:]
+        yield text
+
+
+def _illegal(path: Path, encoding: str, line: int, byte: str) -> SourceError:
+    with closing(_open_bytes(path)) as stream:
+        marked = stream.read(2) in _UTF16_MARKS
+    if not is_utf8(encoding):
+        hint = f"the spec says encoding = {encoding!r} in [source]: name the one it was saved in, or repair the byte."
+    elif marked:
+        hint = 'write encoding = "utf-16" in [source] of the spec.'
+    else:
+        hint = 'write encoding = "windows-1252" (or "latin-1") in [source] of the spec, or save the file as UTF-8.'
+    unzipped = " (unzipped)" if is_gzip(path) else ""
+    return SourceError(f"{path} line {line}{unzipped}: {byte} is not {encoding} text.", hint=hint)
+
+
+def _no_mark(path: Path, encoding: str, error: Exception) -> SourceError:
+    return SourceError(
+        f"{path}: not {encoding} text ({error}).", hint='name what it was saved in, such as "utf-16-le" or "utf-8".'
+    )

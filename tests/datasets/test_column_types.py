@@ -1,0 +1,115 @@
+"""Columns of every type that a Parquet or IPC file may hold, in every role: a log, or one line."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from evaluator.datasets import load
+from evaluator.errors import DataError
+from tests.datasets.sources import write_spec
+
+N = 6
+TYPES: dict[str, pa.Array] = {
+    "decimal128": pa.array([Decimal(i) for i in range(N)], pa.decimal128(38, 10)),
+    "time64": pa.array(range(N), pa.time64("ns")),
+    "duration": pa.array(range(N), pa.duration("ns")),
+    "dictionary": pa.array(list("ababab")).dictionary_encode(),
+    "struct": pa.array([{"a": i} for i in range(N)]),
+    "list of struct": pa.array([[{"a": i}] for i in range(N)]),
+    "list": pa.array([[i] for i in range(N)]),
+    "binary": pa.array([b"\xff\x00"] * N),
+    "float16": pa.array(range(N), pa.float16()),
+    "uint64": pa.array([2**63 + i for i in range(N)], pa.uint64()),
+    "last ns": pa.array([2**63 - N + i for i in range(N)], pa.timestamp("ns", "Europe/Berlin")),
+    "first ns": pa.array([-(2**63) + 1 + i for i in range(N)], pa.timestamp("ns")),
+    "far ms": pa.array([2**61 + i for i in range(N)], pa.timestamp("ms")),
+    "far us": pa.array([-(2**63) + 1 + i for i in range(N)], pa.timestamp("us")),
+    "date": pa.array([date(2020, 1, 1)] * N),
+    "null": pa.nulls(N),
+    "bool": pa.array([True, False] * 3),
+    "float": pa.array([0.0, 1.0, float("nan"), float("inf"), 1e300, -1e300]),
+    "last": pa.array([2**63 - 1] * N),
+    "first": pa.array([-(2**63)] * N),
+    "text": pa.array(["²", "x", "1_0", "1e5", "0x1", ""]),
+}
+ROLES: dict[str, dict[str, Any]] = {
+    "time": {"display": {"time": "v"}},
+    "action": {"display": {"action": "v"}},
+    "id": {"display": {"id": "v"}},
+    "propensity": {"display": {"propensity": "v"}},
+    "sold": {"conversion": {"time": "v"}},
+    "delay": {"conversion": {"time": None, "delay": "v"}},
+    "value": {"conversion": {"value": "v"}},
+    "category": {"context": {"columns": ["v"]}},
+    "number": {"context": {"columns": {"v": "number"}}},
+}
+
+
+def source(folder: Path, column: pa.Array, *, unit: str = "s", **sections: Any) -> Path:
+    own = {"t": pa.array(range(N)), "ad": pa.array(list("ababab")), "sold": pa.array([None, 3, None, None, 9, None])}
+    pq.write_table(pa.table({**own, "v": column}), folder / "log.parquet")
+    return write_spec(folder, source={"files": "log.parquet"}, time={"unit": unit}, **sections)
+
+
+@pytest.mark.parametrize(("role", "unit"), [*((role, "s") for role in ROLES), ("time", "datetime")])
+def test_every_type_in_every_role(tmp_path: Path, role: str, unit: str) -> None:
+    for name, column in TYPES.items():
+        try:
+            log = load(source(tmp_path, column, unit=unit, **ROLES[role]))
+        except DataError as error:
+            lines = str(error).count("\n") + 1
+        else:
+            lines = 1
+            assert len(log) == N, name
+            delays = log.conversions["time"].to_numpy() - log.column("time")[log.conversions["display_id"].to_numpy()]
+            assert (delays >= 0).all(), name
+        assert lines == 1, name
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "said"),
+    [
+        ("value", "date", "column 'v' holds Date, not numbers"),
+        ("category", "struct", "column 'v' holds Struct"),
+        ("category", "binary", "column 'v' holds Binary"),
+        ("category", "far ms", "column 'v' holds times beyond any calendar"),
+        ("time", "first", r"'v': a time beyond 2\^62 ticks .*log\.parquet row 1: '-9223372036854775808'"),
+        ("delay", "last", r"'v': a time beyond 2\^62 ticks"),
+        ("time", "uint64", "not a whole number"),
+    ],
+)
+def test_what_is_said(tmp_path: Path, role: str, name: str, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        load(source(tmp_path, TYPES[name], **ROLES[role]))
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.decimal128(10, 2)])
+def test_a_fraction_of_a_tick_is_not_cut_off(tmp_path: Path, kind: pa.DataType) -> None:
+    column = pa.array([Decimal(i) + (Decimal("0.5") if i == 3 else 0) for i in range(N)])
+    with pytest.raises(DataError, match=r"not a whole number \(.*row 4: '3\.50?'\)"):
+        load(source(tmp_path, column.cast(kind), display={"time": "v"}))
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + b"\0" * 40 + b"PAR1", bytes(range(256)) * 9])
+@pytest.mark.parametrize("name", ["log.parquet", "log.arrow", "log.csv", "log.csv.gz"])
+def test_files_that_are_something_else(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=name) as raised:
+        load(write_spec(tmp_path, source={"files": name}))
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("cut", [0.1, 0.5, 0.99])
+def test_a_truncated_parquet_file(tmp_path: Path, cut: float) -> None:
+    spec = source(tmp_path, TYPES["float16"])
+    file = tmp_path / "log.parquet"
+    file.write_bytes(file.read_bytes()[: int(cut * file.stat().st_size)])
+    with pytest.raises(DataError, match="not a readable parquet file"):
+        load(spec)
