@@ -50,13 +50,15 @@ def names() -> list[str]:
     return [*POLICIES, *sorted(point.name for point in entry_points(group=ENTRY_POINTS))]
 
 
-def resolve(spec: str) -> Any:
+def resolve(spec: str, *, files: bool = True) -> Any:
     """Return the policy a spec names.
 
     Parameters
     ----------
     spec
         ``name``, ``name:parameter=value,...``, or ``path/to/mine.py:Class`` with optional ``:parameter=value,...``.
+    files
+        Whether it may name a file of Python, which is then run. Not where somebody else may have written the spec.
 
     Returns
     -------
@@ -75,6 +77,8 @@ def resolve(spec: str) -> Any:
     """
     name, _, rest = spec.partition(":")
     if name.endswith(".py"):
+        if not files:
+            raise UnknownNameError(f"{spec!r} is Python code, which no file names.", hint="pass it yourself, with -p.")
         class_name, _, rest = rest.partition(":")
         cls = _from_file(Path(name), class_name)
     elif name in POLICIES:

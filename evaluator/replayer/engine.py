@@ -124,7 +124,7 @@ class Matching:
         before = int(self._progress.rounds[0])
         accepted = np.empty(len(batch.action), np.int64)
         choices = [] if self._choices is None else [np.empty(len(batch.action), np.int32)]
-        with blamed(self._policy, self._setting.n_actions):
+        with blamed(self._policy, self._setting.n_actions, self._progress.rounds):
             seen = self._step(
                 self._state, self._rng, batch, self._setting.n_actions, self._setting.window, self._setting.horizon,
                 pending, self._progress, accepted, *choices,
@@ -198,7 +198,7 @@ class Queueing:
         pending = nothing_pending(len(batch.delay), batch.vectors.shape[2], reach=_reach(batch.delay, setting.window))
         state = self._policy.start(setting)
         step = loop_for(self._policy, loop.serve, loop.serve_uncached, loop.serve_interpreted)
-        with blamed(self._policy, setting.n_actions):
+        with blamed(self._policy, setting.n_actions, progress.rounds):
             dry = step(
                 state, self._rng, batch, queues, heads, ends, setting.window, horizon, pending, progress, accepted
             )

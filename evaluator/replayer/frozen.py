@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from evaluator.kernels.compiling import compiled, compiled_uncached
 from evaluator.kernels.memory import borrowed
+from evaluator.kernels.scores import check_score
 from evaluator.policies.base import Policy
 from evaluator.policies.dispatch import choose, estimates, has_estimates, is_pure, prepare
 from evaluator.policies.running import blamed, loop_for
@@ -81,13 +82,12 @@ def _follow(state: Any, vectors: npt.NDArray[np.floating], shares: Floats) -> No
     for i in range(shares.shape[0]):
         estimates(state, vectors[i] if vectors.shape[0] > 1 else vectors[0], shares[i])
         largest = shares[i, 0]
-        for a in range(1, k):
+        for a in range(k):
+            check_score(shares[i, a], a)
             largest = max(largest, shares[i, a])
         equals = 0
         for a in range(k):
             equals += shares[i, a] == largest
-        if equals == 0:
-            raise ValueError("an estimate of the policy is not a number")
         for a in range(k):
             shares[i, a] = 1.0 / equals if shares[i, a] == largest else 0.0
 

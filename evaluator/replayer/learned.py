@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,11 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.errors import ParameterError, PolicyError
+from evaluator.errors import EvaluatorError, ParameterError, PolicyError
+from evaluator.kernels.scores import check_score
 from evaluator.policies import dispatch
 from evaluator.policies.base import Setting
-from evaluator.policies.running import reward_unit
+from evaluator.policies.running import blamed, reward_unit
 from evaluator.replayer.pending import Pending, nothing_pending, take
+
+_SAVE_AGAIN = "replay the policy and save it again."
 
 
 @dataclass(eq=False)
@@ -69,7 +74,8 @@ class LearnedPolicy:
         ParameterError
             The context has another shape, or is not finite.
         PolicyError
-            A policy of the user's own chose an impossible action, or says nothing of its estimates.
+            A policy of the user's own raised, chose an impossible action, or says nothing of its estimates; a score
+            is NaN; or the policy cannot go on from what it knows.
 
         Examples
         --------
@@ -78,13 +84,15 @@ class LearnedPolicy:
         >>> learned.labels[learned.choose()] in learned.labels
         True
         """
-        self.end_round()
-        if greedy:
-            return self._greedy(self._vectors(context))
-        if not self.fresh:
-            dispatch.prepare(self.state, self.rng)
-        self.prepared = self._asked = True
-        action = dispatch.choose(self.state, self._vectors(context))
+        vectors = self._vectors(context)
+        with self._going_on():
+            self.end_round()
+            if greedy:
+                return self._greedy(vectors)
+            if not self.fresh:
+                dispatch.prepare(self.state, self.rng)
+            self.prepared = self._asked = True
+            action = dispatch.choose(self.state, vectors)
         if not 0 <= action < self.setting.n_actions:
             raise PolicyError(
                 f"{self.policy.name} chose action {action}.", hint=f"actions go from 0 to {self.setting.n_actions - 1}."
@@ -102,6 +110,8 @@ class LearnedPolicy:
             self.prepared = True
         values = np.empty(self.setting.n_actions)
         dispatch.estimates(self.state, vectors, values)
+        for k, value in enumerate(values):
+            check_score(value, k)
         best = np.flatnonzero(values == values.max())
         return int(best[0] if len(best) == 1 else self.rng.choice(best))
 
@@ -113,7 +123,7 @@ class LearnedPolicy:
         ParameterError
             The context has another shape, or the action does not exist.
         PolicyError
-            The policy has lived as many rounds as it was told that would come.
+            The policy has lived as many rounds as it was told that would come, or cannot go on from what it knows.
         """
         if self.rounds >= self.setting.horizon:
             raise PolicyError(
@@ -122,18 +132,19 @@ class LearnedPolicy:
             )
         vectors = self._vectors(context)
         self._check_action(action)
-        self.end_round()
-        if not self.prepared:
-            dispatch.prepare(self.state, self.rng)
-        dispatch.displayed(self.state, vectors, action)
-        self.rounds += 1
-        self.prepared = self._asked = False
-        self._open = True
-        held = self.pending
-        slot = take(held, self.rounds)
-        while slot >= 0:
-            self._tell(held.vector[slot], int(held.action[slot]), int(held.delay[slot]), float(held.value[slot]))
+        with self._going_on():
+            self.end_round()
+            if not self.prepared:
+                dispatch.prepare(self.state, self.rng)
+            dispatch.displayed(self.state, vectors, action)
+            self.rounds += 1
+            self.prepared = self._asked = False
+            self._open = True
+            held = self.pending
             slot = take(held, self.rounds)
+            while slot >= 0:
+                self._tell(held.vector[slot], int(held.action[slot]), int(held.delay[slot]), float(held.value[slot]))
+                slot = take(held, self.rounds)
 
     def converted(self, context: npt.ArrayLike | None, action: int, *, delay: int, value: float = 1.0) -> bool:
         """Tell the policy of a conversion of the display it showed `delay` rounds before its last one.
@@ -149,6 +160,8 @@ class LearnedPolicy:
         ------
         ParameterError
             No such round, action or context.
+        PolicyError
+            The policy cannot go on from what it knows.
         """
         if not 0 <= delay < max(self.rounds, 1):
             raise ParameterError(
@@ -159,7 +172,8 @@ class LearnedPolicy:
         if delay > self.setting.window:
             return False
         unit = reward_unit(self.policy, self.setting)
-        self._tell(vectors[action if self.setting.rows > 1 else 0], action, delay, value / unit)
+        with self._going_on():
+            self._tell(vectors[action if self.setting.rows > 1 else 0], action, delay, value / unit)
         return True
 
     @property
@@ -180,6 +194,23 @@ class LearnedPolicy:
         from evaluator.replayer.policy_file import write_policy
 
         write_policy(Path(path), self)
+
+    @contextmanager
+    def _going_on(self) -> Iterator[None]:
+        """Turn what stops the policy into an error that names it.
+
+        That is a score that is NaN, an error of a user's policy, or what the writer of a file can make impossible.
+        """
+        try:
+            with blamed(self.policy, self.setting.n_actions, np.array([self.rounds])):
+                yield
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            if isinstance(error, EvaluatorError):
+                raise
+            raise PolicyError(
+                f"{self.policy.name} cannot go on from what it knows ({type(error).__name__}: {error}).",
+                hint=_SAVE_AGAIN,
+            ) from error
 
     def _tell(self, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
         dispatch.converted(self.state, vector, action, delay, value)

@@ -1,34 +1,28 @@
-"""A learned policy in a file: the arrays of its state by their names, and what they mean as JSON; no pickle."""
+"""A learned policy in a file: the arrays of its state by their names, and what they mean as JSON; no pickle.
+
+Whoever wrote the file: reading it runs none of its code, and takes no more memory than a small multiple of its size.
+"""
 
 from __future__ import annotations
 
-import json
-import zipfile
-import zlib
-from collections.abc import Iterator
+import reprlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from evaluator import __version__
-from evaluator.delays.cdf import DelayCDF
-from evaluator.delays.moments import DelayMoments
-from evaluator.errors import ParameterError, SourceError, UsageError
-from evaluator.outputs.whole import refuse_outputs, whole_files
+from evaluator.errors import EvaluatorError, ParameterError, SourceError, UnknownNameError, UsageError
+from evaluator.outputs.failures import writing
+from evaluator.outputs.whole import whole_files
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.registry import resolve
 from evaluator.replayer.learned import LearnedPolicy
 from evaluator.replayer.pending import Pending, nothing_pending, push
+from evaluator.replayer.policy_about import About, read_about, written
+from evaluator.replayer.policy_arrays import Arrays, read_arrays
+from evaluator.replayer.policy_state import refuse_nan, restored, state_arrays
 
-SCHEMA = "evaluate.policy/2"
-# Policies of the first were told rewards as they were, which is a `reward_max` of 1.
-_READ = (SCHEMA, "evaluate.policy/1")
-_SETTING = ("n_actions", "dimension", "rows", "window", "horizon", "reward_max")
 _WAITING = ("due", "delay", "action", "value", "vector")
-
-Arrays = dict[str, npt.NDArray[Any]]
 
 
 def refuse_unsavable(policy: Any) -> None:
@@ -50,36 +44,23 @@ def refuse_unsavable(policy: Any) -> None:
 
 def write_policy(path: Path, learned: LearnedPolicy) -> None:
     """Write a learned policy to a new file, whole or not at all."""
+    with writing(path), whole_files([path]) as (part,):
+        fill_policy_file(part, learned)
+
+
+def fill_policy_file(part: Path, learned: LearnedPolicy) -> None:
+    """Write a learned policy to a file that is reserved for it."""
     refuse_unsavable(learned.policy)
-    refuse_outputs([path])
     learned.end_round()
-    arrays: Arrays = dict(_arrays("state", learned.state))
+    arrays: Arrays = dict(state_arrays(learned.state))
+    refuse_nan(arrays)
     arrays |= {f"pending.{name}": column for name, column in _waiting(learned.pending).items()}
     cdf = learned.setting.delay_cdf
     if cdf is not None:
         arrays |= {"delay_cdf.delays": cdf.delays, "delay_cdf.cdf": cdf.cdf}
-    about = {
-        "schema": SCHEMA,
-        "version": __version__,
-        "policy": learned.policy.spec,
-        "parameters": learned.policy.parameters,
-        "labels": list(learned.labels),
-        "rounds": learned.rounds,
-        "prepared": learned.fresh,
-        "stream": learned.rng.bit_generator.state,
-        "setting": {name: getattr(learned.setting, name) for name in _SETTING},
-        "delay_cdf": None
-        if cdf is None
-        else {
-            "source": cdf.source,
-            "geometric_ratio": cdf.geometric_ratio,
-            "start": cdf.start,
-            "moments": cdf.moments and cdf.moments._asdict(),
-        },
-    }
-    arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
-    with whole_files([path]) as (part,), part.open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
+    arrays["about"] = np.frombuffer(written(learned), np.uint8)
+    with part.open("wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
 
 
 def load_policy(path: str | Path, *, policy: Policy | None = None) -> LearnedPolicy:
@@ -91,7 +72,7 @@ def load_policy(path: str | Path, *, policy: Policy | None = None) -> LearnedPol
         The file.
     policy
         Its description, where it is a class of your own that no installed package registers; with the parameters it
-        was saved with.
+        was saved with. A file names policies of this package and of installed ones, and nothing else is imported.
 
     Returns
     -------
@@ -101,99 +82,64 @@ def load_policy(path: str | Path, *, policy: Policy | None = None) -> LearnedPol
     Raises
     ------
     SourceError
-        No such file, or it is damaged, or not one of a learned policy, or of another version's state.
+        No such file, or it is damaged, or not one of a learned policy, or of another version's state; or it says what
+        cannot be: more actions than it names, a conversion of a round to come, an estimate that is not a number.
     UnknownNameError, ParameterError
         The policy is not known here, or `policy` is another one.
     """
     path = Path(path)
-    arrays = _read(path)
+    if policy is not None and not isinstance(policy, Policy):
+        raise ParameterError(
+            f"policy = {policy!r} is no description of a policy.",
+            hint="pass one: load_policy(path, policy=MyPolicy()).",
+        )
+    arrays = read_arrays(path)
     try:
-        about = json.loads(bytes(arrays.pop("about")))
-        if about["schema"] not in _READ:
-            raise SourceError(
-                f"{path} has schema {about['schema']!r}.", hint=f"this version reads {' and '.join(_READ)}."
-            )
-        description = resolve(about["policy"]) if policy is None else policy
-        if description.spec != about["policy"] or description.parameters != about["parameters"]:
+        about = read_about(arrays.pop("about").tobytes(), arrays)
+        description = _description(path, about) if policy is None else policy
+        if description.spec != about.policy or description.parameters != about.parameters:
+            told = reprlib.repr(about.parameters)
             raise ParameterError(
-                f"{path} holds {about['policy']} with {about['parameters']}, not {description!r}.",
+                f"{path} holds {reprlib.repr(about.policy)} with {told}, not {description!r}.",
                 hint="give the policy with the parameters it was saved with.",
             )
-        told = about["delay_cdf"]
-        cdf = told and DelayCDF(
-            delays=arrays.pop("delay_cdf.delays"),
-            cdf=arrays.pop("delay_cdf.cdf"),
-            **{**told, "moments": told.get("moments") and DelayMoments(**told["moments"])},
-        )
-        setting = Setting(**about["setting"], delay_cdf=cdf)
-        pending = _calendar({name: arrays.pop(f"pending.{name}") for name in _WAITING}, about["rounds"])
-        rng = np.random.default_rng()
-        rng.bit_generator.state = about["stream"]
-        state = _filled("state", description.start(setting), arrays)
+        pending = _calendar({name: arrays.pop(f"pending.{name}") for name in _WAITING}, about.rounds, about.setting)
+        state = restored(description, about.setting, arrays)
+        if arrays:
+            raise SourceError(
+                f"It also keeps {sorted(arrays)[0]!r}, which {description.name} of this version does not.",
+                hint="replay and save it with this version.",
+            )
     except KeyError as error:
+        if isinstance(error, EvaluatorError):
+            raise
         raise SourceError(f"{path} lacks {error}: it is not a whole policy file.", hint="save it again.") from error
-    if arrays:
-        raise SourceError(
-            f"{path} was saved by version {about['version']}, whose {about['policy']} also keeps {sorted(arrays)[0]}.",
-            hint="replay and save it with this version.",
-        )
+    except SourceError as error:
+        raise SourceError(f"{path}: {error.what}", hint=error.hint) from error
     return LearnedPolicy(
         policy=description,
-        setting=setting,
-        labels=tuple(about["labels"]),
-        rounds=about["rounds"],
+        setting=about.setting,
+        labels=about.labels,
+        rounds=about.rounds,
         state=state,
-        prepared=about["prepared"],
-        rng=rng,
+        prepared=about.prepared,
+        rng=about.rng,
         pending=pending,
     )
 
 
-def _read(path: Path) -> Arrays:
-    if not path.is_file():
-        raise SourceError(f"No policy file {str(path)!r}.", hint="evaluate replay --save-policy FILE writes one.")
+def _description(path: Path, about: About) -> Policy:
+    """Return the description of a policy that is registered here."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError) as error:
-        raise SourceError(
-            f"{path} is no policy file, or damaged ({error}).", hint="evaluate replay --save-policy FILE writes one."
+        description = resolve(about.policy, files=False)
+    except UnknownNameError as error:
+        raise UnknownNameError(
+            f"{path} holds {reprlib.repr(about.policy)}, which is registered neither here nor by an installed package.",
+            hint=f"pass a class of your own yourself: load_policy({str(path)!r}, policy=MyPolicy()).",
         ) from error
-
-
-def _arrays(name: str, state: Any) -> Iterator[tuple[str, npt.NDArray[Any]]]:
-    """Yield every array and scalar of a state, nested or not, by its path."""
-    if isinstance(state, tuple):
-        for field, part in _parts(state):
-            yield from _arrays(f"{name}.{field}", part)
-    else:
-        yield name, np.asarray(state)
-
-
-def _parts(state: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
-    """Yield each part of a state with its name; those of a plain tuple, such as a size, are numbered."""
-    return zip(getattr(state, "_fields", range(len(state))), state, strict=True)
-
-
-def _filled(name: str, started: Any, saved: Arrays) -> Any:
-    """Return a started state that holds what was saved.
-
-    Its arrays are filled in place, because fields may share one.
-    """
-    if isinstance(started, tuple):
-        parts = [_filled(f"{name}.{field}", part, saved) for field, part in _parts(started)]
-        return type(started)(*parts) if hasattr(started, "_fields") else tuple(parts)
-    array = saved.pop(name)
-    if np.shape(started) != array.shape or np.asarray(started).dtype != array.dtype:
-        raise SourceError(
-            f"{name} has shape {array.shape} and type {array.dtype}, this version's has {np.shape(started)} and "
-            f"{np.asarray(started).dtype}.",
-            hint="replay and save the policy with this version.",
-        )
-    if isinstance(started, np.ndarray):
-        started[...] = array
-        return started
-    return array.item()
+    refuse_unsavable(description)
+    assert isinstance(description, Policy)
+    return description
 
 
 def _waiting(pending: Pending) -> Arrays:
@@ -209,13 +155,35 @@ def _waiting(pending: Pending) -> Arrays:
     return {name: getattr(pending, name)[order] for name in _WAITING}
 
 
-def _calendar(waiting: Arrays, rounds: int) -> Pending:
-    n = len(waiting["due"])
-    reach = int(waiting["due"].max(initial=rounds)) - rounds
-    pending = nothing_pending(n, waiting["vector"].shape[1], reach=reach)
+def _calendar(waiting: Arrays, rounds: int, setting: Setting) -> Pending:
+    """Return the calendar of a file's pending conversions, after finding that they can be.
+
+    Raises
+    ------
+    SourceError
+        Naming the first that cannot.
+    """
+    n = len(waiting["due"]) if waiting["due"].ndim == 1 else -1
+    for name, column in waiting.items():
+        kind = np.float64 if name in ("value", "vector") else np.int64
+        shape = (n, setting.dimension) if name == "vector" else (n,)
+        if column.shape != shape or column.dtype != kind:
+            raise SourceError(
+                f"pending.{name} has shape {column.shape} and type {column.dtype}, not {shape} and {np.dtype(kind)}.",
+                hint="save the policy again.",
+            )
+    due, delay, action, value, vector = (waiting[name] for name in _WAITING)
+    # Shown in a round that was, and revealed in one to come; the second bound keeps the difference in range.
+    wrong = (due <= rounds) | (delay < 0) | (delay > setting.window) | (due - rounds > delay) | (due - delay < 1)
+    wrong |= (action < 0) | (action >= setting.n_actions) | ~np.isfinite(value) | ~np.isfinite(vector).all(axis=1)
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise SourceError(
+            f"Pending conversion {i} is of action {action[i]}, delay {delay[i]}, value {value[i]}, due in round "
+            f"{due[i]}, after {rounds} rounds.",
+            hint="save the policy again.",
+        )
+    pending = nothing_pending(n, setting.dimension, reach=int(due.max(initial=rounds)) - rounds)
     for i in range(n):
-        push(
-            pending, int(waiting["due"][i]), int(waiting["delay"][i]), int(waiting["action"][i]),
-            float(waiting["value"][i]), waiting["vector"], i,
-        )  # fmt: skip
+        push(pending, int(due[i]), int(delay[i]), int(action[i]), float(value[i]), vector, i)
     return pending

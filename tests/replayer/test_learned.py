@@ -107,7 +107,7 @@ def test_a_file_from_before_policies_were_told_shares_goes_on_as_it_did(tmp_path
     with np.load(tmp_path / "new.npz") as stored:
         arrays = {name: stored[name] for name in stored.files}
     about = json.loads(bytes(arrays.pop("about")))
-    assert about["schema"] == "evaluate.policy/2"
+    assert about["schema"] == "evaluate.policy/3"
     assert about["setting"].pop("reward_max") == 1.0
     old = json.dumps({**about, "schema": "evaluate.policy/1"}).encode()
     np.savez(tmp_path / "old.npz", about=np.frombuffer(old, np.uint8), **arrays)
@@ -183,7 +183,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         (text, SourceError, "no policy file, or damaged"),
         (file("schema.npz", {}, schema="evaluate.policy/9"), SourceError, "evaluate.policy/9"),
         (file("less.npz", {"state.pulls": None}), SourceError, r"lacks 'state.pulls'"),
-        (file("more.npz", {"state.more": np.zeros(1)}), SourceError, "also keeps state.more"),
+        (file("more.npz", {"state.more": np.zeros(1)}), SourceError, "also keeps 'state.more'"),
         (file("shape.npz", {"state.pulls": np.zeros(7)}), SourceError, r"state.pulls has shape \(7,\)"),
         (file("unknown.npz", {}, policy="ucb9"), EvaluatorError, "ucb9"),
     ]
