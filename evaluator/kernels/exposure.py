@@ -63,6 +63,11 @@ class Exposure(NamedTuple):
     fresh: npt.NDArray[np.float64]
     last: npt.NDArray[np.float64]
 
+    @property
+    def fixed_fields(self) -> tuple[str, ...]:
+        """Names of what the setting fixes and loops go by: a state from a file has to agree."""
+        return "ages", "steps_within"
+
 
 def start_exposure(n_actions: int, window: int, horizon: int, cdf: DelayCDF) -> Exposure:
     """Return N~ before the first pull.

@@ -14,6 +14,10 @@ import numpy.typing as npt
 
 from evaluator.kernels.compiling import inlinable
 
+# The inverse is found from 1 / ridge by subtraction: of vectors of norm 1 its relative error is 1e-16 / ridge, so that
+# here half of the digits are left.
+LEAST_RIDGE = 1e-8
+
 
 class Ridge(NamedTuple):
     """State of the regression.

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.kernels.compiling import inlinable
+from evaluator.kernels.scores import check_score
 
 
 @inlinable
@@ -17,15 +18,22 @@ def argmax(scores: npt.NDArray[np.float64], random_ties: bool, rng: np.random.Ge
     Parameters
     ----------
     scores
-        Shape (K,), without nan.
+        Shape (K,).
     random_ties
         Reservoir sampling among equals: one draw for each further equal, none without ties.
     rng
         The policy's own stream.
+
+    Raises
+    ------
+    NanScoreError
+        A score is NaN.
     """
     best = 0
     equals = 1
+    check_score(scores[0], 0)
     for k in range(1, scores.shape[0]):
+        check_score(scores[k], k)
         if scores[k] > scores[best]:
             best = k
             equals = 1

@@ -148,7 +148,7 @@ def _checked(policy: str, field: dataclasses.Field[Any], hint: Any, value: Any) 
         return None
     kind = next(a for a in typing.get_args(hint) if a is not type(None)) if optional else hint
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
+        value = float(value) if abs(value) < 2**1023 else (math.inf if value > 0 else -math.inf)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise ParameterError(f"{where}: expected {kind.__name__}, got {value!r}.", hint=field.metadata.get("help", ""))
     if kind in (int, float):
@@ -160,11 +160,13 @@ def _check_range(where: str, field: dataclasses.Field[Any], value: float) -> Non
     bounds: dict[str, float | None] = field.metadata.get("bounds", {})
     above, at_least, below, at_most = (bounds.get(k) for k in ("above", "at_least", "below", "at_most"))
     outside = (
-        not math.isfinite(value)
+        (isinstance(value, int) and not -(2**63) <= value < 2**63)
+        or not math.isfinite(value)
         or (above is not None and value <= above)
         or (at_least is not None and value < at_least)
         or (below is not None and value >= below)
         or (at_most is not None and value > at_most)
     )
     if outside:
-        raise ParameterError(f"{where} = {value:g} is out of range.", hint=f"take a number {range_text(field)}.")
+        said = f"{value:g}" if isinstance(value, float) or abs(value) < 2**63 else "a number beyond 64 bits"
+        raise ParameterError(f"{where} = {said} is out of range.", hint=f"take a number {range_text(field)}.")

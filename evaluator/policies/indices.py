@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.kernels.compiling import inlinable
+from evaluator.kernels.scores import check_score
 from evaluator.policies.dispatch import index
 
 # Far above the rounding of an index and of its bound, far below what tells arms apart. Arms within it are computed.
@@ -92,6 +93,7 @@ def largest_index(state: Any, indices: Indices, log_t: float, rng: np.random.Gen
 @inlinable
 def _computed(state: Any, indices: Indices, k: int, log_t: float) -> float:
     value, slope = index(state, k, log_t)
+    check_score(value, k)
     indices.value[k] = value
     indices.slope[k] = slope
     indices.log_t[k] = log_t

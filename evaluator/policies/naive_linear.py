@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.ridge import add_display, add_reward, block, estimate_rewards, row
+from evaluator.kernels.ridge import LEAST_RIDGE, add_display, add_reward, block, estimate_rewards, row
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.optimism import Optimist, begin_round, best, is_best, start_optimist
@@ -38,7 +38,7 @@ class LinUCB(Policy):
     unit_rewards = True
     paper = "Li et al. 2010, Algorithm 1 (disjoint); Chu et al. 2011 (shared)"
     alpha: float = parameter(1.0, "width of the confidence bound", at_least=0)
-    ridge: float = parameter(1.0, "ridge regularisation", above=0)
+    ridge: float = parameter(1.0, "ridge regularisation", at_least=LEAST_RIDGE)
     ties: Literal["random", "lowest"] = parameter("random", "rule among equal scores")
 
     def start(self, setting: Setting) -> LinUCBState:
@@ -100,7 +100,7 @@ class LinTS(Policy):
     posterior = True
     paper = "Agrawal, Goyal 2013, Algorithm 1"
     scale: float = parameter(0.5, "standard deviation of the draws in units of V⁻¹", at_least=0)
-    ridge: float = parameter(1.0, "ridge regularisation", above=0)
+    ridge: float = parameter(1.0, "ridge regularisation", at_least=LEAST_RIDGE)
 
     def start(self, setting: Setting) -> LinTSState:
         """Return the state before the first round."""

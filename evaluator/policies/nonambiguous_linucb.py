@@ -27,7 +27,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.ridge import add_display, add_reward, block, estimate_rewards, row
+from evaluator.kernels.ridge import LEAST_RIDGE, add_display, add_reward, block, estimate_rewards, row
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.missing_feedback import confidence, theorem_width
@@ -69,7 +69,7 @@ class NonambiguousLinUCB(Policy):
     note = "Without a window no zero ever arrives: it learns from the converted displays alone."
     alpha: float = parameter(1.0, "factor of the bonus", at_least=0)
     delta: float = parameter(0.1, "confidence level of the width", above=0, below=1)
-    ridge: float = parameter(1.0, "ridge regularisation", above=0)
+    ridge: float = parameter(1.0, "ridge regularisation", at_least=LEAST_RIDGE)
     width: Literal["figures", "theorem"] = parameter("figures", "squared norms as in the 2020 figures, or f_t ||a||")
     unconverted: Literal["zero", "censored"] = parameter(
         "zero", "what a display without a conversion is once its window has closed"

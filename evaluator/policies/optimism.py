@@ -15,6 +15,7 @@ import numpy.typing as npt
 from evaluator.kernels.compiling import inlinable
 from evaluator.kernels.memory import DISPLAYS_AHEAD, prefetch
 from evaluator.kernels.ridge import Ridge, block, length, row, start_ridge
+from evaluator.kernels.scores import check_score
 from evaluator.kernels.ties import LOWEST_FIRST, goes_first, tie_key
 from evaluator.policies.base import Setting
 
@@ -94,8 +95,10 @@ def best(optimist: Optimist, vectors: npt.NDArray[np.floating]) -> int:
     key = optimist.tie_key[0]
     winner = 0
     top = upper_bound(optimist, vectors, 0)
+    check_score(top, 0)
     for k in range(1, optimist.n_actions):
         s = upper_bound(optimist, vectors, k)
+        check_score(s, k)
         if s > top or (s == top and goes_first(k, winner, key)):
             winner = k
             top = s
@@ -119,5 +122,7 @@ def is_best(optimist: Optimist, vectors: npt.NDArray[np.floating], action: int) 
             if s > own or (s == own and goes_first(k, action, key)):
                 rival[0] = k
                 return False
+    # Nothing beats NaN: it comes to here whenever the action is logged, and costs nothing before.
+    check_score(own, action)
     rival[0] = action
     return True

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.ridge import add_reward, block, estimate_rewards
+from evaluator.kernels.ridge import LEAST_RIDGE, add_reward, block, estimate_rewards
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.missing_feedback import (
@@ -62,7 +62,7 @@ class OTFLinTS(Policy):
     paper = "Vernade et al. 2020, Section 6"
     sigma0: float = parameter(0.5, "variance factor before anything is missing (figures)", above=0)
     delta: float = parameter(0.1, "confidence level of f_t (theorem)", above=0, below=1)
-    ridge: float = parameter(1.0, "ridge regularisation", above=0)
+    ridge: float = parameter(1.0, "ridge regularisation", at_least=LEAST_RIDGE)
     width: Literal["figures", "theorem"] = parameter("figures", "our reading of the released code, or the text's")
     bonus: Literal["buffered", "exact"] = parameter("buffered", "norms stored at display, O(d²), or retaken, O(m d²)")
 

@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.ridge import add_display, add_reward, block, estimate_rewards, row
+from evaluator.kernels.ridge import LEAST_RIDGE, add_display, add_reward, block, estimate_rewards, row
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.missing_feedback import (
@@ -57,7 +57,7 @@ class OTFLinUCB(Policy):
     note = "width=theorem explores for thousands of rounds; the paper's figures use width=figures"
     alpha: float = parameter(1.0, "factor of the bonus", at_least=0)
     delta: float = parameter(0.1, "confidence level of the width", above=0, below=1)
-    ridge: float = parameter(1.0, "ridge regularisation", above=0)
+    ridge: float = parameter(1.0, "ridge regularisation", at_least=LEAST_RIDGE)
     width: Literal["figures", "theorem"] = parameter("figures", "the published figures' width, or the theorem's")
     bonus: Literal["buffered", "exact"] = parameter("buffered", "norms stored at display, O(d²), or retaken, O(m d²)")
     ties: Literal["random", "lowest"] = parameter("random", "rule among equal scores")

@@ -6,15 +6,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from evaluator.errors import EvaluatorError, PolicyError
+from evaluator.kernels.scores import NanScoreError
 from evaluator.policies.base import Policy, Setting
 
 
 @contextmanager
-def blamed(policy: Any, n_actions: int) -> Iterator[None]:
-    """Turn what a user's policy raises into an error that names it."""
+def blamed(policy: Any, n_actions: int, rounds: npt.NDArray[np.int64] | None = None) -> Iterator[None]:
+    """Turn what a user's policy raises, and a score that is NaN, into an error that names the policy.
+
+    Parameters
+    ----------
+    policy
+        Its description.
+    n_actions
+        K.
+    rounds
+        Rounds it has lived, shape (1,), where they are counted.
+    """
     try:
         yield
+    except NanScoreError as error:
+        raise _no_score(policy, int(error.args[0]), None if rounds is None else int(rounds[0]) + 1) from None
     except Exception as error:
         if isinstance(error, EvaluatorError) or _is_ours(policy):
             raise
@@ -22,6 +38,16 @@ def blamed(policy: Any, n_actions: int) -> Iterator[None]:
             f"{policy.name} raised {type(error).__name__}: {error}.",
             hint=f"actions go from 0 to {n_actions - 1}; --debug shows where.",
         ) from error
+
+
+def _no_score(policy: Any, action: int, round: int | None) -> PolicyError:
+    when = "" if round is None else f" in round {round:,}"
+    spec = getattr(policy, "spec", policy.name)
+    if ":" in spec and _is_ours(policy):
+        hint = f"its parameters are out of the range that floating point carries: change {spec.partition(':')[2]}."
+    else:
+        hint = "look for numbers of extreme size in the contexts, the values, and the policy's parameters."
+    return PolicyError(f"{spec} scores action {action} as NaN{when}.", hint=hint)
 
 
 def loop_for(policy: Any, cached: Any, uncached: Any, interpreted: Any) -> Any:

@@ -11,6 +11,7 @@ from evaluator.kernels.cholesky import add_to_cholesky, sample_normal, start_cho
 from evaluator.kernels.compiling import inlinable
 from evaluator.kernels.memory import DISPLAYS_AHEAD, prefetch
 from evaluator.kernels.ridge import Ridge, add_display, block, predict, row, start_ridge
+from evaluator.kernels.scores import check_score
 from evaluator.policies.base import Setting
 
 
@@ -68,8 +69,10 @@ def best_sampled(sampler: Sampler, vectors: npt.NDArray[np.floating]) -> int:
     """Return the action with the largest <a, theta~>; among equals (equal vectors) the lowest index."""
     winner = 0
     top = sampled_score(sampler, vectors, 0)
+    check_score(top, 0)
     for k in range(1, sampler.n_actions):
         s = sampled_score(sampler, vectors, k)
+        check_score(s, k)
         if s > top:
             winner = k
             top = s
@@ -90,6 +93,7 @@ def is_best_sampled(sampler: Sampler, vectors: npt.NDArray[np.floating], action:
         if s > own or (s == own and k < action):
             sampler.rival[0] = k
             return False
+    check_score(own, action)
     sampler.rival[0] = action
     return True
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from evaluator.errors import ParameterError
 from evaluator.kernels.compiling import inlinable
-from evaluator.kernels.ridge import add_display, add_reward, block, estimate_rewards, row
+from evaluator.kernels.ridge import LEAST_RIDGE, add_display, add_reward, block, estimate_rewards, row
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.missing_feedback import confidence, theorem_width
@@ -65,7 +65,7 @@ class WaitLinUCB(Policy):
     needs = ("window",)
     alpha: float = parameter(1.0, "factor of the bonus", at_least=0)
     delta: float = parameter(0.1, "confidence level of the width", above=0, below=1)
-    ridge: float = parameter(1.0, "ridge regularisation", above=0)
+    ridge: float = parameter(1.0, "ridge regularisation", at_least=LEAST_RIDGE)
     width: Literal["figures", "theorem"] = parameter("figures", "squared norms as in the 2020 figures, or f_t ||a||")
     ties: Literal["random", "lowest"] = parameter("random", "rule among equal scores")
 
