@@ -10,7 +10,7 @@ import pytest
 from numba.core import config
 
 import evaluator
-from evaluator.kernels import compiling
+from evaluator.kernels import cache_folder
 from evaluator.replayer import loop
 
 PACKAGE = Path(evaluator.__file__).resolve().parent
@@ -22,24 +22,24 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     package = tmp_path / "evaluator"
     for folder in ("kernels", "policies", "replayer"):
         shutil.copytree(PACKAGE / folder, package / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(compiling, "__file__", str(package / "kernels" / "compiling.py"))
+    monkeypatch.setattr(cache_folder, "__file__", str(package / "kernels" / "cache_folder.py"))
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))
     return package
 
 
 def folder_now() -> Path:
-    return compiling.cache_folder.__wrapped__()
+    return cache_folder.cache_folder.__wrapped__()
 
 
 def test_the_folder_lies_outside_the_package() -> None:
-    folder = compiling.cache_folder()
+    folder = cache_folder.cache_folder()
     assert folder.is_dir()
     assert PACKAGE not in [folder, *folder.parents]
 
 
 def test_the_loops_are_cached_there() -> None:
     for step in (loop.match, loop.serve, loop.follow):
-        assert compiling.cache_folder() in Path(step.stats.cache_path).parents
+        assert Path(step.stats.cache_path) == cache_folder.cache_folder()
     # No cache would see edits of a user's policy.
     assert loop.match_uncached.stats.cache_path is None
 
@@ -61,6 +61,8 @@ def test_an_edit_anywhere_changes_the_folder(copy: Path, folder: str) -> None:
 
 
 def test_old_versions_are_forgotten_but_not_the_latest(copy: Path) -> None:
+    kept = copy.parent / "cache" / "delayed-replay" / "notes"
+    kept.mkdir(parents=True)
     folders = []
     for version in range(8):
         (copy / "policies" / "added.py").write_text(f"# {version}\n")
@@ -68,9 +70,14 @@ def test_old_versions_are_forgotten_but_not_the_latest(copy: Path) -> None:
         os.utime(folders[-1], (version, version))
     left = [f.is_dir() for f in folders]
     assert left == [False] * 3 + [True] * 5
+    assert kept.is_dir()  # no version of ours
 
 
-def test_numba_keeps_its_own_folder_for_others() -> None:
-    before = config.CACHE_DIR
-    compiling.compiled(lambda x: x)
-    assert before == config.CACHE_DIR
+def test_what_a_killed_process_was_writing_is_removed_in_time(copy: Path) -> None:
+    left, current = (folder_now() / f"{cache_folder.UNFINISHED}{word}" for word in ("left", "current"))
+    for part in (left, current):
+        part.touch()
+    os.utime(left, (0, 0))
+    folder_now()
+    assert not left.exists()
+    assert current.exists()
