@@ -17,7 +17,6 @@
 from __future__ import annotations
 
 import itertools
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from typing import Any
 from evaluator.errors import EvaluatorError, ParameterError, nearest
 from evaluator.evaluation.options import ReplayOptions
 from evaluator.policies.registry import resolve
+from evaluator.toml_file import NotTomlError, read_toml
 
 # What each key takes; numbers with a point may be written without one.
 READING: dict[str, type] = {
@@ -73,7 +73,8 @@ def read_study(path: str | Path) -> Study:
     Parameters
     ----------
     path
-        A TOML file in the format above. Paths in it are relative to the working folder, as on the command line.
+        A TOML file in the format above. Paths in it are relative to the working folder, as on the command line. It
+        names registered policies only: Python of one's own is named by who runs it, with ``-p``.
 
     Raises
     ------
@@ -81,13 +82,13 @@ def read_study(path: str | Path) -> Study:
         Not readable, an unknown key, or a value that does not fit; names file, key, value and repair.
     """
     try:
-        said = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        said = read_toml(Path(path))
     except OSError as error:
         raise ParameterError(
             f"{path}: no study can be read there: {error.strerror}.", hint="name a .toml file."
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParameterError(f"{path}: not valid TOML: {error}.", hint="datasets/README.md shows a study.") from None
+    except NotTomlError as error:
+        raise ParameterError(f"{path}: {error}.", hint="datasets/README.md shows a study.") from None
     kinds = {**_OWN, **READING, **REPLAYING}
     for key, value in said.items():
         if key not in kinds:
@@ -98,6 +99,9 @@ def read_study(path: str | Path) -> Study:
             if not isinstance(value, kind):
                 hint = 'write a spec: "otflinucb:alpha=0.1".' if kind is str else "write [[policy]] and its lines."
                 raise ParameterError(f"{path}: `{key}[{i}]` is {value!r}.", hint=hint)
+    if "baseline" in said:
+        with _naming(f"{path}: `baseline`"):
+            resolve(said["baseline"], files=False)
     options = {key: value for key, value in said.items() if key in REPLAYING}
     with _naming(path):
         ReplayOptions(**options)
@@ -127,7 +131,7 @@ def _window(path: str | Path, i: int, value: object) -> str | int | None:
 def _specs(path: str | Path, said: dict[str, Any]) -> Iterator[str]:
     for i, spec in enumerate(said.get("policies", [])):
         with _naming(f"{path}: `policies[{i}]`"):
-            resolve(spec)
+            resolve(spec, files=False)
         yield spec
     for i, table in enumerate(said.get("policy", [])):
         where = f"{path}: `policy[{i}]`"
@@ -141,7 +145,7 @@ def _specs(path: str | Path, said: dict[str, Any]) -> Iterator[str]:
             words = ",".join(f"{key}={value}" for key, value in zip(values, chosen, strict=True))
             spec = f"{table['name']}:{words}" if words else table["name"]
             with _naming(where):
-                resolve(spec)
+                resolve(spec, files=False)
             yield spec
 
 

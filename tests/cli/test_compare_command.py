@@ -10,11 +10,11 @@ import jsonschema
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
 
 from evaluator import compare, load
 from evaluator.cli import options
-from tests.cli.runs import evaluate
+from evaluator.report.console import ReportConsole
+from tests.cli.runs import evaluate, manifest_of
 
 SHORT = ("--limit", "4000")
 FOUR = ("-p", "otflinucb:alpha=0.5", "-p", "ucb1", "-w", "50,none")
@@ -41,7 +41,7 @@ def test_each_line_is_the_replay_alone(tmp_path: Path) -> None:
     rounds = pq.read_table(tmp_path / "run" / "trajectory.parquet").group_by("variant").aggregate([([], "count_all")])
     assert sorted(rounds["count_all"].to_pylist()) == sorted(v["rounds"] for v in variants)
     assert json.loads((tmp_path / "run" / "result.json").read_text())["schema"] == "evaluate.compare/1"
-    replays = json.loads((tmp_path / "run" / "manifest.json").read_text())["replays"]
+    replays = manifest_of(tmp_path / "run")["replays"]
     assert [replay["policy"] for replay in replays] == ["otflinucb:alpha=0.5", "otflinucb:alpha=0.5", "ucb1", "ucb1"]
     assert not (tmp_path / "run.partial").exists()
 
@@ -146,7 +146,7 @@ def test_a_variant_without_a_round_does_not_lose_the_others() -> None:
 
 def test_a_narrow_terminal_loses_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = evaluate("compare", *FOUR, *SHORT).out
-    monkeypatch.setattr(options, "stdout", lambda: Console(highlight=False, width=60))
+    monkeypatch.setattr(options, "stdout", lambda: ReportConsole(width=60))
     narrow = evaluate("compare", *FOUR, *SHORT).out
     assert max(map(len, narrow.splitlines())) <= 60
     table = wide[wide.index("\n1 ") : wide.index("Each interval")]

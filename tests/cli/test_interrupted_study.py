@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.errors import OutputError
+from evaluator.evaluation.kept_folder import kept_beside
+from tests.cli.runs import Run, evaluate
+
 WORDS = ("compare", "-p", "ucb1", "-p", "linucb", "-w", "50,none", "--limit", "4000", "--repeats", "2")
 # Two variants a scan; stops after the third result is kept until a signal comes.
 SLOW = """
@@ -79,6 +83,76 @@ def test_the_same_command_goes_on(
     assert f"Took up {finished} of 4 variants, finished before, from {out}.partial." in done.stderr
     assert (done.stdout, contents(out)) == uninterrupted
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
+
+
+SPEC = """
+name = "shop"
+title = "Shop"
+licence = "none"
+source = { files = "log.csv" }
+time = { unit = "s" }
+display = { time = "time", action = "ad", propensity_kind = "uniform" }
+conversion = { delay = "delay", value = "price" }
+log = { observed_until = "complete" }
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a dataset, and have every study stop before it is written."""
+    rows = [f"{i},{'ab'[i % 2]},{f'1,{1 + i % 3},{i % 7}' if i % 4 < 2 else ',,'}" for i in range(400)]
+    (tmp_path / "log.csv").write_text("\n".join(["time,ad,delay,price,cost", *rows]) + "\n")
+    (tmp_path / "spec.toml").write_text(SPEC)
+
+    def stopped(*results: object, **options: object) -> None:
+        raise OutputError("stopped")
+
+    monkeypatch.setattr("evaluator.evaluation.comparison.compare_results", stopped)
+    return tmp_path
+
+
+def study(shop: Path) -> Run:
+    words = ("-p", "random", "-p", "ucb1", "-w", "20", "--horizon", "100")
+    run = evaluate("compare", "-d", f"{shop}/spec.toml", *words, "--out", f"{shop}/run")
+    assert run.code != 0
+    return run
+
+
+def test_what_answers_another_question_or_is_damaged_is_computed_anew_and_said_so(shop: Path) -> None:
+    partial = shop / "run.partial"
+    assert study(shop).err == "error: stopped\n"
+    first = sorted(partial.iterdir())
+    assert len(first) == 2
+    assert f"Took up 2 of 2 variants, finished before, from {partial}." in study(shop).err
+
+    (shop / "spec.toml").write_text(SPEC.replace('"price"', '"cost"'))
+    said = study(shop).err
+    assert "Took up" not in said
+    assert f"Answers to another question, so not used: 2 kept in {partial}." in said
+    assert len(list(partial.iterdir())) == 4
+
+    (shop / "spec.toml").write_text("# As it was.\n" + SPEC)
+    with first[0].open("r+b") as file:
+        file.seek(500)
+        byte = file.read(1)[0]
+        file.seek(500)
+        file.write(bytes([byte ^ 4]))
+    said = study(shop).err
+    assert "Took up 1 of 2 variants" in said
+    assert f"Damaged, so computed anew: 1 kept in {partial}." in said
+    assert "not used: 2 kept" in said
+    assert first == sorted(file for file in partial.iterdir() if file in first)
+    assert "Took up 2 of 2 variants" in study(shop).err
+
+
+def test_a_foreign_folder_and_one_in_use_stop_it_before_anything_is_read(shop: Path) -> None:
+    (shop / "spec.toml").unlink()
+    with kept_beside(shop / "run"):
+        assert "run.partial is being written by another process" in study(shop).err
+    (shop / "run.partial").mkdir()
+    (shop / "run.partial" / "thesis.md").write_text("chapter 1")
+    assert "thesis.md" in study(shop).err
+    assert (shop / "run.partial" / "thesis.md").read_text() == "chapter 1"
 
 
 def test_only_the_same_variants_of_the_same_log_are_taken_up(tmp_path: Path) -> None:

@@ -1,0 +1,128 @@
+"""The folder of results that are kept until a study is written: ours alone, and one study's at a time."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evaluator.errors import OutputExistsError
+from evaluator.outputs.failures import writing
+from evaluator.outputs.foreign import refuse_foreign
+from evaluator.outputs.hidden import collect
+from evaluator.outputs.locks import locked
+from evaluator.outputs.names import base_name
+from evaluator.outputs.whole import refuse_existing
+
+# Under which the metadata of a kept result's file has all of it but the trajectory.
+RESULT = b"result"
+
+_KEPT = re.compile(r"([0-9a-f]{64})-([0-9a-f]{64})\.kept")
+_PASSING = re.compile(r"\.[0-9a-f]{16}\.kept")
+# Of version 0.1.0: without a checksum.
+_BEFORE = re.compile(r"([0-9a-f]{64})()\.parquet")
+_PASSING_BEFORE = re.compile(r"\.[0-9a-f]{64}\.parquet-[0-9]+")
+
+_MAGIC = b"PAR1"  # Parquet's first bytes, which a writer that is killed may not have come to
+
+
+def kept_name(key: str, checksum: str) -> str:
+    """Return the name of a file, from the hash of what it answers and that of its content, both in hex."""
+    return f"{key}-{checksum}.kept"
+
+
+def passing_name() -> str:
+    """Return a name that no other process takes, for a file on its way."""
+    return f".{secrets.token_hex(8)}.kept"
+
+
+def kept_files(folder: Path) -> dict[Path, tuple[str, str]]:
+    """Return the files of kept results, each with the two hashes of its name."""
+    names = {file: _KEPT.fullmatch(file.name) or _BEFORE.fullmatch(file.name) for file in _files(folder)}
+    return {file: (match[1], match[2]) for file, match in names.items() if match}
+
+
+@contextmanager
+def kept_beside(out: Path) -> Iterator[Path]:
+    """Give the folder of results that are kept until `out` is written, ``out.partial``, which need not be there yet.
+
+    What processes that are gone left half written in it is removed. When the block is left `out` is written: the
+    results are removed, and stay if anything fails.
+
+    Raises
+    ------
+    OutputExistsError
+        `out` exists; or something of the folder's name is not ours, or not ours alone: it would be deleted in the end.
+    OutputInUseError
+        Another process keeps its results there.
+    """
+    folder = out.parent / f"{base_name(out.name)}.partial"
+    try:
+        refuse_existing(out)
+    except OutputExistsError:
+        collect(folder)  # its lock, of a study that was killed when `out` was written
+        raise
+    with ExitStack() as stack:
+        with writing(folder):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            held = stack.enter_context(locked(folder))
+            _refuse_foreign(folder)
+            for file in _files(folder):
+                # Without locks nobody knows whether it is left or in use.
+                if held and _is_passing(file) and _is_ours(file):
+                    file.unlink(missing_ok=True)
+        try:
+            yield folder
+            # All is written: what cannot be removed costs nothing.
+            with suppress(OSError):
+                for file in filter(_is_ours, _files(folder)):
+                    file.unlink(missing_ok=True)
+        finally:
+            with suppress(OSError):  # it never was there, or holds results, or what someone put there meanwhile
+                folder.rmdir()
+
+
+def _refuse_foreign(folder: Path) -> None:
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise OutputExistsError(
+            f"{folder} is no folder, and finished results are kept there.", hint="name another folder, or move it."
+        )
+    if folder.is_dir():
+        refuse_foreign(folder, _is_ours, kind="the kept results of a study")
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def _is_ours(file: Path) -> bool:
+    if file.is_symlink() or not file.is_file():
+        return False
+    if _BEFORE.fullmatch(file.name):
+        return _holds_result(file, damaged=False)
+    return (_is_passing(file) or _KEPT.fullmatch(file.name) is not None) and _holds_result(file, damaged=True)
+
+
+def _is_passing(file: Path) -> bool:
+    return bool(_PASSING.fullmatch(file.name) or _PASSING_BEFORE.fullmatch(file.name))
+
+
+def _holds_result(file: Path, *, damaged: bool) -> bool:
+    """Whether a file is a kept result; `damaged`: or at least the beginning of a Parquet file that cannot be read."""
+    try:
+        return RESULT in (pq.read_schema(file).metadata or {})
+    except (OSError, pa.ArrowException):
+        return damaged and _is_begun(file)
+
+
+def _is_begun(file: Path) -> bool:
+    try:
+        with file.open("rb") as stream:
+            return _MAGIC.startswith(stream.read(len(_MAGIC)))
+    except OSError:
+        return False

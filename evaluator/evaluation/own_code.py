@@ -1,0 +1,172 @@
+"""Which code a policy runs: what no version number stands for."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import secrets
+import site
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.machinery import all_suffixes
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+from evaluator.outputs.checksums import checksum
+
+# More is no path.
+_LONGEST = 1024
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def package_code() -> str:
+    """Return a hash of this package's own code: between two releases its version does not say what it does."""
+    digest = hashlib.sha256()
+    for file in sorted(_PACKAGE.rglob("*.py")):
+        digest.update(f"{file.relative_to(_PACKAGE)} {checksum(file)}\n".encode())
+    return digest.hexdigest()
+
+
+def own_code(policy: Any) -> tuple[str, ...]:
+    """Return what the code of a user's policy is known by, a line for each file and installed package.
+
+    The files are that of its class, the rest of its package, what these import, also within functions, and what has
+    been imported by now; the standard library and installed packages count with what was installed. A text in the code
+    that is the name of a module counts as an import. Data is found where a parameter or a text in the code is the name
+    of a file, from the working folder or from beside the code; what a policy reads or imports by a name that it puts
+    together is not.
+    """
+    cls = getattr(policy, "cls", type(policy))
+    name = cls.__module__
+    if name.startswith("evaluator."):
+        return ()
+    file = _file_of(sys.modules.get(name))
+    if file is None:  # it can never be recognised
+        return (secrets.token_hex(),)
+    own = {file, *_defined_in(cls)}
+    code = {*own, *_package_of(name), *_imported(own)}
+    files = {*code, *_loaded(name), *_data(code, policy.parameters.values())}
+    return (*sorted(f"{path.name} {checksum(path)}" for path in files), *_installed())
+
+
+def _file_of(module: object) -> Path | None:
+    file = getattr(module, "__file__", None)
+    return Path(file).resolve() if file is not None and Path(file).is_file() else None
+
+
+def _defined_in(cls: type) -> set[Path]:
+    """Return the files of a class's functions: modules of one name displace each other."""
+    functions = [value for base in cls.__mro__ for value in vars(base).values() if hasattr(value, "__code__")]
+    files = {Path(function.__code__.co_filename).resolve() for function in functions}
+    return {file for file in files if file.is_file() and not _installed_at(file)}
+
+
+def _package_of(name: str) -> set[Path]:
+    """Return the code of the package that a module is part of."""
+    folders = getattr(sys.modules.get(name.partition(".")[0]), "__path__", [])
+    suffixes = tuple(all_suffixes())
+    found = {file.resolve() for folder in folders for file in Path(folder).rglob("*") if file.name.endswith(suffixes)}
+    return {file for file in found if file.suffix != ".pyc"}
+
+
+def _imported(files: set[Path]) -> set[Path]:
+    """Return the files that some files import, wherever in them, and what those import."""
+    folders = {*(file.parent for file in files), *(Path(folder).resolve() for folder in sys.path)}
+    roots = [folder for folder in folders if not _installed_at(folder)]
+    found: set[Path] = set()
+    new = list(files)
+    while new:
+        at = new.pop()
+        for name, level in _names(at):
+            parts = name.split(".")
+            for root in [at.parents[level - 1]] if level else roots:
+                whole = [root.joinpath(*parts[: i + 1]) for i in range(len(parts))]
+                more = {path.resolve() for place in whole for path in _at(place) if path.is_file()} - found
+                found |= more
+                new += [path for path in more if path.suffix == ".py"]
+    return found
+
+
+def _names(file: Path) -> Iterator[tuple[str, int]]:
+    """Yield each name that a file imports, and how many folders up it is looked for; 0 on Python's path.
+
+    A text that may be a module's name counts: ``import_module`` takes it.
+    """
+    for node in _nodes(file):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, 0) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (
+                (".".join(filter(None, (node.module, alias.name))), min(node.level, len(file.parents)))
+                for alias in node.names
+            )
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < _LONGEST:
+            name = node.value.lstrip(".")
+            if all(part.isidentifier() for part in name.split(".")):
+                yield name, min(len(node.value) - len(name), len(file.parents))
+
+
+def _data(code: set[Path], parameters: Iterable[object]) -> set[Path]:
+    """Return the files that parameters and code name."""
+    here = Path.cwd()
+    names = [(here, value) for value in parameters]
+    for file in code:
+        texts = {node.value for node in _nodes(file) if isinstance(node, ast.Constant)}
+        names += [(folder, text) for folder in (here, file.parent) for text in texts]
+    places = {folder / text for folder, text in names if isinstance(text, str) and 0 < len(text) < _LONGEST}
+    return {place.resolve() for place in places if _is_file(place)}
+
+
+def _is_file(place: Path) -> bool:
+    try:
+        return place.is_file()
+    except (OSError, ValueError):  # no name that a file can have
+        return False
+
+
+def _nodes(file: Path) -> list[ast.AST]:
+    """Return what a file of Python consists of; nothing for other files, and for what does not compile."""
+    try:
+        return list(ast.walk(ast.parse(file.read_bytes()))) if file.suffix == ".py" else []
+    except (SyntaxError, ValueError):
+        return []
+
+
+def _at(place: Path) -> list[Path]:
+    suffixes = [suffix for suffix in all_suffixes() if suffix != ".pyc"]
+    return [*(place.with_name(place.name + suffix) for suffix in suffixes), place / "__init__.py"]
+
+
+def _loaded(name: str) -> set[Path]:
+    """Return the files of what was imported, but for the program itself and other policies of users."""
+    modules = dict(sys.modules)
+    others = [of for key, of in modules.items() if key == name or not key.startswith(("__main__", "_policy_"))]
+    # Most of them by their first letters: resolving the names of thousands takes its time.
+    own = [of for of in others if not str(getattr(of, "__file__", None)).startswith(_roots())]
+    return {file for file in map(_file_of, own) if file is not None and not _installed_at(file)}
+
+
+@cache
+def _roots() -> tuple[str, ...]:
+    """Return the folders whose content follows from what was installed, each with a slash at its end."""
+    paths = sysconfig.get_paths()
+    folders = [paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")]
+    folders += [str(_PACKAGE), *site.getsitepackages(), site.getusersitepackages()]
+    return tuple(os.path.join(os.path.realpath(folder), "") for folder in folders)
+
+
+def _installed_at(path: Path) -> bool:
+    return os.path.join(path, "").startswith(_roots())
+
+
+@cache
+def _installed() -> list[str]:
+    """Return name, version and a hash of the files of each installed package: one version may be built twice."""
+    return sorted(
+        f"{of.name} {of.version} {hashlib.sha256((of.read_text('RECORD') or '').encode()).hexdigest()}"
+        for of in distributions()
+    )

@@ -1,0 +1,57 @@
+"""TOML files that people write: specs and studies."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from evaluator.regular import open_regular
+
+# No spec or study is a hundredth of this; a file without an end stops here.
+MOST_BYTES = 1024 * 1024
+
+
+class NotTomlError(ValueError):
+    """A file holds no TOML, or more than a spec or a study can be; says what is wrong, without the file's name."""
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return what a TOML file says, read as UTF-8 with or without a byte-order mark.
+
+    Raises
+    ------
+    NotTomlError
+        Not TOML, not UTF-8, longer than `MOST_BYTES`, too deeply nested, or with a number beyond 64 bits.
+    OSError
+        It cannot be read.
+    """
+    with open_regular(path) as file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise NotTomlError(f"not TOML of a person's: more than {MOST_BYTES:,} bytes")
+    try:
+        said = tomllib.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        byte = f"byte 0x{content[error.start]:02x} at offset {error.start:,}"
+        raise NotTomlError(f"not valid TOML: {byte} (line {line}) is not UTF-8 text") from None
+    except RecursionError:
+        raise NotTomlError("not TOML of a person's: too deeply nested") from None
+    except ValueError as error:  # TOMLDecodeError is one, and so is a number of more digits than Python takes
+        raise NotTomlError(f"not valid TOML: {str(error).splitlines()[0]}") from None
+    for where in _beyond_64_bits(said, "$"):
+        raise NotTomlError(f"`{where}` is a number beyond 64 bits")
+    return said
+
+
+def _beyond_64_bits(value: Any, where: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _beyond_64_bits(part, f"{where}.{key}")
+    elif isinstance(value, list):
+        for i, part in enumerate(value):
+            yield from _beyond_64_bits(part, f"{where}[{i}]")
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+        yield where
