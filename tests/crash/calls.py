@@ -1,0 +1,61 @@
+"""What a forked process runs: the command line, or a Python function that writes."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from evaluator.errors import EvaluatorError
+from tests.crash.commands import DISPLAYS
+from tests.logs import bernoulli_log
+
+
+def prepare() -> None:
+    """Do before anything forks what takes long, and neither writes nor starts threads."""
+    import vl_convert
+    from altair.utils import schemapi
+
+    from evaluator import compare, simulate
+    from evaluator.report import delay_files
+    from evaluator.scenarios import load_problem
+
+    vl_convert.javascript_bundle = lambda *arguments, **options: "scripts"
+    delay_files.pictures = lambda charts: dict.fromkeys(charts, b"a picture")
+    schemapi.DEBUG_MODE = False
+    # Compiled code is read from its cache.
+    compare(bernoulli_log(DISPLAYS, [0.1, 0.2], mean_delay=5, seed=0), ["ucb1", "random"], windows=[20, None])
+    simulate(load_problem("vernade2017-low"), ["ucb1"], runs=2, horizon=100)
+
+
+def call(words: list[str]) -> None:
+    """Run ``evaluate ...``, or one of the functions below, whose errors are said as the command line says them."""
+    if words[0] == "evaluate":
+        from evaluator.cli.app import main
+
+        sys.argv = words
+        main()
+        return
+    try:
+        {"save_fit": save_fit, "save_policy": save_policy}[words[0]](*words[1:])
+    except EvaluatorError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+def save_fit(path: str, scale: str = "1") -> None:
+    """Write a fit."""
+    from evaluator.delays.fit_file import save_fit
+    from evaluator.delays.nonparametric import fit_nonparametric
+
+    delays = np.arange(1.0, 40.0) * float(scale)
+    save_fit(path, fit_nonparametric(delays, np.full(delays.shape, 200.0)), tick="1 s")
+
+
+def save_policy(path: str, seed: str = "1") -> None:
+    """Write what a policy learned."""
+    from evaluator import load, replay
+
+    learned = replay(load("synthetic", limit=200), "ucb1", seed=int(seed)).learned
+    assert learned is not None
+    learned.save(path)
