@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluator.errors import EvaluatorError, SourceError
-from evaluator.regular import refuse_irregular
+from evaluator.regular import NotRegularError, refuse_irregular
 
 
 def damaged(path: Path, reason: object) -> SourceError:
     """Return the error of a file that is not as it was written."""
     if isinstance(reason, RecursionError):
         line = "nested too deeply"
-    elif isinstance(reason, OSError) and reason.errno is not None:
+    elif isinstance(reason, OSError) and reason.errno is not None and not isinstance(reason, NotRegularError):
         line = os.strerror(reason.errno)
     else:
         line = next(iter(str(reason).splitlines()), type(reason).__name__)

@@ -106,8 +106,10 @@ def test_the_conversion_rate_on_context(tmp_path: Path) -> None:
         time=time, action=rng.integers(0, 2, n), conversion_display=of, conversion_time=(time + delay)[of], n_actions=2,
         context=x, tick="s", name="shop", observed_until=40 * DAY, attribution_window=30 * DAY,
     )  # fmt: skip
-    write_canonical(log, tmp_path)
-    run = evaluate("delays", str(tmp_path), *QUICK, "--joint", "--out", str(tmp_path / "out"))
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    write_canonical(log, shop)
+    run = evaluate("delays", str(shop), *QUICK, "--joint", "--out", str(tmp_path / "out"))
     assert run.code == 0, run.err
     page = (tmp_path / "out" / "delays.html").read_text(encoding="utf-8")
     for said in ("corrected on context", "Does the model on context hold?", "nothing speaks against the model ("):
@@ -116,14 +118,14 @@ def test_the_conversion_rate_on_context(tmp_path: Path) -> None:
     assert run.out.isascii()
     assert "\nConversion rate on context\n" in run.out
     assert "conversions within the attribution window of 30 d" in run.out
-    found = evaluate("delays", str(tmp_path), *QUICK, "--joint", "--json").json["joint"]
+    found = evaluate("delays", str(shop), *QUICK, "--joint", "--json").json["joint"]
     for name, label in (("rate", "all"), ("immature", "immature")):
         of_it = found[name]
         shown = rf"{of_it['naive']:.3%} +{of_it['corrected']:.3%} +"
         shown += rf"\[{of_it['low']:.3%}, {of_it['high']:.3%}\]"
         assert re.search(rf"{label} +{of_it['displays']:,} +{shown}", run.out), run.out
     assert re.search(r"mean delay at the average context: [\d.]+ d *\n", run.out)
-    assert "Conversion rate on context" not in evaluate("delays", str(tmp_path), *QUICK).out
+    assert "Conversion rate on context" not in evaluate("delays", str(shop), *QUICK).out
     # A log that follows every display to its end has nothing left to correct.
     ended = tmp_path / "ended"
     ended.mkdir()

@@ -71,6 +71,8 @@ def writing_half(dataset_name: str, out: Path, stage: str, *, under: tuple[str, 
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # The tests may have been started under nohup themselves.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL) and None,
     )
     assert writer.stdout is not None
     assert writer.stdout.readline().strip() == "waiting"

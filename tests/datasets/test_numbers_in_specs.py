@@ -12,7 +12,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
-from evaluator import toml_file
+from evaluator import regular, toml_file
 from evaluator.datasets.locate import bundled_folder
 from evaluator.datasets.spec import FileSpec, ScenarioSpec
 from evaluator.datasets.spec_file import parse_spec, read_spec
@@ -141,15 +141,19 @@ def test_files_that_are_no_toml(tmp_path: Path, read: Any, content: bytes) -> No
 def test_files_that_cannot_be_read(tmp_path: Path, read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises((SpecError, ParameterError), match="Is a directory"):
         read(tmp_path)
-    with pytest.raises((SpecError, ParameterError), match="more than 1,048,576 bytes"):
+    with pytest.raises((SpecError, ParameterError), match="it is no regular file"):
         read(Path("/dev/zero"))
+    long = tmp_path / "long.toml"
+    long.write_bytes(b"#" * (1024 * 1024 + 1))
+    with pytest.raises((SpecError, ParameterError), match="more than 1,048,576 bytes"):
+        read(long)
     with pytest.raises((SpecError, ParameterError), match="File name too long"):
         read(tmp_path / ("x" * 300))
 
     def forbidden(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", forbidden)
+    monkeypatch.setattr(regular, "open", forbidden, raising=False)
     with pytest.raises((SpecError, ParameterError), match="Permission denied"):
         read(tmp_path / "x")
 
