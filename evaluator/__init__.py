@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from evaluator.api import audit, check, compare, load, replay, simulate, study_delays
-    from evaluator.auditor.result import Audit
-    from evaluator.checking.run import CheckReport
-    from evaluator.evaluation.comparison import Comparison
-    from evaluator.evaluation.delay_study import DelayStudy
-    from evaluator.evaluation.result import ReplayResult
+    from evaluator.audits.result import Audit
+    from evaluator.checks.run import CheckReport
+    from evaluator.comparisons.result import Comparison
+    from evaluator.delays.study.result import DelayStudy
     from evaluator.log import Log, LogMeta
     from evaluator.policies import Policy
-    from evaluator.replayer.learned import LearnedPolicy
-    from evaluator.replayer.policy_file import load_policy
-    from evaluator.simulator.result import Simulation
+    from evaluator.replays.learned.file import load_policy
+    from evaluator.replays.learned.policy import LearnedPolicy
+    from evaluator.replays.result import ReplayResult
+    from evaluator.simulations.result import Simulation
 
 __version__ = "0.1.0"
 __all__ = [
@@ -53,23 +53,23 @@ __all__ = [
 
 # Names resolve on first use, so that `evaluate --help` starts without polars and numba.
 _HOMES = {
-    "Audit": "evaluator.auditor.result",
-    "CheckReport": "evaluator.checking.run",
-    "Comparison": "evaluator.evaluation.comparison",
-    "DelayStudy": "evaluator.evaluation.delay_study",
+    "Audit": "evaluator.audits.result",
+    "CheckReport": "evaluator.checks.run",
+    "Comparison": "evaluator.comparisons.result",
+    "DelayStudy": "evaluator.delays.study.result",
     "audit": "evaluator.api",
     "check": "evaluator.api",
     "compare": "evaluator.api",
     "load": "evaluator.api",
-    "LearnedPolicy": "evaluator.replayer.learned",
-    "load_policy": "evaluator.replayer.policy_file",
+    "LearnedPolicy": "evaluator.replays.learned.policy",
+    "load_policy": "evaluator.replays.learned.file",
     "replay": "evaluator.api",
     "study_delays": "evaluator.api",
     "Log": "evaluator.log",
     "LogMeta": "evaluator.log",
     "Policy": "evaluator.policies",
-    "ReplayResult": "evaluator.evaluation.result",
-    "Simulation": "evaluator.simulator.result",
+    "ReplayResult": "evaluator.replays.result",
+    "Simulation": "evaluator.simulations.result",
     "simulate": "evaluator.api",
 }
 

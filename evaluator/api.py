@@ -6,25 +6,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluator.evaluation.comparison import Comparison, execute_comparison, find_baseline, plan_comparison
-from evaluator.evaluation.execute import execute
-from evaluator.evaluation.options import ReplayOptions
-from evaluator.evaluation.plan import Plan, plan_replay
-from evaluator.evaluation.result import ReplayResult
+from evaluator.comparisons.result import Comparison, execute_comparison, find_baseline, plan_comparison
+from evaluator.comparisons.study_file import read_study
 from evaluator.log import Log
 from evaluator.log.clusters import source_columns
 from evaluator.policies.base import Policy
 from evaluator.policies.registry import as_policy, resolve
 from evaluator.policies.user import UserPolicy
-from evaluator.simulator.options import SimulateOptions
-from evaluator.simulator.problem import Problem
-from evaluator.simulator.result import Simulation
-from evaluator.study import read_study
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.plan import Plan, plan_replay
+from evaluator.replays.result import ReplayResult
+from evaluator.replays.run import execute
+from evaluator.simulations.options import SimulateOptions
+from evaluator.simulations.problem import Problem
+from evaluator.simulations.result import Simulation
 
 if TYPE_CHECKING:
-    from evaluator.auditor.result import Audit
-    from evaluator.checking.run import CheckReport
-    from evaluator.evaluation.delay_study import DelayStudy
+    from evaluator.audits.result import Audit
+    from evaluator.checks.run import CheckReport
+    from evaluator.delays.study.result import DelayStudy
 
 
 def load(dataset: str = "synthetic", **options: Any) -> Log:
@@ -66,7 +66,7 @@ def replay(log: Log | str, policy: Any, **options: Any) -> ReplayResult:
         A spec (``"otflinucb:alpha=0.1"``), a `Policy`, a class with the methods of `evaluator.policies.user`, or an
         instance of one, which is copied and never changed.
     options
-        Fields of `evaluator.evaluation.options.ReplayOptions`: window, horizon, clock, sampler...
+        Fields of `evaluator.replays.options.ReplayOptions`: window, horizon, clock, sampler...
 
     Returns
     -------
@@ -109,9 +109,9 @@ def compare(
     baseline
         One of the policies: its first variant is what the others are compared with. By default the first of all.
     study
-        A TOML file that says what to compare (`evaluator.study`). What is given beside it wins.
+        A TOML file that says what to compare (`evaluator.comparisons.study_file`). What is given beside it wins.
     options
-        Fields of `evaluator.evaluation.options.ReplayOptions` but for the window, shared by all; `jobs` threads.
+        Fields of `evaluator.replays.options.ReplayOptions` but for the window, shared by all; `jobs` threads.
 
     Returns
     -------
@@ -162,7 +162,7 @@ def audit(log: Log | str, policies: Any, **options: Any) -> Audit:
     policies
         One as `replay` takes it, or a list of them.
     options
-        Fields of `evaluator.auditor.options.AuditOptions`: twins, displays, and those of a replay.
+        Fields of `evaluator.audits.options.AuditOptions`: twins, displays, and those of a replay.
 
     Returns
     -------
@@ -182,8 +182,8 @@ def audit(log: Log | str, policies: Any, **options: Any) -> Audit:
     >>> found.policies[0].biased, found.pairs[0].told_apart
     (False, False)
     """
-    from evaluator.auditor.options import AuditOptions
-    from evaluator.auditor.run import run_audit
+    from evaluator.audits.options import AuditOptions
+    from evaluator.audits.run import run_audit
 
     log = _as_log(log)
     several = policies if isinstance(policies, list | tuple) else [policies]
@@ -197,11 +197,11 @@ def simulate(scenario: str | Problem, policies: Any, **options: Any) -> Simulati
     ----------
     scenario
         Name of a bundled scenario, path of a ``spec.toml`` with a ``[scenario]``, or a
-        `evaluator.simulator.BernoulliProblem` or `LinearProblem`.
+        `evaluator.simulations.BernoulliProblem` or `LinearProblem`.
     policies
         One as `replay` takes it, or a list of them.
     options
-        Fields of `evaluator.simulator.options.SimulateOptions`: runs, horizon, window, delays, seed, jobs.
+        Fields of `evaluator.simulations.options.SimulateOptions`: runs, horizon, window, delays, seed, jobs.
 
     Returns
     -------
@@ -211,7 +211,7 @@ def simulate(scenario: str | Problem, policies: Any, **options: Any) -> Simulati
     Raises
     ------
     DataError, UsageError, PolicyError
-        See the options and `evaluator.scenarios.load_problem`.
+        See the options and `evaluator.simulations.scenarios.load_problem`.
 
     Examples
     --------
@@ -220,8 +220,8 @@ def simulate(scenario: str | Problem, policies: Any, **options: Any) -> Simulati
     >>> bool(informed < blind), found.table.num_rows
     (True, 400)
     """
-    from evaluator.scenarios import load_problem
-    from evaluator.simulator.runs import simulate as play
+    from evaluator.simulations.runs import simulate as play
+    from evaluator.simulations.scenarios import load_problem
 
     problem = load_problem(scenario) if isinstance(scenario, str) else scenario
     several = policies if isinstance(policies, list | tuple) else [policies]
@@ -239,7 +239,7 @@ def study_delays(log: Log | str, *, by: str | None = "action", **options: Any) -
         ``action``, or a column of the source (of a `Log`: one that it keeps, see `load`) whose values are groups; None
         for none.
     options
-        Fields of `evaluator.evaluation.delay_options.DelayOptions`: windows, families, groups, joint...
+        Fields of `evaluator.delays.study.options.DelayOptions`: windows, families, groups, joint...
 
     Returns
     -------
@@ -258,8 +258,8 @@ def study_delays(log: Log | str, *, by: str | None = "action", **options: Any) -
     >>> [round(window.share.tau, 2) for window in study.windows]
     [0.64, 0.99]
     """
-    from evaluator.evaluation.delay_options import DelayOptions
-    from evaluator.evaluation.study_delays import study_log
+    from evaluator.delays.study.options import DelayOptions
+    from evaluator.delays.study.run import study_log
 
     log = load(log, keep=[] if by in (None, "action") else [by]) if isinstance(log, str) else log.checked()
     return study_log(log, DelayOptions(**options), by=by)
@@ -273,7 +273,7 @@ def check(log: Log | str, **options: Any) -> CheckReport:
     log
         A `Log`, or what `load` takes.
     options
-        Fields of `evaluator.checking.run.CheckOptions`: propensity, false_alarms, seed, cluster_by.
+        Fields of `evaluator.checks.run.CheckOptions`: propensity, false_alarms, seed, cluster_by.
 
     Returns
     -------
@@ -291,7 +291,7 @@ def check(log: Log | str, **options: Any) -> CheckReport:
     >>> report.fit, report["uniformity"].verdict, report["overlap"].numbers["never_shown"]
     (True, 'pass', 0)
     """
-    from evaluator.checking.run import CheckOptions, check_log
+    from evaluator.checks.run import CheckOptions, check_log
 
     asked = CheckOptions(**options)
     return check_log(_as_log(log, source_columns(asked.cluster_by)), asked)

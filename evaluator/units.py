@@ -21,7 +21,7 @@ ROUND = "round"
 # A window no delay reaches.
 NO_WINDOW = 2**62
 # Delays of a sample count the displays of its traffic: this is how many for each of its own. A delay of 9 billion
-# displays, times that, is the last that 64 bits hold; `evaluator.rounds.clock` says which delays it carries.
+# displays, times that, is the last that 64 bits hold; `evaluator.replays.rounds.clock` says which delays it carries.
 LEAST_SAMPLE = 1e-9
 # Values are squared, weighted and summed: that stays finite far beyond any log's length.
 MOST_VALUE = 1e100

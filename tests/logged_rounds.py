@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.rounds.arrays import Batch
-from evaluator.rounds.stream import LogRounds
+from evaluator.replays.rounds.batch import Batch
+from evaluator.replays.rounds.stream import LogRounds
 
 
 @dataclass(frozen=True)
 class LoggedRounds:
     """All logged displays in memory, in time order, and their conversions on the replay's clock.
 
-    What `evaluator.rounds.stream.LogRounds` reads from a log batch by batch; for logs made in memory.
+    What `evaluator.replays.rounds.stream.LogRounds` reads from a log batch by batch; for logs made in memory.
 
     Parameters
     ----------

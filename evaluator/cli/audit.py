@@ -54,9 +54,9 @@ def audit_command(
     Prints bias, coverage of the intervals, and the smallest difference between policies that such a log shows.
     """
     from evaluator.api import as_description
-    from evaluator.auditor.options import AuditOptions
-    from evaluator.auditor.run import run_audit, steps
-    from evaluator.report.files import write_audit
+    from evaluator.audits.options import AuditOptions
+    from evaluator.audits.run import run_audit, steps
+    from evaluator.report.result_files import write_audit
 
     asked = AuditOptions(window=window, twins=twins, displays=displays, **replaying)
     policies = [as_description(spec) for spec in policy]

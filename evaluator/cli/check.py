@@ -53,7 +53,7 @@ def check_command(
 
     Each check gives a verdict, its number, what it means for a replay, and what to do. Exit code 3 when a check failed.
     """
-    from evaluator.checking.run import CheckOptions, check_log
+    from evaluator.checks.run import CheckOptions, check_log
     from evaluator.log.clusters import source_columns
 
     if log is not None and dataset is not None:

@@ -14,8 +14,8 @@ from evaluator.cli.reading import Dataset, open_log, reads_log
 from evaluator.cli.replaying import OUTPUT, replays, save_result
 
 if TYPE_CHECKING:
-    from evaluator.evaluation.kept import Found
-    from evaluator.evaluation.result import ReplayResult
+    from evaluator.comparisons.kept import Found
+    from evaluator.replays.result import ReplayResult
 
 EXAMPLES = (
     "Examples: evaluate compare -p otflinucb:alpha=0.1 -p otflinucb:alpha=1 -p delayed-klucb --windows 500,2000 "
@@ -66,17 +66,17 @@ def compare_command(
     values with --bootstrap), regret curves, and what was assumed.
     """
     from evaluator.api import as_description
-    from evaluator.evaluation.comparison import execute_comparison, find_baseline, plan_comparison, scans
-    from evaluator.evaluation.kept import KeptResults
-    from evaluator.evaluation.kept_folder import kept_beside
-    from evaluator.evaluation.options import ReplayOptions
+    from evaluator.comparisons.kept import KeptResults
+    from evaluator.comparisons.kept_folder import kept_beside
+    from evaluator.comparisons.result import execute_comparison, find_baseline, plan_comparison, scans
+    from evaluator.replays.options import ReplayOptions
 
     with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
         asked: list[str | int | None] | None
         asked = None if windows is None else [None if w.strip() == "none" else w.strip() for w in windows.split(",")]
         specs = policy or []
         if study is not None:
-            from evaluator.study import read_study
+            from evaluator.comparisons.study_file import read_study
 
             said = read_study(study)
             given = _given(context)

@@ -114,8 +114,8 @@ def delays_command(
     Corrects for what the log could not see yet: a conversion is in the log only if it came before the log stopped
     looking, so plain histograms show delays too short.
     """
-    from evaluator.evaluation.delay_options import DelayOptions
-    from evaluator.evaluation.study_delays import study_log, study_rows
+    from evaluator.delays.study.options import DelayOptions
+    from evaluator.delays.study.run import study_log, study_rows
     from evaluator.report.delay_files import write_study
 
     options = DelayOptions(

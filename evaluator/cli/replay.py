@@ -66,10 +66,10 @@ def replay_command(
     holds at any stopping time, and what they rest on.
     """
     from evaluator.api import as_description
-    from evaluator.evaluation.execute import execute
-    from evaluator.evaluation.options import ReplayOptions
-    from evaluator.evaluation.plan import plan_replay
-    from evaluator.replayer.policy_file import fill_policy_file, refuse_unsavable
+    from evaluator.replays.learned.file import fill_policy_file, refuse_unsavable
+    from evaluator.replays.options import ReplayOptions
+    from evaluator.replays.plan import plan_replay
+    from evaluator.replays.run import execute
 
     description = as_description(policy)
     if save_policy is not None:

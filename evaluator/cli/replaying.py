@@ -11,9 +11,9 @@ from evaluator.cli.lending import lends
 from evaluator.cli.output import Save
 
 if TYPE_CHECKING:
+    from evaluator.comparisons.result import Comparison
     from evaluator.datasets import Reading
-    from evaluator.evaluation.comparison import Comparison
-    from evaluator.evaluation.result import ReplayResult
+    from evaluator.replays.result import ReplayResult
 
 REPLAY, ESTIMATE, OUTPUT = "Replay", "Estimates", "Output"
 
@@ -180,7 +180,7 @@ replays = lends(_replaying, to="replaying", given_only=False)
 
 def save_result(save: Save, result: ReplayResult | Comparison, source: Reading, reading: Mapping[str, Any]) -> None:
     """Write what a command found on a log to its ``--out``."""
-    from evaluator.report.files import write_result
+    from evaluator.report.result_files import write_result
 
     save(write_result, result, source=origin(source, reading), quarantine=source.quarantine)
 

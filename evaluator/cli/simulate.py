@@ -55,10 +55,10 @@ def simulate_command(
     Prints each policy's regret at a tenth, a quarter, half and all of the horizon, with standard errors over the runs.
     """
     from evaluator.api import as_description
-    from evaluator.report.files import write_simulation
-    from evaluator.scenarios import load_problem
-    from evaluator.simulator import simulate
-    from evaluator.simulator.options import SimulateOptions
+    from evaluator.report.result_files import write_simulation
+    from evaluator.simulations import simulate
+    from evaluator.simulations.options import SimulateOptions
+    from evaluator.simulations.scenarios import load_problem
 
     asked = SimulateOptions(runs=runs, horizon=horizon, window=window, delays=delays, seed=seed, jobs=jobs)
     policies = [as_description(spec) for spec in policy]

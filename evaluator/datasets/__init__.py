@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from evaluator.datasets.adapter import Reading
     from evaluator.datasets.converting import convert
+    from evaluator.datasets.criteo.make import make
     from evaluator.datasets.resolve import names, read
     from evaluator.datasets.spec_file import json_schema
     from evaluator.datasets.summary import show, validate
     from evaluator.datasets.synthetic import generate
-    from evaluator.datasets.twin.make import make
     from evaluator.log import Log
 
 __all__ = ["Reading", "convert", "generate", "json_schema", "load", "make", "names", "read", "show", "validate"]
@@ -29,7 +29,7 @@ _HOMES = {
     "convert": "converting",
     "generate": "synthetic",
     "json_schema": "spec_file",
-    "make": "twin.make",
+    "make": "criteo.make",
     "names": "resolve",
     "read": "resolve",
     "show": "summary",

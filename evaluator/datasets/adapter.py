@@ -17,28 +17,28 @@ import polars as pl
 import pyarrow as pa
 
 from evaluator.datasets.assembly import Numbers, choose, display_batches, in_memory, on_disk, vectors_of
-from evaluator.datasets.breaches import Breaches, check_on_error
+from evaluator.datasets.attribution import asked_window
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.cells import Kind
-from evaluator.datasets.checks import Order
 from evaluator.datasets.contexts import ContextCodes
 from evaluator.datasets.conversions import Rules, conversion_kinds
 from evaluator.datasets.features import Features, choose_features
 from evaluator.datasets.files import SourceFile, find_files, fingerprint, unchanged
+from evaluator.datasets.frames import Chunks
 from evaluator.datasets.identity import repeated
 from evaluator.datasets.intake import TIME, Intake
 from evaluator.datasets.keeping import check_keep
 from evaluator.datasets.labels import Labels
 from evaluator.datasets.metadata import log_meta, propensity_kind, tick_of
 from evaluator.datasets.outcomes import find_outcomes
-from evaluator.datasets.scan import Chunks
+from evaluator.datasets.row_breaches import Breaches, check_on_error
+from evaluator.datasets.row_rules import Order
 from evaluator.datasets.second_table import SecondTable
+from evaluator.datasets.shuffled_ties import whole_ties
 from evaluator.datasets.sorting import SortedChunks
 from evaluator.datasets.spec import Deduplicate, FileSpec
 from evaluator.datasets.spool import Spool, spools
 from evaluator.datasets.target import target_columns
-from evaluator.datasets.ties import whole_ties
-from evaluator.datasets.window import asked_window
 from evaluator.datasets.writing import write_rest
 from evaluator.errors import LogError, UsageError
 from evaluator.log import Log

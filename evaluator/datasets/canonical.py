@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluator.datasets.breaches import QUARANTINE as BAD_ROWS
 from evaluator.datasets.integrity import check_end, check_rows, check_whole
 from evaluator.datasets.meta_file import (
     ACTIONS,
@@ -21,6 +20,7 @@ from evaluator.datasets.meta_file import (
     MetaFile,
     read_meta,
 )
+from evaluator.datasets.row_breaches import QUARANTINE as BAD_ROWS
 from evaluator.datasets.subset import first_displays, only_actions
 from evaluator.errors import OutputExistsError, SourceError, UsageError
 from evaluator.log import Selection, StoredLog

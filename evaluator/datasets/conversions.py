@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evaluator.datasets.breaches import Checked
 from evaluator.datasets.cells import Kind
-from evaluator.datasets.checks import BEYOND, beyond_clocks
+from evaluator.datasets.row_breaches import Checked
+from evaluator.datasets.row_rules import BEYOND, beyond_clocks
 from evaluator.datasets.spec import Conversion, Deduplicate, FileSpec
 from evaluator.units import MOST_VALUE
 

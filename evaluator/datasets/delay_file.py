@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from evaluator.datasets.breaches import Breaches, Checked, check_on_error
 from evaluator.datasets.cells import Kind
-from evaluator.datasets.checks import check_cells
 from evaluator.datasets.files import find_files
-from evaluator.datasets.scan import Chunks, column_names
+from evaluator.datasets.frames import Chunks, column_names
+from evaluator.datasets.row_breaches import Breaches, Checked, check_on_error
+from evaluator.datasets.row_rules import check_cells
 from evaluator.datasets.spec import Source
 from evaluator.errors import ParameterError, SourceError, UsageError
 from evaluator.log.delay_rows import DelayRows

@@ -9,19 +9,19 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets.breaches import FILE, LINE, Breaches, Checked
 from evaluator.datasets.cells import Kind
-from evaluator.datasets.checks import Order, check_cells, check_displays
 from evaluator.datasets.contexts import ContextCodes
 from evaluator.datasets.conversions import converted_rows
 from evaluator.datasets.identity import SeenIds
 from evaluator.datasets.labels import KEPT, Labels, texts
+from evaluator.datasets.row_breaches import FILE, LINE, Breaches, Checked
+from evaluator.datasets.row_rules import Order, check_cells, check_displays
 from evaluator.datasets.second_table import SecondTable
+from evaluator.datasets.shuffled_ties import Ties
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import Spool
 from evaluator.datasets.target import check_target, target_codes
 from evaluator.datasets.threads import behind
-from evaluator.datasets.ties import Ties
 
 TIME, ACTION, PROPENSITY = "time", "action", "propensity"
 # What no column of the spool's other parts can be called.

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets.breaches import Breaches
+from evaluator.datasets.attribution import CUT, asked_window, cut_note, spec_window
 from evaluator.datasets.conversions import Rules, deduplicated
 from evaluator.datasets.followed import find_end
 from evaluator.datasets.metadata import tick_of
+from evaluator.datasets.row_breaches import Breaches
 from evaluator.datasets.spec import FileSpec
-from evaluator.datasets.window import CUT, asked_window, cut_note, spec_window
 from evaluator.log.breaches import beyond_bound
 
 Ints = npt.NDArray[np.int64]

@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evaluator.datasets.adapter import Reading, read_files
-from evaluator.datasets.breaches import QUARANTINE
+from evaluator.datasets.attribution import cut_log
 from evaluator.datasets.canonical import is_canonical, open_canonical
 from evaluator.datasets.delay_laws import delay_files
 from evaluator.datasets.files import find_files
 from evaluator.datasets.keeping import check_kept
 from evaluator.datasets.locate import bundled_folder
+from evaluator.datasets.row_breaches import QUARANTINE
 from evaluator.datasets.spec import Deduplicate, FileSpec, ScenarioSpec, Spec
 from evaluator.datasets.spec_file import read_spec
 from evaluator.datasets.synthetic import generate
-from evaluator.datasets.window import cut_log
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import UnknownNameError, UsageError, nearest
 from evaluator.log import Log

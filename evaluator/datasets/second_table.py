@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from evaluator.datasets.breaches import FILE, LINE, Breaches
 from evaluator.datasets.cells import Kind
-from evaluator.datasets.checks import check_cells
 from evaluator.datasets.conversions import converted_rows
 from evaluator.datasets.files import SourceFile
-from evaluator.datasets.scan import Chunks
+from evaluator.datasets.frames import Chunks
+from evaluator.datasets.row_breaches import FILE, LINE, Breaches
+from evaluator.datasets.row_rules import check_cells
 from evaluator.datasets.spec import FileSpec
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets import scan
+from evaluator.datasets import frames as scan
 from evaluator.datasets.spool import Spool
 
 # So many rows are sorted in memory.

@@ -6,9 +6,9 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from evaluator.datasets.criteo.parameters import Twin
 from evaluator.datasets.scenario import BernoulliScenario, LinearScenario
 from evaluator.datasets.text import known_encoding
-from evaluator.datasets.twin.parameters import Twin
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE
 
 Name = Annotated[str, Field(min_length=1)]

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets.breaches import Checked
 from evaluator.datasets.files import SourceFile
-from evaluator.datasets.scan import column_names
+from evaluator.datasets.frames import column_names
+from evaluator.datasets.row_breaches import Checked
 from evaluator.datasets.spec import FileSpec
 from evaluator.errors import LogError, SpecError
 from evaluator.log.breaches import SUM_TOLERANCE

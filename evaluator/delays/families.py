@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from evaluator.delays.checks import Floats
+from evaluator.delays.usable import Floats
 from evaluator.errors import UnknownNameError, nearest
 
 Parameters = tuple[float, ...]

@@ -12,12 +12,12 @@ import numpy as np
 from pydantic import ValidationError
 
 from evaluator.delays.cdf import DelayCDF, stating_the_rest
-from evaluator.delays.checks import Floats, Ints
 from evaluator.delays.families import FAMILIES
 from evaluator.delays.fit_schema import SCHEMA, FitFile, LawFile
-from evaluator.delays.fitting import DelayFit
 from evaluator.delays.moments import law_moments
 from evaluator.delays.nonparametric import NonparametricFit
+from evaluator.delays.study.fitting import DelayFit
+from evaluator.delays.usable import Floats, Ints
 from evaluator.errors import DataError, ParameterError
 from evaluator.outputs.failures import writing
 from evaluator.outputs.whole import whole_file
@@ -108,7 +108,7 @@ def law_cdf(
 
     Examples
     --------
-    >>> from evaluator.delays.fitting import fit_family
+    >>> from evaluator.delays.study.fitting import fit_family
     >>> fit = fit_family([0, 2, 1, 7, 3], family="exponential")
     >>> law_cdf(fit).mean.__round__(6), law_cdf(fit, ticks_per_round=2).geometric_ratio.__round__(4)
     (2.6, 0.5216)

@@ -69,7 +69,7 @@ class DelayLaw:
     def draw(self, uniform: Floats) -> Ints:
         """Return delays in rounds by inversion: the smallest a with tau_a > u.
 
-        `evaluator.simulator` inverts the same table with the same `numpy.searchsorted`, and stops at its end.
+        `evaluator.simulations` inverts the same table with the same `numpy.searchsorted`, and stops at its end.
 
         Parameters
         ----------

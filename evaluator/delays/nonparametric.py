@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.delays.checks import Floats, Ticks, checked_delays
 from evaluator.delays.pointwise import beta_product
 from evaluator.delays.product_limit import entering, risk_table, tally
+from evaluator.delays.usable import Floats, Ticks, checked_delays
 from evaluator.errors import ParameterError
 
 # Simultaneous bands leave out both ends, where the asymptotic law of their width is not reached.

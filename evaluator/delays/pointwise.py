@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluator.delays.checks import Floats, Ints
+from evaluator.delays.usable import Floats, Ints
 
 # From here on both parameters are so large that Paulson's approximation is off by less than .0002 standard deviations.
 _LARGE = 100.0

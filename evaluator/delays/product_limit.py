@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.delays.checks import Floats, Ints, Ticks, checked_delays
+from evaluator.delays.usable import Floats, Ints, Ticks, checked_delays
 from evaluator.errors import ParameterError
 
 

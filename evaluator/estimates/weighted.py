@@ -10,9 +10,9 @@ probability pi(a|x). With w_i = pi(a_i|x_i) / p_i and a model q^ of the reward,
 estimate the target's value E[sum_a pi(a|x) r(x, a)]. All three need displays that are independent and identically
 distributed, rewards that do not depend on other displays, and p_i > 0 wherever pi(a_i|x_i) > 0. IPS is then unbiased if
 the propensities are right. So is DR, whatever the model, if q^ was fitted without the reward it is compared with
-(`evaluator.evaluation.reward_model`); a good model makes it more precise, a bad one less. DR is consistent also with
-wrong propensities if the model is right. SNIPS has a bias of order 1/n, lies within the rewards' range, and is often
-the more precise of the first two.
+(`evaluator.replays.values.reward_model`); a good model makes it more precise, a bad one less. DR is consistent also
+with wrong propensities if the model is right. SNIPS has a bias of order 1/n, lies within the rewards' range, and is
+often the more precise of the first two.
 
 Intervals are normal, shifted by the skewness of the terms (Hall 1983): rare rewards are missed on one side more often
 than on the other, and the shift makes good for that. They are given where enough rewards count, and not otherwise
@@ -238,7 +238,7 @@ def doubly_robust(
     """Return the doubly robust value (1/n) sum [sum_a pi(a|x_i) q^(x_i, a) + w_i (Y_i - q^(x_i, a_i))].
 
     Standard error: the standard deviation of the terms over sqrt(n). Where the target learns on the way, its terms are
-    a martingale's: see `evaluator.evaluation.running`. O(n). Other parameters and errors as in `ips`.
+    a martingale's: see `evaluator.replays.values.doubly_robust`. O(n). Other parameters and errors as in `ips`.
 
     Parameters
     ----------

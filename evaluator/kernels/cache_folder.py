@@ -44,7 +44,7 @@ def cache_folder() -> Path:
     """Return the folder of this version's compiled code, created if need be; nobody else may write to it."""
     sources = hashlib.sha256(numba.__version__.encode())
     package = Path(__file__).resolve().parents[1]
-    for folder in ("kernels", "policies", "replayer", "simulator"):
+    for folder in ("kernels", "policies", "replays/loop", "simulations"):
         for file in sorted((package / folder).rglob("*.py")):
             sources.update(file.name.encode() + file.read_bytes())
     name = sources.hexdigest()[:16]

@@ -24,8 +24,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.kernels.argmax import argmax
 from evaluator.kernels.compiling import inlinable
-from evaluator.kernels.ties import argmax
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.estimates import estimate_rates

@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.kernels.argmax import argmax
 from evaluator.kernels.compiling import inlinable
-from evaluator.kernels.ties import argmax
 from evaluator.policies.base import Setting
 from evaluator.policies.delayed_index import delayed_index
 from evaluator.policies.dispatch import implement

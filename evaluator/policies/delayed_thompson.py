@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import ParameterError
+from evaluator.kernels.argmax import argmax
 from evaluator.kernels.exposure import Exposure, add_pull, start_exposure
-from evaluator.kernels.ties import argmax
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 

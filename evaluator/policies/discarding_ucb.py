@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import ParameterError
-from evaluator.kernels.ties import argmax
+from evaluator.kernels.argmax import argmax
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.delayed_index import delayed_index
 from evaluator.policies.dispatch import implement

@@ -11,7 +11,7 @@ Randomness happens in `prepare` alone, so a round's choice is held, with its
 randomness, until a display matches it.
 
 Whatever passes with a round passes once: `prepare` again in the same round only draws anew. So a policy that has begun
-a round can be asked what it would do, as often as one likes (`evaluator.replayer.frozen`).
+a round can be asked what it would do, as often as one likes (`evaluator.replays.loop.frozen`).
 """
 
 from __future__ import annotations

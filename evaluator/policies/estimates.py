@@ -1,8 +1,8 @@
 """What policies that keep sums of each arm say they have learned: conversions over trials, without bonus or draw.
 
-The greedy policy of what was learned shows the action with the largest estimate (`evaluator.replayer.frozen`), actions
-with the same one with equal chance. An arm of which nothing is known has no estimate, and is shown only where none has
-one. Models with a prior (Beta, ridge) have an estimate of every action, the prior's where nothing is known.
+The greedy policy of what was learned shows the action with the largest estimate (`evaluator.replays.loop.frozen`),
+actions with the same one with equal chance. An arm of which nothing is known has no estimate, and is shown only where
+none has one. Models with a prior (Beta, ridge) have an estimate of every action, the prior's where nothing is known.
 """
 
 from __future__ import annotations

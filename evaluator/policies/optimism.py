@@ -1,7 +1,7 @@
 """What the optimistic linear policies share: the best upper bound, and the lazy match.
 
 An action's score is <a, theta^> + width · ||a|| in V⁻¹, or width · ||a||² where the norm is squared. Equal scores go
-by the round's order of the actions (`evaluator.kernels.ties`), so that the winner is unique.
+by the round's order of the actions (`evaluator.kernels.argmax`), so that the winner is unique.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.kernels.argmax import LOWEST_FIRST, goes_first, tie_key
 from evaluator.kernels.compiling import inlinable
 from evaluator.kernels.memory import DISPLAYS_AHEAD, prefetch
 from evaluator.kernels.ridge import Ridge, block, length, row, start_ridge
 from evaluator.kernels.scores import check_score
-from evaluator.kernels.ties import LOWEST_FIRST, goes_first, tie_key
 from evaluator.policies.base import Setting
 
 

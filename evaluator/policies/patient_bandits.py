@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import ParameterError
+from evaluator.kernels.argmax import argmax
 from evaluator.kernels.compiling import inlinable
-from evaluator.kernels.ties import argmax
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.estimates import estimate_rates

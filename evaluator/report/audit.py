@@ -7,8 +7,8 @@ import math
 from rich.table import Table
 from rich.text import Text
 
-from evaluator.auditor.power import Detectable
-from evaluator.auditor.result import Audit, Coverage, PairAudit, PolicyAudit
+from evaluator.audits.power import Detectable
+from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
 from evaluator.report.console import ReportConsole
 from evaluator.report.terminal import details, sentences
 from evaluator.visible import visible

@@ -7,8 +7,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from evaluator.checking.finding import FOUND, POWER, Finding
-from evaluator.checking.run import CheckReport
+from evaluator.checks.finding import FOUND, POWER, Finding
+from evaluator.checks.run import CheckReport
 from evaluator.report.console import ReportConsole
 from evaluator.visible import visible
 

@@ -10,11 +10,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from evaluator.comparisons.differences import Difference
+from evaluator.comparisons.result import Assumed, Comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
-from evaluator.evaluation.comparison import Assumed, Comparison
-from evaluator.evaluation.differences import Difference
-from evaluator.evaluation.result import ReplayResult
+from evaluator.replays.result import ReplayResult
 from evaluator.report.console import ReportConsole
 from evaluator.report.terminal import delivered_each, details, sentences
 from evaluator.visible import visible

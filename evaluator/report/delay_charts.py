@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.families import family_named
-from evaluator.evaluation.delay_study import DelayStudy
-from evaluator.evaluation.delay_words import first_positive, last_shown, words
+from evaluator.delays.study.result import DelayStudy
+from evaluator.delays.study.words import first_positive, last_shown, words
 from evaluator.units import format_duration
 from evaluator.visible import shortened, visible
 

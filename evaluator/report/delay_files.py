@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from evaluator.delays.fit_file import fill_fit_file
 from evaluator.delays.nonparametric import NonparametricFit
-from evaluator.evaluation.delay_study import DelayStudy
+from evaluator.delays.study.result import DelayStudy
 from evaluator.report.manifest import write_json, write_manifest
 from evaluator.report.pictures import pictures
 from evaluator.units import ROUND

@@ -7,8 +7,8 @@ import json
 
 import vl_convert
 
-from evaluator.evaluation.delay_study import DelayStudy
-from evaluator.evaluation.delay_words import between, in_words, words
+from evaluator.delays.study.result import DelayStudy
+from evaluator.delays.study.words import between, in_words, words
 from evaluator.report.delay_charts import Spec, cdf_chart, density_chart, groups_chart
 from evaluator.report.delay_sentences import drift_said, groups_said, joint_said, spikes_said, tail_said
 from evaluator.report.rate_charts import calibration_chart, rates_chart

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from evaluator.delays.spikes import narrow_components
-from evaluator.evaluation.delay_study import FEWEST, DelayStudy
-from evaluator.evaluation.delay_words import in_words, words
-from evaluator.evaluation.joint_checks import CalibrationPart
-from evaluator.evaluation.joint_study import JointStudy
+from evaluator.delays.study.joint_checks import CalibrationPart
+from evaluator.delays.study.joint_rate import JointStudy
+from evaluator.delays.study.result import FEWEST, DelayStudy
+from evaluator.delays.study.spikes import narrow_components
+from evaluator.delays.study.words import in_words, words
 
 _NAMED = 5
 

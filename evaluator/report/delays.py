@@ -10,10 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from evaluator.delays.fitting import DelayFit
-from evaluator.evaluation.delay_study import GROUP_LEVELS, DelayStudy, PeriodRate
-from evaluator.evaluation.delay_words import between, first_positive, in_words, last_shown, words
-from evaluator.evaluation.joint_study import JointStudy
+from evaluator.delays.study.fitting import DelayFit
+from evaluator.delays.study.joint_rate import JointStudy
+from evaluator.delays.study.result import GROUP_LEVELS, DelayStudy, PeriodRate
+from evaluator.delays.study.words import between, first_positive, in_words, last_shown, words
 from evaluator.report.console import ReportConsole
 from evaluator.report.delay_sentences import Said, drift_said, groups_said, joint_said, spikes_said, tail_said
 from evaluator.report.sketch import Floats, sketch_cdf

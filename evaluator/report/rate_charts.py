@@ -6,9 +6,9 @@ from typing import Any
 
 import altair as alt
 
-from evaluator.evaluation.delay_study import DelayStudy
-from evaluator.evaluation.delay_words import words
-from evaluator.evaluation.joint_checks import CalibrationPart
+from evaluator.delays.study.joint_checks import CalibrationPart
+from evaluator.delays.study.result import DelayStudy
+from evaluator.delays.study.words import words
 from evaluator.report.delay_charts import CORRECTED, GREY, NAIVE, Spec, finished
 
 _ON_CONTEXT = "#009E73"

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from evaluator.report.console import ReportConsole
 from evaluator.report.terminal import sentences
-from evaluator.simulator.result import Simulation
+from evaluator.simulations.result import Simulation
 from evaluator.visible import visible
 
 _CELLS = 20

@@ -13,10 +13,10 @@ from rich.text import Text
 from evaluator.estimates.clustered import clusters_text
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import NORMAL, WeightedValue
-from evaluator.evaluation.frozen import FrozenValue
-from evaluator.evaluation.result import ReplayResult
-from evaluator.evaluation.running import LEARNING
-from evaluator.evaluation.within import of_conversions
+from evaluator.replays.result import ReplayResult
+from evaluator.replays.values.doubly_robust import LEARNING
+from evaluator.replays.values.final import FrozenValue
+from evaluator.replays.within import of_conversions
 from evaluator.report.console import ReportConsole
 from evaluator.report.numbers import count_text
 from evaluator.visible import visible

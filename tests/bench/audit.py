@@ -13,11 +13,11 @@ from collections.abc import Callable
 
 from evaluator import audit, load
 from evaluator.api import as_description
-from evaluator.auditor.options import AuditOptions
-from evaluator.auditor.replays import claims, replay_twin
-from evaluator.auditor.truth import fit_truth
-from evaluator.auditor.twins import draw_twin
-from evaluator.evaluation.plan import read_basis
+from evaluator.audits.options import AuditOptions
+from evaluator.audits.replays import claims, replay_twin
+from evaluator.audits.truth import fit_truth
+from evaluator.audits.twins import draw_twin
+from evaluator.replays.plan import read_basis
 from tests.statistical.power import promised
 
 POLICIES = ["otflinucb", "linucb", "random"]

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from evaluator.log import Log
 from evaluator.policies import resolve
-from evaluator.simulator import simulate
-from evaluator.simulator.options import SimulateOptions
+from evaluator.simulations import simulate
+from evaluator.simulations.options import SimulateOptions
 from tests.logs import bernoulli_log, linear_log
 from tests.policies.variants import PLAYED
 from tests.statistical.runs import regrets, replays, standard_error

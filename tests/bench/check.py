@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
-from evaluator.checking.run import CheckOptions, CheckReport, check_log
-from tests.check.awkward import AWKWARD, NIGHTS
-from tests.check.clean import CLEAN
-from tests.check.defects import DEFECTS
-from tests.check.makers import MAKERS
+from evaluator.checks.run import CheckOptions, CheckReport, check_log
+from tests.checks.awkward import AWKWARD, NIGHTS
+from tests.checks.clean import CLEAN
+from tests.checks.defects import DEFECTS
+from tests.checks.makers import MAKERS
 
 ALL_CLEAN = CLEAN | AWKWARD | NIGHTS
 

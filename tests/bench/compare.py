@@ -15,9 +15,9 @@ from itertools import pairwise
 import numpy as np
 
 from evaluator.api import as_description
-from evaluator.evaluation.comparison import compare_results, plan_comparison
-from evaluator.evaluation.execute import execute_all
-from evaluator.evaluation.options import ReplayOptions
+from evaluator.comparisons.result import compare_results, plan_comparison
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.run import execute_all
 from tests.bench.scenarios import linear
 from tests.bench.tables import Row, print_table
 from tests.statistical.differences import FEW, KINDS, Held, expected_errs, held

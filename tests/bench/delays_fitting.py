@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from evaluator.delays.families import FAMILIES
-from evaluator.delays.fitting import fit_family
+from evaluator.delays.study.fitting import fit_family
 
 ROWS = 1_000_000
 TRUNCATED_ROWS = 800_000

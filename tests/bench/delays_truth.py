@@ -7,12 +7,12 @@ import sys
 
 import numpy as np
 
-from evaluator.delays.comparison import compare_families
-from evaluator.delays.drift import delay_drift
-from evaluator.delays.goodness import goodness_of_fit
-from evaluator.delays.heterogeneity import heterogeneity
 from evaluator.delays.nonparametric import fit_nonparametric
-from evaluator.delays.tail import tail_index
+from evaluator.delays.study.changes import delay_drift
+from evaluator.delays.study.criteria import compare_families
+from evaluator.delays.study.goodness import goodness_of_fit
+from evaluator.delays.study.heterogeneity import heterogeneity
+from evaluator.delays.study.tail import tail_index
 from tests.delays import ends as worlds
 from tests.delays import joint_logs
 from tests.delays.laws import truncated_draws

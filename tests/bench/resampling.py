@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from evaluator import compare
-from evaluator.evaluation import bootstrap
 from evaluator.log import Log
+from evaluator.replays.values import resampled as bootstrap
 from tests.logs import bernoulli_log, linear_log
 
 LOGS, TRUTHS, RESAMPLED = 60, 600, 40

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluator.evaluation.options import ReplayOptions
-from evaluator.evaluation.plan import Plan, plan_replay
 from evaluator.log import Log
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.plan import Plan, plan_replay
 from tests.logged_rounds import LoggedRounds
 from tests.logs import bernoulli_log, linear_log
 

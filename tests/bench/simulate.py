@@ -15,8 +15,8 @@ import numpy as np
 
 from evaluator.delays.laws import geometric
 from evaluator.policies import resolve
-from evaluator.simulator import BernoulliProblem, LinearProblem, Problem, simulate
-from evaluator.simulator.options import SimulateOptions
+from evaluator.simulations import BernoulliProblem, LinearProblem, Problem, simulate
+from evaluator.simulations.options import SimulateOptions
 
 MEANS, MEAN_DELAY, WINDOW, HORIZON, RUNS = (0.1, 0.05, 0.03), 500.0, 1000, 10_000, 100
 BERNOULLI = BernoulliProblem(name="low", means=MEANS, laws=(geometric(MEAN_DELAY),), horizon=HORIZON, window=WINDOW)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from evaluator.policies.base import Setting
-from evaluator.replayer import SamplerName, run
+from evaluator.replays.loop import SamplerName, run
 from tests.logged_rounds import LoggedRounds
 
 RUNS = 7

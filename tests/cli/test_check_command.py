@@ -13,7 +13,7 @@ from evaluator import check, load
 from evaluator.datasets import convert
 from evaluator.report.check import print_check
 from evaluator.report.console import ReportConsole
-from tests.check.defects import DEFECTS
+from tests.checks.defects import DEFECTS
 from tests.cli.runs import evaluate
 
 

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from evaluator.cli.app import app
-from evaluator.evaluation.options import ReplayOptions
+from evaluator.replays.options import ReplayOptions
 from tests.cli.runs import evaluate
 
 COMMANDS = {
@@ -93,7 +93,7 @@ def test_commands_take_every_option_of_the_python_function(path: str, window: st
 
 def test_delays_takes_every_option_of_the_python_function() -> None:
     from evaluator import datasets
-    from evaluator.evaluation.delay_options import DelayOptions
+    from evaluator.delays.study.options import DelayOptions
 
     given = {p.name: p for p in command("delays").params}
     fields = {f.name: f.default for f in dataclasses.fields(DelayOptions)}
@@ -105,7 +105,7 @@ def test_delays_takes_every_option_of_the_python_function() -> None:
 
 def test_check_takes_every_option_of_the_python_function() -> None:
     from evaluator import datasets
-    from evaluator.checking.run import CheckOptions
+    from evaluator.checks.run import CheckOptions
 
     given = {p.name: p for p in command("check").params}
     fields = {f.name: f.default for f in dataclasses.fields(CheckOptions)}
@@ -116,7 +116,7 @@ def test_check_takes_every_option_of_the_python_function() -> None:
 
 def test_audit_takes_every_option_of_the_python_function() -> None:
     from evaluator import datasets
-    from evaluator.auditor.options import AuditOptions
+    from evaluator.audits.options import AuditOptions
 
     given = {p.name: p for p in command("audit").params}
     fields = {f.name: f.default for f in dataclasses.fields(AuditOptions)}

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.comparisons.kept_folder import kept_beside
 from evaluator.errors import OutputError
-from evaluator.evaluation.kept_folder import kept_beside
 from tests.cli.runs import Run, evaluate
 
 WORDS = ("compare", "-p", "ucb1", "-p", "linucb", "-w", "50,none", "--limit", "4000", "--repeats", "2")
@@ -18,7 +18,8 @@ WORDS = ("compare", "-p", "ucb1", "-p", "linucb", "-w", "50,none", "--limit", "4
 SLOW = """
 import sys, time
 from evaluator.cli import options
-from evaluator.evaluation import comparison, kept
+from evaluator.comparisons import result as comparison
+from evaluator.comparisons import kept
 
 comparison.LANES = 4
 keep = kept.KeptResults.keep
@@ -107,7 +108,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def stopped(*results: object, **options: object) -> None:
         raise OutputError("stopped")
 
-    monkeypatch.setattr("evaluator.evaluation.comparison.compare_results", stopped)
+    monkeypatch.setattr("evaluator.comparisons.result.compare_results", stopped)
     return tmp_path
 
 

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from evaluator.auditor.options import AuditOptions
-from evaluator.checking.run import CheckOptions
+from evaluator.audits.options import AuditOptions
+from evaluator.checks.run import CheckOptions
 from evaluator.datasets import load
-from evaluator.datasets.window import asked_window
+from evaluator.datasets.attribution import asked_window
+from evaluator.delays.study.options import DelayOptions
 from evaluator.errors import UsageError
-from evaluator.evaluation.delay_options import DelayOptions
-from evaluator.evaluation.options import ReplayOptions
-from evaluator.rounds.clock import start_clock
-from evaluator.rounds.survey import survey
-from evaluator.rounds.window import resolve_window
-from evaluator.simulator.options import SimulateOptions
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.rounds.clock import start_clock
+from evaluator.replays.rounds.survey import survey
+from evaluator.replays.rounds.window import resolve_window
+from evaluator.simulations.options import SimulateOptions
 from tests.datasets.sources import dataset
 
 OPTIONS = (ReplayOptions, AuditOptions, CheckOptions, DelayOptions, SimulateOptions)

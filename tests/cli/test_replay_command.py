@@ -151,7 +151,7 @@ def test_failure_while_writing_leaves_nothing(tmp_path: Path, monkeypatch: pytes
 
 
 def test_dry_run_shows_every_choice_and_replays_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluator.evaluation.execute.execute", None)
+    monkeypatch.setattr("evaluator.replays.run.execute", None)
     run = evaluate("replay", "-p", "otflinucb", *SMALL, "--dry-run")
     assert run.code == 0, run.err
     assert run.json["sampler"] == "rejection"

@@ -18,7 +18,8 @@ from tests.datasets.sources import dataset
 # while its displays are written.
 HALF = """
 import sys, time
-from evaluator.datasets import intake, resolve, scan, writing
+from evaluator.datasets import intake, resolve, writing
+from evaluator.datasets import frames as scan
 
 def wait(*arguments):
     print("waiting", flush=True)

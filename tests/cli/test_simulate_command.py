@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import evaluator
-from evaluator.simulator import BernoulliProblem
-from evaluator.simulator.options import SimulateOptions
+from evaluator.simulations import BernoulliProblem
+from evaluator.simulations.options import SimulateOptions
 from tests.cli.runs import evaluate, manifest_of
 from tests.cli.test_commands import command
 

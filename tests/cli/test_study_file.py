@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from evaluator import compare, datasets
-from evaluator.evaluation.options import ReplayOptions
-from evaluator.study import READING, REPLAYING, read_study
+from evaluator.comparisons.study_file import READING, REPLAYING, read_study
+from evaluator.replays.options import ReplayOptions
 from tests.cli.runs import evaluate
 
 STUDY = """

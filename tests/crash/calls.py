@@ -18,7 +18,7 @@ def prepare() -> None:
 
     from evaluator import compare, simulate
     from evaluator.report import delay_files
-    from evaluator.scenarios import load_problem
+    from evaluator.simulations.scenarios import load_problem
 
     vl_convert.javascript_bundle = lambda *arguments, **options: "scripts"
     delay_files.pictures = lambda charts: dict.fromkeys(charts, b"a picture")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.datasets import load, scan, text
+from evaluator.datasets import frames as scan
+from evaluator.datasets import load, text
 from evaluator.datasets.delay_file import read_delay_file
 from evaluator.datasets.spec_file import parse_spec
 from evaluator.errors import LogError, SourceError, SpecError

@@ -9,7 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evaluator.datasets import convert, load, scan
+from evaluator.datasets import convert, load
+from evaluator.datasets import frames as scan
 from evaluator.errors import OutputError, SourceError
 from tests.datasets.sources import dataset, write_rows, write_spec
 

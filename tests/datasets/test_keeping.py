@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from evaluator import study_delays
-from evaluator.datasets import convert, load, scan
+from evaluator.datasets import convert, load
+from evaluator.datasets import frames as scan
 from evaluator.errors import SourceError, UsageError
 from evaluator.log import StoredLog
 from tests.cli.runs import evaluate

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.comparisons.study_file import read_study
 from evaluator.datasets.delay_laws import delay_law
 from evaluator.datasets.files import find_files
 from evaluator.datasets.scenario import Delay
@@ -14,8 +15,7 @@ from evaluator.datasets.spec import Source
 from evaluator.datasets.spec_file import read_spec
 from evaluator.errors import ParameterError, SourceError, SpecError
 from evaluator.regular import NotRegularError, open_regular, refuse_irregular
-from evaluator.replayer.policy_file import load_policy
-from evaluator.study import read_study
+from evaluator.replays.learned.file import load_policy
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
 

@@ -18,7 +18,7 @@ from evaluator.datasets.scenario import BernoulliScenario, Delay
 from evaluator.datasets.spec_file import parse_spec, read_spec
 from evaluator.errors import SpecError
 from evaluator.log.contract import to_numpy
-from evaluator.scenarios import load_problem
+from evaluator.simulations.scenarios import load_problem
 
 SIGMAS = 4
 N = 40_000

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.datasets import scan, sorting
+from evaluator.datasets import frames as scan
+from evaluator.datasets import sorting
 from evaluator.datasets.sorting import SortedChunks
 from evaluator.datasets.spool import spools
 

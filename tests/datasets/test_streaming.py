@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.datasets import convert, identity, load, read, scan, sorting, validate
+from evaluator.datasets import convert, identity, load, read, sorting, validate
+from evaluator.datasets import frames as scan
 from evaluator.errors import DataError, EvaluatorError, LogError, SpecError
 from evaluator.log import StoredLog
 from tests.datasets.sources import dataset, write_rows, write_spec
@@ -203,7 +204,8 @@ def test_validate_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 PEAK = """
 import json, resource, sys
-from evaluator.datasets import scan, sorting
+from evaluator.datasets import sorting
+from evaluator.datasets import frames as scan
 scan.CHUNK_ROWS, sorting.RANGE_ROWS = 20_000, 50_000
 from evaluator.datasets import convert, validate
 spec, out, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])

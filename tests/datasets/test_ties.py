@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator import replay
-from evaluator.datasets import convert, load, read, scan, sorting
+from evaluator.datasets import convert, load, read, sorting
+from evaluator.datasets import frames as scan
 from evaluator.errors import LogError
 from evaluator.log import shuffle_ties
 from evaluator.log.ties import tie_order
@@ -108,7 +109,7 @@ def test_the_order_depends_on_nothing_but_the_displays(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scan, "CHUNK_ROWS", size)
         patch.setattr(sorting, "RANGE_ROWS", sorted_in_memory)
-        patch.setattr("evaluator.datasets.ties.MARGIN", margin)
+        patch.setattr("evaluator.datasets.shuffled_ties.MARGIN", margin)
         assert outcome(lambda: convert(spec, folder / "out", **options).log) == expected
     if options.get("limit", 0) > 1:
         # The first displays of the log, not those of the file that happen to come first.

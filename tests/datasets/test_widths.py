@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evaluator.datasets import load, read, scan, text
+from evaluator.datasets import frames as scan
+from evaluator.datasets import load, read, text
 from evaluator.datasets.delay_file import read_delay_file
 from evaluator.datasets.widths import Widths
 from evaluator.errors import SourceError

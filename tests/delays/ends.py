@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric
-from evaluator.delays.windows import advise_window
+from evaluator.delays.study.window_advice import advise_window
 
 # Spread of the displays, the law, and how coarse times are: what a log does to delays.
 LOGS: dict[str, tuple[str, str, float]] = {

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
+from evaluator.delays.study.joint_rate import study_joint
 from evaluator.errors import DataError
-from evaluator.evaluation.joint_study import study_joint
 from evaluator.log import Log
 from tests.logs import build_log
 

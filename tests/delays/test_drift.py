@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from evaluator.delays.drift import delay_drift
+from evaluator.delays.study.changes import delay_drift
 from evaluator.errors import DataError, ParameterError
 
 DAY = 100

@@ -12,8 +12,8 @@ import pytest
 from evaluator.delays import DelayCDF
 from evaluator.delays.families import FAMILIES
 from evaluator.delays.fit_file import SCHEMA, law_cdf, load_fit, save_fit, steps_cdf
-from evaluator.delays.fitting import DelayFit, fit_family
 from evaluator.delays.nonparametric import fit_nonparametric
+from evaluator.delays.study.fitting import DelayFit, fit_family
 from evaluator.errors import DataError, ParameterError
 from tests.delays.laws import TRUTHS, truncated_draws
 

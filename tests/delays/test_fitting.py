@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from evaluator.delays import fitting
-from evaluator.delays.comparison import compare_families
 from evaluator.delays.families import FAMILIES, family_named
-from evaluator.delays.fitting import fit_family
-from evaluator.delays.likelihood import sample_of
-from evaluator.delays.mixture import mixture_score
+from evaluator.delays.study import fitting
+from evaluator.delays.study.criteria import compare_families
+from evaluator.delays.study.fitting import fit_family
+from evaluator.delays.study.likelihood import sample_of
+from evaluator.delays.study.mixture import mixture_score
 from evaluator.errors import DataError, ParameterError, UnknownNameError
 from tests.delays.laws import TRUTHS, truncated_draws
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluator.delays.fitting import fit_family
-from evaluator.delays.goodness import _distances, choose_family, goodness_of_fit
+from evaluator.delays.study.fitting import fit_family
+from evaluator.delays.study.goodness import _distances, choose_family, goodness_of_fit
 from evaluator.errors import ParameterError
 from tests.delays.laws import truncated_draws
 

@@ -9,8 +9,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from evaluator.delays.heterogeneity import POOLED, fit_groups, heterogeneity
-from evaluator.delays.permutations import permutable, permuted
+from evaluator.delays.study.heterogeneity import POOLED, fit_groups, heterogeneity
+from evaluator.delays.study.permutations import permutable, permuted
 from evaluator.errors import DataError, ParameterError
 
 

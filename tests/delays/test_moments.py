@@ -14,7 +14,6 @@ from evaluator import load_policy, replay, simulate
 from evaluator.api import plan
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.fit_file import save_fit
-from evaluator.delays.fitting import fit_family
 from evaluator.delays.given import CDF_STEPS, given_cdf, told_cdf
 from evaluator.delays.laws import (
     DelayLaw,
@@ -29,9 +28,10 @@ from evaluator.delays.laws import (
     uniform,
 )
 from evaluator.delays.moments import DelayMoments
+from evaluator.delays.study.fitting import fit_family
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting
-from evaluator.rounds.clock import on_clock
+from evaluator.replays.rounds.clock import on_clock
 from tests.logs import bernoulli_log
 
 LAWS = {

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import beta, norm
 
 from evaluator.delays import DelayCDF, product_limit
-from evaluator.delays.checks import usable_rows
 from evaluator.delays.nonparametric import NonparametricFit, _supremum_quantile, fit_nonparametric
+from evaluator.delays.usable import usable_rows
 from evaluator.errors import DataError, ParameterError
 
 DECILES = np.arange(1, 10) / 10

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluator.delays.checks import usable_rows
-from evaluator.delays.comparison import compare_families
-from evaluator.delays.goodness import goodness_of_fit
-from evaluator.delays.heterogeneity import heterogeneity
 from evaluator.delays.nonparametric import fit_nonparametric
+from evaluator.delays.study.criteria import compare_families
+from evaluator.delays.study.goodness import goodness_of_fit
+from evaluator.delays.study.heterogeneity import heterogeneity
+from evaluator.delays.usable import usable_rows
 from evaluator.errors import DataError
 
 FILE = Path(__file__).parents[3] / "shared" / "data" / "criteo_search_delays.csv"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluator.delays.fitting import fit_family
-from evaluator.delays.spikes import narrow_components, spikes
-from evaluator.evaluation.delay_options import DelayOptions
-from evaluator.evaluation.study_delays import study_rows
+from evaluator.delays.study.fitting import fit_family
+from evaluator.delays.study.options import DelayOptions
+from evaluator.delays.study.run import study_rows
+from evaluator.delays.study.spikes import narrow_components, spikes
 from evaluator.log.delay_rows import DelayRows
 from evaluator.report.delay_sentences import spikes_said, tail_said
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from evaluator.delays.tail import _log_likelihood, tail_index
+from evaluator.delays.study.tail import _log_likelihood, tail_index
 from evaluator.errors import DataError, ParameterError
 
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from evaluator.delays.fitting import fit_family
 from evaluator.delays.nonparametric import fit_nonparametric
-from evaluator.delays.windows import advise_window, window_shares
+from evaluator.delays.study.fitting import fit_family
+from evaluator.delays.study.window_advice import advise_window, window_shares
 from evaluator.errors import ParameterError
 
 

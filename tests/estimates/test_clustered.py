@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from evaluator.estimates.bootstrap import spread_interval
 from evaluator.estimates.clustered import clustered_error, effective, few_clusters, too_few
+from evaluator.estimates.spread import spread_interval
 from evaluator.estimates.weighted import NORMAL, doubly_robust, ips, mean_value, snips
 
 LOGS, LEVEL = 600, 0.95

@@ -16,21 +16,21 @@ import polars as pl
 
 from evaluator import datasets, replay
 from evaluator.api import as_description
+from evaluator.comparisons.kept import KeptResults
+from evaluator.comparisons.result import plan_comparison
 from evaluator.delays.fit_file import save_fit
-from evaluator.delays.fitting import fit_family
 from evaluator.delays.nonparametric import fit_nonparametric
-from evaluator.evaluation.comparison import plan_comparison
-from evaluator.evaluation.execute import execute_all
-from evaluator.evaluation.kept import KeptResults
-from evaluator.evaluation.options import ReplayOptions
-from evaluator.evaluation.plan import Plan
+from evaluator.delays.study.fitting import fit_family
 from evaluator.log import Log
-from evaluator.replayer.policy_file import write_policy
+from evaluator.replays.learned.file import write_policy
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.plan import Plan
+from evaluator.replays.run import execute_all
 from tests.datasets.sources import write_spec
 from tests.logs import linear_log
 
 if TYPE_CHECKING:
-    from evaluator.evaluation.kept import Found
+    from evaluator.comparisons.kept import Found
 
 DAY = 86_400
 ROWS = 60

@@ -1,7 +1,7 @@
 """Mean regrets of the policies' slow twins: ``python -m tests.golden.make`` writes them to ``regret.json`` beside it.
 
-The loop is the plain one of tests/simulator/slow.py, the policies those of tests/twins; no compiled code takes part. It
-takes about seven minutes of one core.
+The loop is the plain one of tests/simulations/slow.py, the policies those of tests/twins; no compiled code takes part.
+It takes about seven minutes of one core.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.laws import parse_law
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting
-from evaluator.simulator import BernoulliProblem, LinearProblem, Problem
+from evaluator.simulations import BernoulliProblem, LinearProblem, Problem
 from tests.policies.variants import PLAYED
-from tests.simulator.slow import slow_run
+from tests.simulations.slow import slow_run
 from tests.twins import TWINS
 
 TABLE = Path(__file__).with_name("regret.json")

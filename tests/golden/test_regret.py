@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from evaluator.policies import resolve
-from evaluator.simulator import simulate
-from evaluator.simulator.options import SimulateOptions
+from evaluator.simulations import simulate
+from evaluator.simulations.options import SimulateOptions
 from tests.golden.make import RUNS, SCENARIOS, SEED, TABLE, lowest, problem_of, rounds_of, row
 from tests.policies.variants import PLAYED
 

@@ -11,7 +11,7 @@ from numba.core import config
 
 import evaluator
 from evaluator.kernels import cache_folder
-from evaluator.replayer import loop
+from evaluator.replays.loop import kernel as loop
 
 PACKAGE = Path(evaluator.__file__).resolve().parent
 
@@ -20,7 +20,7 @@ PACKAGE = Path(evaluator.__file__).resolve().parent
 def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a copy of the hashed sources, which `folder_of` then takes for the package's."""
     package = tmp_path / "evaluator"
-    for folder in ("kernels", "policies", "replayer"):
+    for folder in ("kernels", "policies", "replays/loop"):
         shutil.copytree(PACKAGE / folder, package / folder, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(cache_folder, "__file__", str(package / "kernels" / "cache_folder.py"))
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))
@@ -50,7 +50,7 @@ def test_the_same_sources_share_a_folder(copy: Path) -> None:
     assert copy not in first.parents
 
 
-@pytest.mark.parametrize("folder", ["kernels", "policies", "replayer"])
+@pytest.mark.parametrize("folder", ["kernels", "policies", "replays/loop"])
 def test_an_edit_anywhere_changes_the_folder(copy: Path, folder: str) -> None:
     first = folder_now()
     edited = next(f for f in sorted((copy / folder).glob("*.py")) if f.name != "__init__.py")

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from evaluator.kernels.argmax import LOWEST_FIRST, argmax, goes_first, tie_key
 from evaluator.kernels.compiling import compiled_uncached
-from evaluator.kernels.ties import LOWEST_FIRST, argmax, goes_first, tie_key
 
 N = 24_000
 

@@ -1,4 +1,4 @@
-"""Dependencies point one way: cli -> report -> evaluation -> replayer -> policies -> kernels."""
+"""Dependencies point one way: cli -> report -> audits, comparisons -> replays -> policies -> kernels."""
 
 from __future__ import annotations
 
@@ -13,35 +13,54 @@ import evaluator
 
 PACKAGE = Path(evaluator.__file__).parent
 
-# What each folder may import of the package; errors, units and outputs serve all.
-ALLOWED = {
+# What each room may import of the package; errors, units and outputs serve all. What a room holds within itself it may
+# import; a room that is named here by its path is one of its own.
+ALLOWED: dict[str, set[str] | None] = {
     "outputs": set(),
     "kernels": set(),
-    "delays": {"kernels"},
     "log": set(),
-    "datasets": {"log", "delays"},
-    "policies": {"kernels", "delays"},
-    "rounds": {"log", "delays"},
-    "replayer": {"rounds", "policies", "kernels", "delays"},
-    "simulator": {"policies", "kernels", "delays"},
     "estimates": set(),
-    "evaluation": {"log", "delays", "rounds", "policies", "replayer", "estimates", "kernels"},
-    "checking": {"log", "delays", "rounds", "estimates", "evaluation"},
-    "auditor": {"log", "delays", "rounds", "policies", "estimates", "evaluation", "simulator"},
-    "report": {"checking", "auditor", "evaluation", "estimates", "simulator", "delays"},
+    "delays": {"kernels", "delays/study"},
+    "delays/study": {"delays", "kernels", "log", "replays", "replays/rounds"},
+    "datasets": {"delays", "log", "datasets/criteo"},
+    "datasets/criteo": {"datasets"},
+    "policies": {"delays", "kernels"},
+    "simulations": {"datasets", "delays", "kernels", "policies"},
+    "replays/rounds": {"delays", "log"},
+    "replays/loop": {"kernels", "policies", "replays/rounds"},
+    "replays/learned": {"delays", "kernels", "policies", "replays/loop"},
+    "replays": {
+        "delays", "estimates", "kernels", "log", "policies", "replays/learned", "replays/loop", "replays/rounds",
+    },
+    "comparisons": {"estimates", "log", "policies", "replays", "replays/loop"},
+    "checks": {"delays", "delays/study", "estimates", "log", "replays", "replays/rounds"},
+    "audits": {
+        "comparisons", "delays", "estimates", "kernels", "log", "policies", "replays", "replays/rounds", "simulations",
+    },
+    "report": {"audits", "checks", "comparisons", "delays", "delays/study", "estimates", "replays", "simulations"},
     "cli": None,
-}
+}  # fmt: skip
 # Third parties that only these folders touch.
 FENCES = {
     "polars": {"datasets"},
-    "pyarrow": {"outputs", "datasets", "log", "evaluation", "simulator", "auditor", "report"},
+    "pyarrow": {
+        "outputs",
+        "datasets",
+        "log",
+        "replays",
+        "comparisons",
+        "delays/study",
+        "simulations",
+        "audits",
+        "report",
+    },
     "typer": {"cli"},
     "rich": {"cli", "report"},
     "altair": {"report"},
     "vl_convert": {"report"},
     "numba": {"kernels"},
     "pydantic": {"datasets", "delays"},
-}
+}  # fmt: skip
 
 
 def imports(file: Path) -> set[str]:
@@ -59,24 +78,40 @@ def imports(file: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("folder", ALLOWED)
-def test_folders_import_only_what_comes_before_them(folder: str) -> None:
-    files = list((PACKAGE / folder).rglob("*.py"))
+def room(module: str) -> str | None:
+    """Return the room of a module of the package: the longest name among `ALLOWED`; None for those at the top."""
+    parts = module.split(".")[1:]
+    rooms = ("/".join(parts[:n]) for n in range(len(parts), 0, -1))
+    return next((name for name in rooms if name in ALLOWED), None)
+
+
+def files_of(name: str) -> list[Path]:
+    """Return the files of a room, without those of rooms within it."""
+    return [f for f in (PACKAGE / name).rglob("*.py") if room(module_of(f)) == name]
+
+
+def module_of(file: Path) -> str:
+    """Return the dotted name of a file of the package."""
+    return ".".join(("evaluator", *file.relative_to(PACKAGE).with_suffix("").parts))
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_rooms_import_only_what_comes_before_them(name: str) -> None:
+    files = files_of(name)
     assert files
-    allowed = ALLOWED[folder]
+    allowed = ALLOWED[name]
     for file in files:
         for module in imports(file):
             parts = module.split(".")
-            if parts[0] == "evaluator" and len(parts) > 1 and (PACKAGE / parts[1]).is_dir():
-                assert allowed is None or parts[1] in allowed | {folder, "outputs"}, f"{file.name} imports {module}"
-                assert folder == "cli" or parts[1] != "cli", f"{file.name} imports {module}"
+            if parts[0] == "evaluator" and room(module) is not None:
+                assert allowed is None or room(module) in allowed | {name, "outputs"}, f"{file} imports {module}"
             if parts[0] in FENCES:
-                assert folder in FENCES[parts[0]], f"{folder}/{file.name} imports {module}"
+                assert {name, name.split("/")[0]} & FENCES[parts[0]], f"{file} imports {module}"
 
 
 def test_every_folder_is_fenced() -> None:
     folders = {f.name for f in PACKAGE.iterdir() if f.is_dir() and list(f.glob("*.py"))}
-    assert folders == set(ALLOWED)
+    assert folders == {name.split("/")[0] for name in ALLOWED}
 
 
 def loaded_by(code: str) -> set[str]:
@@ -95,7 +130,7 @@ def test_help_imports_nothing_heavy() -> None:
 def test_replay_does_not_import_scipy_stats() -> None:
     code = "from evaluator import load, replay; replay(load('synthetic', limit=2000), 'delayed-klucb', window=50)"
     modules = loaded_by(code)
-    assert "evaluator.replayer.loop" in modules
+    assert "evaluator.replays.loop.kernel" in modules
     assert not modules & {"scipy.stats", "altair", "vl_convert", "sklearn"}
 
 

@@ -16,13 +16,13 @@ from evaluator.errors import ParameterError
 from evaluator.policies import describe, dispatch, resolve
 from evaluator.policies.base import Policy
 from evaluator.policies.registry import as_policy
-from evaluator.replayer import frozen as frozen_loop
-from evaluator.replayer import loop
-from evaluator.replayer.engine import Replay, run
-from evaluator.replayer.frozen import Frozen
-from evaluator.replayer.pending import nothing_pending
-from evaluator.replayer.samplers import SamplerName
-from evaluator.rounds.held_out import FinalPolicyName
+from evaluator.replays.loop import frozen as frozen_loop
+from evaluator.replays.loop import kernel as loop
+from evaluator.replays.loop.engine import Replay, run
+from evaluator.replays.loop.frozen import Frozen
+from evaluator.replays.loop.pending import nothing_pending
+from evaluator.replays.loop.samplers import SamplerName
+from evaluator.replays.rounds.held_out import FinalPolicyName
 from tests.logged_rounds import LoggedRounds
 from tests.policies.rounds import Layout, random_rounds, setting_for
 from tests.policies.variants import CDFS

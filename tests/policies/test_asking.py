@@ -15,8 +15,8 @@ from evaluator.policies import user
 from evaluator.policies.attributes import changed_attributes
 from evaluator.policies.base import Setting
 from evaluator.policies.user import UserPolicy
-from evaluator.replayer.engine import run
-from evaluator.replayer.frozen import Frozen
+from evaluator.replays.loop.engine import run
+from evaluator.replays.loop.frozen import Frozen
 from tests.policies.rounds import random_rounds, setting_for
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluator.evaluation.options import ReplayOptions
-from evaluator.evaluation.plan import plan_replay
 from evaluator.policies import resolve
-from evaluator.replayer import run
+from evaluator.replays.loop import run
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.plan import plan_replay
 from tests.bench.c_loop import c_linucb
 from tests.logged_rounds import in_memory
 from tests.logs import linear_log

@@ -8,8 +8,8 @@ import pytest
 from evaluator.delays.cdf import DelayCDF
 from evaluator.policies.base import NO_WINDOW
 from evaluator.policies.registry import resolve
-from evaluator.replayer.engine import run
-from evaluator.replayer.samplers import SamplerName
+from evaluator.replays.loop.engine import run
+from evaluator.replays.loop.samplers import SamplerName
 from tests.policies.rounds import random_rounds, setting_for
 from tests.policies.variants import CDFS, WINDOWED
 

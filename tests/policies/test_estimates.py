@@ -12,9 +12,9 @@ from evaluator.policies import dispatch, names, resolve
 from evaluator.policies.base import Setting
 from evaluator.policies.estimates import NO_ESTIMATE
 from evaluator.policies.user import UserPolicy
-from evaluator.replayer.engine import run
-from evaluator.replayer.frozen import Frozen
-from evaluator.replayer.samplers import SamplerName
+from evaluator.replays.loop.engine import run
+from evaluator.replays.loop.frozen import Frozen
+from evaluator.replays.loop.samplers import SamplerName
 from tests.policies.checks import layouts
 from tests.policies.rounds import random_rounds, setting_for
 from tests.policies.variants import ALL, ANONYMOUS, CDFS

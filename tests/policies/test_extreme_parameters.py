@@ -14,13 +14,13 @@ import pytest
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import ParameterError, PolicyError
+from evaluator.kernels.argmax import argmax
 from evaluator.kernels.scores import NanScoreError
-from evaluator.kernels.ties import argmax
 from evaluator.policies import names, resolve
 from evaluator.policies.base import Policy
-from evaluator.replayer.engine import Replay, run
-from evaluator.replayer.frozen import Frozen
-from evaluator.replayer.learned import learned_policy
+from evaluator.replays.learned.policy import learned_policy
+from evaluator.replays.loop.engine import Replay, run
+from evaluator.replays.loop.frozen import Frozen
 from tests.policies.rounds import random_rounds, setting_for
 
 N, K = 400, 4

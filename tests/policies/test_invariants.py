@@ -13,8 +13,8 @@ from evaluator.errors import ParameterError
 from evaluator.policies import dispatch, names, resolve
 from evaluator.policies.base import NO_WINDOW, Setting
 from evaluator.policies.user import UserPolicy
-from evaluator.replayer.engine import Replay, run
-from evaluator.replayer.samplers import SamplerName
+from evaluator.replays.loop.engine import Replay, run
+from evaluator.replays.loop.samplers import SamplerName
 from tests.logged_rounds import LoggedRounds
 from tests.policies.checks import layouts
 from tests.policies.rounds import random_rounds, setting_for

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from evaluator.kernels.ties import argmax
+from evaluator.kernels.argmax import argmax
 from evaluator.policies import dispatch, resolve
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.indices import largest_index, touch_all
-from evaluator.replayer import loop, run
-from evaluator.replayer.pending import nothing_pending
-from evaluator.rounds.arrays import Batch
+from evaluator.replays.loop import kernel as loop
+from evaluator.replays.loop import run
+from evaluator.replays.loop.pending import nothing_pending
+from evaluator.replays.rounds.batch import Batch
 from tests.logged_rounds import LoggedRounds
 from tests.policies.rounds import random_rounds, setting_for
 from tests.policies.variants import CDFS, DELAYED, LINEAR, WAITING, WINDOWED

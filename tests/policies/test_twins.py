@@ -12,8 +12,8 @@ from evaluator.delays.cdf import DelayCDF
 from evaluator.policies.base import NO_WINDOW
 from evaluator.policies.registry import POLICIES, resolve
 from evaluator.policies.user import UserPolicy
-from evaluator.replayer.engine import run
-from evaluator.replayer.samplers import SamplerName
+from evaluator.replays.loop.engine import run
+from evaluator.replays.loop.samplers import SamplerName
 from tests.logged_rounds import LoggedRounds
 from tests.policies.rounds import Layout, random_rounds, setting_for
 from tests.policies.variants import (

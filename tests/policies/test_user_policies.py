@@ -14,8 +14,8 @@ from evaluator.errors import ParameterError, PolicyError, UnknownNameError
 from evaluator.policies import names, resolve
 from evaluator.policies.registry import as_policy
 from evaluator.policies.user import UserPolicy
-from evaluator.replayer.engine import Replay, run
-from evaluator.replayer.samplers import SamplerName
+from evaluator.replays.loop.engine import Replay, run
+from evaluator.replays.loop.samplers import SamplerName
 from tests.policies.rounds import Layout, random_rounds, setting_for
 
 MINE = Path(__file__).with_name("mine.py")

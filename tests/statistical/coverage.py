@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator import compare
+from evaluator.comparisons.expected import expected_difference
 from evaluator.delays.laws import geometric
-from evaluator.evaluation.expected import expected_difference
-from evaluator.evaluation.result import ReplayResult
 from evaluator.log import Log
 from evaluator.log.contract import to_numpy
 from evaluator.policies import resolve
-from evaluator.simulator import BernoulliProblem, LinearProblem, simulate
-from evaluator.simulator.options import SimulateOptions
+from evaluator.replays.result import ReplayResult
+from evaluator.simulations import BernoulliProblem, LinearProblem, simulate
+from evaluator.simulations.options import SimulateOptions
 from tests.logs import bernoulli_log, linear_log
 
 HORIZON, WINDOW, MEAN_DELAY, ATTRIBUTION = 300, 100, 60.0, 240

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from evaluator import compare
+from evaluator.comparisons.horizon import first_rounds
+from evaluator.comparisons.realised import p_values_of, weigh
+from evaluator.comparisons.result import Comparison, execute_comparison, plan_comparison
 from evaluator.estimates.multiplicity import holm
-from evaluator.evaluation.comparison import Comparison, execute_comparison, plan_comparison
-from evaluator.evaluation.horizon import first_rounds
-from evaluator.evaluation.options import ReplayOptions
-from evaluator.evaluation.plan import Plan
-from evaluator.evaluation.realised import p_values_of, weigh
-from evaluator.evaluation.rewards import reward_bound
 from evaluator.log.contract import to_numpy
 from evaluator.policies import resolve
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.plan import Plan
+from evaluator.replays.values.rewards import reward_bound
 from tests.untidy.defects import rows_of
 from tests.untidy.settings import HOUR_S, Untidy
 from tests.untidy.traffic import draw_traffic

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from evaluator.api import plan
 from evaluator.estimates import weighted
 from evaluator.estimates.weighted import WeightedValue, doubly_robust, ips, snips
-from evaluator.evaluation.running import running_value
-from evaluator.evaluation.scan import replay_all
 from evaluator.log import Log
+from evaluator.replays.one_scan import replay_all
+from evaluator.replays.values.doubly_robust import running_value
 from tests.logs import build_log
 
 Logger = Literal["uniform", "uneven", "steep"]

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from evaluator.api import plan
-from evaluator.evaluation.frozen import FrozenValue, frozen_values
-from evaluator.evaluation.plan import Plan
-from evaluator.evaluation.scan import replay_all
-from evaluator.replayer.frozen import Frozen
-from evaluator.rounds.held_out import FinalPolicyName
-from evaluator.rounds.stream import NO_VECTORS
+from evaluator.replays.loop.frozen import Frozen
+from evaluator.replays.one_scan import replay_all
+from evaluator.replays.plan import Plan
+from evaluator.replays.rounds.held_out import FinalPolicyName
+from evaluator.replays.rounds.stream import NO_VECTORS
+from evaluator.replays.values.final import FrozenValue, frozen_values
 from tests.untidy.defects import rows_of
 from tests.untidy.settings import Untidy
 from tests.untidy.traffic import draw_traffic

@@ -12,12 +12,12 @@ import numpy as np
 
 from evaluator.api import plan
 from evaluator.delays.cdf import DelayCDF
-from evaluator.evaluation.frozen import FrozenValue, frozen_values
-from evaluator.evaluation.scan import replay_all
 from evaluator.log import Log
 from evaluator.log.contract import to_numpy
-from evaluator.replayer.frozen import Frozen
-from evaluator.rounds.stream import LogRounds
+from evaluator.replays.loop.frozen import Frozen
+from evaluator.replays.one_scan import replay_all
+from evaluator.replays.rounds.stream import LogRounds
+from evaluator.replays.values.final import FrozenValue, frozen_values
 from tests.logs import bernoulli_log, build_log, linear_log
 
 MEANS, LOGGER = (0.5, 0.3, 0.2), (0.2, 0.3, 0.5)

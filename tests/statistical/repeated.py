@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from evaluator import compare
 from evaluator.estimates.confidence import Interval
-from evaluator.evaluation.result import ReplayResult
 from evaluator.log import Log
+from evaluator.replays.result import ReplayResult
 from tests.logs import bernoulli_log, build_log
 from tests.untidy.defects import rows_of
 from tests.untidy.live import play_live

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.api import replay
-from evaluator.evaluation.result import ReplayResult
 from evaluator.log import Log
+from evaluator.replays.result import ReplayResult
 
 Floats = npt.NDArray[np.float64]
 

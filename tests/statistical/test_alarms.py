@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from evaluator.api import plan, replay
-from evaluator.evaluation import acceptance
 from evaluator.log import Log
+from evaluator.replays import acceptance
 from tests.logs import bernoulli_log, linear_log
 
 RUNS, LEVEL = 150, 0.05

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from evaluator.audits.live import Pool, play_in_pool
 from evaluator.errors import PolicyError
 from evaluator.policies import user
 from evaluator.policies.base import Setting
 from evaluator.policies.user import UserPolicy
-from evaluator.replayer.engine import run
-from evaluator.simulator.pool import Pool, play_in_pool
+from evaluator.replays.loop.engine import run
 from tests.logged_rounds import LoggedRounds
 from tests.policies.test_asking import CountsCalls, CountsDisplays, Epsilon, TakesRound
 from tests.statistical.runs import off

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import evaluator
-from evaluator.auditor.result import Audit
-from evaluator.auditor.twins import draw_twin
+from evaluator.audits.result import Audit
+from evaluator.audits.twins import draw_twin
 from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.log import Log
 from evaluator.log.contract import fixed_size_lists
-from evaluator.rounds import correction
-from tests.auditor.test_truth import logistic_log, truth_of
-from tests.auditor.test_twins import cut, rhythmic, timed
+from evaluator.replays.rounds import correction
+from tests.audits.test_truth import logistic_log, truth_of
+from tests.audits.test_twins import cut, rhythmic, timed
 from tests.logs import bernoulli_log, build_log, linear_log
 from tests.statistical.power import FITTED, promised
 from tests.statistical.young_logs import DAY, Young
@@ -329,7 +329,7 @@ def test_results_do_not_depend_on_jobs(name: str) -> None:
 
 
 def test_a_twin_of_a_twin_is_replayed_like_any_log() -> None:
-    from evaluator.auditor.twins import replay_seed
+    from evaluator.audits.twins import replay_seed
 
     make, policies, options = AUDITS["action sets"]
     log = make()

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from evaluator import check
-from evaluator.checking.finding import FOUND
+from evaluator.checks.finding import FOUND
 from evaluator.log import Log
-from tests.check.shops import DAY, HOUR
+from tests.checks.shops import DAY, HOUR
 from tests.logs import build_log
 
 N, RATES, RUNS = 20_000, np.linspace(0.05, 0.15, 4), 12

@@ -11,8 +11,8 @@ import pytest
 from evaluator import load_policy
 from evaluator.errors import EvaluatorError
 from evaluator.policies import names
-from evaluator.replayer.policy_state import state_arrays
-from tests.replayer.policy_files import lived
+from evaluator.replays.learned.state import state_arrays
+from tests.replays.learned.policy_files import lived
 
 _DAMAGES = 120
 

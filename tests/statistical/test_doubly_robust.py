@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from evaluator.api import plan
-from evaluator.evaluation.execute import execute
-from evaluator.evaluation.running import running_value
-from evaluator.evaluation.scan import replay_all
 from evaluator.log import Log
+from evaluator.replays.one_scan import replay_all
+from evaluator.replays.run import execute
+from evaluator.replays.values.doubly_robust import running_value
 from tests.logs import bernoulli_log, linear_log
 from tests.statistical.few_rewards import nothing_withheld
 from tests.statistical.frozen_runs import LOGGER, MEANS, crossed_log

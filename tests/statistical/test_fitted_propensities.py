@@ -12,7 +12,7 @@ import pytest
 
 from evaluator.estimates.weighted import ips, snips
 from evaluator.log import Log
-from evaluator.rounds.fitted import LOST, FittedLogger, acceptance_of, fit_logger
+from evaluator.replays.rounds.fitted import LOST, FittedLogger, acceptance_of, fit_logger
 from tests.logs import build_log
 from tests.statistical.few_rewards import nothing_withheld
 

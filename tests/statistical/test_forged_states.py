@@ -19,7 +19,7 @@ import pytest
 from evaluator import load_policy
 from evaluator.errors import EvaluatorError, PolicyError
 from tests.policies.variants import PLAYED
-from tests.replayer.policy_files import live, lived, read, write
+from tests.replays.learned.policy_files import live, lived, read, write
 
 _EXTREMES: dict[str, tuple[Any, ...]] = {
     "i": (-(2**63), -(10**6), -2, -1, 0, 3, 7, 10**6, 2**31, 2**63 - 1),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from evaluator.api import as_description
-from evaluator.evaluation.comparison import plan_comparison
-from evaluator.evaluation.execute import execute_all
-from evaluator.evaluation.kept import Found, KeptResults
-from evaluator.evaluation.options import ReplayOptions
+from evaluator.comparisons.kept import Found, KeptResults
+from evaluator.comparisons.result import plan_comparison
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.run import execute_all
 from tests.logs import linear_log
 
 

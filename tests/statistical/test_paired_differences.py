@@ -12,10 +12,10 @@ import pytest
 from scipy.stats import t as student
 
 from evaluator import compare
+from evaluator.comparisons.expected import expected_difference
+from evaluator.comparisons.result import Comparison
 from evaluator.estimates.combine import difference
 from evaluator.estimates.confidence import mean_interval
-from evaluator.evaluation.comparison import Comparison
-from evaluator.evaluation.expected import expected_difference
 from evaluator.log import Log
 from evaluator.log.contract import to_numpy
 from tests.logs import bernoulli_log, linear_log

@@ -7,9 +7,9 @@ import pytest
 
 from evaluator.api import replay
 from evaluator.log import Log
-from evaluator.rounds.propensity import Propensities, PropensityMode, resolve_propensities
-from evaluator.rounds.survey import survey
-from evaluator.rounds.thinning import thinning
+from evaluator.replays.rounds.propensity import Propensities, PropensityMode, resolve_propensities
+from evaluator.replays.rounds.survey import survey
+from evaluator.replays.rounds.thinning import thinning
 from tests.logs import bernoulli_log, build_log, linear_log
 
 

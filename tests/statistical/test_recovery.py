@@ -9,9 +9,9 @@ import pytest
 
 from evaluator.api import replay
 from evaluator.estimates.confidence import Interval
-from evaluator.evaluation.result import ReplayResult
 from evaluator.log import Log
 from evaluator.log.contract import to_numpy
+from evaluator.replays.result import ReplayResult
 from tests.logs import bernoulli_log, linear_log
 from tests.statistical.runs import replays
 

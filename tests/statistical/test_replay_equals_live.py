@@ -11,8 +11,8 @@ import pytest
 from evaluator.delays.laws import geometric
 from evaluator.log import Log
 from evaluator.policies import resolve
-from evaluator.simulator import BernoulliProblem, LinearProblem, Problem, simulate
-from evaluator.simulator.options import SimulateOptions
+from evaluator.simulations import BernoulliProblem, LinearProblem, Problem, simulate
+from evaluator.simulations.options import SimulateOptions
 from tests.logs import bernoulli_log, linear_log
 from tests.policies.variants import PLAYED
 from tests.statistical.runs import regrets, replays, standard_error

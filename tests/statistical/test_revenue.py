@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from evaluator.api import plan, replay
+from evaluator.audits.live import Pool, play_in_pool
 from evaluator.log import Log
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting
-from evaluator.simulator.pool import Pool, play_in_pool
 from tests.logs import build_log
 from tests.statistical.runs import off
 

@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator import compare
-from evaluator.evaluation.bootstrap import expected_differences
 from evaluator.log import Log
 from evaluator.log.contract import to_numpy
+from evaluator.replays.values.resampled import expected_differences
 from tests.logs import build_log
 
 MEANS, MEAN_DELAY, WINDOW = (0.5, 0.3, 0.4), 60.0, 100

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from evaluator import compare
 from evaluator.log.contract import to_numpy
-from evaluator.rounds import correction
-from evaluator.rounds.survey import Survey
+from evaluator.replays.rounds import correction
+from evaluator.replays.rounds.survey import Survey
 from tests.statistical.young_logs import Young
 
 POLICIES = ("fixed:action=0", "fixed:action=1", "random")

@@ -18,8 +18,8 @@ import pyarrow as pa
 from evaluator import check, replay
 from evaluator.errors import EvaluatorError
 from evaluator.estimates.confidence import Interval
-from evaluator.evaluation.result import ReplayResult
 from evaluator.log import Log
+from evaluator.replays.result import ReplayResult
 from tests.untidy.defects import rows_of
 from tests.untidy.kinds import Kind
 from tests.untidy.live import play_live

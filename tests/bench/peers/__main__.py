@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluator.evaluation.options import ReplayOptions
-from evaluator.evaluation.plan import Plan, plan_replay
-from evaluator.evaluation.rewards import logged_rewards
 from evaluator.policies import resolve
-from evaluator.replayer import run
+from evaluator.replays.loop import run
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.plan import Plan, plan_replay
+from evaluator.replays.values.rewards import logged_rewards
 from tests.bench.peers import coba, mabwiser, obp, river, vowpalwabbit
 from tests.bench.peers.peer import Displays, Outcome, Replay, Way
 from tests.logged_rounds import LoggedRounds, in_memory

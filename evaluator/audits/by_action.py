@@ -1,0 +1,75 @@
+"""What a replay claims where delays depend on the action: the share of a reward that counts, and when it is revealed.
+
+A claim (`evaluator.audits.claim`) is of one delay law; here is one of each law of the truth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.audits.claim import Claim, claim_of
+from evaluator.audits.truth import Truth
+from evaluator.replays.plan import Plan
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Claims:
+    """Claims of one plan, one a law.
+
+    Parameters
+    ----------
+    of_laws
+        In the order of the truth's laws; where these need not be told apart, the only one.
+    law
+        Which of them is of each action, shape (K,).
+    """
+
+    of_laws: tuple[Claim, ...]
+    law: npt.NDArray[np.int64]
+
+    @property
+    def observed(self) -> bool:
+        """Whether rewards count only if revealed by the last round."""
+        return self.of_laws[0].observed
+
+    @property
+    def longest(self) -> int | None:
+        """The longest delay that is revealed, in ticks of the twins, where the window is a duration."""
+        return self.of_laws[0].longest
+
+    @property
+    def share(self) -> float:
+        """Rounds per display of the traffic."""
+        return self.of_laws[0].share
+
+    def weights(self, rounds: int) -> Floats:
+        """Return what each round's expected eventual reward counts in the mean of T rounds, by law, shape (R, T)."""
+        return np.stack([claim.weights(rounds) for claim in self.of_laws])
+
+    def counted(self, rounds: int) -> Floats:
+        """Return the share of each action's eventual rewards that counts in the mean of T rounds, shape (K,)."""
+        share: Floats = self.weights(rounds).sum(axis=1)[self.law]
+        return share
+
+    def tables(self, rounds: int) -> Floats:
+        """Return tau_a of each law up to the longest delay that T rounds reveal, shape (R, J)."""
+        tables = [claim.table(rounds) for claim in self.of_laws]
+        longest = max(table.size for table in tables)
+        return np.stack([np.pad(table, (0, longest - table.size), mode="edge") for table in tables])
+
+
+def claims_of(truth: Truth, plan: Plan) -> Claims:
+    """Return what a replay of this plan claims, whose clock must be the traffic's.
+
+    Eventual rewards count whatever their delay, so that one claim does for all actions where twins have times, by which
+    live runs reveal them.
+    """
+    late = plan.options.reward == "observed" or plan.rewards_end_with_window
+    if truth.traffic is not None and not late:
+        return Claims((claim_of(truth, plan),), np.zeros(len(truth.laws.of_action), np.int64))
+    return Claims(tuple(claim_of(replace(truth, cdf=cdf), plan) for cdf in truth.laws.cdfs), truth.laws.of_action)

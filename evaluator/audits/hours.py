@@ -1,0 +1,100 @@
+"""How conversion rates follow the hour of the day, where the log shows that they do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import chdtrc
+
+from evaluator.audits.display_times import Traffic
+from evaluator.replays.plan import Plan
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_HOURS, _HOUR_S = 24, 3_600.0
+# Judged displays over fewer days cannot tell an hour from a day; chance shows a rhythm this often; hours of fewer
+# expected conversions are left as they are.
+_FEWEST_DAYS, _LEVEL, _FEWEST = 2.0, 1e-3, 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class Hours:
+    """Factors of all rates.
+
+    Parameters
+    ----------
+    by_hour
+        Shape (24,), their mean over the log's displays 1; None where rates do not follow the hour.
+    ticks
+        Of an hour.
+    said
+        Sentences: what they are; none where there is none.
+    """
+
+    by_hour: Floats | None = None
+    ticks: float = 1.0
+    said: tuple[str, ...] = ()
+
+    def factor(self, time: Ints) -> Floats:
+        """Return the factor at some times, shape (n,)."""
+        return np.ones(len(time)) if self.by_hour is None else self.by_hour[_hour(time, self.ticks)]
+
+
+def fit_hours(plan: Plan, converted: npt.NDArray[np.bool_], traffic: Traffic | None) -> Hours:
+    """Return by how much rates follow the hour, each action's own rate allowed for; nothing where chance does as well.
+
+    With O_h conversions in hour h where the actions shown make E_h expected, and mu the rate of all, O_h / E_h has
+    variance (1 - mu) / E_h by chance alone. The factors 1 + sqrt(w_h) (O_h / E_h - 1), w_h = tau² / (tau² +
+    (1 - mu) / E_h), are spread as the true ones are, as the rates of `evaluator.audits.rates.rates_by_action`.
+
+    Parameters
+    ----------
+    plan
+        Its used displays are judged.
+    converted
+        Which of them converted, shape (n,).
+    traffic
+        When the log's displays came; None where they count rounds.
+    """
+    seconds = plan.log.meta.tick_seconds
+    if traffic is None or seconds is None or seconds > _HOUR_S or not plan.maturity.known:
+        return Hours()
+    ticks = _HOUR_S / seconds
+    time = traffic.of_log[: len(converted)]
+    if time[-1] - time[0] < _FEWEST_DAYS * _HOURS * ticks:
+        return Hours()
+    k = plan.log.n_actions
+    action = np.concatenate([batch["action"] for _, batch in plan.log.batches(["action"])])[: len(converted)]
+    rate = np.bincount(action[converted], minlength=k) / np.maximum(np.bincount(action, minlength=k), 1)
+    hour = _hour(time, ticks)
+    seen = np.bincount(hour[converted], minlength=_HOURS).astype(np.float64)
+    expected = np.bincount(hour, weights=rate[action], minlength=_HOURS)
+    tested = expected >= _FEWEST
+    if tested.sum() < 2:
+        return Hours()
+    noise = 1.0 - float(converted.mean())
+    departure = np.where(tested, seen / np.maximum(expected, 1e-300) - 1.0, 0.0)
+    squares, total = float((expected * departure**2).sum()), float(expected[tested].sum())
+    df = int(tested.sum()) - 1
+    if chdtrc(df, squares / max(noise, 1e-9)) > _LEVEL:
+        return Hours()
+    between = (squares - df * noise) / (total - float((expected[tested] ** 2).sum()) / total)
+    weight = between / (between + noise / np.maximum(expected, 1e-300))
+    by_hour = np.maximum(1.0 + np.sqrt(weight) * departure, 0.0)
+    by_hour /= by_hour[_hour(traffic.of_log, ticks)].mean()
+    return Hours(
+        by_hour,
+        ticks,
+        (
+            f"conversion rates follow the hour of the day, from {by_hour.min():.3g} to {by_hour.max():.3g} times their "
+            "mean, alike for all actions",
+        ),
+    )
+
+
+def _hour(time: Ints, ticks: float) -> Ints:
+    hour: Ints = (time // ticks).astype(np.int64) % _HOURS
+    return hour

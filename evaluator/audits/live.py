@@ -1,0 +1,187 @@
+"""Live runs on rounds drawn from a pool of contexts, with values, told whatever each run is told: what an audit needs.
+
+`evaluator.simulations.live_loop` notes the regret of the papers' problems, run after run the same; here a run returns
+weighted sums of what its rounds are expected to earn, which is what a replay's value is compared with.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.kernels.compiling import compiled, compiled_uncached, inlinable
+from evaluator.kernels.ridge import row
+from evaluator.policies.base import Setting
+from evaluator.policies.dispatch import choose, collected, converted, displayed, prepare
+from evaluator.policies.running import blamed, loop_for, reward_unit
+
+Floats = npt.NDArray[np.float64]
+
+
+class Pool(NamedTuple):
+    """What rounds are drawn from.
+
+    Parameters
+    ----------
+    vectors
+        What the policy reads of each entry, shape (P, K, d) or (P, 1, d); of one entry, (1, K, d), where all rounds
+        read the same; (1, 1, 0) for a policy that reads none.
+    rates
+        Probability with which each action converts in each entry, shape (P, K).
+    values
+        Values that a conversion may have, equally likely, shape (V,).
+    tau
+        CDFs of the delays: in rounds, tau_a for a = 0, 1, ..., where `delays` is empty; else at these delays. What lies
+        above the end is never revealed. Shape (R, J).
+    reach
+        Longest delay, in rounds, that is ever revealed.
+    delays
+        Of each step of tau, in ticks, shape (J,); empty where tau counts rounds.
+    times
+        Arrival times of the traffic in ticks, increasing, shape (N,); empty where tau counts rounds. Each run begins
+        at one of them at random.
+    first, last
+        Rounds are shown at times first, ..., last - 1, again from the first one on after the last.
+    rate
+        Displays per tick after the last of the times.
+    share
+        Rounds per display of the traffic.
+    law
+        Which of the CDFs each action's delays have, shape (K,); empty for the first.
+    factor
+        Of all rates at each of the arrival times, shape (N,); empty for 1.
+    """
+
+    vectors: Floats
+    rates: Floats
+    values: Floats
+    tau: Floats
+    reach: int
+    delays: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+    times: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+    first: int = 0
+    last: int = 0
+    rate: float = 0.0
+    share: float = 1.0
+    law: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+    factor: Floats = np.zeros(0)
+
+
+def _play(
+    state: Any, own: np.random.Generator, luck: np.random.Generator, pool: Pool, weights: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Play one run of weights.shape[2] rounds; return sum over s of weights[c, r_s, s] rate_s, r_s the law, by c."""
+    n, k_all = pool.rates.shape
+    horizon = weights.shape[2]
+    # A ring of the last rounds, as in `evaluator.simulations.live_loop`: each holds at most one conversion.
+    size = pool.reach + 1
+    first = np.full(size, -1, np.int64)
+    last = np.full(size, -1, np.int64)
+    following = np.full(size, -1, np.int64)
+    actions = np.zeros(size, np.int64)
+    value = np.zeros(size)
+    shown = np.zeros((size, pool.vectors.shape[2]))
+    sums = np.zeros(weights.shape[0])
+    in_time = pool.times.shape[0] > 0
+    arrival = int(luck.random() * (pool.last - pool.first)) if in_time else 0
+    for t in range(1, horizon + 1):
+        entry = int(luck.random() * n)
+        converts = luck.random()
+        wait = luck.random()
+        worth = luck.random()
+        vectors = pool.vectors[entry] if pool.vectors.shape[0] > 1 else pool.vectors[0]
+
+        prepare(state, own)
+        action = int(choose(state, vectors))
+        if action < 0 or action >= k_all:
+            raise ValueError("the policy chose an impossible action")
+        displayed(state, vectors, action)
+        at_time = pool.first + (arrival + t) % (pool.last - pool.first) if in_time else 0
+        law = pool.law[action] if pool.law.shape[0] > 0 else 0
+        rate = pool.rates[entry, action]
+        if pool.factor.shape[0] > 0:
+            rate = min(rate * pool.factor[at_time], 1.0)
+        counted = law if weights.shape[1] > 1 else 0
+        for c in range(weights.shape[0]):
+            sums[c] += weights[c, counted, t - 1] * rate
+
+        at = t % size
+        actions[at] = action
+        r = row(vectors, action)
+        for i in range(vectors.shape[1]):
+            shown[at, i] = vectors[r, i]
+        if converts < rate:
+            value[at] = pool.values[int(worth * pool.values.shape[0])]
+            delay = int(np.searchsorted(pool.tau[law], wait, side="right"))
+            if in_time:
+                delay = _rounds_until(pool, at_time, delay)
+            if delay < size and t + delay <= horizon:
+                due = (t + delay) % size
+                following[at] = -1
+                if first[due] < 0:
+                    first[due] = at
+                else:
+                    following[last[due]] = at
+                last[due] = at
+        total = 0.0
+        while first[at] >= 0:
+            come = first[at]
+            first[at] = following[come]
+            total += value[come]
+            converted(state, shown[come], actions[come], (t - come) % size, value[come])
+        collected(state, total)
+    return sums
+
+
+@inlinable
+def _rounds_until(pool: Pool, arrival: int, step: int) -> int:
+    """Return how many rounds after a display its conversion is revealed, whose delay is that of a step of tau."""
+    if step >= pool.delays.shape[0]:
+        return pool.reach + 1
+    n = pool.times.shape[0]
+    due = pool.times[arrival] + pool.delays[step]
+    displays = int(np.searchsorted(pool.times, due, side="right")) - 1 - arrival
+    if due > pool.times[n - 1]:
+        displays += math.floor((due - pool.times[n - 1]) * pool.rate)
+    return displays if pool.share == 1.0 else int(np.rint(displays * pool.share))
+
+
+_compiled = compiled(_play)
+_compiled_uncached = compiled_uncached(_play)
+
+
+def play_in_pool(
+    policy: Any, setting: Setting, pool: Pool, weights: Floats, *, own: np.random.Generator, luck: np.random.Generator
+) -> Floats:
+    """Let a policy play live.
+
+    Parameters
+    ----------
+    policy, setting
+        The policy and what it is told.
+    pool
+        What its rounds are drawn from. `luck` gives four numbers a round whatever the policy: its entry, whether and
+        when it converts, and the conversion's value; where there are times, one more before: when the run begins.
+    weights
+        Shape (C, R, T): C weightings of the T rounds, by the delays' law of what is shown; R = 1 where all are alike.
+    own, luck
+        The policy's stream and the world's.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (C,): sum over the rounds s of weights[c, s] times the conversion rate of what was shown.
+
+    Raises
+    ------
+    PolicyError
+        A user's policy raised.
+    """
+    step = loop_for(policy, _compiled, _compiled_uncached, _play)
+    pool = pool._replace(values=pool.values / reward_unit(policy, setting))
+    with blamed(policy, setting.n_actions):
+        found: Floats = step(policy.start(setting), own, luck, pool, weights)
+    return found

@@ -1,0 +1,98 @@
+"""The logging policy of a twin: probabilities of all actions, where a log holds that of the shown action only."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.log import Log
+from evaluator.log.contract import to_numpy
+from evaluator.replays.rounds.fitted import context_model
+from evaluator.replays.rounds.propensity import Propensities
+
+Floats = npt.NDArray[np.float64]
+
+# Displays that a model of the logger is fitted to; evenly spaced in longer logs.
+MODEL_DISPLAYS = 100_000
+_STEPS = 25
+
+
+class Logger(NamedTuple):
+    """Probability of each action in each entry of the pool, shape (P, K), or (1, K) the same in all; where from."""
+
+    table: Floats
+    said: str
+
+
+def fit_logger(
+    log: Log, propensities: Propensities, shown: npt.NDArray[np.int64], pool: npt.NDArray[np.int64]
+) -> Logger:
+    """Return the logging policy that twins draw their actions from.
+
+    Parameters
+    ----------
+    log
+        The log.
+    propensities
+        As the replay reads them.
+    shown
+        Displays of each action, shape (K,).
+    pool
+        Numbers of the displays in the pool, shape (P,).
+    """
+    k = log.n_actions
+    share = shown / shown.sum()
+    if propensities.even or propensities.kind == "uniform":
+        return Logger(np.full((1, k), 1.0 / k), "twins are logged uniformly")
+    if propensities.rule is None:
+        return Logger(share[None], "twins are logged by the shares of the actions, whatever the context")
+    low, high = propensities.smallest, propensities.largest
+    if np.nanmax(high - low) <= 1e-9:
+        p = np.where(np.isnan(low), 0.0, low)
+        said = "estimated frequencies" if propensities.kind == "estimated" else "logged propensities"
+        return Logger((p / p.sum())[None], f"twins are logged by the {said}, which do not depend on the context")
+    if "context" in log.schema.names:
+        table, said = _by_context(log, pool), "a multinomial logistic model of the context"
+    elif "action_set" in log.schema.names:
+        table, said = _by_vector(log, pool), "a conditional logistic model of the actions' vectors"
+    else:
+        return Logger(
+            share[None],
+            "twins are logged by the shares of the actions: the log's propensities vary with what it does not hold",
+        )
+    # No smaller than the log's smallest: what a model extrapolates to would decide how many displays are accepted.
+    floor = min(propensities.least, 1.0 / k)
+    above = np.maximum(table - floor, 1e-12)
+    table = floor + above * ((1.0 - k * floor) / above.sum(axis=1, keepdims=True))
+    return Logger(table, f"twins are logged by {said} fitted to the log, and have its probabilities as propensities")
+
+
+def _by_context(log: Log, pool: npt.NDArray[np.int64]) -> Floats:
+    return context_model(log, MODEL_DISPLAYS).all(to_numpy(log.take(pool, ["context"])["context"]))
+
+
+def _by_vector(log: Log, pool: npt.NDArray[np.int64]) -> Floats:
+    """Return P(a|x) proportional to exp(theta x_a), theta of maximum likelihood (McFadden 1974), by Newton's method."""
+    n = min(len(log), MODEL_DISPLAYS)
+    some = log.take(np.arange(n) * len(log) // n, ["action_set", "action"])
+    x, action = to_numpy(some["action_set"]).astype(np.float64), to_numpy(some["action"])
+    d = x.shape[2]
+    chosen = x[np.arange(n), action].sum(axis=0)
+    theta = np.zeros(d)
+    for _ in range(_STEPS):
+        p = _softmax(x @ theta)
+        mean = np.einsum("ik,ikd->id", p, x)
+        second = np.einsum("ik,ikd,ike->de", p, x, x, optimize=True)
+        bend = second - mean.T @ mean + 1e-6 * n * np.eye(d)
+        step = np.linalg.solve(bend, chosen - mean.sum(axis=0) - 1e-6 * n * theta)
+        theta = theta + step
+        if np.abs(step).max() < 1e-8 * (1.0 + np.abs(theta).max()):
+            break
+    return _softmax(to_numpy(log.take(pool, ["action_set"])["action_set"]).astype(np.float64) @ theta)
+
+
+def _softmax(score: Floats) -> Floats:
+    weight = np.exp(score - score.max(axis=1, keepdims=True))
+    return np.asarray(weight / weight.sum(axis=1, keepdims=True))

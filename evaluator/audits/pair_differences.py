@@ -1,0 +1,47 @@
+"""The difference of two replays of a twin, as a comparison gives it, and what is true of what they showed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from evaluator.comparisons.realised import Evidence, in_order, weigh
+from evaluator.estimates.confidence import Interval
+from evaluator.replays.values.rewards import reward_bound
+
+if TYPE_CHECKING:
+    from evaluator.audits.replays import Shown
+
+
+class Measured(NamedTuple):
+    """A difference with its interval, the number it is to hold, and what it was made of; None without rounds."""
+
+    interval: Interval
+    true: float
+    evidence: Evidence | None
+
+    @property
+    def held(self) -> bool:
+        """Whether it does."""
+        return self.interval.low <= self.true <= self.interval.high
+
+
+def measure(a: Shown, b: Shown, rounds: int) -> Measured:
+    """Return the difference of two values after the same number of rounds, which no outcome moves."""
+    alpha = 1.0 - a.plan.options.level
+    upper = max(reward_bound(a.plan), reward_bound(b.plan))
+    if not rounds:
+        return Measured(Interval(float("nan"), -upper, upper, 0, 1.0 - alpha, "no rounds"), float("nan"), None)
+    repeats = range(len(a.rounds))
+    evidence = weigh(
+        [a.displays[i][:rounds] for i in repeats],
+        [a.rewards(i, rounds) for i in repeats],
+        [b.displays[i][:rounds] for i in repeats],
+        [b.rewards(i, rounds) for i in repeats],
+        displays=len(a.twin.log),
+        rounds=rounds,
+        upper=upper,
+        ordered=in_order(a.plan, b.plan),
+        shared=not a.claim.observed,
+    )
+    at = [rounds for _ in repeats]
+    return Measured(evidence.interval(alpha), a.realised(at) - b.realised(at), evidence)

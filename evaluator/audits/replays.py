@@ -1,0 +1,200 @@
+"""One twin replayed: what the replays say, and what is true of the displays they showed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.audits.by_action import Claims, claims_of
+from evaluator.audits.options import AuditOptions
+from evaluator.audits.pair_differences import Measured, measure
+from evaluator.audits.truth import Truth
+from evaluator.audits.twins import Twin, draw_twin, replay_seed
+from evaluator.comparisons.result import plan_comparison
+from evaluator.estimates.confidence import Interval
+from evaluator.log.contract import to_numpy
+from evaluator.policies.base import Setting
+from evaluator.replays.plan import Plan, plan_replay
+from evaluator.replays.result import ReplayResult
+from evaluator.replays.run import execute_all
+from evaluator.replays.values.rewards import observed_rewards
+
+# Standard deviations of a number of accepted displays by which the common horizon stays below that of the first twin.
+_SLACK = 4.0
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class Known(NamedTuple):
+    """An interval, and the number it is to hold."""
+
+    interval: Interval
+    true: float
+
+    @property
+    def held(self) -> bool:
+        """Whether it does."""
+        return self.interval.low <= self.true <= self.interval.high
+
+
+class Told(NamedTuple):
+    """What the replay of one policy on one twin tells.
+
+    Parameters
+    ----------
+    rounds
+        T of each repeat.
+    acceptance
+        Share of the displays accepted.
+    arrivals
+        First and last of the twin's displays that are rounds.
+    value, regret, uplift
+        With what is true: of the displays shown, given their contexts and actions.
+    setting
+        What the policy would be told live.
+    sampler
+        Of the replay.
+    """
+
+    rounds: tuple[int, ...]
+    acceptance: float
+    arrivals: tuple[int, int]
+    value: Known
+    regret: Known
+    uplift: Known
+    setting: Setting
+    sampler: str
+
+
+class Replayed(NamedTuple):
+    """A twin's replays, one a policy; and the difference of each pair's values at the same number of rounds."""
+
+    told: tuple[Told, ...]
+    differences: tuple[Measured, ...]
+    horizon: int
+
+
+def claims(truth: Truth, policies: Sequence[Any], options: AuditOptions) -> list[Claims]:
+    """Return what the replays of each policy claim; the same for all twins."""
+    first = draw_twin(truth, seed=options.seed, twin=0, vectors=_reads_vectors(policies, options))
+    plans = plan_comparison(first.log, policies, [options.window], options.of_replays(seed=0))
+    return [claims_of(truth, _live(plan)) for plan in plans]
+
+
+def common_horizon(first: Replayed) -> int:
+    """Return the rounds at which policies are compared, so few that all twins have them: fixed by the first of them."""
+    fewest = min(t for told in first.told for t in told.rounds)
+    return max(int(fewest - _SLACK * fewest**0.5), 1)
+
+
+def replay_twin(
+    truth: Truth,
+    policies: Sequence[Any],
+    options: AuditOptions,
+    claimed: Sequence[Claims],
+    twin: int,
+    *,
+    horizon: int | None,
+) -> Replayed:
+    """Draw a twin and replay every policy on it as `evaluate compare` would.
+
+    Parameters
+    ----------
+    truth, policies, options
+        See `evaluator.audits.run.run_audit`.
+    claimed
+        Of each policy.
+    twin
+        Its number.
+    horizon
+        Rounds at which policies are compared; None for the fewest that any has on this twin.
+    """
+    drawn = draw_twin(truth, seed=options.seed, twin=twin, vectors=_reads_vectors(policies, options))
+    seed = replay_seed(options.seed, twin)
+    plans = plan_comparison(drawn.log, policies, [options.window], options.of_replays(seed=seed))
+    found = [Shown(*of, drawn, truth) for of in zip(plans, execute_all(plans), claimed, strict=True)]
+    fewest = min(t for shown in found for t in shown.rounds)
+    common = fewest if horizon is None else min(horizon, fewest)
+    return Replayed(
+        told=tuple(shown.told() for shown in found),
+        differences=tuple(measure(a, b, common) for a, b in combinations(found, 2)),
+        horizon=common,
+    )
+
+
+def _reads_vectors(policies: Sequence[Any], options: AuditOptions) -> bool:
+    return options.propensity == "estimate:context" or any(policy.contextual for policy in policies)
+
+
+def _live(plan: Plan) -> Plan:
+    """Return the plan on the traffic's clock, that of a live run."""
+    if plan.clock.kind == "traffic":
+        return plan
+    return plan_replay(plan.log, plan.policy, replace(plan.options, clock="traffic"))
+
+
+class Shown:
+    """What a replay showed, repeat by repeat."""
+
+    def __init__(self, plan: Plan, result: ReplayResult, claim: Claims, twin: Twin, truth: Truth) -> None:
+        self.plan, self.claim, self.twin = plan, claim, twin
+        self._result, self._truth = result, truth
+        table = result.trajectory
+        repeat, display, action, reward = (
+            to_numpy(table[name]) for name in ("repeat", "display_id", "action", "reward")
+        )
+        bounds = np.searchsorted(repeat, np.arange(plan.options.repeats + 1))
+        parts = [slice(low, high) for low, high in pairwise(bounds.tolist())]
+        self.rounds = tuple(part.stop - part.start for part in parts)
+        self.displays = [display[part] for part in parts]
+        self._rewards = [reward[part] for part in parts]
+        rates = _rates(truth, twin, display, action) * truth.mean_value
+        self._expected = [rates[part] for part in parts]
+        self._law = [claim.law[action[part]] for part in parts]
+
+    def realised(self, rounds: Sequence[int]) -> float:
+        """Return the mean expected reward of the first rounds of all repeats."""
+        each = zip(rounds, self._expected, self._law, strict=True)
+        means = [self.claim.weights(t)[law[:t], np.arange(t)] @ own[:t] for t, own, law in each]
+        return float(np.average(means, weights=rounds)) if sum(rounds) else float("nan")
+
+    def rewards(self, repeat: int, rounds: int) -> Floats:
+        """Return the rewards of the first rounds of a repeat, as a replay of so many rounds would count them."""
+        if self.plan.options.reward == "observed":
+            return observed_rewards(self.plan, self.displays[repeat][:rounds] - self.plan.before)
+        return self._rewards[repeat][:rounds]
+
+    def told(self) -> Told:
+        """Return what is kept of the replay."""
+        result, truth, plan = self._result, self._truth, self.plan
+        value = self.realised(self.rounds)
+        counted = self.claim.counted(result.rounds)
+        used = np.arange(plan.before, plan.before + plan.rounds.used)
+        action = to_numpy(self.twin.log.displays["action"])[used]
+        logged = _rates(truth, self.twin, used, action) * counted[action]
+        best = float((truth.action_values * counted).max())
+        return Told(
+            rounds=self.rounds,
+            acceptance=result.acceptance_rate,
+            arrivals=(
+                min((int(d.min()) for d in self.displays if len(d)), default=0),
+                max((int(d.max()) for d in self.displays if len(d)), default=0),
+            ),
+            value=Known(result.value, value),
+            regret=Known(result.regret, result.rounds * (best - value)),
+            uplift=Known(result.uplift, value - float(logged.mean()) * truth.mean_value),
+            setting=_live(plan).setting,
+            sampler=plan.sampler,
+        )
+
+
+def _rates(truth: Truth, twin: Twin, display: Ints, action: Ints) -> Floats:
+    """Return the conversion probability of what was shown at some displays of a twin, shape (n,)."""
+    time = to_numpy(twin.log.displays["time"])[display]
+    return np.minimum(truth.rates[twin.entry[display], action] * truth.hours.factor(time), 1.0)

@@ -1,0 +1,256 @@
+"""What an audit found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from evaluator.audits.options import AuditOptions
+from evaluator.audits.power import Detectable
+from evaluator.replays.result import json_values
+
+# What adding up leaves of two values that are the same, relative to them.
+_ROUNDING = 1e-8
+
+SCHEMA = "evaluate.audit/1"
+# Chance that a replay without bias is called biased: three standard deviations, with as many twins as one likes.
+BIASED = 0.0027
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How often intervals held what is true of the displays shown.
+
+    Parameters
+    ----------
+    held, twins
+        Times they did, of how many.
+    level
+        How often they promise to.
+    mean_width
+        Of the intervals.
+    """
+
+    held: int
+    twins: int
+    level: float
+    mean_width: float
+
+    @property
+    def share(self) -> float:
+        """Share of the twins."""
+        return self.held / self.twins
+
+    @property
+    def too_low(self) -> bool:
+        """Whether the share is below the level by more than three of its standard errors."""
+        return self.share < self.level - 3.0 * math.sqrt(self.level * (1.0 - self.level) / self.twins)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {**self.__dict__, "share": self.share, "too_low": self.too_low}
+
+
+@dataclass(frozen=True)
+class PolicyAudit:
+    """How well the replay of a policy tells its value.
+
+    Parameters
+    ----------
+    policy, sampler
+        Its spec, and the sampler of its replays.
+    rounds
+        Mean number of rounds.
+    acceptance_rate
+        Mean share of the displays accepted.
+    value
+        Mean replayed value over the twins.
+    live_value, live_standard_error
+        Expected value of the live policy after as many rounds; known exactly for the logging policy.
+    bias, bias_standard_error
+        Replayed less live.
+    spread
+        Standard deviation of the replayed value over the twins: what one replay cannot tell about the expected value.
+    value_coverage, regret_coverage, uplift_coverage
+        Of the replay's intervals.
+    """
+
+    policy: str
+    sampler: str
+    rounds: float
+    acceptance_rate: float
+    value: float
+    live_value: float
+    live_standard_error: float
+    bias: float
+    bias_standard_error: float
+    spread: float
+    value_coverage: Coverage
+    regret_coverage: Coverage
+    uplift_coverage: Coverage
+
+    @property
+    def z(self) -> float:
+        """The bias in its standard errors; 0 where there is neither, but for rounding."""
+        rounding = _ROUNDING * max(abs(self.live_value), 1.0)
+        if self.bias_standard_error <= rounding:
+            return 0.0 if abs(self.bias) <= rounding else math.copysign(math.inf, self.bias)
+        return self.bias / self.bias_standard_error
+
+    @property
+    def biased(self) -> bool:
+        """Whether the replay is further off the live value than chance explains; if not, it may be biased by less.
+
+        By Student's law: of few twins the standard error itself is hardly known.
+        """
+        return abs(self.z) > self._limit
+
+    @property
+    def detectable_bias(self) -> float:
+        """The bias that would be seen on four of five such audits; a smaller one would go unseen more often."""
+        return (self._limit + _Z80) * self.bias_standard_error
+
+    @property
+    def _limit(self) -> float:
+        from scipy.special import stdtrit
+
+        return float(stdtrit(self.value_coverage.twins - 1, 1.0 - BIASED / 2))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        coverages = {name: getattr(self, name).to_dict() for name in _COVERAGES}
+        own = {"z": self.z, "biased": self.biased, "detectable_bias": self.detectable_bias}
+        return {**self.__dict__, **own, **coverages}
+
+
+_Z80 = 0.8416212335729143
+_COVERAGES = ("value_coverage", "regret_coverage", "uplift_coverage")
+
+
+@dataclass(frozen=True)
+class PairAudit:
+    """How well replays tell one policy from another.
+
+    Parameters
+    ----------
+    first, second
+        Specs.
+    live_difference, live_standard_error
+        Expected value of the first less that of the second, live, after the audit's common rounds.
+    difference, spread
+        The same replayed: mean and standard deviation over the twins.
+    ranked_rightly
+        Share of the twins on which the better policy has the higher replayed value; None where live runs do not tell
+        which is better.
+    coverage
+        Of the interval of the realised difference.
+    alone, ranked
+        What a comparison tells from 0 by what the two runs showed: of this pair alone, and in the ranking of all the
+        audit's pairs, adjusted by Holm's method.
+    expected, expected_ranked
+        The same by the difference of expected values, where the comparison has a bootstrap whose standard error is the
+        spread.
+    """
+
+    first: str
+    second: str
+    live_difference: float
+    live_standard_error: float
+    difference: float
+    spread: float
+    ranked_rightly: float | None
+    coverage: Coverage
+    alone: Detectable
+    ranked: Detectable
+    expected: Detectable
+    expected_ranked: Detectable
+
+    @property
+    def told_apart(self) -> bool | None:
+        """Whether the pair alone is told apart on 80 % of such logs; None where twins and live runs do not decide."""
+        return self.alone.tells(self.live_difference, self.live_standard_error)
+
+    @property
+    def told_apart_ranked(self) -> bool | None:
+        """The same in the ranking of all pairs."""
+        return self.ranked.tells(self.live_difference, self.live_standard_error)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        parts = {name: getattr(self, name).to_dict() for name in _PARTS}
+        told = {"told_apart": self.told_apart, "told_apart_ranked": self.told_apart_ranked}
+        return {**self.__dict__, **parts, **told}
+
+
+_PARTS = ("coverage", "alone", "ranked", "expected", "expected_ranked")
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What replays can tell on a log like this one.
+
+    Parameters
+    ----------
+    dataset, displays, actions
+        The log's name, the displays of a twin, and K.
+    options
+        What was asked.
+    live_runs
+        Of each policy.
+    common_rounds
+        Rounds after which policies are compared.
+    truth
+        Sentences: what the twins are drawn from.
+    policies, pairs
+        What was found.
+    verdict
+        One sentence.
+    warnings, assumptions
+        Sentences.
+    twins, differences
+        One row a twin and policy; one a twin and pair.
+    live
+        One row a run and policy.
+    """
+
+    dataset: str
+    displays: int
+    actions: int
+    options: AuditOptions
+    live_runs: int
+    common_rounds: int
+    truth: tuple[str, ...]
+    policies: tuple[PolicyAudit, ...]
+    pairs: tuple[PairAudit, ...]
+    verdict: str
+    warnings: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    twins: pa.Table
+    differences: pa.Table
+    live: pa.Table
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the audit without its tables, as JSON values: what is not finite becomes None."""
+        out = {
+            "schema": SCHEMA,
+            "dataset": self.dataset,
+            "displays": self.displays,
+            "actions": self.actions,
+            "twins": self.options.twins,
+            "live_runs": self.live_runs,
+            "common_rounds": self.common_rounds,
+            "verdict": self.verdict,
+            "policies": [policy.to_dict() for policy in self.policies],
+            "pairs": [pair.to_dict() for pair in self.pairs],
+            "truth": self.truth,
+            "warnings": self.warnings,
+            "assumptions": self.assumptions,
+            "options": self.options.to_dict(),
+        }
+        return json_values(out)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return self.verdict

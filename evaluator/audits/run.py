@@ -1,0 +1,328 @@
+"""An audit from log to verdict: truth, twins replayed, the same policies live, and what the two say of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator.audits.by_action import Claims
+from evaluator.audits.live import Pool, play_in_pool
+from evaluator.audits.options import AuditOptions
+from evaluator.audits.pair_differences import Measured
+from evaluator.audits.power import Powers, World, powers
+from evaluator.audits.replays import Known, Replayed, Told, claims, common_horizon, replay_twin
+from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
+from evaluator.audits.truth import Truth, fit_truth
+from evaluator.audits.words import verdict, warnings
+from evaluator.comparisons.result import plan_comparison
+from evaluator.log import Log
+from evaluator.policies.static import LoggingPolicy
+from evaluator.replays.plan import read_basis
+from evaluator.simulations.runs import in_order
+from evaluator.units import NO_WINDOW
+
+# After those of `evaluator.audits.twins`.
+_LUCK_STREAM, _POLICY_STREAM = 12, 13
+# Live runs a twin: their error is then small beside that of the replays.
+RUNS_PER_TWIN = 2
+
+Floats = npt.NDArray[np.float64]
+
+
+def steps(policies: int, options: AuditOptions) -> int:
+    """Return how many times `run_audit` calls its `advance`, each time with 1."""
+    return options.twins * (1 + RUNS_PER_TWIN * policies)
+
+
+def run_audit(
+    log: Log, policies: Sequence[Any], options: AuditOptions, *, advance: Callable[[int], None] = lambda done: None
+) -> Audit:
+    """Say what replays of these policies tell on logs like this one.
+
+    Parameters
+    ----------
+    log
+        The log that a truth is fitted to.
+    policies
+        Descriptions.
+    options
+        Twins, and how they are replayed.
+    advance
+        Called with 1 after each twin and each live run.
+
+    Raises
+    ------
+    DataError, ParameterError, PropensityError
+        As a replay of the log; or it is too small to fit a truth to.
+    """
+    asked = options.of_replays(seed=options.seed)
+    plans = plan_comparison(log, policies, [options.window], asked)  # what a replay refuses, the audit refuses
+    # What is left out of the replays is no less true.
+    whole = read_basis(log, replace(asked, delays_from=None))
+    truth = fit_truth(whole, policies[0], asked, displays=options.displays)
+    claimed = claims(truth, policies, options)
+
+    first = replay_twin(truth, policies, options, claimed, 0, horizon=None)
+    advance(1)
+    common = min(common_horizon(first), options.horizon or common_horizon(first))
+    if options.horizon is not None and min(t for told in first.told for t in told.rounds) == options.horizon:
+        common = options.horizon  # reached, hence fixed by the user
+    done: list[Replayed] = []
+
+    def one(twin: int) -> Replayed:
+        return replay_twin(truth, policies, options, claimed, twin, horizon=common)
+
+    for twin, replayed in enumerate(in_order(one, range(options.twins), options.jobs)):
+        done.append(replayed)
+        if twin > 0:
+            advance(1)
+    live = _play_live(truth, policies, options, claimed, done, common, advance)
+    told = [[replayed.told[p] for replayed in done] for p in range(len(policies))]
+    of_policies = tuple(
+        PolicyAudit(
+            policy=policy.spec,
+            sampler=told[p][0].sampler,
+            rounds=float(np.mean([t for one in told[p] for t in one.rounds])),
+            acceptance_rate=float(np.mean([one.acceptance for one in told[p]])),
+            **_against_live(np.array([one.value.interval.estimate for one in told[p]]), live.own[p]),
+            value_coverage=_coverage([one.value for one in told[p]], options.level),
+            regret_coverage=_coverage([one.regret for one in told[p]], options.level),
+            uplift_coverage=_coverage([one.uplift for one in told[p]], options.level),
+        )
+        for p, policy in enumerate(policies)
+    )
+    worth = float((truth.values**2).mean() / truth.mean_value)
+    of_pairs = _pairs(policies, done, live.common, options.level, worth=worth)
+    specs = [policy.spec for policy in policies]
+    return Audit(
+        dataset=log.meta.name,
+        displays=truth.displays,
+        actions=log.n_actions,
+        options=options,
+        live_runs=RUNS_PER_TWIN * options.twins,
+        common_rounds=common,
+        truth=truth.said,
+        policies=of_policies,
+        pairs=of_pairs,
+        verdict=verdict(of_policies, of_pairs),
+        warnings=tuple(warnings(of_policies, of_pairs, [replayed.horizon for replayed in done], common)),
+        assumptions=tuple(dict.fromkeys(said for plan in plans for said in plan.assumptions)),
+        twins=_twins_table(specs, done),
+        differences=_differences_table(specs, done),
+        live=_live_table(specs, live),
+    )
+
+
+class _Live(NamedTuple):
+    """Values of each policy's live runs, shape (policies, runs): after its replays' rounds, after the common ones."""
+
+    own: Floats
+    common: Floats
+
+
+def _play_live(
+    truth: Truth,
+    policies: Sequence[Any],
+    options: AuditOptions,
+    claimed: Sequence[Claims],
+    done: Sequence[Replayed],
+    common: int,
+    advance: Callable[[int], None],
+) -> _Live:
+    """Let every policy play live as often as the twins' replays played, and be told what these were told."""
+    runs = RUNS_PER_TWIN * options.twins
+    weights = [_weights(claim, [t for r in done for t in r.told[p].rounds], common) for p, claim in enumerate(claimed)]
+    pools = [
+        _pool(truth, policy, claim, w.shape[2], [r.told[p] for r in done])
+        for p, (policy, claim, w) in enumerate(zip(policies, claimed, weights, strict=True))
+    ]
+
+    def one(task: tuple[int, int]) -> Floats:
+        run, p = task
+        if isinstance(policies[p], LoggingPolicy):  # its rounds are alike: known without playing
+            return np.asarray(weights[p].sum(axis=2)[:, claimed[p].law] @ truth.logging_values)
+        own, luck = (
+            np.random.default_rng(np.random.SeedSequence(options.seed, spawn_key=(stream, run)))
+            for stream in (_POLICY_STREAM, _LUCK_STREAM)
+        )
+        setting = done[run % len(done)].told[p].setting
+        return play_in_pool(policies[p], setting, pools[p], weights[p], own=own, luck=luck) * truth.mean_value
+
+    tasks = [(run, p) for run in range(runs) for p in range(len(policies))]
+    values = np.empty((len(policies), runs, 2))
+    for (run, p), value in zip(tasks, in_order(one, tasks, options.jobs), strict=True):
+        values[p, run] = value
+        advance(1)
+    return _Live(values[:, :, 0], values[:, :, 1])
+
+
+def _weights(claim: Claims, rounds: Sequence[int], common: int) -> Floats:
+    """Return the weights of live rounds by delay law, shape (2, R, T).
+
+    First those in the mean value after these numbers of rounds, then after the common one.
+    """
+    out = np.zeros((2, len(claim.of_laws), max(*rounds, common)))
+    for t in rounds:
+        out[0, :, :t] += claim.weights(t) / len(rounds)
+    out[1, :, :common] = claim.weights(common)
+    return out
+
+
+def _pool(truth: Truth, policy: Any, claim: Claims, rounds: int, told: Sequence[Told]) -> Pool:
+    """Return what live rounds of a policy are drawn from, which was `told` so by its replays."""
+    if not policy.contextual:
+        vectors = np.zeros((1, 1, 0))
+    elif truth.pool is None:
+        from evaluator.log.contract import to_numpy
+
+        vectors = to_numpy(truth.actions["features"]).astype(np.float64)[None]
+    else:
+        vectors = truth.pool.astype(np.float64)
+        vectors = vectors[:, None, :] if vectors.ndim == 2 else vectors
+    vectors = np.ascontiguousarray(vectors)
+    if truth.traffic is None:
+        tau = claim.tables(rounds)
+        return Pool(vectors, truth.rates, truth.values, tau, tau.shape[1] - 1, law=truth.laws.of_action)
+    # A duration cuts the delays themselves, a window in rounds what they come to.
+    cut = NO_WINDOW if claim.longest is None else claim.longest
+    steps = int(np.searchsorted(truth.laws.grid, cut, side="right"))
+    times = truth.traffic.times
+    # Where replays found their rounds: a twin is one stretch of the traffic.
+    low, high = np.mean([one.arrivals for one in told], axis=0)
+    first, last = round(float(low)), len(times) - truth.displays + round(float(high)) + 1
+    return Pool(
+        vectors=vectors,
+        rates=truth.rates,
+        values=truth.values,
+        tau=np.ascontiguousarray(truth.laws.tau[:, :steps]),
+        law=truth.laws.of_action,
+        factor=truth.hours.factor(times),
+        reach=min(*(one.setting.window for one in told), max(rounds - 1, 0)),
+        delays=np.array(truth.laws.grid[:steps]),
+        times=times,
+        first=first,
+        last=max(last, first + 1),
+        rate=truth.traffic.rate,
+        share=claim.share,
+    )
+
+
+def _against_live(replayed: Floats, live: Floats) -> dict[str, float]:
+    live_error = float(live.std(ddof=1) / np.sqrt(live.size))
+    if live_error < 1e-12 * abs(float(live.mean())):
+        live_error = 0.0
+    spread = float(replayed.std(ddof=1))
+    return {
+        "value": float(replayed.mean()),
+        "live_value": float(live.mean()),
+        "live_standard_error": live_error,
+        "bias": float(replayed.mean() - live.mean()),
+        "bias_standard_error": float(np.hypot(spread / np.sqrt(replayed.size), live_error)),
+        "spread": spread,
+    }
+
+
+def _coverage(known: Sequence[Known] | Sequence[Measured], level: float) -> Coverage:
+    widths = [one.interval.high - one.interval.low for one in known]
+    return Coverage(sum(one.held for one in known), len(known), level, float(np.mean(widths)))
+
+
+def _pairs(
+    policies: Sequence[Any], done: Sequence[Replayed], live: Floats, level: float, *, worth: float
+) -> tuple[PairAudit, ...]:
+    """Return what is found of each pair, from its difference on each twin and the live values, shape (policies, runs).
+
+    `worth` is w of `evaluator.audits.power`.
+    """
+    numbers = list(combinations(range(len(policies)), 2))
+    known = [[replayed.differences[i] for replayed in done] for i in range(len(numbers))]
+    compared = [
+        _against_live(np.array([one.interval.estimate for one in pair]), live[a] - live[b])
+        for pair, (a, b) in zip(known, numbers, strict=True)
+    ]
+    planned = powers(
+        known,
+        [of["live_value"] if _clear(of) else 0.0 for of in compared],
+        [World(float((live[a].mean() + live[b].mean()) / 2), worth) for a, b in numbers],
+        level=level,
+    )
+    return tuple(
+        _pair(policies[a].spec, policies[b].spec, pair, of, power, level)
+        for (a, b), pair, of, power in zip(numbers, known, compared, planned, strict=True)
+    )
+
+
+def _clear(compared: dict[str, float]) -> bool:
+    """Whether live runs tell which of two policies is better."""
+    return abs(compared["live_value"]) > 2.0 * compared["live_standard_error"]
+
+
+def _pair(
+    first: str, second: str, known: Sequence[Measured], compared: dict[str, float], power: Powers, level: float
+) -> PairAudit:
+    found = np.array([one.interval.estimate for one in known])
+    difference = compared["live_value"]
+    return PairAudit(
+        first=first,
+        second=second,
+        live_difference=difference,
+        live_standard_error=compared["live_standard_error"],
+        difference=compared["value"],
+        spread=compared["spread"],
+        ranked_rightly=float(np.mean(np.sign(found) == np.sign(difference))) if _clear(compared) else None,
+        coverage=_coverage(known, level),
+        alone=power.alone,
+        ranked=power.ranked,
+        expected=power.expected,
+        expected_ranked=power.expected_ranked,
+    )
+
+
+def _twins_table(specs: Sequence[str], done: Sequence[Replayed]) -> pa.Table:
+    columns: dict[str, list[Any]] = {"twin": [], "policy": [], "rounds": [], "acceptance_rate": []}
+    for twin, replayed in enumerate(done):
+        for spec, told in zip(specs, replayed.told, strict=True):
+            row = {"twin": twin, "policy": spec, "rounds": min(told.rounds), "acceptance_rate": told.acceptance}
+            for name in ("value", "regret", "uplift"):
+                known: Known = getattr(told, name)
+                row |= {
+                    name: known.interval.estimate,
+                    f"{name}_low": known.interval.low,
+                    f"{name}_high": known.interval.high,
+                    f"{name}_true": known.true,
+                }
+            for name, value in row.items():
+                columns.setdefault(name, []).append(value)
+    return pa.table(columns)
+
+
+def _differences_table(specs: Sequence[str], done: Sequence[Replayed]) -> pa.Table:
+    rows = [
+        (twin, a, b, replayed.horizon, known.interval.estimate, known.interval.low, known.interval.high, known.true)
+        for twin, replayed in enumerate(done)
+        for (a, b), known in zip(combinations(specs, 2), replayed.differences, strict=True)
+    ]
+    kinds = (pa.int64(), pa.string(), pa.string(), pa.int64(), *[pa.float64()] * 4)
+    names = ("twin", "first", "second", "rounds", "difference", "difference_low", "difference_high", "difference_true")
+    columns = zip(*rows, strict=True) if rows else [[] for _ in names]
+    return pa.table(
+        {name: pa.array(list(column), kind) for name, column, kind in zip(names, columns, kinds, strict=True)}
+    )
+
+
+def _live_table(specs: Sequence[str], live: _Live) -> pa.Table:
+    runs = live.own.shape[1]
+    return pa.table(
+        {
+            "run": pa.array(np.tile(np.arange(runs), len(specs))),
+            "policy": pa.array([spec for spec in specs for _ in range(runs)]),
+            "value": pa.array(live.own.reshape(-1)),
+            "value_common": pa.array(live.common.reshape(-1)),
+        }
+    )

@@ -1,0 +1,285 @@
+"""The truth of a log's twins: everything a twin is drawn from, fitted to the log once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator.audits.display_times import Traffic, read_traffic
+from evaluator.audits.hours import Hours, fit_hours
+from evaluator.audits.logger import fit_logger
+from evaluator.audits.rates import Rates, rates_by_action, rates_by_context, rates_by_vector
+from evaluator.audits.twin_delays import DelayLaws, fit_delay_laws, share_within
+from evaluator.delays import DelayCDF
+from evaluator.errors import DataError
+from evaluator.log import LogMeta
+from evaluator.log.contract import to_numpy
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.plan import Basis, Plan, plan_replay
+from evaluator.replays.values.rewards import logged_rewards
+from evaluator.units import ROUND
+
+# Contexts that rounds are drawn from, evenly spaced over the log, and entries of a table of them by action.
+POOL, POOL_CELLS = 100_000, 20_000_000
+# Displays that rates are fitted to, evenly spaced in longer logs.
+FITTED = 1_000_000
+# With fewer conversions or displays there is nothing to fit a truth to.
+FEWEST_CONVERSIONS, FEWEST_DISPLAYS = 20, 200
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What twins are drawn from, and live runs play.
+
+    Parameters
+    ----------
+    vectors
+        Which vectors of the log there are: ``action_set``, ``context``, ``features`` or None.
+    pool
+        Vectors of each entry as the log stores them: shape (P, K, d), or (P, d) for contexts; None where `vectors` is
+        None or ``features``.
+    rates
+        Conversion probability of each action in each entry, shape (P, K).
+    logger
+        Probability with which the logging policy shows each action in each entry, shape (P, K) or (1, K).
+    values
+        Values that a conversion may have, equally likely, shape (V,).
+    laws
+        Delays in ticks of the twins, by action.
+    cdf
+        The delay CDF of all actions together; of `evaluator.audits.by_action` that of one law.
+    hours
+        Factor of the rates by the hour of the day.
+    displays
+        Of a twin.
+    traffic
+        When displays come; None where twins count rounds, one display each.
+    beyond
+        Ticks for which the log was followed after its last display; None where all were followed to the end.
+    longest
+        Attribution window in ticks; None where there is none.
+    actions
+        The log's table of actions.
+    meta
+        Metadata of the twins; times in its tick.
+    said
+        Sentences: what the truth is.
+    """
+
+    vectors: str | None
+    pool: npt.NDArray[np.floating] | None
+    rates: Floats
+    logger: Floats
+    values: Floats
+    laws: DelayLaws
+    cdf: DelayCDF
+    hours: Hours
+    displays: int
+    traffic: Traffic | None
+    beyond: int | None
+    longest: int | None
+    actions: pa.Table
+    meta: LogMeta
+    said: tuple[str, ...]
+
+    @property
+    def entries(self) -> int:
+        """P."""
+        return len(self.rates)
+
+    @property
+    def mean_value(self) -> float:
+        """Expected value of a conversion."""
+        return float(self.values.mean())
+
+    @property
+    def action_values(self) -> Floats:
+        """Expected reward of always showing an action, shape (K,)."""
+        return np.asarray(self.rates.mean(axis=0) * self.mean_value)
+
+    @property
+    def logging_values(self) -> Floats:
+        """Expected reward of the logging policy from each action, shape (K,)."""
+        return np.asarray((self.rates * self.logger).mean(axis=0) * self.mean_value)
+
+
+def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: int | None) -> Truth:
+    """Return a truth whose twins look like the log.
+
+    Parameters
+    ----------
+    basis
+        The log as read for the replays, all of its displays.
+    policy
+        One of those replayed, with which the log is read; the truth does not depend on it.
+    options
+        Of the replays.
+    displays
+        Of a twin; None for those of the log.
+
+    Raises
+    ------
+    DataError
+        Too few displays or conversions.
+    """
+    survey = basis.survey
+    log = survey.log
+    if basis.propensities.tilted:
+        raise DataError(
+            f"The displays of log {log.meta.name!r} are no even sample of the traffic (display weights, or chosen "
+            "actions under propensities that depend on the context), so no truth can be fitted to them.",
+            hint="audit a log of all displays and actions.",
+        )
+    if len(log) < FEWEST_DISPLAYS:
+        raise DataError(
+            f"Log {log.meta.name!r} has {len(log):,} displays, too few to fit a truth to.",
+            hint=f"an audit needs {FEWEST_DISPLAYS} displays and {FEWEST_CONVERSIONS} conversions.",
+        )
+    judged = replace(options, reward="eventual", immature="drop", delays_from=None)
+    plan = plan_replay(basis, policy, judged)
+    rewards = logged_rewards(plan, rounds=0)
+    paid = rewards.value > 0
+    at, value = rewards.at[paid], rewards.value[paid]
+    if len(at) < FEWEST_CONVERSIONS:
+        raise DataError(
+            f"Log {log.meta.name!r} has {len(at):,} conversions on displays old enough to be judged.",
+            hint=f"an audit needs {FEWEST_CONVERSIONS} to fit a truth to.",
+        )
+    values, worth = _values(value)
+    n = len(log) if displays is None else displays
+    in_time = log.meta.tick_seconds is not None and np.isfinite(survey.rate)
+    traffic = read_traffic(log, n) if in_time else None
+    longest = log.meta.attribution_window
+    if longest is not None and traffic is None:
+        longest = _in_displays(plan, longest)
+    laws = fit_delay_laws(plan, longest, in_time=in_time)
+    vectors = next((name for name in ("action_set", "context") if name in log.schema.names), None)
+    entries = _entries(len(log), log.n_actions) if vectors else np.zeros(1, np.int64)
+    pool = to_numpy(log.take(entries, [vectors])[vectors]) if vectors else None
+    converted = np.zeros(plan.rounds.used, np.bool_)
+    converted[at] = True
+    beyond = None if log.meta.observed_until is None else _beyond(plan, in_time=in_time)
+    seen = _chance_to_show(plan, laws, traffic, beyond)
+    rates = _rates(plan, vectors, pool, converted)
+    hours = fit_hours(plan, converted, traffic)
+    logger = fit_logger(log, basis.propensities, survey.shown, entries)
+    kept = survey.kept  # twins hold no display of other actions: they are a sample of the traffic
+    if vectors is None and "features" in log.actions.column_names:
+        vectors = "features"
+    return Truth(
+        vectors=vectors,
+        pool=pool,
+        rates=np.minimum(rates.table / seen, 1.0),
+        logger=logger.table,
+        values=values,
+        laws=laws,
+        cdf=laws.cdfs[0],
+        hours=hours,
+        displays=n,
+        traffic=traffic,
+        beyond=beyond,
+        longest=longest,
+        actions=log.actions,
+        meta=replace(
+            log.meta, tick=log.meta.tick if in_time else ROUND, observed_until=None, attribution_window=None,
+            fingerprint="", counts={}, sampling_rate=min(log.meta.sampling_rate * kept, 1.0),
+        ),
+        said=(
+            rates.said,
+            *_of_young(seen),
+            *hours.said,
+            worth,
+            laws.said,
+            logger.said,
+            f"contexts drawn from {len(entries):,} of the log's {len(log):,} displays" if pool is not None
+            else "no contexts",
+            f"{n:,} displays, one a round" if traffic is None else f"{n:,} displays {traffic.said}",
+            *([f"twins are {log.meta.sampling_rate * kept:.3g} of their traffic, as the log is"]
+              if log.meta.sampling_rate * kept < 1.0 else []),
+            "but for that, no rate or delay drifts, and displays are independent" if hours.said
+            else "no rate or delay drifts, and displays are independent",
+        ),
+    )  # fmt: skip
+
+
+def _values(value: Floats) -> tuple[Floats, str]:
+    if (value == value[0]).all():
+        return value[:1], f"each conversion is worth {value[0]:g}"
+    return value, (
+        f"conversions are worth what one of the log's {len(value):,} was, whatever the action; those of one display "
+        "are one"
+    )
+
+
+def _in_displays(plan: Plan, ticks: float) -> int:
+    rate = plan.survey.rate * plan.survey.kept
+    return round(ticks * rate) if np.isfinite(rate) else 0
+
+
+def _beyond(plan: Plan, *, in_time: bool) -> int:
+    """Return how long the log was followed after its last display; below 0 where it was not to its end.
+
+    In ticks, or in displays where twins count rounds.
+    """
+    log, survey = plan.log, plan.survey
+    until = log.meta.observed_until
+    last = int(to_numpy(log.take(np.array([len(log) - 1]), ["time"])["time"])[0])
+    if in_time:
+        return (last if until is None else until) - last
+    if until is None or until <= last:
+        return survey.displays_until(until if until is not None else last) - len(log)
+    return _in_displays(plan, until - last)
+
+
+def _of_young(seen: Floats) -> list[str]:
+    """Say by what the rates were divided, which count what was seen only."""
+    if (seen >= 1.0).all():
+        return []
+    low, high = f"{seen.min():.3g}", f"{seen.max():.3g}"
+    return [
+        "what was seen of young displays is divided by its chance to show, "
+        + (low if low == high else f"from {low} to {high} by action")
+    ]
+
+
+def _chance_to_show(plan: Plan, laws: DelayLaws, traffic: Traffic | None, beyond: int | None) -> Floats:
+    """Return the mean chance that a conversion of each action counts among the rewards that rates are fitted to, (K,).
+
+    0 for none: an action whose conversions all come too late has no rate.
+    """
+    if plan.rewards_end_with_window:
+        chance = share_within(plan)
+    elif plan.maturity.known:
+        chance = np.ones(plan.log.n_actions)
+    else:
+        time = np.arange(len(plan.log)) if traffic is None else traffic.of_log
+        chance = laws.seen(np.maximum(time[-1] + (beyond or 0) - time, 0))
+    return np.where(chance > 0, chance, 1.0)
+
+
+def _entries(n: int, k: int) -> npt.NDArray[np.int64]:
+    p = min(n, POOL, max(POOL_CELLS // k, 1))
+    return np.arange(p) * n // p
+
+
+def _rates(
+    plan: Plan, vectors: str | None, pool: npt.NDArray[np.floating] | None, converted: npt.NDArray[np.bool_]
+) -> Rates:
+    log, used = plan.log, plan.rounds.used
+    if pool is None or vectors is None:
+        action = np.concatenate([batch["action"] for _, batch in log.batches(["action"])])[:used]
+        counts = [np.bincount(a, minlength=log.n_actions).astype(np.float64) for a in (action[converted], action)]
+        return rates_by_action(*counts)
+    n = min(used, FITTED)
+    some = np.arange(n) * used // n
+    columns = log.take(some, [vectors, "action"])
+    x, action = to_numpy(columns[vectors]).astype(np.float64), to_numpy(columns["action"])
+    if vectors == "context":
+        return rates_by_context(x, action, converted[some], pool.astype(np.float64), n_actions=log.n_actions)
+    return rates_by_vector(x[np.arange(n), action], converted[some], pool.astype(np.float64))

@@ -1,0 +1,87 @@
+"""Twins: logs drawn from a truth, like the log it was fitted to, each from a stream of its own."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator.audits.truth import Truth
+from evaluator.log import Log
+from evaluator.log.contract import fixed_size_lists
+
+# Datasets draw from spawn key (0,), replays from (1,) and (2,), simulations from (3,) and (4,).
+_TWIN_STREAM, _SEED_STREAM = 10, 11
+# Displays drawn at a time where actions have probabilities of their own in each context.
+_AT_ONCE = 65_536
+
+
+class Twin(NamedTuple):
+    """A twin: the log, and the truth's entry of each display, shape (n,)."""
+
+    log: Log
+    entry: npt.NDArray[np.int64]
+
+
+def replay_seed(seed: int, twin: int) -> int:
+    """Return the seed of the replays of a twin: others for each, the same for every policy."""
+    words = np.random.SeedSequence(seed, spawn_key=(_SEED_STREAM, twin)).generate_state(2, np.uint32)
+    return int(words[0]) << 32 | int(words[1])
+
+
+def draw_twin(truth: Truth, *, seed: int, twin: int, vectors: bool = True) -> Twin:
+    """Return a twin.
+
+    Parameters
+    ----------
+    truth
+        What it is drawn from.
+    seed, twin
+        Fix its stream.
+    vectors
+        Whether the log holds contexts or action sets; without them it is the same otherwise.
+    """
+    stream = np.random.SeedSequence(seed, spawn_key=(_TWIN_STREAM, twin))
+    contexts, logger, rewards, waits, worths, arrivals = map(np.random.default_rng, stream.spawn(6))
+    n = truth.displays
+    time = np.arange(n) if truth.traffic is None else truth.traffic.stretch(n, arrivals)
+    entry = contexts.integers(truth.entries, size=n) if truth.entries > 1 else np.zeros(n, np.int64)
+    action, propensity = _logged(truth.logger, entry, logger.random(n))
+    converts = np.flatnonzero(rewards.random(n) < truth.rates[entry, action] * truth.hours.factor(time))
+    wait = truth.laws.drawn(action[converts], waits.random(n)[converts])
+    value = truth.values[(worths.random(n)[converts] * truth.values.size).astype(np.int64)]
+    until = None if truth.beyond is None else int(time[-1]) + truth.beyond
+    when = time[converts] + wait
+    if until is not None:
+        seen = when <= until
+        converts, when, value = converts[seen], when[seen], value[seen]
+    columns = {
+        "display_id": pa.array(np.arange(n)),
+        "time": pa.array(time),
+        "action": pa.array(action.astype(np.int32)),
+        "propensity": pa.nulls(n, pa.float64()) if truth.meta.propensity == "absent" else pa.array(propensity),
+    }
+    if vectors and truth.pool is not None and truth.vectors is not None:
+        columns[truth.vectors] = fixed_size_lists(np.take(truth.pool, entry, axis=0))
+    conversions = {"display_id": pa.array(converts), "time": pa.array(when), "value": pa.array(value)}
+    log = Log(pa.table(columns), pa.table(conversions), truth.actions, truth.meta)
+    return Twin(log.with_meta(observed_until=until, attribution_window=truth.longest), entry)
+
+
+def _logged(
+    logger: npt.NDArray[np.float64], entry: npt.NDArray[np.int64], uniform: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Return an action of each display by inversion, and its probability."""
+    edges = np.cumsum(logger, axis=1)
+    # Rounding must never reach an action of probability 0 at the end.
+    edges /= edges[:, -1:]
+    if len(logger) == 1:
+        action = np.searchsorted(edges[0], uniform, side="right")
+        return action, logger[0, action]
+    action = np.empty(len(uniform), np.int64)
+    for first in range(0, len(uniform), _AT_ONCE):
+        part = slice(first, first + _AT_ONCE)
+        action[part] = (uniform[part, None] >= edges[entry[part]]).sum(axis=1)
+    return action, logger[entry, action]

@@ -1,0 +1,110 @@
+"""What an audit says in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from evaluator.audits.power import Detectable
+from evaluator.audits.result import PairAudit, PolicyAudit
+
+_NAMED = 3
+# A live difference within so many standard errors of 0 is none that a number should be put to.
+_UNKNOWN = 2.0
+
+
+def verdict(policies: Sequence[PolicyAudit], pairs: Sequence[PairAudit]) -> str:
+    """Return the one sentence that an audit ends with."""
+    biased = [policy for policy in policies if policy.biased]
+    start = "On a log like this one, `evaluate replay` "
+    if biased:
+        off = _listed([f"{p.policy} (off by {p.bias:+.2g} per round)" for p in biased])
+        return f"{start}as asked for here is biased for {off}: do not decide by it."
+    if not pairs:
+        (policy,) = policies
+        return (
+            f"{start}tells the value of {policy.policy} to within {_within(policy)} per round on 95 of 100 such logs "
+            f"(no bias was seen, and {_unseen(policies)}); name a second policy to learn which difference it could "
+            "tell."
+        )
+    of: dict[bool | None, list[str]] = {True: [], None: [], False: []}
+    for pair in pairs:
+        of[pair.told_apart_ranked].append(f"{pair.first} from {pair.second} ({_how_far(pair)}, {_could(pair, pairs)})")
+    told, unsure, untold = (of[key] for key in (True, None, False))
+    does = [
+        *([f"tells {_listed(told)}"] if told else []),
+        *([f"may or may not tell {_listed(unsure)}"] if unsure else []),
+        *([f"cannot tell {_listed(untold)}"] if untold else []),
+    ]
+    start = "On a log like this one, `evaluate compare` of these policies "
+    return f"{start}{'; it '.join(does)}. No bias was seen, and {_unseen(policies)}."
+
+
+def _within(policy: PolicyAudit) -> str:
+    half = 1.96 * policy.spread
+    return f"{half:.2g} (standard error {half / (2.0 * (policy.value_coverage.twins - 1)) ** 0.5:.1g})"
+
+
+def _could(pair: PairAudit, pairs: Sequence[PairAudit]) -> str:
+    if math.isnan(pair.alone.difference):
+        return "both showed the same displays on every twin"
+    if len(pairs) == 1:
+        return f"it could detect {_detects(pair.alone)}"
+    return f"it could detect {_detects(pair.ranked)}, and {_detects(pair.alone)} as the only pair"
+
+
+def _detects(of: Detectable) -> str:
+    return f"{of.high:.2g}"
+
+
+def _unseen(policies: Sequence[PolicyAudit]) -> str:
+    return f"a bias below {max(p.detectable_bias for p in policies):.2g} per round may have gone unseen"
+
+
+def warnings(
+    policies: Sequence[PolicyAudit], pairs: Sequence[PairAudit], rounds: Sequence[int], common: int
+) -> list[str]:
+    """Return what must be read before the numbers."""
+    said = []
+    for policy in policies:
+        if policy.biased:
+            said.append(
+                f"{policy.policy}: the replayed value is off the live one by {policy.bias:+.3g}, {abs(policy.z):.1f} "
+                "standard errors. What was asked for (clock, sampler, propensities, young displays) does not tell what "
+                "the policy earns live."
+            )
+        for name, coverage in (
+            ("value", policy.value_coverage),
+            ("regret", policy.regret_coverage),
+            ("uplift", policy.uplift_coverage),
+        ):
+            if coverage.too_low:
+                said.append(
+                    f"{policy.policy}: the interval of the {name} holds on {coverage.share:.1%} of the twins only, and "
+                    f"promises {coverage.level:.0%}."
+                )
+    for pair in pairs:
+        if pair.coverage.too_low:
+            said.append(
+                f"{pair.first} and {pair.second}: the interval of their difference holds on {pair.coverage.share:.1%} "
+                f"of the twins only, and promises {pair.coverage.level:.0%}."
+            )
+    short = sum(t < common for t in rounds)
+    if short and pairs:
+        said.append(f"{short} twins have fewer than the common {common:,} rounds, and compare at the rounds they have.")
+    return said
+
+
+def _how_far(pair: PairAudit) -> str:
+    found, error = abs(pair.live_difference), pair.live_standard_error
+    if found < _UNKNOWN * error:
+        return f"they differ by less than {found + _UNKNOWN * error:.2g}"
+    if found == 0.0:
+        return "they do not differ"
+    return f"they differ by {found:.2g} per round, standard error {error:.1g}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    more = len(words) - _NAMED
+    shown = [*words[:_NAMED], *([f"{more} other pairs" if more > 1 else "another pair"] if more > 0 else [])]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

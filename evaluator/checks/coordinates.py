@@ -1,0 +1,123 @@
+"""Contexts cut into groups: a few bins of each coordinate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.checks.row_pairs import Hashes
+from evaluator.checks.vectors import frequent
+from evaluator.log import Log
+from evaluator.log.contract import Columns, to_numpy
+
+Floats = npt.NDArray[np.float64]
+
+# Coordinates beyond this many are not looked at: those that vary most are.
+MOST = 32
+BINS = 5
+SAMPLE = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Coordinates of the contexts, cut at quantiles of a sample of displays. Outcomes and actions play no part in it.
+
+    Parameters
+    ----------
+    column
+        ``context`` or ``action_set``, of which the mean over the actions is the context; None without.
+    kept
+        Which coordinates, shape (C,).
+    of
+        How many there are.
+    edges
+        Of the bins of each kept coordinate.
+    center, scale
+        Mean and standard deviation of each in the sample, shape (C,).
+    frequent
+        Hashes of the vectors that many displays of the sample share.
+    """
+
+    column: str | None
+    kept: npt.NDArray[np.int64]
+    of: int
+    edges: tuple[Floats, ...]
+    center: Floats
+    scale: Floats
+    frequent: Hashes = field(default_factory=lambda: np.zeros(0, np.uint64))
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Columns of the displays."""
+        return () if self.column is None else (self.column,)
+
+    def values(self, displays: Columns) -> Floats:
+        """Return the kept coordinates of some displays, shape (n, C)."""
+        if self.column is None:
+            return np.zeros((len(displays["action"]), 0))
+        array = displays[self.column]
+        if self.column == "action_set":
+            array = array.mean(axis=1)
+        return array[:, self.kept].astype(np.float64, copy=False)
+
+    def bins(self, j: int, values: Floats) -> npt.NDArray[np.int64]:
+        """Return the bin of each value of coordinate j (of the kept ones), shape (n,)."""
+        out = np.zeros(len(values), np.int64)
+        for edge in self.edges[j]:  # four at most: faster than a search
+            out += values >= edge
+        return out
+
+    def name(self, j: int) -> str:
+        """Return what coordinate j (of the kept ones) is called."""
+        return f"context[{self.kept[j]}]"
+
+    def bin_name(self, j: int, b: int) -> str:
+        """Return what a bin of coordinate j is called."""
+        edges = self.edges[j]
+        if b == 0:
+            return f"{self.name(j)} < {edges[0]:.3g}"
+        if b == len(edges):
+            return f"{self.name(j)} >= {edges[-1]:.3g}"
+        return f"{edges[b - 1]:.3g} <= {self.name(j)} < {edges[b]:.3g}"
+
+
+def cut_contexts(log: Log) -> Coordinates:
+    """Return the coordinates of a log's contexts and their bins, from displays evenly spaced over the log."""
+    column = next((name for name in ("context", "action_set") if name in log.schema.names), None)
+    none = np.zeros(0)
+    if column is None:
+        return Coordinates(None, np.zeros(0, np.int64), 0, (), none, none)
+    n = min(len(log), SAMPLE)
+    sample = to_numpy(log.take(np.arange(n, dtype=np.int64) * len(log) // n, [column])[column])
+    often = frequent(sample)
+    sample = sample.astype(np.float64)
+    if column == "action_set":
+        sample = sample.mean(axis=1)
+    found = [(j, edges) for j in range(sample.shape[1]) if len(edges := _edges(sample[:, j]))]
+    found.sort(key=lambda pair: -float(sample[:, pair[0]].var()))
+    found = sorted(found[:MOST], key=lambda pair: pair[0])
+    kept = np.array([j for j, _ in found], np.int64)
+    chosen = sample[:, kept]
+    return Coordinates(
+        column,
+        kept,
+        sample.shape[1],
+        tuple(edges for _, edges in found),
+        chosen.mean(axis=0),
+        chosen.std(axis=0),
+        often,
+    )
+
+
+def _edges(values: Floats) -> Floats:
+    distinct = np.unique(values)
+    if len(distinct) <= BINS:
+        return distinct[1:]
+    edges = np.unique(np.quantile(values, np.arange(1, BINS) / BINS))
+    # Mostly one value: it, what is below it, and what is above it.
+    return np.append(edges, np.nextafter(edges[-1], np.inf)) if len(edges) == 1 else edges

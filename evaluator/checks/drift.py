@@ -1,0 +1,187 @@
+"""Whether the log changes along its time: shares of the actions, conversion rates, delays."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.checks.absences import absence_cause
+from evaluator.checks.finding import MOST_SHOWN, POWER, POWER_Z, Finding, not_applicable
+from evaluator.checks.propensities import homogeneity, p_words, worst_numbers
+from evaluator.checks.significance import FEWEST, chi_square_tail, judge
+from evaluator.checks.tables import Tables
+from evaluator.delays.study.changes import delay_drift
+
+Floats = npt.NDArray[np.float64]
+
+# Changes of rates (root mean square, relative) and of the delays' place (0.5 without drift) that matter.
+RATE_CHANGE, DELAY_CHANGE = 0.05, 0.02
+FEWEST_CONVERSIONS, DELAY_ROWS = 50, 20_000
+_FEWEST_DAYS = 3
+_SHORT = "fewer than three days: hours of the day cannot be told from a drift"
+
+
+def share_drift(t: Tables, level: float) -> Finding:
+    """Test that the actions' shares are the same in all periods (chi-square)."""
+    name = "drift of action shares"
+    if t.logged.constant is None:
+        return not_applicable(name, "the propensities may change with time: calibration tests them by period")
+    period = t.logged.timeline.period
+    counts = t.counts[1 : 1 + t.logged.timeline.periods]
+    counts = counts[counts.sum(axis=1) > 0]
+    outcome = judge([homogeneity(counts, what=f"by {period}", family="periods")], level)
+    if outcome is None:
+        return not_applicable(name, "too few displays a period")
+    wrong = outcome.verdict != "pass"
+    means, do = absence_cause(t) or (
+        "The logger changed its mind along the log, while its propensities are taken as constant: actions shown more "
+        "in good times look better than they are.",
+        "Give the propensities of each time in a column, or replay a part of the log over which they stood still "
+        "(--limit).",
+    )
+    return Finding(
+        name=name, verdict=outcome.verdict,
+        number=f"shares vary by {outcome.effect:.1%} by {period}, p {p_words(outcome.p_value)}",
+        statistic=outcome.worst.statistic, p_value=outcome.p_value, effect=outcome.effect,
+        numbers=worst_numbers(outcome),
+        means=means if wrong else "The logger kept its shares.", do=do if wrong else "",
+    )  # fmt: skip
+
+
+def rate_drift(t: Tables, level: float) -> Finding:
+    """Test that the actions' conversion rates are the same in all periods, whatever their shares.
+
+    Displays followed long enough only, and only conversions within that follow-up: otherwise the log's end looks like
+    drift. The statistic adds up observed minus expected converted displays over the actions (Cochran, Mantel,
+    Haenszel), so that drifting shares of good and bad actions are no drift of rates.
+    """
+    name, period, timeline = "drift of conversion rates", t.logged.timeline.period, t.logged.timeline
+    if t.logged.propensities.weights is not None:
+        return not_applicable(name, "displays have weights: the rates in the log are not those of the traffic")
+    if timeline.about_a_day:
+        return not_applicable(name, _SHORT)
+    display = t.logged.survey.display
+    counted = t.logged.follow_up.counted(display)
+    converted, at = np.unique(display[counted], return_index=True)
+    cells = timeline.period_of(converted) * t.mature.shape[1] + t.action[counted][at]
+    seen = np.bincount(cells, minlength=t.mature.size).reshape(t.mature.shape).astype(np.float64)
+    compared = _compared(t)
+    seen, judged = seen[compared], t.mature[compared]
+    shape = judged.shape
+    if seen.sum() < FEWEST_CONVERSIONS:
+        return not_applicable(name, f"{seen.sum():.0f} conversions; {FEWEST_CONVERSIONS} are the fewest")
+    shown = judged.sum(axis=0)
+    rate = seen.sum(axis=0) / np.maximum(shown, 1.0)
+    expected = judged @ rate
+    merged = np.floor((np.cumsum(expected) - expected) / FEWEST).astype(np.int64)
+    merged = np.unique(np.minimum(merged, max(int(expected.sum() / FEWEST) - 1, 0)), return_inverse=True)[1]
+    together = np.zeros((merged.max() + 1, shape[0]))
+    together[merged, np.arange(shape[0])] = 1.0
+    seen, mature, expected = together @ seen, together @ judged, together @ expected
+    left = seen.sum(axis=1) - expected
+    # A sample without replacement: of the converted displays of an action, so many fall into each period.
+    by_action = rate * (1.0 - rate) * shown / np.maximum(shown - 1.0, 1.0)
+    spread = np.diag(mature @ by_action) - (mature * (by_action / np.maximum(shown, 1.0))) @ mature.T
+    df = len(left) - 1
+    if df < 1:
+        return not_applicable(name, "all conversions are in one period")
+    # Visitors who come more than once within an hour: their outcomes go together, so totals of days spread more.
+    dispersion = 1.0 if t.additive is None else t.additive.dispersion_in_all
+    spread *= dispersion
+    statistic = float(left @ np.linalg.pinv(spread, rcond=1e-9, hermitian=True) @ left)
+    p = chi_square_tail(statistic, df)
+    unconverted = 1.0 - float(expected.sum() / mature.sum())
+    change = math.sqrt(max(statistic - df, 0.0) * unconverted / float(expected.sum()))
+    wrong = p <= level and change >= RATE_CHANGE
+    noise = math.sqrt(dispersion * unconverted / float(expected.sum()))
+    ratio = seen.sum(axis=1) / np.maximum(expected, 1e-300)
+    numbers = {
+        "chi_square": statistic, "degrees_of_freedom": df, "relative_change": change, "lowest": float(ratio.min()),
+        "highest": float(ratio.max()), "displays": int(mature.sum()), "conversions": int(seen.sum()),
+    }  # fmt: skip
+    return Finding(
+        name=name, verdict="warn" if wrong else "pass",
+        number=f"rates vary by {change:.1%} by {period}, p {p_words(p)}",
+        statistic=statistic, p_value=p, effect=change, numbers=numbers, shows=_shown_by(df, noise, level),
+        means=(f"From {ratio.min():.2f} to {ratio.max():.2f} times the expected. A replay takes displays as "
+               "identically "
+               "distributed: it plays a mixture of these times, the early ones with a policy that has learned little."
+               if wrong else "The actions convert alike over the log, as far as it can tell."),
+        do="Prefer --sampler keep or rejection, which keep the order of the log, to queue; compare policies with each "
+        "other rather than with a target; replay parts of the log apart. Where conversions go to the last click, the "
+        "last "
+        "days of a log win them for want of later clicks (the first days with first_click): --deduplicate share shows "
+        "whether that is all." if wrong else "",
+    )  # fmt: skip
+
+
+def _shown_by(df: int, noise: float, level: float) -> str:
+    """Return the factor between the halves of the log, common to all actions, that the test of rates finds.
+
+    Where rates are 1 - d times theirs in one half and 1 + d times in the other, the statistic is about a noncentral
+    chi-square with (d / noise)^2.
+    """
+    from scipy.special import chdtri, chndtrinc
+
+    d = noise * math.sqrt(float(chndtrinc(chdtri(df, level), df, 1.0 - POWER)))
+    d = max(d, RATE_CHANGE + POWER_Z * noise)
+    if d > MOST_SHOWN:
+        return ""
+    return f"rates of all actions that become {(1.0 + d) / (1.0 - d):.2f} times theirs at half time"
+
+
+def delays_drift(t: Tables, level: float, seed: int) -> Finding:
+    """Test that delays are the same in all periods, allowing for what each period could show (permutations)."""
+    name, period, timeline = "drift of delays", t.logged.timeline.period, t.logged.timeline
+    survey, follow = t.logged.survey, t.logged.follow_up
+    if timeline.about_a_day:
+        return not_applicable(name, _SHORT)
+    delay, window = follow.delay, survey.log.meta.attribution_window
+    days = timeline.period_of(survey.display)
+    limit = None
+    if follow.until is not None:
+        # One limit a day: all its hours, of which some may have longer delays, are followed as long.
+        limit = follow.until - (survey.shown_at if timeline.ends is None else timeline.ends[days])
+    if window is not None:
+        limit = np.full(len(delay), window) if limit is None else np.minimum(limit, window)
+    usable = (delay >= 0) & timeline.whole[days]
+    if limit is not None:
+        usable &= delay <= limit
+    delay, limit, days = delay[usable], None if limit is None else limit[usable], days[usable]
+    if len(delay) < FEWEST_CONVERSIONS or delay.min() == delay.max():
+        return not_applicable(name, "too few conversions, or all with one delay")
+    found = delay_drift(
+        delay, limit, days=days, longest=None if limit is None else float(np.median(limit)), false_alarms=level,
+        permutations=math.ceil(2.0 / level), rows=DELAY_ROWS, seed=seed,
+    )  # fmt: skip
+    places = [day.position for day in found.days if day.conversions >= 30 and math.isfinite(day.position)]
+    shift = max((abs(place - 0.5) for place in places), default=0.0)
+    wrong = found.changed and shift >= DELAY_CHANGE
+    return Finding(
+        name=name, verdict="warn" if wrong else "pass",
+        number=f"mean place shifts by {shift:.3f} by {period}, p {p_words(found.p)}",
+        statistic=found.statistic, p_value=found.p, effect=shift,
+        numbers={"change_after": found.change_after, "largest_shift": shift, "permutations": found.permutations,
+                 "conversions": found.rows},
+        means=(f"Conversions come sooner or later than before from about {period} {(found.change_after or 0) + 1} "
+               "on: one "
+               "delay CDF for the whole log is wrong for parts of it." if wrong else "One law of delays does for the "
+                                                                                     "log."),
+        do="Look at `evaluate delays`; give policies the delays known at the time (--delays-from first:20%), or "
+           "replay the "
+        "time after the change." if wrong else "",
+    )  # fmt: skip
+
+
+def _compared(t: Tables) -> npt.NDArray[np.bool_]:
+    """Return the periods whose rates are compared, shape (P,): whole and judged ones, or all if these are too few.
+
+    Rates go with the time of day, so a day of which only the morning can be judged differs from the others.
+    """
+    timeline = t.logged.timeline
+    if timeline.ends is None:
+        return timeline.whole
+    compared = timeline.whole & (timeline.edges[1:] <= t.logged.follow_up.mature)
+    return compared if compared.sum() >= _FEWEST_DAYS else np.ones(len(compared), bool)

@@ -1,0 +1,103 @@
+"""Whether displays that share a time stand in an order that says something."""
+
+from __future__ import annotations
+
+import math
+
+from evaluator.checks.finding import SERIOUS, Finding, Verdict, not_applicable
+from evaluator.checks.propensities import p_words
+from evaluator.checks.significance import holm, normal_tail
+from evaluator.checks.tables import Tables
+from evaluator.checks.tied_displays import CROWD
+
+NAME = "order within ties"
+# Below this share of displays that share their time, their order changes no decision; nor does an order by which places
+# are shifted less than this (correlation), or neighbours are alike less than this beyond chance.
+FEW_TIED, WEAK = 0.05, 0.05
+# Sums over fewer displays are not normal enough to be tested; their fourth part bounds the variance of neighbours.
+_FEWEST = 25.0
+
+
+def order_within_ties(t: Tables, level: float) -> Finding:
+    """Test that displays with one time stand in random order: by action, by context, by outcome (normal, Holm).
+
+    Fewer than `CROWD` at a time may honestly stand in order, as the places of one page, whose contexts and outcomes
+    differ: by them, and by the actions of a logger that looks at contexts, only larger groups are tested.
+    """
+    ties, logged = t.ties, t.logged
+    n = len(logged.survey.log)
+    share, crowd = ties.tied / n, ties.crowd / max(ties.tied, 1.0)
+    numbers = {"tied_share": share, "displays_at_a_time": crowd}
+    if not ties.tied:
+        return not_applicable(NAME, "no two displays share a time")
+    if share < FEW_TIED:
+        return _quiet(f"{share:.1%} of the displays share their time", numbers, "Too few for their order to matter.")
+    tests = _tests(t, crowd >= CROWD)
+    if not tests:
+        return not_applicable(NAME, "too few displays share a time, or they are all alike, for a test")
+    adjusted = holm([normal_tail(z) for _, z, _ in tests]).tolist()
+    found = sorted(
+        ((p, what, z, effect) for p, (what, z, effect) in zip(adjusted, tests, strict=True)),
+        key=lambda one: (one[0] > level or one[3] < WEAK, -one[3]),
+    )
+    p, what, z, effect = found[0]
+    numbers |= {"tests": len(tests), "z": z, "effect": effect}
+    many = f"{share:.0%} share their time, {crowd:,.0f} at a time"
+    if p > level or effect < WEAK:
+        least = min(adjusted)
+        random = "Displays with one time stand in random order, as far as it can tell."
+        return _quiet(f"{many}; smallest p {p_words(least)}", numbers, random, p_value=least)
+    by = what.split(":")[0].split("[")[0]
+    grave = crowd >= CROWD and effect >= SERIOUS and by != "context"
+    verdict: Verdict = "fail" if grave else "warn"
+    return Finding(
+        name=NAME,
+        verdict=verdict,
+        number=f"{what}, effect {effect:.2f}, p {p_words(p)}; {many}",
+        statistic=z,
+        p_value=p,
+        effect=effect,
+        numbers={**numbers, "where": what},
+        means=f"Displays with one time stand in the file in an order that goes with their {by} ({what}): the file was "
+        "sorted after the fact, or its times are cut too coarsely. A replay takes the order of the file for that of "
+        "time: it meets such displays in long runs, accepts few of them, and delays counted in displays are artefacts.",
+        do="Give times as fine as they were logged. Otherwise let chance order the displays of one time: leave out "
+        'ties = "file" under [time] of the spec, or pass a Log made by hand through evaluator.log.shuffle_ties.',
+    )
+
+
+def _tests(t: Tables, crowded: bool) -> list[tuple[str, float, float]]:
+    """Return each test: what is ordered, z, and its effect, 0 for chance, 1 for a complete order."""
+    ties, constant = t.ties, t.logged.constant is not None
+    tests = []
+    if constant or crowded:
+        if ties.repeats_variance >= _FEWEST / 4.0 and ties.pairs >= FEW_TIED * len(t.logged.survey.log):
+            beyond = ties.repeats - ties.usual
+            effect = beyond / max(ties.pairs - ties.usual, 1.0)
+            tests.append(("action: equal ones side by side", beyond / math.sqrt(ties.repeats_variance), effect))
+        for a, label in enumerate(t.logged.survey.log.labels):
+            if ties.varied[a] >= _FEWEST:
+                moments = ties.shift[a], ties.shift_variance[a], ties.varied[a]
+                tests.append((f"action: {label} {_where(ties.shift[a])}", *_shifted(*moments, ties.places)))
+    if ties.crowded >= FEW_TIED * len(t.logged.survey.log):
+        names = [t.logged.coordinates.name(j) for j in range(len(t.logged.coordinates))]
+        for j, name in enumerate([*names, "outcome"]):
+            if ties.value_varied[j] >= _FEWEST:
+                side = _where(ties.value_shift[j])
+                what = f"outcome: conversions {side}" if name == "outcome" else f"{name}: large values {side}"
+                moments = ties.value_shift[j], ties.value_variance[j], ties.value_varied[j]
+                tests.append((what, *_shifted(*moments, ties.crowd_places)))
+    return tests
+
+
+def _where(shift: float) -> str:
+    return "first" if shift < 0 else "last"
+
+
+def _shifted(shift: float, variance: float, varied: float, places: float) -> tuple[float, float]:
+    """Return z, and the correlation with the place."""
+    return float(shift / math.sqrt(variance)), float(abs(shift) / math.sqrt(varied * places))
+
+
+def _quiet(number: str, numbers: dict[str, float], means: str, p_value: float | None = None) -> Finding:
+    return Finding(name=NAME, verdict="pass", number=number, numbers=numbers, means=means, p_value=p_value)

@@ -1,0 +1,103 @@
+"""Whether every action is shown often enough, and by chance, for a policy that prefers it."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.checks.absences import absence_advice, absences, without
+from evaluator.checks.finding import Finding, Verdict
+from evaluator.checks.tables import CERTAIN, Tables
+from evaluator.times import time_words
+
+# Displays an action needs before anything can be said of it, rounds a replay needs, and rounds it should have.
+FEW_SHOWN, NO_ROUNDS, FEW_ROUNDS = 30, 10, 100
+_NAMED = 5
+
+
+def overlap(t: Tables) -> Finding:
+    """Say how small propensities get, how many displays classes of policies are worth, and which actions have none.
+
+    Effective sample sizes are (sum w)^2 / sum w^2 over the displays, w the class's probability of the action over p.
+    """
+    log, p = t.logged.survey.log, t.logged.propensities
+    n, labels, shown = len(log), log.labels, t.logged.survey.shown
+    s1, s2 = t.inverse[0, 0], t.inverse[1, 0]
+    least = float(np.nanmin(t.logged.constant)) if t.logged.constant is not None else p.least
+    rounds = n * least
+    with np.errstate(invalid="ignore"):
+        own = np.where(s2 > 0, s1**2 / s2, 0.0)
+    rewards = np.bincount(t.action, t.weight, minlength=len(labels)) / np.maximum(s1, 1e-300)
+    best = int(np.where(shown >= FEW_SHOWN, rewards, -np.inf).argmax())
+    worst = int(own.argmin())
+    gone = absences(t)
+    numbers = {
+        "smallest_propensity": least, "largest_weight": t.largest_weight, "expected_rounds": rounds,
+        "ess_worst_action": float(own[worst]), "worst_action": labels[worst],
+        "ess_uniform": float(s1.sum() ** 2 / s2.sum()), "ess_best_action": float(own[best]),
+        "best_action": labels[best], "never_shown": int((shown == 0).sum()),
+        "shown_fewer_than_30": int(((shown > 0) & (shown < FEW_SHOWN)).sum()), "certain_share": t.certain / n,
+        "none_judged": int(((shown > 0) & (t.usable == 0)).sum()), "launched_or_retired": len(gone),
+    }  # fmt: skip
+    said: list[tuple[Verdict, str, str]] = []
+    if t.certain:
+        grave: Verdict = "fail" if t.certain > 0.01 * n else "warn"
+        said.append((grave, f"{t.certain / n:.1%} of the displays have a propensity of {CERTAIN} or more: there the "
+                            "logger left "
+                     "nothing to chance, and the log cannot tell what another action would have earned",
+                     "Log with some exploration, or leave these displays out."))  # fmt: skip
+    if (shown == 0).any():
+        said.append(("fail", f"never shown: {_some(labels, shown == 0)}. A policy that chooses them finds no "
+                             "display, and "
+                     "its replay stalls or is made of the other choices",
+                     "Leave these actions out: --actions used, or top:K, or labels."))  # fmt: skip
+    # Where no display at all can be judged, immature displays says so.
+    young = (shown > 0) & (t.usable == 0) & (t.logged.usable > 0)
+    if young.any():
+        said.append(("fail", f"no display old enough to be judged: {_some(_since(t), young)}. A replay leaves young "
+                             "displays out, so a policy that chooses these actions finds none",
+                     f"Leave these actions out ({without(t, young)}, or --actions used), or take a log that was "
+                     "followed longer."))  # fmt: skip
+    few = (shown > 0) & (t.usable < FEW_SHOWN) & ~young & (t.logged.usable > 0)
+    if few.any():
+        old = "" if t.logged.usable == n else " old enough to be judged"
+        said.append(("warn", f"fewer than {FEW_SHOWN} displays{old}: {_some(labels, few)}. Their values are guesses",
+                     "Leave them out with --actions, or log longer."))  # fmt: skip
+    old_enough = [absence for absence in gone if not young[absence.action]]
+    if old_enough:
+        said.append(("warn", *absence_advice(t, old_enough)))
+    if rounds < FEW_ROUNDS and t.certain < n:
+        said.append(("fail" if rounds < NO_ROUNDS else "warn",
+                     f"the smallest propensity {least:.2g} leaves about {rounds:,.1f} rounds of a contextual replay",
+                     "Let replay accept some bias with --accept-quantile 0.01, or leave out the actions with the "
+                     "smallest propensities."))  # fmt: skip
+    verdict: Verdict = "pass"
+    for grade in ("warn", "fail"):
+        if any(v == grade for v, _, _ in said):
+            verdict = grade
+    lead = f"smallest p {least:.2g}, about {rounds:,.0f} rounds, ESS of the worst action {own[worst]:,.0f}"
+    words = [what for _, what, _ in said] or [
+        f"a contextual replay gets about {rounds:,.0f} rounds, importance weights leave {own[worst]:,.0f} displays "
+        "or more "
+        f"for a fixed action ({labels[worst]}), {numbers['ess_uniform']:,.0f} for uniform play"
+    ]
+    return Finding(
+        name="overlap", verdict=verdict, number=lead, numbers=numbers, effect=least,
+        means=". ".join(w[0].upper() + w[1:] for w in words) + ".",
+        do=" ".join(do for _, _, do in said),
+    )  # fmt: skip
+
+
+def _since(t: Tables) -> list[str]:
+    """Return the label of each action, with the time of its first display."""
+    log, start = t.logged.survey.log, t.logged.timeline.start
+    return [
+        f"{label} (first shown {time_words(at, log.meta.tick_seconds, start=start)})"
+        for label, at in zip(log.labels, t.first[1].tolist(), strict=True)
+    ]
+
+
+def _some(labels: list[str], chosen: npt.NDArray[np.bool_]) -> str:
+    named = [labels[a] for a in np.flatnonzero(chosen)]
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return ", ".join(named[:_NAMED]) + more

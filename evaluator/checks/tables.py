@@ -1,0 +1,347 @@
+"""What the checks need of the displays, counted in one pass; memory does not grow with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.checks.additive import ActionHours, AdditiveFit, action_hours, fit_additive
+from evaluator.checks.coordinates import Coordinates
+from evaluator.checks.follow_up import FollowUp
+from evaluator.checks.repeats import Repeats, near_ticks
+from evaluator.checks.row_pairs import Pairs, hashes
+from evaluator.checks.tied_displays import Ties
+from evaluator.checks.timeline import Timeline
+from evaluator.checks.vectors import Vectors, no_counts
+from evaluator.log.contract import Columns, to_numpy
+from evaluator.replays.rounds.propensity import Propensities
+from evaluator.replays.rounds.survey import Survey, displays_until
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Of two actions both probabilities are known: displays are also judged by that of the second, between these bounds.
+RELIABILITY = np.arange(1, 10) / 10
+# Propensities from here on leave nothing to chance.
+CERTAIN = 0.999
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Displays that are judged together.
+
+    Parameters
+    ----------
+    name
+        In words.
+    family
+        Groups of one family are disjoint and make up the log.
+    """
+
+    name: str
+    family: str
+
+
+@dataclass(eq=False)
+class Moments:
+    """Sums of a vector and of its outer product.
+
+    Parameters
+    ----------
+    n, total, square
+        Rows, their sum of shape (d,), and the sum of their outer products, shape (d, d).
+    """
+
+    n: int
+    total: Floats
+    square: Floats
+
+    def add(self, rows: Floats) -> None:
+        """Add rows, shape (n, d)."""
+        self.n += len(rows)
+        self.total += rows.sum(axis=0)
+        self.square += rows.T @ rows
+
+    def statistic(self) -> tuple[float, float]:
+        """Return n mean' covariance^-1 mean, chi-square if the mean is 0, and its degrees of freedom."""
+        mean = self.total / self.n
+        covariance = self.square / self.n - np.outer(mean, mean)
+        inverse = np.linalg.pinv(covariance, rcond=1e-9, hermitian=True)
+        return float(self.n * mean @ inverse @ mean), float(np.linalg.matrix_rank(covariance, tol=1e-9, hermitian=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Logged:
+    """What the pass starts from."""
+
+    survey: Survey
+    timeline: Timeline
+    follow_up: FollowUp
+    coordinates: Coordinates
+    propensities: Propensities
+
+    @property
+    def constant(self) -> Floats | None:
+        """The propensity of each action, shape (K,), nan where unknown; None where it changes between displays."""
+        p = self.propensities
+        if p.kind == "uniform" and not p.tilted:
+            return np.full(len(self.survey.shown), 1.0 / len(self.survey.shown))
+        shown = ~np.isnan(p.smallest)
+        same = np.isclose(p.smallest[shown], p.largest[shown], rtol=1e-6, atol=0.0).all()
+        return p.smallest if same else None
+
+    @property
+    def shares(self) -> Floats:
+        """Share of the displays of each action, shape (K,)."""
+        return self.survey.shown / len(self.survey.log)
+
+    @property
+    def usable(self) -> int:
+        """Displays followed for the attribution window, which replay uses: the first so many; all without a window."""
+        meta = self.survey.log.meta
+        if meta.observed_until is None or meta.attribution_window is None:
+            return len(self.survey.log)
+        return self.survey.displays_until(meta.observed_until - meta.attribution_window)
+
+
+@dataclass(eq=False)
+class Tables:
+    """Counts of one pass.
+
+    Parameters
+    ----------
+    logged
+        What it started from.
+    groups
+        All displays first, then the periods, hours of the day, days of the week, then the bins of each coordinate.
+    counts
+        Displays of each group and action, shape (G, K).
+    inverse
+        Sums of p^-1, p^-2, p^-3, shape (3, G, K); only row 0 (all) where propensities are constant.
+    mature
+        Displays of each period and action that rates are compared on, shape (P, K).
+    action_hours
+        The same displays of the actions shown most, by hour of the day too.
+    action, weight
+        Action of each conversion's display, and 1 / p of it, shape (c,).
+    claimed, ignored
+        Of action sets: the shown vector against what the propensities make expected (1 / p times it minus the sum over
+        the actions), and against the mean over the actions by their shares; None without action sets.
+    gram, moment
+        X'X and X'Y of rewards Y on coordinates X (1 first).
+    drawn
+        Moments of (w - 1) X, w = share of the action / p.
+    certain
+        Displays with a propensity of `CERTAIN` or more.
+    copies
+        Pairs of equal displays.
+    repeats
+        Displays that follow another one of their vector within seconds.
+    vectors
+        Vectors that many displays share.
+    ties
+        Displays that share a time; the values are the bins of the coordinates, then whether a judged display converts.
+    usable
+        Displays of each action among those replay uses, shape (K,).
+    first, last
+        Number and time of the first and the last display of each action, shape (2, K); -1 for actions never shown.
+    """
+
+    logged: Logged
+    groups: tuple[Group, ...]
+    counts: Floats
+    inverse: Floats
+    mature: Floats
+    action_hours: ActionHours
+    action: Ints
+    weight: Floats
+    claimed: Moments | None
+    ignored: Moments | None
+    gram: Floats
+    moment: Floats
+    drawn: Moments
+    ties: Ties
+    repeats: Repeats
+    vectors: Vectors
+    usable: Ints
+    first: Ints
+    last: Ints
+    certain: int = 0
+    largest_weight: float = 0.0
+    copies: Pairs = field(default_factory=Pairs)
+
+    @cached_property
+    def outside(self) -> Ints:
+        """Displays earlier than the first of each action, and later than its last, shape (2, K); 0 if never shown."""
+        seen, log = self.first[0] >= 0, self.logged.survey.log
+        out = np.zeros((2, len(seen)), np.int64)
+        if self.ties.tied:  # by time: within one, displays may be sorted by action
+            out[0, seen], upto = displays_until(log, self.first[1, seen] - 1, self.last[1, seen])
+        else:
+            out[0, seen], upto = self.first[0, seen], self.last[0, seen] + 1
+        out[1, seen] = len(log) - upto
+        return out
+
+    @cached_property
+    def additive(self) -> AdditiveFit | None:
+        """Judged displays that convert, fitted by period, hour of the day and action; None without two of each."""
+        logged, table = self.logged, self.action_hours
+        counted = logged.follow_up.counted(logged.survey.display)
+        display, at = np.unique(logged.survey.display[counted], return_index=True)
+        hour = logged.timeline.hour_of(logged.survey.shown_at[counted][at])
+        seen = table.count(logged.timeline.period_of(display), hour, self.action[counted][at])
+        return fit_additive(table.shown[:, :, :-1], seen[:, :, :-1])
+
+    def rows_of(self, family: str) -> list[int]:
+        """Return the rows of a family of groups."""
+        return [i for i, group in enumerate(self.groups) if group.family == family]
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Families of groups, in order."""
+        return tuple(dict.fromkeys(group.family for group in self.groups))
+
+
+def count(logged: Logged) -> Tables:
+    """Return the tables of a log; one pass over times, actions, propensities and contexts."""
+    tables = _empty(logged)
+    log, propensities, coordinates = logged.survey.log, logged.propensities, logged.coordinates
+    columns = tuple(dict.fromkeys(("time", "action", *propensities.reads, *coordinates.reads)))
+    reward = to_numpy(log.conversions["value"]).astype(np.float64)
+    for first, batch in log.batches(columns):
+        n = len(batch["action"])
+        low, high = np.searchsorted(logged.survey.display, [first, first + n])
+        rewards = np.bincount(logged.survey.display[low:high] - first, reward[low:high], minlength=n).astype(np.float64)
+        _add(tables, first, batch, rewards, slice(int(low), int(high)))
+    tables.ties.finish()
+    return tables
+
+
+def _empty(logged: Logged) -> Tables:
+    k, timeline, coordinates = logged.survey.log.n_actions, logged.timeline, logged.coordinates
+    groups = [Group("all displays", "all displays")]
+    groups += [Group(timeline.name(d), f"by {timeline.period.split()[0]}") for d in range(timeline.periods)]
+    groups += [Group(name, family) for family, names in timeline.rhythms for name in names]
+    for j, edges in enumerate(coordinates.edges):
+        groups += [Group(coordinates.bin_name(j, b), f"by {coordinates.name(j)}") for b in range(len(edges) + 1)]
+    if _both_known(logged):
+        bounds = [0.0, *RELIABILITY, 1.0]
+        label = logged.survey.log.labels[1]
+        groups += [Group(f"{bounds[b]:.1f} <= p({label}) < {bounds[b + 1]:.1f}", "by propensity") for b in range(10)]
+    conversions, p = len(logged.survey.display), len(coordinates) + 1
+    claimed = ignored = None
+    if coordinates.column == "action_set" and not logged.propensities.tilted:
+        d = len(coordinates)
+        claimed, ignored = (Moments(0, np.zeros(d), np.zeros((d, d))) for _ in range(2))
+    return Tables(
+        logged,
+        tuple(groups),
+        np.zeros((len(groups), k)),
+        np.zeros((3, len(groups) if logged.constant is None else 1, k)),
+        np.zeros((timeline.periods, k)),
+        action_hours(logged.survey.shown, timeline.periods, timeline.hours_of_day),
+        np.zeros(conversions, np.int64),
+        np.zeros(conversions),
+        claimed,
+        ignored,
+        np.zeros((p, p)),
+        np.zeros(p),
+        Moments(0, np.zeros(p), np.zeros((p, p))),
+        Ties(k, len(coordinates) + 1),
+        Repeats(near_ticks(logged.survey.log.meta.tick_seconds)),
+        no_counts(coordinates.frequent),
+        np.zeros(k, np.int64),
+        np.full((2, k), -1, np.int64),
+        np.full((2, k), -1, np.int64),
+    )
+
+
+def _both_known(logged: Logged) -> bool:
+    """Whether the propensities of both of two actions are known, and change from display to display."""
+    k = logged.survey.log.n_actions
+    return k == 2 and logged.constant is None and not logged.propensities.tilted
+
+
+def _add(t: Tables, first: int, batch: Columns, rewards: Floats, of: slice) -> None:
+    logged, k = t.logged, t.counts.shape[1]
+    timeline, coordinates = logged.timeline, logged.coordinates
+    action = batch["action"].astype(np.int64)
+    n = len(action)
+    constant = logged.constant
+    p = logged.propensities.of(batch) if constant is None else constant[action]
+    weight = 1.0 / p
+    values = coordinates.values(batch)
+    period = timeline.period_of(np.arange(first, first + n))
+    cells = [(0, action), (1, period * k + action)]
+    at = 1 + timeline.periods
+    for (_, names), of_rhythm in zip(timeline.rhythms, timeline.rhythms_of(batch["time"]), strict=True):
+        cells.append((at, of_rhythm * k + action))
+        at += len(names)
+    columns = np.ascontiguousarray(values.T)
+    placed = np.zeros((len(coordinates) + 1, n))
+    for j in range(len(coordinates)):
+        placed[j] = bins = coordinates.bins(j, columns[j])
+        cells.append((at, bins * k + action))
+        at += len(coordinates.edges[j]) + 1
+    if _both_known(logged):
+        cells.append((at, np.searchsorted(RELIABILITY, np.where(action == 1, p, 1.0 - p), side="right") * k + action))
+    powers = [weight, weight**2, weight**3]
+    for row, cell in cells:
+        found = np.bincount(cell)
+        t.counts[row:].reshape(-1)[: len(found)] += found
+        if row < t.inverse.shape[1] and (constant is None or row == 0):
+            for sums, power in zip(t.inverse, powers, strict=True):
+                sums[row:].reshape(-1)[: len(found)] += np.bincount(cell, power)
+    judged = max(min(logged.follow_up.mature - first, n), 0)
+    t.mature += np.bincount(cells[1][1][:judged], minlength=t.mature.size).reshape(t.mature.shape)
+    t.action_hours.shown += t.action_hours.count(
+        period[:judged], timeline.hour_of(batch["time"][:judged]), action[:judged]
+    )
+    place = logged.survey.display[of] - first
+    t.action[of], t.weight[of] = action[place], weight[place]
+    placed[-1, place[place < judged]] = 1.0
+    t.ties.add(batch["time"], action, placed)
+    _add_ends(t, first, batch["time"], action)
+    shown = logged.propensities.shown(batch) if logged.propensities.tilted else p
+    t.certain += int(np.count_nonzero(shown >= CERTAIN))
+    t.largest_weight = max(t.largest_weight, float(weight.max()))
+    _add_contrasts(t, batch, action, weight, constant)
+    x = np.column_stack((np.ones(n), (values - coordinates.center) / np.maximum(coordinates.scale, 1e-12)))
+    t.gram += x.T @ x
+    t.moment += x.T @ rewards
+    if constant is None:
+        t.drawn.add((logged.shares[action] * weight - 1.0)[:, None] * x)
+    key = np.zeros(n, np.uint64) if coordinates.column is None else hashes(batch[coordinates.column])
+    t.repeats.add(batch["time"], key, action, shown)
+    t.vectors.add(key, judged, placed[-1] > 0)
+    if np.any(np.diff(batch["time"]) == 0):
+        t.copies.add(batch["time"], key * np.uint64(2 * k + 1) + action.astype(np.uint64))
+    else:
+        t.copies.rows += n
+
+
+def _add_ends(t: Tables, first: int, time: Ints, action: Ints) -> None:
+    used = max(min(t.logged.usable - first, len(action)), 0)
+    t.usable += np.bincount(action[:used], minlength=len(t.usable))
+    k = len(t.usable)
+    at = np.full((2, k), -1, np.int64)
+    numbers = np.arange(len(action))
+    # Of several assignments to one place the last one stays.
+    at[0, action[::-1]], at[1, action] = numbers[::-1], numbers
+    new = (t.first[0] < 0) & (at[0] >= 0)
+    t.first[:, new] = first + at[0, new], time[at[0, new]]
+    seen = at[1] >= 0
+    t.last[:, seen] = first + at[1, seen], time[at[1, seen]]
+
+
+def _add_contrasts(t: Tables, batch: Columns, action: Ints, weight: Floats, constant: Floats | None) -> None:
+    if t.claimed is None or t.ignored is None:
+        return
+    sets = batch["action_set"][:, :, t.logged.coordinates.kept].astype(np.float64)
+    shown = sets[np.arange(len(action)), action]
+    k = sets.shape[1]
+    t.claimed.add(shown * (weight / k)[:, None] - sets.mean(axis=1))
+    t.ignored.add(shown - np.einsum("nkd,k->nd", sets, t.logged.shares))

@@ -1,0 +1,216 @@
+"""Whether delays depend on more than the action: what ``--immature correct`` takes for granted of young displays."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.checks.finding import Finding, not_applicable
+from evaluator.checks.propensities import p_words
+from evaluator.checks.significance import FEWEST, chi_square_tail, holm
+from evaluator.checks.tables import Tables
+from evaluator.delays.by_group import GroupCDFs, group_cdfs
+from evaluator.log.contract import OWN_COLUMNS, to_numpy
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+NAME = "delays of young displays"
+# Change of the delays' place (0.5 for all) that matters; the fewest conversions, and how many are looked at.
+SHIFT, _FEWEST_CONVERSIONS, _ROWS = 0.02, 100, 20_000
+# A column of more values is a name rather than a group.
+_MOST_VALUES = 50
+# Conversions of a group whose mean place is told.
+_TOLD = 30
+
+
+class Seen(NamedTuple):
+    """Conversions: delay, the longest that could have been seen, and the action, each of shape (n,)."""
+
+    delay: Ints
+    limit: Ints
+    action: Ints
+
+    def taken(self, rows: npt.NDArray[np.bool_]) -> Seen:
+        """Return some of them."""
+        return Seen(self.delay[rows], self.limit[rows], self.action[rows])
+
+
+class Split(NamedTuple):
+    """Groups of conversions by something known at the display: its name, the group of each, and their names."""
+
+    name: str
+    group: Ints
+    labels: list[str]
+
+
+class _Tested(NamedTuple):
+    statistic: float
+    df: int
+    shift: float
+    worst: str
+    name: str
+    conversions: int
+
+
+def young_delays(t: Tables, level: float) -> Finding:
+    """Test that given the action, delays depend neither on the context nor on the time (log-rank, reverse time)."""
+    survey, follow = t.logged.survey, t.logged.follow_up
+    meta, n = survey.log.meta, len(survey.log)
+    until = follow.until  # where a stray conversion set the log's end: without it
+    if meta.observed_until is None or until is None:
+        return not_applicable(NAME, "the log followed every display to its end: none is young")
+    window = meta.attribution_window
+    if window is not None and survey.displays_until(meta.observed_until - window) == n:
+        return not_applicable(NAME, "every display was followed for the attribution window: none is young")
+    limit = until - survey.shown_at
+    limit = limit if window is None else np.minimum(limit, window)
+    rows = np.flatnonzero((follow.delay >= 0) & (follow.delay <= limit))
+    if len(rows) > _ROWS:
+        rows = rows[np.arange(_ROWS) * len(rows) // _ROWS]
+    if len(rows) < _FEWEST_CONVERSIONS or np.ptp(follow.delay[rows]) == 0:
+        return not_applicable(NAME, "too few conversions, or all with one delay")
+    seen = Seen(follow.delay[rows], limit[rows], t.action[rows])
+    cdfs = group_cdfs(*seen, n_groups=survey.log.n_actions)
+    tests = [test for split in _splits(t, rows) for test in [_test(seen, split, cdfs)] if test is not None]
+    tests += _of_periods(t, rows, seen, cdfs)
+    if not tests:
+        return not_applicable(NAME, "no contexts, and too few conversions a period")
+    adjusted = holm([chi_square_tail(test.statistic, test.df) for test in tests]).tolist()
+    found = [(test.shift >= SHIFT and p <= level, p, test) for test, p in zip(tests, adjusted, strict=True)]
+    wrong, p, worst = min(found, key=lambda of: (not of[0], of[1], -of[2].shift))
+    in_time = worst.name == _period(t)
+    column = worst.name if worst.name in survey.log.schema.names else ""
+    do = "Use --immature drop." if in_time else "Use --immature drop for policies that read contexts" + (
+        f", or --immature correct:{column}." if column
+        else ", or keep the column behind it and correct by it: --immature correct:COLUMN."
+    )  # fmt: skip
+    cause = (
+        "Delays change with time, so that the young displays' are not those that the laws were fitted to, and "
+        "--immature correct makes too much or too little of them."
+        if in_time
+        else "Given the action, some displays convert later than others: --immature correct makes too little of the "
+        "young ones among them and too much of the others. Over all of an action's displays that cancels; for a policy "
+        "that chooses by the context it does not."
+    )
+    return Finding(
+        name=NAME, verdict="warn" if wrong else "pass",
+        number=f"mean place shifts by {worst.shift:.3f} by {worst.name}, p {p_words(p)}",
+        statistic=worst.statistic, p_value=p, effect=worst.shift,
+        numbers={"chi_square": worst.statistic, "degrees_of_freedom": worst.df, "largest_shift": worst.shift,
+                 "by": worst.name, "where": worst.worst, "conversions": worst.conversions, "tests": len(tests)},
+        means=cause if wrong else "Given the action, delays depend on nothing that was tested, as --immature correct "
+        "takes for granted. Whether they depend on the action need not be tested: it corrects by action.",
+        do=do if wrong else "",
+    )  # fmt: skip
+
+
+def _period(t: Tables) -> str:
+    return t.logged.timeline.period
+
+
+def _splits(t: Tables, rows: Ints) -> list[Split]:
+    """Return the groups by each coordinate of the contexts, and by each column that the log keeps."""
+    log, coordinates = t.logged.survey.log, t.logged.coordinates
+    kept = [name for name in log.schema.names if name not in OWN_COLUMNS]
+    columns = [*coordinates.reads, *kept]
+    if not columns:
+        return []
+    displays, of = np.unique(t.logged.survey.display[rows], return_inverse=True)
+    read = log.take(displays, columns)
+    out = []
+    if coordinates.column is not None:
+        values = coordinates.values({coordinates.column: to_numpy(read[coordinates.column])})[of]
+        for j, edges in enumerate(coordinates.edges):
+            names = [coordinates.bin_name(j, b) for b in range(len(edges) + 1)]
+            out.append(Split(coordinates.name(j), coordinates.bins(j, values[:, j]), names))
+    for name in kept:
+        words = np.array([str(value) for value in read[name].to_pylist()])[of]
+        labels, group = np.unique(words, return_inverse=True)
+        if 1 < len(labels) <= _MOST_VALUES:
+            out.append(Split(name, group, [f"{name} {label}" for label in labels.tolist()]))
+    return out
+
+
+def _of_periods(t: Tables, rows: Ints, seen: Seen, cdfs: GroupCDFs) -> list[_Tested]:
+    """Return the test by whole days, all of a day followed for as long: delays may go with the hour."""
+    timeline, until = t.logged.timeline, t.logged.follow_up.until
+    if timeline.about_a_day:  # hours of the day cannot be told from a change
+        return []
+    period = timeline.period_of(t.logged.survey.display[rows])
+    usable = timeline.whole[period]
+    limit = seen.limit
+    if timeline.ends is not None and until is not None:
+        limit = np.minimum(limit, until - timeline.ends[period])
+        usable &= seen.delay <= limit
+    some = Seen(seen.delay, limit, seen.action).taken(usable)
+    names = [timeline.name(d) for d in range(timeline.periods)]
+    found = _test(some, Split(_period(t), period[usable], names), cdfs) if len(some.delay) else None
+    return [] if found is None else [found]
+
+
+def _test(seen: Seen, split: Split, cdfs: GroupCDFs) -> _Tested | None:
+    """Return the log-rank test of one law in all groups given the action; None where there are not two to compare."""
+    observed, expected, variance = log_rank(seen, split.group, n_groups=len(split.labels))
+    told = expected >= FEWEST
+    if told.sum() < 2:
+        return None
+    # The groups that are too small make up one, whose share the others leave.
+    gap = (observed - expected)[told]
+    spread = variance[np.ix_(told, told)]
+    df = int(np.linalg.matrix_rank(spread, tol=1e-9 * max(float(np.trace(spread)), 1e-300), hermitian=True))
+    if df < 1:
+        return None
+    statistic = float(gap @ np.linalg.pinv(spread, rcond=1e-9, hermitian=True) @ gap)
+    # Delays whose weight the log does not identify (`product_limit`) have no place.
+    most = np.maximum(cdfs(seen.limit, seen.action), 1e-300)
+    place = np.clip((cdfs(seen.delay, seen.action) + cdfs(seen.delay - 1, seen.action)) / (2 * most), 0.0, 1.0)
+    count = np.bincount(split.group, minlength=len(split.labels))
+    shift = np.bincount(split.group, place - place.mean(), len(split.labels)) / np.maximum(count, 1)
+    shift[count < _TOLD] = 0.0
+    worst = int(np.argmax(np.abs(shift)))
+    return _Tested(statistic, df, float(abs(shift[worst])), split.labels[worst], split.name, len(seen.delay))
+
+
+def log_rank(seen: Seen, group: Ints, *, n_groups: int) -> tuple[Floats, Floats, Floats]:
+    """Return how many delays of each group there are, how many were to be expected, and the variance of the gap.
+
+    In reverse time, from long delays to short ones: at each delay d the conversions at risk are those with D <= d <= L,
+    whatever their limits; if one law holds for all of an action, those that are d are a random draw of them
+    (Lagakos, Barraj, De Gruttola 1988; Mantel, Haenszel over actions).
+
+    Parameters
+    ----------
+    seen
+        The conversions.
+    group
+        Of each, shape (n,), from 0.
+    n_groups
+        G.
+
+    Returns
+    -------
+    observed, expected, variance
+        Shapes (G,), (G,), (G, G).
+    """
+    observed, expected, variance = np.zeros(n_groups), np.zeros(n_groups), np.zeros((n_groups, n_groups))
+    for action in np.unique(seen.action):
+        mine = seen.action == action
+        delay, limit, of = seen.delay[mine], seen.limit[mine], group[mine]
+        support, at = np.unique(delay, return_inverse=True)
+        ended = np.searchsorted(support, limit, side="right")
+        j = len(support)
+        events = np.bincount(at * n_groups + of, minlength=j * n_groups).reshape(j, n_groups)
+        left = np.bincount(ended * n_groups + of, minlength=(j + 1) * n_groups).reshape(j + 1, n_groups)[:-1]
+        at_risk = (np.cumsum(events, axis=0) - np.cumsum(left, axis=0)).astype(np.float64)
+        n, r = events.sum(axis=1), at_risk.sum(axis=1)
+        tells = r > np.maximum(n, 1)
+        events, at_risk, n, r = events[tells], at_risk[tells], n[tells], r[tells]
+        share = at_risk / r[:, None]
+        weight = n * (r - n) / (r - 1.0)
+        observed += events.sum(axis=0)
+        expected += n @ share
+        variance += np.diag(weight @ share) - (share * weight[:, None]).T @ share
+    return observed, expected, variance

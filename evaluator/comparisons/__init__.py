@@ -1,0 +1,1 @@
+"""Several policies and windows on one log: their differences, their ranking, their curves."""

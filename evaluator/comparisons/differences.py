@@ -1,0 +1,161 @@
+"""How much more one of two replays earned than the other, at the common horizon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from evaluator.comparisons.horizon import FirstRounds
+from evaluator.comparisons.realised import SAME, Evidence, in_order, p_values_of, weigh
+from evaluator.estimates.confidence import Interval
+from evaluator.estimates.paired import UNPAIRED
+from evaluator.replays.plan import Plan
+from evaluator.replays.values.rewards import reward_bound
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Difference of two variants' mean rewards over the common horizon.
+
+    Parameters
+    ----------
+    variant, reference
+        Numbers of the variants, from 0; the reference's value is subtracted.
+    realised
+        Of the mean expected rewards of what these two runs showed; None where there is none. It is a fact of the two
+        runs, and says nothing of which policy earns more on average.
+    p
+        P-value of "these two runs differ by nothing", for this one test; nan where there is no difference.
+    why_not
+        Why there is none, or what it lacks; empty otherwise.
+    expected
+        Of the expected values of the two policies over logs and seeds, from common resampled logs; None where there is
+        none.
+    expected_p
+        P-value of "the expected values are the same", for this one test; nan where there is none.
+    why_not_expected
+        Why there is none though there was a bootstrap; empty otherwise.
+    """
+
+    variant: int
+    reference: int
+    realised: Interval | None
+    p: float
+    why_not: str
+    expected: Interval | None = None
+    expected_p: float = math.nan
+    why_not_expected: str = ""
+
+    def turned(self) -> Difference:
+        """Return the difference seen from the other side."""
+        return replace(
+            self,
+            variant=self.reference,
+            reference=self.variant,
+            realised=_turned(self.realised),
+            expected=_turned(self.expected),
+        )
+
+
+def _turned(of: Interval | None) -> Interval | None:
+    return None if of is None else replace(of, estimate=0.0 - of.estimate, low=0.0 - of.high, high=0.0 - of.low)
+
+
+def find_differences(
+    plans: Sequence[Plan],
+    lived: Sequence[FirstRounds],
+    pairs: Iterable[tuple[int, int]],
+    *,
+    rounds: int,
+    fixed: bool,
+    jobs: int = 1,
+) -> dict[tuple[int, int], Difference]:
+    """Return the realised difference of each pair (variant, reference), each once.
+
+    Paired: what both showed cancels, where the same display earns the same in both. Where both replays read the log in
+    its order and T is fixed, by one sum along it (`evaluator.estimates.contrast`); else by two
+    (`evaluator.estimates.paired`), unpaired where rewards are those observed by the horizon. Where rewards end with the
+    policy's window, and the windows differ, there is none. O(T) a pair and repeat.
+
+    Parameters
+    ----------
+    plans
+        Of the variants.
+    lived
+        Their first rounds.
+    pairs
+        Which to compare.
+    rounds
+        T.
+    fixed
+        Whether T was fixed before any outcome.
+    jobs
+        Threads; no result depends on it.
+    """
+    found: dict[tuple[int, int], Difference] = {}
+    compared: list[tuple[int, int]] = []
+    for pair in dict.fromkeys(pairs):
+        shortest = min(len(of) for i in pair for of in lived[i].displays)
+        why_not = why_none(plans[pair[0]], plans[pair[1]], min(rounds, shortest))
+        if why_not:
+            found[pair] = Difference(*pair, None, math.nan, why_not)
+        else:
+            compared.append(pair)
+    if not compared:
+        return found
+    shared = plans[0].options.reward == "eventual"
+    upper = [reward_bound(plan) for plan in plans]
+
+    def weighed(pair: tuple[int, int]) -> Evidence:
+        i, j = pair
+        return weigh(
+            lived[i].displays,
+            lived[i].rewards,
+            lived[j].displays,
+            lived[j].rewards,
+            displays=len(plans[i].log),
+            rounds=rounds,
+            upper=upper[i],
+            ordered=fixed and in_order(plans[i], plans[j]),
+            shared=shared,
+        )
+
+    with ThreadPoolExecutor(jobs) as pool:
+        evidence = list(pool.map(weighed, compared))
+    alpha = 1.0 - plans[0].options.level
+    for pair, of, p in zip(compared, evidence, p_values_of(evidence, alpha=alpha), strict=True):
+        lacks = "" if of.n else SAME
+        if of.kind == UNPAIRED:
+            lacks = "unpaired: rewards are those observed by the horizon"
+        found[pair] = Difference(*pair, of.interval(alpha), float(p), lacks)
+    return found
+
+
+def to_widest_window(plans: Sequence[Plan]) -> list[tuple[int, int]]:
+    """Return (variant, its like with the widest window), for variants that differ from it in the window only."""
+    pairs = []
+    for i, plan in enumerate(plans):
+        like = [j for j, other in enumerate(plans) if other.policy.spec == plan.policy.spec]
+        widest = max(like, key=lambda j: plans[j].window.rounds)
+        if widest != i:
+            pairs.append((i, widest))
+    return pairs
+
+
+def why_none(a: Plan, b: Plan, rounds: int) -> str:
+    """Return why the realised values of two variants after so many rounds cannot be compared; empty if they can."""
+    if rounds < 1:
+        return "no rounds"
+    if reward_cut(a) == reward_cut(b):
+        return ""
+    if a.options.reward == "observed":
+        return "rewards are those observed within the window, and the windows differ"
+    return "rewards end with the window (the log names no attribution window), and the windows differ"
+
+
+def reward_cut(plan: Plan) -> object:
+    """Return what cuts the rewards of a variant: equal for two whose values can be compared."""
+    cut_by_window = plan.options.reward == "observed" or plan.rewards_end_with_window
+    return plan.window.cut if cut_by_window else None

@@ -1,0 +1,63 @@
+"""The difference of two expected values, from common resampled logs: interval, p-value, and when there is neither."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from evaluator.estimates.confidence import Interval
+from evaluator.replays.result import ReplayResult
+from evaluator.replays.values.resampled import expected_differences
+
+# Resampled logs on which two replays must have earned differently: the spread of fewer is known to a quarter at best.
+FEWEST_DIFFERENT = 10
+
+
+class Expected(NamedTuple):
+    """A difference of expected values.
+
+    Parameters
+    ----------
+    interval
+        From the spread over resampled logs; None where there is none.
+    p
+        Of "no difference", two-sided, by the same law; nan where there is none.
+    why_not
+        Why there is none; empty otherwise.
+    """
+
+    interval: Interval | None
+    p: float
+    why_not: str
+
+
+def expected_difference(variant: ReplayResult, reference: ReplayResult) -> Expected:
+    """Return what a variant is expected to earn per round beyond a reference.
+
+    None without a bootstrap; where the two ended after different numbers of rounds, so that these are expectations at
+    different horizons; and where they earned alike on all but a few resampled logs: a spread of 0 would be read as a
+    difference known to be 0, and says only that it was not seen.
+    """
+    from scipy.special import stdtr, stdtrit
+
+    if not (variant.resampled and reference.resampled):
+        return Expected(None, math.nan, "")
+    if variant.rounds != reference.rounds:
+        return Expected(None, math.nan, "the two ended after different numbers of rounds")
+    gaps = np.subtract(variant.resampled, reference.resampled)
+    size = max(float(np.abs([variant.resampled, reference.resampled]).max()), 1e-300)
+    different = int((np.abs(gaps) > 1e-12 * size).sum())
+    if different < FEWEST_DIFFERENT:
+        return Expected(
+            None,
+            math.nan,
+            f"the two earned differently on {different:,} of {len(gaps):,} resampled logs only: how far their expected "
+            "values differ is not known from so few",
+        )
+    (_, interval) = expected_differences([reference, variant])
+    freedom = len(gaps) - 1
+    half = (interval.high - interval.low) / 2
+    t = abs(interval.estimate) / half * float(stdtrit(freedom, 0.5 + interval.level / 2))
+    return Expected(interval, float(2.0 * stdtr(freedom, -t)), "")

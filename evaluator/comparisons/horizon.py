@@ -1,0 +1,106 @@
+"""The number of rounds at which replays of one log are compared: the same for all, and no outcome moves it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.log.contract import to_numpy
+from evaluator.replays.loop.samplers import sure_rounds
+from evaluator.replays.plan import Plan
+from evaluator.replays.rarest import least_acceptance
+from evaluator.replays.result import ReplayResult
+from evaluator.replays.values.rewards import observed_rewards
+
+# Probability that any of the replays ends before the horizon: three standard deviations for a single one.
+_MISSED = 0.00135
+
+
+@dataclass(frozen=True)
+class CommonHorizon:
+    """Rounds at which replays are compared.
+
+    Parameters
+    ----------
+    rounds
+        T.
+    fixed
+        Whether T was fixed before any outcome was seen, as the intervals assume.
+    why
+        A clause for reports.
+    """
+
+    rounds: int
+    fixed: bool
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class FirstRounds:
+    """What a replay showed in its first T rounds, and earned: one array a repeat, shape (T,) each."""
+
+    displays: tuple[npt.NDArray[np.int64], ...]
+    rewards: tuple[npt.NDArray[np.float64], ...]
+
+
+def common_horizon(plans: Sequence[Plan], results: Sequence[ReplayResult]) -> CommonHorizon:
+    """Return the common horizon of replays.
+
+    It is the one asked for, or as many rounds as each replay gets all but surely, whatever its policy does: rejection
+    and keep accept each of N displays with a probability of at least c, so floor(cN - z sqrt(cN(1 - c))), where z is 3
+    for one replay and grows with their number; queue stops by itself at the displays of the rarest action, logging
+    after all N. Should a replay end before that, the horizon is where the shortest one ended. Replays that are
+    not `comparable` are left out; one at least has a round.
+    """
+    from scipy.special import ndtri
+
+    asked = plans[0].options.horizon
+    lived = comparable(results)
+    z = -float(ndtri(_MISSED / sum(plans[i].options.repeats for i in lived)))
+    planned = asked or min(_rounds_before_any(plans[i], results[i], z) for i in lived)
+    last = min(lived, key=lambda i: results[i].rounds)
+    shortest = results[last].rounds
+    if planned > shortest or planned < 1:
+        short = (
+            f"short of the {planned:,} rounds {'asked for' if asked else 'fixed beforehand'}"
+            if planned > 0
+            else "and on this log no number of rounds is sure beforehand"
+        )
+        return CommonHorizon(
+            shortest,
+            False,
+            f"line {last + 1} ended there, {short}, so that the horizon depended on the run and the intervals of the "
+            "differences may be too short",
+        )
+    return CommonHorizon(planned, True, "as asked for" if asked else "fixed from the log alone, before any outcome")
+
+
+def comparable(results: Sequence[ReplayResult]) -> list[int]:
+    """Return which replays are compared: those with rounds that no action without a usable display cut short, if any.
+
+    An action that nobody can replay decides nothing for the others.
+    """
+    lived = [i for i, result in enumerate(results) if result.rounds]
+    return [i for i in lived if not results[i].ended_by] or lived
+
+
+def first_rounds(plan: Plan, result: ReplayResult, rounds: int) -> FirstRounds:
+    """Return the first rounds of every repeat; rewards observed by the horizon are those observed by this one."""
+    table = result.trajectory
+    starts = np.searchsorted(to_numpy(table["repeat"]), np.arange(plan.options.repeats))
+    displays = tuple(to_numpy(table["display_id"])[start : start + rounds] - plan.before for start in starts)
+    if plan.options.reward == "observed":
+        return FirstRounds(displays, tuple(observed_rewards(plan, of_repeat) for of_repeat in displays))
+    return FirstRounds(displays, tuple(to_numpy(table["reward"])[start : start + rounds] for start in starts))
+
+
+def _rounds_before_any(plan: Plan, result: ReplayResult, z: float) -> int:
+    n = len(plan.rounds)
+    if plan.sampler == "logged":
+        return n
+    if plan.sampler == "queue":
+        return result.rounds
+    return sure_rounds(n, least_acceptance(plan.matched, plan.usable), deviations=z)

@@ -1,0 +1,159 @@
+"""Which of several replays are ahead of which, all pairs tested together: in these runs, or as expected values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from evaluator.comparisons.differences import Difference
+from evaluator.estimates.confidence import Interval
+from evaluator.estimates.multiplicity import holm
+
+# Above so many variants (780 pairs) only their differences to the baseline are tested.
+ALL_PAIRS_UP_TO = 40
+
+Target = Literal["realised", "expected"]
+OF_THESE_RUNS = (
+    "This is of what these runs happened to show, not of the policies: one that locks in early may win here and lose "
+    "on average. --bootstrap 200 ranks expected values; --repeats or other seeds show how far a policy's luck goes."
+)
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A difference among several tested together: told from 0 if `adjusted` (Holm) is at most 1 - level."""
+
+    difference: Difference
+    adjusted: float
+    apart: bool
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Variants by their value at the common horizon, and which of them are ahead of which.
+
+    Parameters
+    ----------
+    target
+        What the tests are about. ``realised``: the mean expected reward of what these runs showed, which differs from
+        seed to seed. ``expected``: the mean over logs and seeds of what the policies earn, where a bootstrap was run.
+    groups
+        Variants, from 0, the highest value first: those whose rewards are cut alike stand in one group, and no two
+        groups are compared. Variants without rounds are in none.
+    ahead_of
+        Of each variant, in their own order, those that it is ahead of by a difference told from 0.
+    tests
+        All that were made.
+    all_pairs
+        False when only differences to the baseline were tested, to bound the cost.
+    level
+        With this probability, of all the tests at once, no difference is told from 0 that is 0 or has the other sign.
+    assumed_bound
+        The largest reward seen, where the tests rest on no larger one being possible, which nobody knows; else None.
+    """
+
+    target: Target
+    groups: tuple[tuple[int, ...], ...]
+    ahead_of: tuple[tuple[int, ...], ...]
+    tests: tuple[Tested, ...]
+    all_pairs: bool
+    level: float
+    assumed_bound: float | None = None
+
+    @property
+    def conclusion(self) -> str:
+        """What the ranking says, and of what."""
+        if not self.tests:
+            return "No two variants can be compared."
+        apart = sum(test.apart for test in self.tests)
+        what = "differences" if self.all_pairs else "differences to the baseline"
+        count = f"{apart:,} of {len(self.tests):,} {what}" if apart else f"none of {len(self.tests):,} {what}"
+        at_once = f"told from 0 at {percent(self.level)}, all tests at once"
+        if self.target == "expected":
+            return f"Of the expected values, {count} {'is' if apart < 2 else 'are'} {at_once} (bootstrap)."
+        if self.assumed_bound is not None:
+            return (
+                f"In these runs, {count} would be {at_once}, if no display could earn more than the largest reward "
+                f"seen, {self.assumed_bound:g}: name it (--reward-max) or cap rewards (--reward-cap) to know. "
+                f"{OF_THESE_RUNS}"
+            )
+        return f"In these runs, {count} {'is' if apart < 2 else 'are'} {at_once}. {OF_THESE_RUNS}"
+
+
+def percent(level: float) -> str:
+    """Return a level as people write it.
+
+    >>> percent(0.95), percent(0.999)
+    ('95 %', '99.9 %')
+    """
+    return f"{100 * level:.6g} %"
+
+
+def ranked_pairs(variants: int, baseline: int) -> list[tuple[int, int]]:
+    """Return the pairs that a ranking tests: all, or each variant with the baseline where they are too many."""
+    if variants <= ALL_PAIRS_UP_TO:
+        return [(i, j) for j in range(variants) for i in range(j)]
+    return [(min(i, baseline), max(i, baseline)) for i in range(variants) if i != baseline]
+
+
+def rank(
+    values: Sequence[float],
+    cuts: Sequence[object],
+    differences: Mapping[tuple[int, int], Difference],
+    baseline: int,
+    *,
+    level: float,
+) -> Ranking:
+    """Return the ranking of variants, from the differences of all `ranked_pairs`.
+
+    Of the expected values where any two have a difference of these; a pair without one is then not told apart.
+
+    Parameters
+    ----------
+    values
+        Of each variant at the common horizon; nan where it has none.
+    cuts
+        What each variant's rewards are cut by: equal where values can be compared.
+    differences
+        By pair.
+    baseline
+        Its number.
+    level
+        Of all tests at once.
+    """
+    pairs = ranked_pairs(len(values), baseline)
+    tested = [differences[pair] for pair in pairs if differences[pair].realised is not None]
+    target: Target = "expected" if any(of.expected is not None for of in tested) else "realised"
+    found = [_found(of, target) for of in tested]
+    adjusted = holm([p for _, p in found])
+    tests = tuple(Tested(of, float(p), bool(p <= 1.0 - level)) for of, p in zip(tested, adjusted, strict=True))
+    ahead: list[list[int]] = [[] for _ in values]
+    for test, (interval, _) in zip(tests, found, strict=True):
+        if test.apart and interval is not None:
+            of = test.difference
+            winner, loser = (of.variant, of.reference) if interval.estimate > 0 else (of.reference, of.variant)
+            ahead[winner].append(loser)
+    return Ranking(
+        target,
+        _groups(values, cuts),
+        tuple(tuple(sorted(losers)) for losers in ahead),
+        tests,
+        len(values) <= ALL_PAIRS_UP_TO,
+        level,
+    )
+
+
+def _found(of: Difference, target: Target) -> tuple[Interval | None, float]:
+    if target == "realised":
+        return of.realised, of.p
+    return of.expected, 1.0 if of.expected is None else of.expected_p
+
+
+def _groups(values: Sequence[float], cuts: Sequence[object]) -> tuple[tuple[int, ...], ...]:
+    groups: dict[object, list[int]] = {}
+    for i, (value, cut) in enumerate(zip(values, cuts, strict=True)):
+        if not math.isnan(value):
+            groups.setdefault(cut, []).append(i)
+    return tuple(tuple(sorted(group, key=lambda i: -values[i])) for group in groups.values())

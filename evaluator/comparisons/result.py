@@ -1,0 +1,340 @@
+"""Several policies and windows on one log, replayed in one scan of it, and compared at one horizon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from evaluator.comparisons.curves import Curve, curve_table, draw_curve
+from evaluator.comparisons.differences import Difference, find_differences, reward_cut, to_widest_window
+from evaluator.comparisons.expected import expected_difference
+from evaluator.comparisons.horizon import CommonHorizon, FirstRounds, common_horizon, comparable, first_rounds
+from evaluator.comparisons.ranking import Ranking, rank, ranked_pairs
+from evaluator.errors import NoRoundsError, ParameterError, nearest
+from evaluator.log import Log
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.plan import Plan, plan_replay, read_basis
+from evaluator.replays.rarest import rarest_warning
+from evaluator.replays.result import ReplayResult, json_values
+from evaluator.replays.run import execute_all
+from evaluator.replays.words.unknown_maximum import honest_difference, honest_ranking
+
+SCHEMA = "evaluate.compare/1"
+# Replays that walk through the log together: they bound the memory of a scan.
+LANES = 64
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """What a variant's policy was told.
+
+    Parameters
+    ----------
+    needs
+        What the policy asks for.
+    delay_cdf
+        Where its delay CDF comes from; None where it needs none, or there is none.
+    horizon
+        The largest number of rounds, which it was told if it needs the horizon; None where not.
+    """
+
+    needs: tuple[str, ...]
+    delay_cdf: str | None
+    horizon: int | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Results of several replays of one log, and how they differ.
+
+    Variants are numbered from 0, policy by policy, within it window by window.
+
+    Parameters
+    ----------
+    results
+        One a variant, each what `evaluator.replay` gives for it alone.
+    horizon
+        Rounds at which all are compared.
+    baseline
+        The variant that others are compared with.
+    differences
+        Of every other variant to the baseline, each with intervals of its own.
+    ranking
+        By value at the horizon; which differences are told from 0, tested together: of the expected values where a
+        bootstrap was run, else of these runs.
+    window_costs
+        Of variants to their like with the widest window.
+    curves
+        Of every variant up to the horizon.
+    assumed
+        By the policy of every variant.
+    warnings
+        Sentences on the comparison, beside those of each result, to read before the numbers.
+    """
+
+    results: tuple[ReplayResult, ...]
+    horizon: CommonHorizon
+    baseline: int
+    differences: tuple[Difference, ...]
+    ranking: Ranking
+    window_costs: tuple[Difference, ...]
+    curves: tuple[Curve, ...]
+    assumed: tuple[Assumed, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def trajectory(self) -> pa.Table:
+        """Every variant's rounds, with its number in ``variant``."""
+        tables = [
+            result.trajectory.add_column(0, "variant", pa.array([i] * len(result.trajectory), pa.int32()))
+            for i, result in enumerate(self.results)
+        ]
+        return pa.concat_tables(tables)
+
+    @property
+    def curve_table(self) -> pa.Table:
+        """Value and regret with bands, one row a variant and checkpoint."""
+        return curve_table(self.curves)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison without its trajectories, as JSON values."""
+        ranking = self.ranking
+        return {
+            "schema": SCHEMA,
+            "dataset": self.results[0].plan["dataset"],
+            "variants": [result.to_dict() for result in self.results],
+            **json_values(
+                {
+                    "horizon": asdict(self.horizon),
+                    "baseline": self.baseline,
+                    "differences": [asdict(difference) for difference in self.differences],
+                    "ranking": {
+                        "target": ranking.target,
+                        "groups": ranking.groups,
+                        "values": [float(c.value.estimate[-1]) if len(c.rounds) else None for c in self.curves],
+                        "ahead_of": ranking.ahead_of,
+                        "tested": "all pairs" if ranking.all_pairs else "differences to the baseline",
+                        "tests": [
+                            {**asdict(test.difference), "p_adjusted": test.adjusted, "apart": test.apart}
+                            for test in ranking.tests
+                        ],
+                        "level": ranking.level,
+                        "conclusion": ranking.conclusion,
+                    },
+                    "window_costs": [asdict(difference) for difference in self.window_costs],
+                    "curves": [
+                        {
+                            "rounds": curve.rounds.tolist(),
+                            **{
+                                name: {part: array.tolist() for part, array in vars(band).items()}
+                                for name, band in (("value", curve.value), ("regret", curve.regret))
+                            },
+                        }
+                        for curve in self.curves
+                    ],
+                    "assumed": [asdict(assumed) for assumed in self.assumed],
+                    "warnings": self.warnings,
+                }
+            ),
+        }
+
+    def __repr__(self) -> str:
+        return "\n".join([*map(repr, self.results), self.ranking.conclusion])
+
+
+def plan_comparison(
+    log: Log, policies: Sequence[Any], windows: Sequence[str | int | None], options: ReplayOptions
+) -> list[Plan]:
+    """Plan every policy with every window.
+
+    Parameters
+    ----------
+    log
+        The log.
+    policies
+        Descriptions.
+    windows
+        As `ReplayOptions.window`.
+    options
+        Shared by all; its own window is not used.
+
+    Raises
+    ------
+    ParameterError
+        Nothing to compare, or two variants are the same.
+    """
+    variants = [(policy, window) for policy in policies for window in windows]
+    names = [(policy.spec, window) for policy, window in variants]
+    if not variants:
+        raise ParameterError(
+            "Nothing to compare.", hint="name policies, --policy otflinucb --policy delayed-klucb, or a --study."
+        )
+    for name in names:
+        if names.count(name) > 1:
+            raise ParameterError(f"{name[0]} with window {name[1]} is there twice.", hint="name each variant once.")
+    basis = read_basis(log, options)
+    return [plan_replay(basis, policy, replace(options, window=window)) for policy, window in variants]
+
+
+def find_baseline(plans: Sequence[Plan], spec: str | None) -> int:
+    """Return the number of the first variant of the policy with this spec; the first of all for None.
+
+    Raises
+    ------
+    ParameterError
+        No variant is of that policy.
+    """
+    specs = [plan.policy.spec for plan in plans]
+    if spec is None:
+        return 0
+    if spec not in specs:
+        raise ParameterError(f"--baseline {spec} is none of the policies compared.", hint=nearest(spec, specs))
+    return specs.index(spec)
+
+
+def scans(plans: Sequence[Plan], finished: Mapping[int, ReplayResult]) -> list[list[int]]:
+    """Return which variants are replayed together: at most 64 replays a scan, but never less than a variant."""
+    groups: list[list[int]] = []
+    lanes = LANES
+    for i, plan in enumerate(plans):
+        if i in finished:
+            continue
+        lanes += plan.options.repeats
+        if not groups or lanes > LANES:
+            groups.append([])
+            lanes = plan.options.repeats
+        groups[-1].append(i)
+    return groups
+
+
+def execute_comparison(
+    plans: Sequence[Plan],
+    *,
+    baseline: int = 0,
+    finished: Mapping[int, ReplayResult] | None = None,
+    keep: Callable[[Plan, ReplayResult], None] = lambda plan, result: None,
+    advance: Callable[[int], None] = lambda displays: None,
+) -> Comparison:
+    """Replay all variants, in as few scans of their log as memory allows, and compare them.
+
+    Parameters
+    ----------
+    plans
+        Of the variants.
+    baseline
+        Number of the variant that others are compared with.
+    finished
+        Results that are there already, by variant.
+    keep
+        Called with each result as soon as it is there.
+    advance
+        Called with the displays read since the last call.
+    """
+    done = dict(finished or {})
+    for group in scans(plans, done):
+        together = [plans[i] for i in group]
+        for i, result in zip(group, execute_all(together, jobs=plans[0].options.jobs, advance=advance), strict=True):
+            keep(plans[i], result)
+            done[i] = result
+    return compare_results(plans, [done[i] for i in range(len(plans))], baseline=baseline)
+
+
+def compare_results(plans: Sequence[Plan], results: Sequence[ReplayResult], *, baseline: int = 0) -> Comparison:
+    """Compare finished replays of one log at their common horizon.
+
+    Raises
+    ------
+    NoRoundsError
+        None of them has a round.
+    """
+    if not any(result.rounds for result in results):
+        several = f"None of {len(results)} variants lived a round. The first: " if len(results) > 1 else ""
+        raise NoRoundsError(f"{several}{results[0].warnings[0]}")
+    options = plans[0].options
+    horizon = common_horizon(plans, results)
+    compared = set(comparable(results))
+    lived = [
+        first_rounds(plan, result, horizon.rounds if i in compared else 0)
+        for i, (plan, result) in enumerate(zip(plans, results, strict=True))
+    ]
+    curves = [draw_curve(*variant) for variant in zip(plans, results, lived, strict=True)]
+    costs = to_widest_window(plans)
+    others = [i for i in range(len(plans)) if i != baseline]
+    asked = [*ranked_pairs(len(plans), baseline), *((min(pair), max(pair)) for pair in costs)]
+    found = find_differences(plans, lived, asked, rounds=horizon.rounds, fixed=horizon.fixed, jobs=options.jobs)
+    unbounded = next((plan for plan in plans if not plan.bounded), plans[0])
+    found = {
+        pair: honest_difference(unbounded, of if of.realised is None else _with_expected(of, results))
+        for pair, of in found.items()
+    }
+
+    def to_reference(variant: int, reference: int) -> Difference:
+        return found[variant, reference] if variant < reference else found[reference, variant].turned()
+
+    values = [float(curve.value.estimate[-1]) if len(curve.rounds) else np.nan for curve in curves]
+    return Comparison(
+        results=tuple(results),
+        horizon=horizon,
+        baseline=baseline,
+        differences=tuple(to_reference(i, baseline) for i in others),
+        ranking=honest_ranking(
+            unbounded, rank(values, [reward_cut(plan) for plan in plans], found, baseline, level=options.level)
+        ),
+        window_costs=tuple(to_reference(*pair) for pair in costs),
+        curves=tuple(curves),
+        assumed=tuple(_assumed(plan) for plan in plans),
+        warnings=tuple(_warnings(plans, results, lived, horizon)),
+    )
+
+
+def _warnings(
+    plans: Sequence[Plan], results: Sequence[ReplayResult], lived: Sequence[FirstRounds], horizon: CommonHorizon
+) -> list[str]:
+    said = []
+    for same in _same_rounds(plans, lived):
+        told = max(results[i].delivered for i in same)
+        said.append(
+            f"Lines {', '.join(str(i + 1) for i in same)} showed the same displays in all {horizon.rounds:,} rounds: "
+            f"what tells them apart never mattered ({told:,} conversions delivered), so their equal values say nothing "
+            "about which is better."
+        )
+    left = [str(i + 1) for i, own in enumerate(lived) if not len(own.displays[0])]
+    if left:
+        said.append(
+            f"Line {', '.join(left)} chose an action that cannot be replayed, or lived no round, and is compared with "
+            "no other: see below."
+        )
+    if not horizon.fixed:
+        said.append(f"Compared after {horizon.rounds:,} rounds: {horizon.why}.")
+    keeping = [plan for plan in plans if plan.sampler == "keep"]
+    if keeping and plans[0].options.horizon is None:
+        of = keeping[0]
+        said.append(rarest_warning(of.survey, of.matched, of.usable, sampler="keep", contextual=False, horizon=None))
+    return [line for line in said if line]
+
+
+def _same_rounds(plans: Sequence[Plan], lived: Sequence[FirstRounds]) -> list[list[int]]:
+    """Return the groups of two or more variants whose policies learn and nevertheless showed the same displays."""
+    groups: dict[bytes, list[int]] = {}
+    for i, (plan, own) in enumerate(zip(plans, lived, strict=True)):
+        if plan.policy.learns and len(own.displays[0]):
+            groups.setdefault(b"".join(of.tobytes() for of in own.displays), []).append(i)
+    return [same for same in groups.values() if len(same) > 1]
+
+
+def _with_expected(of: Difference, results: Sequence[ReplayResult]) -> Difference:
+    expected = expected_difference(results[of.variant], results[of.reference])
+    return replace(of, expected=expected.interval, expected_p=expected.p, why_not_expected=expected.why_not)
+
+
+def _assumed(plan: Plan) -> Assumed:
+    cdf = plan.setting.delay_cdf
+    return Assumed(
+        needs=tuple(plan.policy.needs),
+        delay_cdf=cdf.source if cdf is not None and "delay CDF" in plan.policy.needs else None,
+        horizon=plan.setting.horizon if "horizon" in plan.policy.needs else None,
+    )

@@ -1,0 +1,158 @@
+"""A study in a file: what to compare, on which log, with which options, in the words of the command line.
+
+::
+
+    dataset = "shop-log"                    # as --dataset; any option that reads the log beside it
+    policies = ["random", "delayed-klucb"]  # as --policy
+    windows = [500, 2000, "7d", "none"]     # as --windows
+    baseline = "random"
+    repeats = 5                             # any option of a replay: seed, horizon, jobs, traffic_share, ...
+
+    [[policy]]                              # parameters with several values are crossed: six variants here
+    name = "otflinucb"
+    alpha = [0.1, 0.3, 1.0]
+    bonus = ["buffered", "exact"]
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluator.errors import EvaluatorError, ParameterError, nearest
+from evaluator.policies.registry import resolve
+from evaluator.replays.options import ReplayOptions
+from evaluator.toml_file import NotTomlError, read_toml
+
+# What each key takes; numbers with a point may be written without one.
+READING: dict[str, type] = {
+    "path": str, "actions": str, "features": str, "deduplicate": str, "attributed_only": bool, "limit": int,
+    "sampling_rate": float, "sort": bool, "attribution_window": str, "on_error": str,
+}  # fmt: skip
+REPLAYING: dict[str, type] = {
+    "horizon": int, "clock": str, "traffic_share": float, "sampler": str, "propensity": str, "accept_quantile": float,
+    "delays": str, "delays_from": str, "reward": str, "immature": str, "seed": int, "repeats": int, "jobs": int,
+    "level": float, "bootstrap": int, "cluster_by": str, "final": str, "final_policy": str,
+    "doubly_robust": bool, "reward_max": float, "reward_cap": float,
+}  # fmt: skip
+_OWN: dict[str, type] = {"dataset": str, "baseline": str, "policies": list, "windows": list, "policy": list}
+_NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false", list: "a list"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """What a study file asks for; None and nothing where it does not say.
+
+    Parameters
+    ----------
+    dataset, reading
+        The log, and options of its reading.
+    policies
+        Specs.
+    windows, baseline
+        As `evaluator.compare` takes them.
+    options
+        Fields of `ReplayOptions`.
+    """
+
+    dataset: str | None
+    reading: dict[str, Any]
+    policies: tuple[str, ...]
+    windows: tuple[str | int | None, ...] | None
+    baseline: str | None
+    options: dict[str, Any]
+
+
+def read_study(path: str | Path) -> Study:
+    """Read a study file.
+
+    Parameters
+    ----------
+    path
+        A TOML file in the format above. Paths in it are relative to the working folder, as on the command line. It
+        names registered policies only: Python of one's own is named by who runs it, with ``-p``.
+
+    Raises
+    ------
+    ParameterError
+        Not readable, an unknown key, or a value that does not fit; names file, key, value and repair.
+    """
+    try:
+        said = read_toml(Path(path))
+    except OSError as error:
+        raise ParameterError(
+            f"{path}: no study can be read there: {error.strerror}.", hint="name a .toml file."
+        ) from None
+    except NotTomlError as error:
+        raise ParameterError(f"{path}: {error}.", hint="datasets/README.md shows a study.") from None
+    kinds = {**_OWN, **READING, **REPLAYING}
+    for key, value in said.items():
+        if key not in kinds:
+            raise ParameterError(f"{path}: unknown key `{key}`.", hint=nearest(key, kinds))
+        _check(path, key, value, kinds[key])
+    for key, kind in (("policies", str), ("policy", dict)):
+        for i, value in enumerate(said.get(key, [])):
+            if not isinstance(value, kind):
+                hint = 'write a spec: "otflinucb:alpha=0.1".' if kind is str else "write [[policy]] and its lines."
+                raise ParameterError(f"{path}: `{key}[{i}]` is {value!r}.", hint=hint)
+    if "baseline" in said:
+        with _naming(f"{path}: `baseline`"):
+            resolve(said["baseline"], files=False)
+    options = {key: value for key, value in said.items() if key in REPLAYING}
+    with _naming(path):
+        ReplayOptions(**options)
+    return Study(
+        dataset=said.get("dataset"),
+        reading={key: value for key, value in said.items() if key in READING},
+        policies=tuple(_specs(path, said)),
+        windows=tuple(_window(path, i, w) for i, w in enumerate(said["windows"])) if "windows" in said else None,
+        baseline=said.get("baseline"),
+        options=options,
+    )
+
+
+def _check(path: str | Path, key: str, value: object, kind: type) -> None:
+    fits = isinstance(value, int | float if kind is float else kind) and (kind is bool or not isinstance(value, bool))
+    if not fits:
+        what = "[[policy]] and its lines" if key == "policy" else _NAMES[kind]
+        raise ParameterError(f"{path}: `{key}` is {value!r}.", hint=f"write {what}.")
+
+
+def _window(path: str | Path, i: int, value: object) -> str | int | None:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ParameterError(f"{path}: `windows[{i}]` is {value!r}.", hint='write rounds, "7d" or "none".')
+    return None if value == "none" else value
+
+
+def _specs(path: str | Path, said: dict[str, Any]) -> Iterator[str]:
+    for i, spec in enumerate(said.get("policies", [])):
+        with _naming(f"{path}: `policies[{i}]`"):
+            resolve(spec, files=False)
+        yield spec
+    for i, table in enumerate(said.get("policy", [])):
+        where = f"{path}: `policy[{i}]`"
+        if not isinstance(table.get("name"), str):
+            raise ParameterError(f"{where} has no name.", hint='write name = "otflinucb".')
+        values = {key: value if isinstance(value, list) else [value] for key, value in table.items() if key != "name"}
+        for key, value in values.items():
+            if not value or any(isinstance(x, list | dict) for x in value):
+                raise ParameterError(f"{where}.{key} is {table[key]!r}.", hint="write a value, or a list of values.")
+        for chosen in itertools.product(*values.values()):
+            words = ",".join(f"{key}={value}" for key, value in zip(values, chosen, strict=True))
+            spec = f"{table['name']}:{words}" if words else table["name"]
+            with _naming(where):
+                resolve(spec, files=False)
+            yield spec
+
+
+@contextmanager
+def _naming(where: object) -> Iterator[None]:
+    """Let errors say where in the file they arose."""
+    try:
+        yield
+    except EvaluatorError as error:
+        raise ParameterError(f"{where}: {error.what}", hint=error.hint) from None

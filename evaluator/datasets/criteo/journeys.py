@@ -1,0 +1,90 @@
+"""Plan of the converted rows: times, delays and groups. The package's docstring explains the construction."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.datasets.criteo.parameters import Twin
+from evaluator.datasets.criteo.quantiles import Clock, draw, durations, sizes
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+class Journeys(NamedTuple):
+    """J conversions on C rows; rows are sorted by time."""
+
+    rows: Ints  # (J,) number of displays of the conversion
+    conversion_time: Ints  # (J,) seconds
+    identity: Ints  # (J,) index of its conversion id; some are shared
+    attributed: npt.NDArray[np.bool_]  # (J,)
+    cell: Ints  # (J,) context * K + campaign
+    row_journey: Ints  # (C,)
+    row_time: Ints  # (C,) seconds, ascending
+    row_position: Ints  # (C,) 0 for the first display of the journey
+
+
+def journey_sizes(twin: Twin, rows: int) -> Ints:
+    """Return the numbers of displays per conversion, ascending, of a twin with so many rows."""
+    return sizes(twin.journey_rows, max(1, round(twin.conversions * rows / twin.rows)))
+
+
+def plan_journeys(
+    twin: Twin, clock: Clock, per_journey: Ints, cell_weights: Floats, rng: np.random.Generator
+) -> Journeys:
+    """Return the converted rows of a twin.
+
+    Parameters
+    ----------
+    twin, clock
+        Parameters and arrivals.
+    per_journey
+        From `journey_sizes`.
+    cell_weights
+        (G * K,) probability that a converted row is of a context and campaign.
+    rng
+        Source of randomness.
+    """
+    n_journeys, n_rows = len(per_journey), int(per_journey.sum())
+    per_journey = rng.permutation(per_journey)
+    start = np.cumsum(per_journey) - per_journey
+    shown = clock.times(rng.random(n_rows))
+    # Stratified: one draw from each of C equal parts of the law.
+    delay = durations(twin.delays, (rng.permutation(n_rows) + rng.random(n_rows)) / n_rows)
+    order = np.argsort(shown + delay, kind="stable")
+    shown, delay = shown[order], delay[order]
+    middle = start + per_journey // 2
+    # Every display must stay inside the log; the longest delay is shorter than it, so the bounds never cross.
+    earliest = np.maximum.reduceat(delay, start)
+    latest = np.minimum.reduceat(delay, start) + clock.seconds - 1
+    conversion_time = np.clip((shown + delay)[middle], earliest, latest)
+    journey = np.repeat(np.arange(n_journeys), per_journey)
+    shown = conversion_time[journey] - delay
+
+    in_journey = np.lexsort((shown, journey))
+    position = np.empty(n_rows, dtype=np.int64)
+    position[in_journey] = np.arange(n_rows) - start[journey]
+    by_time = np.argsort(shown, kind="stable")
+    chance = np.where(per_journey == 1, twin.attributed_single, twin.attributed_shared)
+    return Journeys(
+        rows=per_journey,
+        conversion_time=conversion_time,
+        identity=_identities(n_journeys, twin.colliding_ids / twin.conversions, rng),
+        attributed=rng.random(n_journeys) < chance,
+        cell=draw(np.cumsum(cell_weights), rng.random(n_journeys)),
+        row_journey=journey[by_time],
+        row_time=shown[by_time],
+        row_position=position[by_time],
+    )
+
+
+def _identities(count: int, colliding: float, rng: np.random.Generator) -> Ints:
+    """Return an id per journey, `colliding * count` of which serve two journeys."""
+    identity = rng.permutation(count)
+    pairs = round(colliding * count)
+    chosen = rng.permutation(count)[: 2 * pairs]
+    identity[chosen[:pairs]] = identity[chosen[pairs:]]
+    return identity

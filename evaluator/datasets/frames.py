@@ -1,0 +1,262 @@
+"""Read the needed columns of a source chunk by chunk, in file order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from evaluator.datasets.cells import TYPES, Kind, in_calendar, parse
+from evaluator.datasets.files import Header, SourceFile, delimiter, text_header
+from evaluator.datasets.row_breaches import FILE, LINE
+from evaluator.datasets.spec import Source
+from evaluator.datasets.text import as_utf8, refuse_illegal
+from evaluator.datasets.widths import Widths
+from evaluator.errors import SourceError, nearest
+
+# Small enough that a chunk's columns and copies are tens of MB, large enough that work done once a chunk costs nothing.
+CHUNK_ROWS = 100_000
+UNPARSED, CELLS = "__unparsed_", "__cells"
+# What Polars raises at a damaged file; where it panics, that is no Exception.
+UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """The columns `kinds` of all files, as frames of `CHUNK_ROWS` rows; iterating again reads the files again.
+
+    Beside the columns a frame has `FILE` (index), `LINE` (1-based, header included) and, for a column with cells that
+    do not fit its kind, `UNPARSED` + column: their text, null elsewhere. Where rows have too few or too many cells,
+    `CELLS` says how many, in words, null elsewhere. Text files are read as text, so that such a
+    cell is at hand with its line when it is met, in one pass and in the memory of a chunk.
+
+    Parameters
+    ----------
+    files, source
+        Files, and how to read them.
+    kinds
+        Columns and their kinds.
+    limit
+        Read the first n rows only.
+
+    Raises
+    ------
+    SourceError
+        While iterating: a file is truncated, lacks a column, or has the wrong delimiter.
+    """
+
+    files: list[SourceFile]
+    source: Source
+    kinds: Mapping[str, Kind]
+    limit: int | None = None
+
+    def __iter__(self) -> Iterator[pl.DataFrame]:
+        return of_equal_size(self._frames(), CHUNK_ROWS)
+
+    def collect(self) -> pl.DataFrame:
+        """Return all rows as one frame."""
+        empty = pl.DataFrame(schema={FILE: pl.Int32, LINE: pl.Int64, **{c: TYPES[k] for c, k in self.kinds.items()}})
+        whole: pl.DataFrame = pl.concat([empty, *self], how="diagonal")
+        return whole
+
+    def _frames(self) -> Iterator[pl.DataFrame]:
+        tables = [
+            _table(file, self.source, self.kinds) for file in self.files
+        ]  # a missing column is told before reading
+        left = self.limit
+        for index, table in enumerate(tables):
+            first = line = table.first_line
+            with table.readable() as path:
+                scan, widths = table.scan(path), table.widths(path)
+                batches = iter((scan if left is None else scan.head(left)).collect_batches(chunk_size=CHUNK_ROWS))
+                while (frame := self._next(batches, table.file)) is not None:
+                    frame = frame if widths is None else _counted(frame, widths, line - first, len(table.columns))
+                    where = {FILE: np.full(frame.height, index, np.int32), LINE: np.arange(line, line + frame.height)}
+                    line += frame.height
+                    yield frame.hstack(pl.DataFrame(where))
+                    left = None if left is None else left - frame.height
+            if left == 0:
+                return
+
+    def _next(self, batches: Iterator[pl.DataFrame], file: SourceFile) -> pl.DataFrame | None:
+        try:
+            raw = next(batches, None)
+            return None if raw is None else self._parsed(raw, file)
+        except UNREADABLE as error:
+            if file.is_text:
+                refuse_illegal(file.path, self.source.encoding)
+            hint = "check source.format and source.delimiter."
+            raise SourceError(f"{file.path}: cannot be read: {_first_line(error)}.", hint=hint) from None
+
+    def _parsed(self, raw: pl.DataFrame, file: SourceFile) -> pl.DataFrame:
+        columns = []
+        for name, kind in self.kinds.items():
+            given = file.partitions.get(name)
+            found = raw[name] if given is None else pl.repeat(given, raw.height, dtype=pl.String, eager=True)
+            if not in_calendar(found):
+                hint = "repair or drop those rows: later steps would stumble over them."
+                raise SourceError(f"{file.path}: column {name!r} holds times beyond any calendar.", hint=hint)
+            cells = parse(found, kind, missing_values(self.source, name))
+            columns.append(cells.values.alias(name))
+            if cells.unparsed is not None:
+                columns.append(cells.unparsed.alias(UNPARSED + name))
+        return pl.DataFrame(columns)
+
+
+def _counted(frame: pl.DataFrame, widths: Widths, start: int, width: int) -> pl.DataFrame:
+    """Return the rows from number `start` without empty lines at the end of the file, with `CELLS` if any differ."""
+    wrong = widths.wrong(start + frame.height)
+    if widths.end is not None:
+        frame = frame.head(max(widths.end - start, 0))
+    if not wrong:
+        return frame
+    rows = [row - start for row in wrong]
+    cells = [f"{count} {'cell' if count == 1 else 'cells'} where {width}" for count in wrong.values()]
+    return frame.with_columns(
+        pl.Series(CELLS, [None], dtype=pl.String).new_from_index(0, frame.height).scatter(rows, cells)
+    )
+
+
+def of_equal_size(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
+    """Yield the rows of some frames as frames of exactly `rows` rows, and a last one with the rest."""
+    waiting: list[pl.DataFrame] = []
+    height = 0
+    for frame in frames:
+        waiting.append(frame)
+        height += frame.height
+        if height < rows:
+            continue
+        whole = frame if len(waiting) == 1 else pl.concat(waiting, how="diagonal")
+        full = height - height % rows
+        for start in range(0, full, rows):
+            yield whole.slice(start, rows)
+        waiting, height = [whole.slice(full)] if height > full else [], height - full
+    if height:
+        yield pl.concat(waiting, how="diagonal")
+
+
+def missing_values(source: Source, column: str) -> list[str]:
+    """Return what means "none" in a column."""
+    values = source.none.get(column, []) if isinstance(source.none, dict) else source.none
+    return [str(v) for v in values]
+
+
+def column_names(file: SourceFile, source: Source) -> list[str]:
+    """Return the columns a file offers, hive partitions included."""
+    if file.is_text:
+        names = text_header(file, source).names
+    else:
+        try:
+            names = _scan_binary(file).collect_schema().names()
+        except UNREADABLE as error:
+            raise SourceError(
+                f"{file.path}: not a readable {file.format} file ({_first_line(error)}).", hint="check source.format."
+            ) from None
+    return [*names, *(p for p in file.partitions if p not in names)]
+
+
+@dataclass(frozen=True)
+class _Table:
+    """How one file is read: its columns in file order, as Polars calls them, and those that are wanted."""
+
+    file: SourceFile
+    source: Source
+    columns: dict[str, str]
+    wanted: list[str]
+    first_line: int
+
+    def readable(self) -> AbstractContextManager[Path]:
+        """Give a file that Polars can read."""
+        path = self.file.path
+        return as_utf8(path, self.source.encoding) if self.file.is_text else nullcontext(path)
+
+    def widths(self, path: Path) -> Widths | None:
+        """Return what counts the cells of each row; None where rows are no lines."""
+        if not self.file.is_text:
+            return None
+        separator = delimiter(self.file, self.source)
+        return Widths(path, separator, len(self.columns), header=self.source.header)
+
+    def scan(self, path: Path) -> pl.LazyFrame:
+        """Return the wanted columns."""
+        if not self.file.is_text:
+            return _scan_binary(self.file).select(self.wanted)
+        lazy = pl.scan_csv(
+            path,
+            separator=delimiter(self.file, self.source),
+            has_header=self.source.header,
+            schema=dict.fromkeys(self.columns.values(), pl.String()),
+            glob=False,
+            truncate_ragged_lines=True,  # `Widths` tells
+        )
+        wanted = {self.columns[name]: name for name in self.wanted}
+        return lazy.select(list(wanted)).rename(wanted)
+
+
+def _table(file: SourceFile, source: Source, kinds: Mapping[str, Kind]) -> _Table:
+    header = text_header(file, source) if file.is_text else None
+    names = column_names(file, source) if header is None else header.names
+    _require(kinds, [*names, *file.partitions], file, source)
+    wanted = [c for c in kinds if c not in file.partitions]
+    if header is not None:
+        return _Table(file, source, _called(header, file, source), wanted, 1 + header.lines)
+    for column, found in _scan_binary(file).collect_schema().items():
+        if column in wanted:
+            _refuse_type(file, column, found, kinds[column])
+    return _Table(file, source, {}, wanted, 1)
+
+
+def _refuse_type(file: SourceFile, column: str, found: pl.DataType, kind: Kind) -> None:
+    where = f"{file.path}: column {column!r}"
+    if kind == "int" and found.is_temporal():
+        hint = 'set time.unit = "datetime".'
+        raise SourceError(f"{where} holds {found}, not integers.", hint=hint)
+    if kind == "float" and found.is_temporal():
+        raise SourceError(f"{where} holds {found}, not numbers.", hint="write it as numbers of some unit.")
+    if found.is_nested() or found in (pl.Binary, pl.Object):
+        raise SourceError(
+            f"{where} holds {found}: several values a cell, or bytes.", hint="write one number or text a row."
+        )
+
+
+def _called(header: Header, file: SourceFile, source: Source) -> dict[str, str]:
+    """Return what Polars calls the columns of a text file: with quotes in a name doubled, as they are in the file."""
+    if '"' not in header.text:
+        return {name: name for name in header.names}
+    try:
+        found = pl.read_csv(
+            header.text.encode(), separator=delimiter(file, source), infer_schema=False, n_rows=0
+        ).columns
+    except pl.exceptions.PolarsError:
+        found = []
+    if len(found) != len(header.names) or header.text.count('"') % 2:
+        raise SourceError(
+            f"{file.path}: the quotes of line 1 do not fit together.", hint="check the names of the columns."
+        )
+    return dict(zip(header.names, found, strict=True))
+
+
+def _scan_binary(file: SourceFile) -> pl.LazyFrame:
+    if file.format == "parquet":
+        return pl.scan_parquet(file.path, glob=False, hive_partitioning=False)
+    return pl.scan_ipc(file.path)
+
+
+def _require(kinds: Iterable[str], names: list[str], file: SourceFile, source: Source) -> None:
+    missing = [c for c in kinds if c not in names]
+    if not missing:
+        return
+    if len(names) == 1 and file.is_text:
+        raise SourceError(
+            f"{file.path}: one column found where the spec needs {len(list(kinds))}.",
+            hint=f"check source.delimiter (now {delimiter(file, source)!r}).",
+        )
+    raise SourceError(f"{file.path}: no column {missing[0]!r}.", hint=nearest(missing[0], names))
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n")[0].rstrip(".")

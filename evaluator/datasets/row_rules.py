@@ -1,0 +1,118 @@
+"""The rules that every row of displays must keep."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evaluator.datasets.cells import PROBLEMS, Kind
+from evaluator.datasets.features import Features
+from evaluator.datasets.files import SourceFile
+from evaluator.datasets.frames import CELLS, UNPARSED
+from evaluator.datasets.row_breaches import FILE, LINE, ROW, Checked
+from evaluator.datasets.spec import FileSpec
+from evaluator.errors import LogError
+from evaluator.log.breaches import WEIGHT_REPAIR
+
+# Differences of times fit into 64 bits too.
+_LAST_TICK = 2**62
+RAGGED = ("a row with too few or too many cells", "check source.delimiter and the quotes of such rows")
+BEYOND = ("a time beyond 2^62 ticks", "check the column and time.unit, or quarantine the row")
+
+
+def beyond_clocks(times: pl.Series) -> pl.Series:
+    """Return whether each time, or delay, in ticks is so large that sums and differences leave 64 bits."""
+    return ~times.is_between(-_LAST_TICK, _LAST_TICK)
+
+
+def check_cells(rows: Checked, frame: pl.DataFrame, kinds: dict[str, Kind]) -> None:
+    """Report the rows of another width than the table, and the cells that do not fit the kind of their column."""
+    counted = frame[CELLS] if CELLS in frame.columns else pl.Series([None] * frame.height, dtype=pl.String)
+    whole = counted.is_null()
+    rows.add(ROW, ~whole, *RAGGED, values=counted)
+    for column, kind in kinds.items():
+        if kind in PROBLEMS:
+            text = frame[UNPARSED + column] if UNPARSED + column in frame.columns else None
+            bad = None if text is None else whole & text.is_not_null()
+            rows.add(column, bad, *PROBLEMS[kind], values=text)
+
+
+def check_displays(
+    rows: Checked, frame: pl.DataFrame, spec: FileSpec, features: Features, repeated: npt.NDArray[np.int64]
+) -> None:
+    """Report displays without time or action, with impossible numbers, or listed twice.
+
+    Parameters
+    ----------
+    rows, frame
+        A chunk.
+    spec, features
+        What its columns are.
+    repeated
+        Rows of the chunk whose id an earlier display has.
+    """
+    display = spec.display
+    sound = rows.sound
+    numbers = features.columns("number")
+    for column in dict.fromkeys([display.time, display.action, *numbers]):
+        rows.add(column, sound & frame[column].is_null(), "missing", "fill the cell, or quarantine the row")
+    rows.add(display.time, sound & beyond_clocks(frame[display.time]), *BEYOND)
+    for column in numbers:
+        # Contexts are float32, where 1e39 is no number.
+        finite = frame[column].cast(pl.Float32).is_finite().fill_null(True)
+        rows.add(column, sound & ~finite, "not finite", "fill the cell")
+    if display.propensity is not None:
+        p = frame[display.propensity].cast(pl.Float64)
+        for bad, problem in (
+            (p.is_null() | p.is_nan(), "propensity missing or nan"),
+            (p == 0, "propensity 0 although the action was shown"),
+            (p < 0, "negative propensity"),
+            ((p > 1) & p.is_not_nan(), "propensity above 1"),
+        ):
+            rows.add(display.propensity, sound & bad, problem,
+                     "give the probability with which the logger showed the action")  # fmt: skip
+    if display.weight is not None:
+        w = frame[display.weight].cast(pl.Float64)
+        rows.add(display.weight, sound & ~(w.is_finite() & (w > 0)).fill_null(False), "no weight above 0",
+                 WEIGHT_REPAIR)  # fmt: skip
+    if display.id is not None:
+        rows.add(display.id, sound & frame[display.id].is_null(), "missing", "give every display an id")
+        again = np.zeros(frame.height, dtype=np.bool_)
+        again[repeated] = True
+        rows.add(display.id, sound & pl.Series(again), "duplicate display", "keep one row per display")
+
+
+class Order:
+    """Whether the displays come in the order of their times, chunk by chunk."""
+
+    def __init__(self, files: list[SourceFile], time: str) -> None:
+        self._files, self._time = files, time
+        self._last: int | None = None
+        self._late = 0
+        self._first = ""
+
+    def see(self, frame: pl.DataFrame) -> None:
+        """Look at the sound rows of a chunk."""
+        if frame.height == 0:
+            return
+        times = frame[self._time].to_numpy()
+        before = np.concatenate([times[:1] if self._last is None else [self._last], times[:-1]])
+        late = np.flatnonzero(times < before)
+        if len(late) and not self._late:
+            row = int(late[0])
+            file = self._files[frame[FILE][row]]
+            word = "line" if file.is_text else "row"
+            self._first = (
+                f"{file.path} {word} {frame[LINE][row]}: time {times[row]} is earlier than {before[row]} before it"
+            )
+        self._late += len(late)
+        self._last = int(times[-1])
+
+    def refuse(self) -> None:
+        """Raise LogError if a display is earlier than the one before it."""
+        if self._late:
+            raise LogError(
+                f"{self._first} ({self._late} such rows).",
+                hint="sort the source, set sort = true in [source], or pass sort=True (--sort).",
+            )

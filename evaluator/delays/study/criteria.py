@@ -1,0 +1,105 @@
+"""Which family of delay laws a log speaks for, by information criteria."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from evaluator.delays.families import FAMILIES
+from evaluator.delays.study.fitting import DelayFit, fit_sample, inapplicable
+from evaluator.delays.study.likelihood import Sample, sample_of
+from evaluator.delays.threads import in_threads
+from evaluator.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class FamilyComparison:
+    """Fits of several families to one sample (`compare_families`).
+
+    Parameters
+    ----------
+    fits
+        In order of AIC, best first.
+    best
+        Family with the smallest AIC.
+    margin
+        By how much its AIC is below the next; inf if alone. Below about 2 the two are hardly told apart (Burnham,
+        Anderson 2002, Section 2.6).
+    skipped
+        Families left out, each with the reason.
+    """
+
+    fits: tuple[DelayFit, ...]
+    best: str
+    margin: float
+    skipped: dict[str, str]
+
+    @property
+    def best_fit(self) -> DelayFit:
+        """The fit with the smallest AIC."""
+        return self.fits[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists and numbers."""
+        return {**self.__dict__, "fits": [fit.to_dict() for fit in self.fits]}
+
+
+def compare_families(
+    delays: ArrayLike,
+    limits: ArrayLike | None = None,
+    *,
+    families: Iterable[str] | None = None,
+    rounding: str | None = None,
+    seed: int = 0,
+) -> FamilyComparison:
+    """Return the fits of families, ordered by AIC (Akaike 1974).
+
+    Parameters
+    ----------
+    delays, limits, rounding, seed
+        As for `evaluator.delays.study.fitting.fit_family`.
+    families
+        Names; None takes all. Families that cannot have brought forth such delays are skipped, with the reason; so is
+        the geometric law where it is the exponential one (rounded down delays from 0 on).
+
+    Raises
+    ------
+    DataError
+        No delays, or impossible ones.
+    ParameterError
+        No family is left.
+    UnknownNameError
+        No such family.
+
+    Examples
+    --------
+    >>> comparison = compare_families([1, 4, 2, 30, 0, 7], families=["exponential", "lomax", "pareto"])
+    >>> comparison.best, comparison.skipped
+    ('exponential', {'pareto': 'a Pareto delay is never 0 (lomax is the Pareto law from 0 on)'})
+    """
+    return compare_sample(sample_of(delays, limits, rounding=rounding), families=families, seed=seed)
+
+
+def compare_sample(sample: Sample, *, families: Iterable[str] | None = None, seed: int = 0) -> FamilyComparison:
+    """As `compare_families`, on an aggregated sample."""
+    names = list(FAMILIES if families is None else families)
+    skipped = {}
+    applicable = []
+    for name in names:
+        reason = inapplicable(sample, name)
+        if name == "geometric" and "exponential" in names and sample.smallest < 1 and not reason:
+            reason = "the exponential law on whole ticks"
+        if reason:
+            skipped[name] = reason
+        else:
+            applicable.append(name)
+    if not applicable:
+        raise ParameterError(f"No family is left of {', '.join(names)}.", hint="; ".join(skipped.values()))
+    fits = in_threads(lambda name: fit_sample(sample, name, seed=seed), applicable)
+    # Stable: of equal ones the first named, which has fewer parameters.
+    fits.sort(key=lambda fit: fit.aic)
+    margin = fits[1].aic - fits[0].aic if len(fits) > 1 else float("inf")
+    return FamilyComparison(fits=tuple(fits), best=fits[0].family, margin=margin, skipped=skipped)

@@ -1,0 +1,332 @@
+"""Whether all groups (arms, countries, ...) share one delay law under truncation, and which do not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric
+from evaluator.delays.study.criteria import FamilyComparison, compare_families
+from evaluator.delays.study.permutations import permutable, permuted
+from evaluator.delays.usable import Floats, Ints, Ticks, checked_delays
+from evaluator.errors import DataError, ParameterError
+
+_CELLS = 64
+# A pair is given up as alike once this many permutations differ more (Besag, Clifford 1991, "Sequential Monte Carlo
+# p-values": p = this / number drawn is valid).
+_ENOUGH = 30
+_PAIR_ROWS = 2_000
+POOLED = "(pooled)"
+
+
+@dataclass(frozen=True)
+class GroupDelays:
+    """Delays of one group.
+
+    Parameters
+    ----------
+    label
+        The group, ``"(pooled)"`` for the small ones together.
+    members
+        Labels it is made of.
+    conversions
+        Number of delays.
+    fit
+        Product limit with bands.
+    comparison
+        Parametric fits, None unless asked for.
+    """
+
+    label: str
+    members: tuple[str, ...]
+    conversions: int
+    fit: NonparametricFit
+    comparison: FamilyComparison | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists and numbers."""
+        return {
+            "label": self.label,
+            "members": list(self.members),
+            "conversions": self.conversions,
+            "fit": self.fit.to_dict(),
+            "comparison": None if self.comparison is None else self.comparison.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class PairDifference:
+    """Two groups, the p-value of their having one law, and the same adjusted for the number of pairs (Holm 1979)."""
+
+    first: str
+    second: str
+    p: float
+    adjusted_p: float
+
+
+@dataclass(frozen=True)
+class Heterogeneity:
+    """Test of one delay law in all groups (`heterogeneity`).
+
+    Parameters
+    ----------
+    statistic
+        Anderson-Darling distance between the groups' transformed delays.
+    p
+        Permutation p-value.
+    permutations
+        Number of permutations of the test of all groups.
+    level
+        Level at which groups are said to differ.
+    pairs
+        Every pair of the `compared` largest groups, most different first.
+    compared
+        How many groups were compared in pairs.
+    differing
+        Pairs whose adjusted p-value is at most `level`.
+    groups_differing
+        How many groups are in such a pair.
+    groups
+        Conversions of each group, by label.
+    pooled
+        Labels of the groups too small to stand alone, treated as one group.
+    rows
+        Conversions tested; `conversions` there are.
+    method
+        How the permutation respects truncation: a sentence for reports.
+    """
+
+    statistic: float
+    p: float
+    permutations: int
+    level: float
+    pairs: tuple[PairDifference, ...]
+    compared: int
+    differing: int
+    groups_differing: int
+    groups: dict[str, int]
+    pooled: tuple[str, ...]
+    rows: int
+    conversions: int
+    method: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists and numbers."""
+        return {**self.__dict__, "pairs": [dict(pair.__dict__) for pair in self.pairs], "pooled": list(self.pooled)}
+
+
+def fit_groups(
+    delays: ArrayLike,
+    limits: ArrayLike | None = None,
+    *,
+    groups: ArrayLike,
+    smallest: int = 50,
+    families: Iterable[str] | None = (),
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> tuple[GroupDelays, ...]:
+    """Return the delay laws of groups, largest group first, those below `smallest` conversions pooled at the end.
+
+    Parameters
+    ----------
+    delays, limits
+        As for `evaluator.delays.nonparametric.fit_nonparametric`.
+    groups
+        Shape (n,), label of each conversion.
+    smallest
+        Groups with fewer conversions are pooled.
+    families
+        Parametric families to fit to each; none by default, None fits all.
+    confidence, seed
+        Of the bands; of the starts of mixtures.
+
+    Raises
+    ------
+    DataError
+        Impossible delays; another number of labels.
+    """
+    delay, limit = checked_delays(delays, limits, whole=False)
+    labels, codes, members = _pooled(groups, delay.size, smallest)
+    names = None if families is None else tuple(families)
+    out = []
+    for code, label in enumerate(labels):
+        mine = codes == code
+        own = None if limit is None else limit[mine]
+        out.append(
+            GroupDelays(
+                label=label,
+                members=members if label == POOLED else (label,),
+                conversions=int(mine.sum()),
+                fit=fit_nonparametric(delay[mine], own, confidence=confidence),
+                comparison=None if names == () else compare_families(delay[mine], own, families=names, seed=seed),
+            )
+        )
+    return tuple(out)
+
+
+def heterogeneity(
+    delays: ArrayLike,
+    limits: ArrayLike | None = None,
+    *,
+    groups: ArrayLike,
+    smallest: int = 50,
+    permutations: int = 999,
+    level: float = 0.05,
+    compared: int = 10,
+    rows: int = 50_000,
+    seed: int = 0,
+) -> Heterogeneity:
+    """Test whether all groups share one delay law, and name the pairs that do not.
+
+    U = F(D) / F(L), F the product limit of all groups together, is about uniform in every group if they share one law,
+    whatever their limits. The statistic compares the groups' distributions of U on 64 cells: with H_g, H the
+    distribution functions of group g and of all, and h the mass of a cell,
+    sum_g n_g sum_b (H_g(b) - H(b))^2 h(b) / (H(b) (1 - H(b))) (k-sample Anderson-Darling, Scholz, Stephens 1987, on a
+    grid). The permutation p-value puts the delays on rows at random such that none exceeds its row's limit; rows keep
+    limit and group (`evaluator.delays.study.permutations`). It is exact, also when the limits differ between groups,
+    provided that delays do not depend on limits. Pairs are tested alike, with Holm's adjustment.
+
+    Parameters
+    ----------
+    delays, limits, groups, smallest
+        As for `fit_groups`.
+    permutations
+        At least 19. Pairs take twice what Holm's adjustment needs to reach the level, if that is more.
+    level
+        At which pairs are said to differ.
+    compared
+        Only the largest groups are compared in pairs, this many: pairs grow with the square of the groups, and so does
+        the number of permutations that Holm's adjustment asks of each.
+    rows
+        Of more conversions, a random subsample of this size is tested; of more than 2,000 of a pair, of that size.
+    seed
+        Of subsample and permutations.
+
+    Raises
+    ------
+    DataError
+        Impossible delays; another number of labels; fewer than two groups once small ones are pooled.
+    ParameterError
+        Too few permutations.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> arms = np.repeat(["a", "b", "c"], 200)
+    >>> delays = rng.geometric(np.repeat([0.1, 0.1, 0.02], 200))
+    >>> test = heterogeneity(delays, 1000, groups=arms)
+    >>> test.p, [(pair.first, pair.second) for pair in test.pairs if pair.adjusted_p <= test.level]
+    (0.001, [('a', 'c'), ('b', 'c')])
+    """
+    if permutations < 19:
+        raise ParameterError(f"permutations is {permutations}.", hint="19 at least; 999 for a p-value of .001.")
+    delay, limit = checked_delays(delays, limits, whole=False)
+    conversions = delay.size
+    labels, codes, members = _pooled(groups, conversions, smallest)
+    if len(labels) < 2:
+        raise DataError(
+            f"Of {len(labels) - bool(members) + len(members)} groups, {len(labels)} is left once those with fewer than "
+            f"{smallest} conversions are pooled.",
+            hint="lower `smallest`, or group by another column.",
+        )
+    rng = np.random.default_rng(seed)
+    if conversions > rows:
+        chosen = np.sort(rng.choice(conversions, rows, replace=False))
+        delay, codes = delay[chosen], codes[chosen]
+        limit = None if limit is None else limit[chosen]
+    statistic, p = _test(delay, limit, codes, len(labels), permutations, permutations + 1, rng)
+    counts = np.bincount(codes, minlength=len(labels))
+    tests = []
+    compared = min(compared, len(labels))
+    n_pairs = compared * (compared - 1) // 2
+    draws = max(permutations, math.ceil(2 * n_pairs / level))
+    for first in range(compared):
+        for second in range(first + 1, compared):
+            pair = np.flatnonzero((codes == first) | (codes == second))
+            if pair.size > _PAIR_ROWS:
+                pair = rng.choice(pair, _PAIR_ROWS, replace=False)
+            own = None if limit is None else limit[pair]
+            _, alike = _test(delay[pair], own, (codes[pair] == second).astype(np.int64), 2, draws, _ENOUGH, rng)
+            tests.append((alike, labels[first], labels[second]))
+    tests.sort(key=lambda test: test[0])
+    pairs = _holm(tests)
+    differing = [pair for pair in pairs if pair.adjusted_p <= level]
+    return Heterogeneity(
+        statistic=statistic,
+        p=p,
+        permutations=permutations,
+        level=level,
+        pairs=pairs,
+        compared=compared,
+        differing=len(differing),
+        groups_differing=len({label for pair in differing for label in (pair.first, pair.second)}),
+        groups=dict(zip(labels, counts.tolist(), strict=True)),
+        pooled=members,
+        rows=delay.size,
+        conversions=conversions,
+        method="delays are put on rows at random such that none exceeds its row's limit; rows keep limit and group",
+    )
+
+
+def _pooled(groups: ArrayLike, conversions: int, smallest: int) -> tuple[list[str], Ints, tuple[str, ...]]:
+    """Return labels (largest first, pooled last), the code of each row, and the labels that were pooled."""
+    given: NDArray[Any] = np.asarray(groups)
+    if given.shape != (conversions,):
+        raise DataError(f"There are {conversions} delays but groups of shape {given.shape}.", hint="one label a delay.")
+    names, codes, counts = np.unique(given, return_inverse=True, return_counts=True)
+    order = np.lexsort((np.arange(names.size), -counts))
+    large = [int(i) for i in order if counts[i] >= smallest]
+    small = [int(i) for i in order if counts[i] < smallest]
+    new = np.empty(names.size, np.int64)
+    new[large] = np.arange(len(large))
+    new[small] = len(large)
+    # A single small group is itself, whatever its size.
+    labels = [str(names[i]) for i in large] + ([POOLED] if len(small) > 1 else [str(names[i]) for i in small])
+    members = tuple(str(names[i]) for i in small) if len(small) > 1 else ()
+    return labels, new[codes], members
+
+
+def _test(
+    delay: Ticks, limit: Ticks | None, codes: Ints, k: int, permutations: int, enough: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Return statistic and p-value; stops after `enough` permutations that differ as much."""
+    ready = permutable(delay, limit)
+    group = codes[ready.kept]
+    n = group.size
+    identity = ready.owners
+    statistic = _distance(ready.mass, ready.ends, identity, group, k)
+    pool, taken = np.empty(n, np.int64), np.empty(n, np.int64)
+    above = 0
+    for drawn in range(1, permutations + 1):
+        permuted(ready.rows, ready.eligible, rng.random(n), pool, taken)
+        # Equal but for rounding counts as equal.
+        above += _distance(ready.mass, ready.ends, taken, group, k) >= statistic * (1.0 - 1e-12)
+        if above == enough:
+            return statistic, above / drawn
+    return statistic, (1 + above) / (permutations + 1)
+
+
+def _distance(mass: Floats, ends: Floats, taken: Ints, group: Ints, k: int) -> float:
+    """Return the Anderson-Darling distance of k groups; the i-th longest delay sits on row taken[i]."""
+    cell = np.minimum((mass / ends[taken] * _CELLS).astype(np.int64), _CELLS - 1)
+    counts = np.bincount(group[taken] * _CELLS + cell, minlength=k * _CELLS).reshape(k, _CELLS)
+    sizes = counts.sum(axis=1, keepdims=True)
+    h = counts.sum(axis=0) / taken.size
+    every = np.cumsum(h)
+    inside = (every > 0) & (every < 1.0 - 1e-12)
+    gaps = (np.cumsum(counts, axis=1) / np.maximum(sizes, 1) - every)[:, inside]
+    return float((sizes * gaps**2 * (h / (every * (1.0 - every) + ~inside))[inside]).sum())
+
+
+def _holm(tests: list[tuple[float, str, str]]) -> tuple[PairDifference, ...]:
+    out = []
+    adjusted = 0.0
+    for i, (p, first, second) in enumerate(tests):
+        adjusted = max(adjusted, min(1.0, (len(tests) - i) * p))
+        out.append(PairDifference(first, second, p, adjusted))
+    return tuple(out)

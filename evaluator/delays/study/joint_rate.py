@@ -1,0 +1,267 @@
+"""Conversion rate of a log once all conversions will have come, from a joint model on context (Chapelle 2014)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.delays.nonparametric import normal_quantile
+from evaluator.delays.study.joint import JointFit, fit_joint
+from evaluator.delays.study.joint_checks import Calibration, calibrate
+from evaluator.delays.study.joint_limits import check_conversions, check_follow_up
+from evaluator.errors import DataError, ParameterError
+from evaluator.log import Log
+from evaluator.log.contract import WEIGHT, to_numpy
+from evaluator.log.delay_rows import Periods
+from evaluator.log.stamps import stamp_of
+
+# The fit's standard errors are small long before; beyond this an evenly spaced sample is fitted, and the study says so.
+JOINT_ROWS = 200_000
+# Numbers in the contexts of a sample: 160 MB, and a few times that while fitting.
+_MOST_NUMBERS = 20_000_000
+# Of the largest variance of the contexts, below which a direction is none: float32 features carry 7 digits.
+_FLAT = 1e-10
+# No more is still to come than so many times its error.
+_MOST_WIDTHS = 20.0
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Conversion rate of some displays.
+
+    Parameters
+    ----------
+    displays
+        How many.
+    naive
+        Share that has converted so far; nan without displays.
+    corrected
+        Share that will have converted once each has been followed for the attribution window, or for ever where the log
+        names none; nan without displays.
+    error
+        Standard error of `corrected`, of the coefficients and of the luck of the displays still open.
+    low, high
+        Interval of `corrected`: normal for the logarithm of what is still to come, so that it lies above `naive`.
+    """
+
+    displays: int
+    naive: float
+    corrected: float
+    error: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class JointStudy:
+    """The joint model of conversion and delay on a log (`study_joint`). Times in ticks.
+
+    Parameters
+    ----------
+    displays
+        Of the log.
+    fit
+        On contexts as p independent directions of unit variance, about the average context, with a ridge of p: log
+        odds, and log rates of delay, that differ among displays by a standard deviation of 1 a priori. No unit of a
+        context or of time changes it, and the constants are free.
+    rate
+        Of all sampled displays; its error is that of the log's rate, sampling included.
+    immature
+        Of the sampled displays followed for less than the attribution window or, where the log names none, for less
+        than the longest delay seen.
+    window
+        Attribution window; None where the log names none, and rates are those of conversions however late.
+    mean_delay
+        At the average context, by the exponential law, conversions beyond the window included.
+    cohorts
+        Rates of the displays of each period, by its number; empty where no periods were given.
+    calibration
+        Whether the model holds.
+    notes
+        What the reader should know.
+    """
+
+    displays: int
+    fit: JointFit
+    rate: Rate
+    immature: Rate
+    window: int | None
+    mean_delay: float
+    cohorts: dict[int, Rate]
+    calibration: Calibration
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "displays": self.displays,
+            "sampled": self.fit.displays,
+            "conversions": self.fit.conversions,
+            "rate": dict(self.rate.__dict__),
+            "immature": dict(self.immature.__dict__),
+            "attribution_window": self.window,
+            "mean_delay": self.mean_delay,
+            "converged": self.fit.converged,
+            "log_likelihood": self.fit.log_likelihood,
+            "cohorts": [{"period": period, **rate.__dict__} for period, rate in self.cohorts.items()],
+            "calibration": self.calibration.to_dict(),
+            "notes": list(self.notes),
+        }
+
+
+def study_joint(log: Log, periods: Periods | None = None, *, confidence: float = 0.95) -> JointStudy:
+    """Fit conversion and delay jointly on the contexts of a log (`evaluator.delays.study.joint.fit_joint`).
+
+    On all displays, or on an evenly spaced sample of at most 200,000 (fewer if contexts are longer than 100 numbers);
+    the first conversion of a display counts. A display has been followed for min(observed_until - time,
+    attribution_window).
+
+    Where the log names an attribution window, later conversions are never recorded. The corrected rate then is the one
+    that the log will show once every display is as old as the window: conversions later than that are neither in it
+    nor known. Without a window it counts every conversion that ever comes, as far beyond the oldest display as the
+    exponential law goes.
+
+    Parameters
+    ----------
+    log
+        With contexts, and displays still open.
+    periods
+        Of `evaluator.log.delay_rows`, for rates period by period.
+    confidence
+        Of the intervals.
+
+    Raises
+    ------
+    DataError
+        All displays of the sample have converted, or none has; too few conversions for the contexts, or too short a
+        follow-up (`evaluator.delays.study.joint_limits`).
+    ParameterError
+        The log has no contexts, or follows every display to its end.
+
+    Examples
+    --------
+    >>> from evaluator import load
+    >>> study_joint(load("synthetic", limit=1000))
+    Traceback (most recent call last):
+    evaluator.errors.ParameterError: --joint: log 'synthetic' has no contexts. Hint: ...
+    """
+    check_joint(log)
+    until, window = log.meta.observed_until, log.meta.attribution_window
+    assert until is not None
+    most = min(JOINT_ROWS, max(_MOST_NUMBERS // max(log.schema.field("context").type.list_size, 1), 1))
+    n = min(len(log), most)
+    numbers = np.arange(n) * len(log) // n
+    taken = log.take(numbers, ["context", "time"])
+    time = to_numpy(taken["time"])
+    elapsed = until - time
+    if window is not None:
+        elapsed = np.minimum(elapsed, window)
+    delay = _first_delays(log, numbers, time)
+    contexts = _directions(to_numpy(taken["context"]))
+    converted = int((delay >= 0).sum())
+    if 0 < converted < n:
+        check_conversions(converted, contexts.shape[1])
+    stamp = stamp_of(delay[delay >= 0], time - time[0])
+    fit = fit_joint(contexts, delay, elapsed, ridge=float(contexts.shape[1]), width=stamp)
+    if not fit.converged:
+        raise DataError(f"--joint: {fit.notes[0]}.", hint="wait until displays are older, or take fewer contexts.")
+    notes = ["delays are taken as exponential given the context, whatever the action"]
+    if n < len(log):
+        notes.append(f"fitted to {n:,} of the displays, evenly spaced")
+    longest = float(delay.max()) if window is None else window
+    within = np.inf if window is None else window
+    z = normal_quantile(confidence)
+
+    def rate(of: npt.NDArray[np.bool_], sampling: float = 0.0) -> Rate:
+        if not of.any():
+            return Rate(0, *[math.nan] * 5)
+        rows = contexts[of], delay[of], elapsed[of]
+        naive, corrected = float((delay[of] >= 0).mean()), fit.corrected_rate(*rows, within=within)
+        error = fit.corrected_error(*rows, within=within)
+        low, high = _interval(naive, corrected, z * error, z * sampling)
+        return Rate(int(of.sum()), naive, corrected, math.hypot(error, sampling), low, high)
+
+    everything = np.ones(n, np.bool_)
+    whole = rate(everything)
+    if window is None:
+        late = fit.conversion_probability(contexts) * np.exp(-float(elapsed.max()) / fit.mean_delay(contexts))
+        check_follow_up(float(late.mean()) / whole.corrected)
+    sampling = math.sqrt(whole.corrected * (1.0 - whole.corrected) / n * (1.0 - n / len(log)))
+    period = np.empty(0, np.int64) if periods is None else periods.at(time, numbers)
+    cohorts = {number: rate(period == number) for number in np.unique(period).tolist()}
+    mean = fit.mean_delay(contexts)
+    # A conversion of the last stamp is in the log; `fit_joint` rounds down alike.
+    share = -np.expm1(-(elapsed + stamp) / mean)
+    return JointStudy(
+        displays=len(log),
+        fit=fit,
+        rate=rate(everything, sampling),
+        immature=rate(elapsed < longest),
+        window=window,
+        mean_delay=float(fit.mean_delay(np.zeros((1, contexts.shape[1])))[0]),
+        cohorts=cohorts,
+        calibration=calibrate(fit.conversion_probability(contexts), share, elapsed, delay >= 0),
+        notes=(*notes, *fit.notes),
+    )
+
+
+def _interval(naive: float, corrected: float, width: float, sampling: float) -> tuple[float, float]:
+    """Return the interval of a rate of which `corrected - naive` is still to come; `width`s as for a normal law.
+
+    Lognormal for what is still to come; where that is next to nothing, and its error many times as large, no more than
+    so many times that error.
+    """
+    pending = corrected - naive
+    if pending <= 0:
+        return max(corrected - sampling, 0.0), min(corrected + sampling, 1.0)
+    factor = math.exp(min(width / pending, 700.0))
+    more = min(pending * (factor - 1.0), _MOST_WIDTHS * width)
+    low, high = math.hypot(pending - pending / factor, sampling), math.hypot(more, sampling)
+    return max(corrected - low, 0.0), min(corrected + high, 1.0)
+
+
+def check_joint(log: Log) -> None:
+    """Raise `ParameterError` unless the log has contexts and displays still open."""
+    name = log.meta.name
+    if "context" not in log.schema.names:
+        raise ParameterError(
+            f"--joint: log {name!r} has no contexts.",
+            hint="name context columns in its spec, or leave --joint out: rates by period are corrected without.",
+        )
+    if WEIGHT in log.schema.names:
+        raise ParameterError(
+            f"--joint: the displays of log {name!r} have weights, which the joint model does not know.",
+            hint="leave --joint out: rates by period are corrected without.",
+        )
+    if log.meta.observed_until is None:
+        raise ParameterError(
+            f"--joint: log {name!r} follows every display to its end, so its conversion rate needs no correction.",
+            hint="if it stopped looking at some time, say so in its spec: observed_until.",
+        )
+
+
+def _first_delays(log: Log, numbers: npt.NDArray[np.int64], time: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the delay of each display's first conversion in ticks, -1 where there is none."""
+    display = to_numpy(log.conversions["display_id"])
+    at = np.minimum(np.searchsorted(display, numbers), len(display) - 1)
+    return np.where(display[at] == numbers, to_numpy(log.conversions["time"])[at] - time, -1)
+
+
+def _directions(contexts: npt.NDArray[Any]) -> Floats:
+    """Return contexts as independent directions of mean 0 and variance 1, shape (n, rank).
+
+    One-hot columns that add up to the intercept would leave the coefficients, though no prediction, undetermined.
+    """
+    x = contexts.astype(np.float64)
+    centre, scale = x.mean(axis=0), x.std(axis=0)
+    kept = scale > _FLAT * np.abs(centre)
+    x = (x[:, kept] - centre[kept]) / scale[kept]
+    variance, axes = np.linalg.eigh(x.T @ x / len(x))
+    wide = variance > _FLAT * max(float(variance.max(initial=0.0)), 1e-300)
+    return np.asarray(x @ (axes[:, wide] / np.sqrt(variance[wide])))

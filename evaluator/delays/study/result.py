@@ -1,0 +1,204 @@
+"""How late conversions come: everything that `evaluate delays` says about a log."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from evaluator.delays.nonparametric import NonparametricFit
+from evaluator.delays.study.changes import DelayDrift
+from evaluator.delays.study.goodness import FamilyChoice
+from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity
+from evaluator.delays.study.joint_rate import JointStudy
+from evaluator.delays.study.options import DelayOptions
+from evaluator.delays.study.tail import TailIndex
+from evaluator.delays.study.window_advice import WindowAdvice, WindowShare
+from evaluator.delays.study.words import between, words
+from evaluator.log.delay_rows import DelayRows
+from evaluator.replays.result import json_values
+
+SCHEMA = "evaluate.delays/1"
+GROUP_LEVELS = (0.25, 0.5, 0.75)
+# Fewer conversions say nothing of a law's shape, and are no group of their own.
+FEWEST = 50
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """A quantile of the delays, in ticks: of those seen, and corrected for what the log cut off, with its interval.
+
+    `high` is inf where the conversions are too few, or the displays that were followed long enough, to bound the
+    quantile from above (`bounded` says so): it is at least `low`.
+    """
+
+    level: float
+    naive: float
+    corrected: float
+    low: float
+    high: float
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the interval has an upper end."""
+        return math.isfinite(self.high)
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window as asked for, and its share of the conversions.
+
+    Parameters
+    ----------
+    text
+        As written.
+    ticks, rounds
+        At the traffic's mean rate each is the other: rounds of full traffic, None where the rate is unknown.
+    share
+        By the conversions' delays in time where it is a duration, in displays where it is in rounds.
+    in_rounds
+        Which of the two it was asked in.
+    """
+
+    text: str
+    ticks: float
+    rounds: float | None
+    share: WindowShare
+    in_rounds: bool
+
+    def label(self, rows: DelayRows) -> str:
+        """Return the window in its own unit, as tables name it."""
+        own = words(rows, self.ticks)
+        return f"{self.rounds:,.0f} rounds, {own} on average" if self.in_rounds and rows.tick_seconds else own
+
+
+@dataclass(frozen=True)
+class PeriodRate:
+    """Conversions per display of one period: seen so far, and given a follow-up as long as the longest (None: too new).
+
+    The latter is sum of 1 / tau(limit) over the conversions, divided by the displays.
+    """
+
+    period: int
+    displays: int
+    conversions: int
+    seen: float
+    corrected: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class DelayStudy:
+    """What the conversions of a log say about their delays (`study_delays`). Delays in ticks.
+
+    Parameters
+    ----------
+    rows
+        The delays studied.
+    options
+        What was asked.
+    sight
+        Sentences: what the log can see of delays, and what it cannot.
+    fit
+        Product limit with bands.
+    quantiles
+        Naive and corrected.
+    choice
+        Laws by AIC, and whether the best fits; None where there are too few conversions.
+    windows
+        Those asked for.
+    advice
+        The recommended window and 2 x mean.
+    groups
+        Delays of each group, largest first, the pooled ones last.
+    heterogeneity
+        Test of one law in all groups.
+    tail
+        Tail index.
+    drift
+        Quantiles by period and the change flag.
+    rates
+        Conversion rate by period.
+    missing
+        Parts that could not be had, by name, each with the reason.
+    joint
+        Conversion rate corrected on context; None where not asked for, or withheld (`missing` says why).
+    """
+
+    rows: DelayRows
+    options: DelayOptions
+    sight: tuple[str, ...]
+    fit: NonparametricFit
+    quantiles: tuple[Quantile, ...]
+    choice: FamilyChoice | None
+    windows: tuple[Window, ...]
+    advice: WindowAdvice
+    groups: tuple[GroupDelays, ...]
+    heterogeneity: Heterogeneity | None
+    tail: TailIndex | None
+    drift: DelayDrift | None
+    rates: tuple[PeriodRate, ...]
+    missing: dict[str, str]
+    joint: JointStudy | None = None
+
+    @property
+    def conversions(self) -> int:
+        """Number of conversions studied."""
+        return len(self.rows.delay)
+
+    @property
+    def drawable(self) -> bool:
+        """Whether there is a delay above 0, without which a logarithmic axis shows nothing."""
+        return bool(self.fit.delays[-1] > 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the study without the steps of its CDFs, as JSON values: nan and inf become None."""
+        rows = self.rows
+        summary = {"confidence", "conversions", "left_out", "shortest", "longest", "source", "band_from", "band_to"}
+        out = {
+            "schema": SCHEMA,
+            "dataset": rows.name,
+            "tick": rows.tick,
+            "displays": rows.displays,
+            "displays_per_tick": rows.rate,
+            "conversions": self.conversions,
+            "sight": self.sight,
+            "fit": {name: getattr(self.fit, name) for name in sorted(summary)},
+            "quantiles": [{**q.__dict__, "bounded": q.bounded} for q in self.quantiles],
+            "laws": None if self.choice is None else self.choice.to_dict(),
+            "windows": [{**w.__dict__, "share": dict(w.share.__dict__)} for w in self.windows],
+            "advice": self.advice.to_dict(),
+            "by": rows.by,
+            "groups": [_summary(group) for group in self.groups],
+            "heterogeneity": None if self.heterogeneity is None else self.heterogeneity.to_dict(),
+            "tail": None if self.tail is None else self.tail.to_dict(),
+            "period": None if rows.periods is None else rows.periods.name,
+            "drift": None if self.drift is None else self.drift.to_dict(),
+            "conversion_rates": [dict(rate.__dict__) for rate in self.rates],
+            "joint": None if self.joint is None else self.joint.to_dict(),
+            "missing": self.missing,
+            "options": dict(self.options.__dict__),
+        }
+        return json_values(out)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        median = next(q for q in self.quantiles if q.level == 0.5)
+        return (
+            f"DelayStudy({self.rows.name}: {self.conversions:,} conversions, median "
+            f"{words(self.rows, median.corrected)} {between(self.rows, median.low, median.high)}, "
+            f"recommended window {words(self.rows, self.advice.recommended)})"
+        )
+
+
+def _summary(group: GroupDelays) -> dict[str, Any]:
+    low, high = group.fit.quantile_intervals(GROUP_LEVELS)
+    found = zip(GROUP_LEVELS, group.fit.quantiles(GROUP_LEVELS), low, high, strict=True)
+    return {
+        "label": group.label,
+        "members": list(group.members),
+        "conversions": group.conversions,
+        "quantiles": [
+            {"level": level, "corrected": q, "low": least, "high": most, "bounded": math.isfinite(most)}
+            for level, q, least, most in (map(float, row) for row in found)
+        ],
+        "longest": float(group.fit.longest),
+    }

@@ -1,0 +1,260 @@
+"""Make the study of a log's delays, part by part."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.delays.families import FAMILIES
+from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric
+from evaluator.delays.study.changes import DelayDrift, delay_drift
+from evaluator.delays.study.fitting import DelayFit
+from evaluator.delays.study.goodness import FamilyChoice, choose_family
+from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity, fit_groups, heterogeneity
+from evaluator.delays.study.in_ticks import choice_in_ticks
+from evaluator.delays.study.joint_rate import check_joint, study_joint
+from evaluator.delays.study.options import DelayOptions
+from evaluator.delays.study.result import FEWEST, DelayStudy, PeriodRate, Quantile, Window
+from evaluator.delays.study.tail import tail_index
+from evaluator.delays.study.window_advice import advise_window, window_shares
+from evaluator.delays.study.words import sight, words
+from evaluator.errors import DataError, ParameterError
+from evaluator.log import Log
+from evaluator.log.delay_rows import DelayRows, delay_rows
+from evaluator.replays.rounds.clock import on_clock, start_clock
+from evaluator.replays.rounds.survey import survey
+from evaluator.units import duration_ticks, parse_whole
+
+LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+# Laws are told apart with far fewer conversions; beyond this a random sample is fitted, and the study says so.
+LAW_ROWS = 200_000
+DRIFT_ROWS = 20_000
+# The conversion rate of a period whose youngest conversion had less than this chance to show is not known.
+LEAST_SEEN = 0.2
+# A law's mean is believed if at least this share of it lies within what the log can see.
+BELIEVED = 0.99
+
+
+def study_log(log: Log, options: DelayOptions, *, by: str | None) -> DelayStudy:
+    """Return the study of a log's delays (`evaluator.study_delays`); errors are those of `study_rows` and the parts."""
+    if options.joint:
+        check_joint(log)  # before what takes long
+    rows = delay_rows(log, by=by)
+    in_rounds = None
+    if rows.tick_seconds is not None and any(_is_rounds(window) for window in options.windows or ()):
+        seen = survey(log)
+        clock = start_clock(seen, "traffic", traffic_share=1.0, acceptance=1.0)
+        delay = on_clock(seen.delay, clock)
+        in_rounds = delay, None if seen.limit is None else np.maximum(on_clock(seen.limit, clock), delay)
+    study = study_rows(rows, options, in_rounds=in_rounds)
+    if not options.joint:
+        return study
+    try:
+        return replace(study, joint=study_joint(log, rows.periods, confidence=options.level))
+    except DataError as error:
+        return replace(study, missing={**study.missing, "joint": f"{error.what} {error.hint.capitalize()}"})
+
+
+def study_rows(
+    rows: DelayRows,
+    options: DelayOptions,
+    *,
+    in_rounds: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None] | None = None,
+) -> DelayStudy:
+    """Return the study of delays alone, all that there is of a bare file: `joint` needs a log.
+
+    Parameters
+    ----------
+    rows
+        Delays in time.
+    options
+        What is asked.
+    in_rounds
+        The delays and their limits in displays of the traffic, shape (n,), by which windows in rounds are judged. None
+        where time counts rounds; of a bare file a round lasts as long as the traffic's mean.
+
+    Raises
+    ------
+    DataError
+        There are no delays, or impossible ones.
+    ParameterError
+        An option does not fit.
+    UnknownNameError
+        No such family.
+    """
+    delay, limit = rows.delay, rows.limit
+    asked = [_parsed(text, rows) for text in (_usual(rows) if options.windows is None else options.windows)]
+    fit = fit_nonparametric(delay, limit, confidence=options.level)
+    missing: dict[str, str] = {}
+    choice = _laws(rows, options, missing)
+    rounds = fit if in_rounds is None else fit_nonparametric(*in_rounds, confidence=options.level)
+    advice = advise_window(
+        fit, [t for _, t, _, _ in asked], law=_believed(choice, rows), share=options.share, shortest=rows.stamp
+    )
+    groups, test = _groups(rows, options, missing)
+    tail = None
+    try:
+        if delay.min() == delay.max():
+            raise DataError("all delays are alike, and have no tail")
+        tail = tail_index(delay, limit, confidence=options.level, width=rows.stamp)
+    except DataError as error:
+        missing["tail"] = error.what
+    return DelayStudy(
+        rows=rows,
+        options=options,
+        sight=sight(rows, fit),
+        fit=fit,
+        quantiles=_quantiles(fit),
+        choice=choice,
+        windows=tuple(
+            Window(text, ticks, count, window_shares(rounds, [count])[0], True)
+            if counted and in_rounds is not None and count is not None
+            else Window(text, ticks, count, share, counted)
+            for (text, ticks, count, counted), share in zip(asked, advice.windows, strict=True)
+        ),
+        advice=advice,
+        groups=groups,
+        heterogeneity=test,
+        tail=tail,
+        drift=_drift(rows, options, missing),
+        rates=_rates(rows, fit),
+        missing=missing,
+    )
+
+
+def _usual(rows: DelayRows) -> list[str]:
+    return ["100", "500", "1000", "2000", "5000"] if rows.tick_seconds is None else ["1h", "1d", "7d", "30d"]
+
+
+def _is_rounds(window: str | int) -> bool:
+    try:
+        int(str(window))
+    except ValueError:
+        return False
+    return True
+
+
+def _parsed(window: str | int, rows: DelayRows) -> tuple[str, float, float | None, bool]:
+    """Return a window as written, in ticks, in rounds, and whether rounds were asked for."""
+    text = str(window).strip()
+    known = bool(np.isfinite(rows.rate))
+    if not _is_rounds(text):
+        if rows.tick_seconds is None:
+            raise ParameterError(
+                f"--windows {text}: this log counts rounds, not time.", hint="give windows in rounds: 2000."
+            )
+        ticks = _whole(duration_ticks(text, rows.tick_seconds))
+        return text, ticks, ticks * rows.rate if known else None, False
+    rounds = float(parse_whole(text) or 0)
+    if rounds < 1:
+        raise ParameterError(f"--windows {text} is out of range.", hint="take at least one round.")
+    if known:
+        return text, _whole(rounds / rows.rate), rounds, True
+    if rows.tick_seconds is None:
+        return text, rounds, rounds, True
+    raise ParameterError(
+        f"--windows {text}: rounds have no length here, as the traffic rate is unknown.",
+        hint="give windows as durations: 7d.",
+    )
+
+
+def _whole(ticks: float) -> float:
+    """Return ticks that are whole but for rounding as whole ones: a delay of 7 d comes within 7 d, in any unit."""
+    return float(round(ticks)) if abs(ticks - round(ticks)) <= 1e-13 * abs(ticks) else ticks
+
+
+def _quantiles(fit: NonparametricFit) -> tuple[Quantile, ...]:
+    at = np.minimum(np.searchsorted(fit.naive, LEVELS), fit.delays.size - 1)
+    low, high = fit.quantile_intervals(LEVELS)
+    found = zip(LEVELS, fit.delays[at], fit.quantiles(LEVELS), low, high, strict=True)
+    return tuple(Quantile(*map(float, row)) for row in found)
+
+
+def _laws(rows: DelayRows, options: DelayOptions, missing: dict[str, str]) -> FamilyChoice | None:
+    n = len(rows.delay)
+    if n < FEWEST:
+        missing["laws"] = f"{n} conversions say nothing of a law's shape; {FEWEST} are the fewest"
+        return None
+    if rows.delay.min() == rows.delay.max():
+        missing["laws"] = f"all delays are {words(rows, float(rows.delay[0]))}, which is no law's shape"
+        return None
+    kept: npt.NDArray[np.int64] | slice = slice(None)
+    if n > LAW_ROWS:
+        kept = np.random.default_rng(options.seed).choice(n, LAW_ROWS, replace=False)
+    names = options.families
+    if rows.tick_seconds is not None and (names is None or rows.stamp > 1):
+        # It counts rounds: on time its law would be another in seconds than in minutes.
+        names = [name for name in (FAMILIES if names is None else names) if name != "geometric"]
+    delay, limit = _in_stamps(rows)
+    choice = choose_family(
+        delay[kept], None if limit is None else limit[kept],
+        families=names, bootstraps=options.bootstraps, seed=options.seed,
+    )  # fmt: skip
+    return choice_in_ticks(choice, rows.stamp)
+
+
+def _in_stamps(rows: DelayRows) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
+    """Return delays and limits counted in what the time stamps tell apart."""
+    return rows.delay // rows.stamp, None if rows.limit is None else rows.limit // rows.stamp
+
+
+def _believed(choice: FamilyChoice | None, rows: DelayRows) -> DelayFit | None:
+    """Return the best law if it fits and hardly extrapolates: a mean is mostly made of delays that no one has seen."""
+    if choice is None or not choice.fits:
+        return None
+    law = choice.comparison.best_fit
+    return law if rows.limit is None or law.cdf(law.longest) >= BELIEVED else None
+
+
+def _groups(
+    rows: DelayRows, options: DelayOptions, missing: dict[str, str]
+) -> tuple[tuple[GroupDelays, ...], Heterogeneity | None]:
+    if rows.group is None:
+        missing["groups"] = "no groups were asked for: --by names a column"
+        return (), None
+    sizes = np.sort(np.unique(rows.group, return_counts=True)[1])[::-1]
+    # Of groups as large as the last that may stand alone, those that come with it stand alone too.
+    smallest = max(FEWEST, int(sizes[options.groups - 1]) if len(sizes) >= options.groups else 0)
+    found = fit_groups(rows.delay, rows.limit, groups=rows.group, smallest=smallest, confidence=options.level)
+    try:
+        test = heterogeneity(
+            rows.delay, rows.limit, groups=rows.group, smallest=FEWEST, compared=options.groups, seed=options.seed
+        )
+    except DataError as error:
+        missing["heterogeneity"] = error.what
+        return found, None
+    return found, test
+
+
+def _drift(rows: DelayRows, options: DelayOptions, missing: dict[str, str]) -> DelayDrift | None:
+    if rows.periods is None:
+        missing["drift"] = "the displays have no times"
+        return None
+    if len(rows.delay) < FEWEST:
+        missing["drift"] = f"{len(rows.delay)} conversions; {FEWEST} are the fewest"
+        return None
+    # Young periods could show short delays only: half of the conversions could show as much as this.
+    longest = None if rows.limit is None else float(np.median(rows.limit))
+    return delay_drift(
+        rows.delay, rows.limit, days=rows.periods.of, longest=longest, rows=DRIFT_ROWS, seed=options.seed
+    )  # fmt: skip
+
+
+def _rates(rows: DelayRows, fit: NonparametricFit) -> tuple[PeriodRate, ...]:
+    if rows.periods is None:
+        return ()
+    of, displays = rows.periods.of, rows.periods.displays
+    seen = np.bincount(of, minlength=len(displays))
+    chance = np.ones(len(of)) if rows.limit is None else fit(rows.limit)
+    least = np.ones(len(displays))
+    np.minimum.at(least, of, chance)
+    corrected = np.bincount(of, 1.0 / np.maximum(chance, 1e-9), minlength=len(displays))
+    return tuple(
+        PeriodRate(p, n, c, c / n, total / n if low >= LEAST_SEEN else None)
+        for p, (n, c, total, low) in enumerate(
+            zip(displays.tolist(), seen.tolist(), corrected.tolist(), least.tolist(), strict=True)
+        )
+        if n
+    )

@@ -1,0 +1,184 @@
+"""What a system's window keeps of the conversions, and which window to use."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from evaluator.delays.nonparametric import NonparametricFit
+from evaluator.delays.study.fitting import DelayFit
+from evaluator.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class WindowShare:
+    """What a window keeps.
+
+    Parameters
+    ----------
+    window
+        In the unit of the delays: ticks, or displays.
+    tau, low, high
+        tau_m = P(D <= window) given a delay of at most `longest`, and its pointwise interval. 1 by definition of a
+        window as long as `longest`; nan of a longer one, of which nothing is known.
+    lost
+        1 - tau, the share of conversions that come too late to be seen.
+    slowdown
+        1 / tau, by which the bounds of Vernade et al. (2020) grow; inf when the window keeps nothing.
+    identified
+        Whether the log looked as long as the window.
+    longest
+        Longest observable delay, in the same unit; inf where nothing was cut off.
+    """
+
+    window: float
+    tau: float
+    low: float
+    high: float
+    lost: float
+    slowdown: float
+    identified: bool
+    longest: float
+
+
+@dataclass(frozen=True)
+class WindowAdvice:
+    """Windows compared and one recommended (`advise_window`). Delays in ticks.
+
+    Parameters
+    ----------
+    windows
+        In the order given.
+    recommended
+        In ticks.
+    reason
+        Why, as a sentence.
+    share
+        Share of conversions that the recommended window should keep.
+    mean
+        Mean delay; None where it does not exist or is not known.
+    mean_source
+        What it is the mean of, or why there is none.
+    twice_mean
+        m = 2 x mean (Vernade et al. 2020, Section 4); None without a mean.
+    longest
+        Longest observable delay: all shares are of the conversions that come within it. inf where nothing was cut off.
+    """
+
+    windows: tuple[WindowShare, ...]
+    recommended: float
+    reason: str
+    share: float
+    mean: float | None
+    mean_source: str
+    twice_mean: float | None
+    longest: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists and numbers."""
+        return {**self.__dict__, "windows": [dict(window.__dict__) for window in self.windows]}
+
+
+def window_shares(fit: NonparametricFit, windows: Iterable[float]) -> tuple[WindowShare, ...]:
+    """Return what each window (in the unit of the fit, >= 0) keeps of the conversions, with pointwise intervals.
+
+    Examples
+    --------
+    >>> from evaluator.delays.nonparametric import fit_nonparametric
+    >>> [share] = window_shares(fit_nonparametric([0, 1, 1, 2, 5], 9), [2])
+    >>> share.tau, round(share.low, 2), round(share.high, 2), round(share.lost, 2)
+    (0.8, 0.28, 0.99, 0.2)
+    """
+    out = []
+    for window in windows:
+        if not window >= 0:
+            raise ParameterError(f"A window is {window}.", hint="0 ticks or more.")
+        tau = float(fit(window))
+        (low,), (high,) = ([float(end)] for end in fit.interval(window))
+        identified = window <= fit.longest
+        if window >= fit.longest:
+            # The CDF is conditional on a delay within this range.
+            tau = low = high = 1.0 if identified else math.nan
+        out.append(
+            WindowShare(
+                window, tau, low, high, 1.0 - tau, 1.0 / tau if tau else math.inf, identified, float(fit.longest)
+            )
+        )
+    return tuple(out)
+
+
+def advise_window(
+    fit: NonparametricFit,
+    windows: Iterable[float] = (),
+    *,
+    law: DelayFit | None = None,
+    share: float = 0.9,
+    shortest: float = 0.0,
+) -> WindowAdvice:
+    """Return tau_m for windows and recommend the shortest one that surely keeps `share` of the conversions.
+
+    A window costs memory and patience, losing 1 - tau_m of the conversions multiplies the number of rounds needed by
+    about 1 / tau_m. Recommended is the shortest delay at which the lower end of tau's interval reaches `share`; where
+    no delay does, the longest observable one or, where nothing was cut off, the longest one seen.
+
+    The mean is that of `law` if it is given and finite. A law without mean has none. Without a law the mean delay given
+    one of at most `longest` is reported, which says nothing about longer ones.
+
+    Parameters
+    ----------
+    fit
+        Product limit of the delays.
+    windows
+        In ticks.
+    law
+        A parametric fit that is believed beyond `longest`.
+    share
+        In (0, 1).
+    shortest
+        Of the windows recommended: what the time stamps tell apart.
+
+    Raises
+    ------
+    ParameterError
+        A window below 0, a share that is none.
+    """
+    if not 0 < share < 1:
+        raise ParameterError(f"share is {share}.", hint="a share in (0, 1), such as 0.9.")
+    endless = math.isinf(fit.longest)
+    # At the longest limit the lower end is 1 by definition: no evidence.
+    reaching = (fit.low >= share) & (fit.delays < fit.longest)
+    surely = f"{share:.0%} of the conversions at {fit.confidence:.0%} confidence"
+    if reaching.any():
+        recommended = max(float(fit.delays[int(reaching.argmax())]), shortest)
+        of = "those seen" if endless else f"those within {fit.longest:,} ticks"
+        reason = f"the shortest window that keeps {surely} (it keeps {float(fit(recommended)):.1%} of {of})"
+    elif endless:
+        recommended = max(float(fit.delays[-1]), shortest)
+        reason = f"no window is sure to keep {surely}, so few conversions were there: the longest delay seen"
+    else:
+        recommended = float(fit.longest)
+        reason = f"no shorter window is sure to keep {surely}: the longest delay that the log could show"
+    mean, source = _mean(fit, law)
+    return WindowAdvice(
+        windows=window_shares(fit, windows),
+        recommended=recommended,
+        reason=reason,
+        share=share,
+        mean=mean,
+        mean_source=source,
+        twice_mean=None if mean is None else 2.0 * mean,
+        longest=float(fit.longest),
+    )
+
+
+def _mean(fit: NonparametricFit, law: DelayFit | None) -> tuple[float | None, str]:
+    if law is not None:
+        if math.isfinite(law.mean):
+            return law.mean, f"mean of the fitted {law.family} law"
+        return None, f"the fitted {law.family} law has no mean"
+    steps = fit.cdf.copy()
+    steps[1:] -= fit.cdf[:-1]
+    given = "of those seen" if math.isinf(fit.longest) else f"given one of at most {fit.longest:,} ticks"
+    return float((fit.delays * steps).sum()), f"mean delay {given}"

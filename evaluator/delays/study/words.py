@@ -1,0 +1,120 @@
+"""Delays in the words of a report: ticks as durations or rounds, and what a log can see of them."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+
+from evaluator.delays.nonparametric import NonparametricFit
+from evaluator.delays.study.spikes import spikes
+from evaluator.log.delay_rows import DelayRows
+from evaluator.log.stamps import COARSE_S, TOLD_APART
+from evaluator.units import format_duration
+
+_NAMED = 5
+_TICKS = re.compile(r"(\d[\d,]*(?:\.\d+)?) ticks")
+
+
+def words(rows: DelayRows, ticks: float) -> str:
+    """Return a delay as a duration, or as a number of rounds where the log counts these.
+
+    >>> import numpy as np
+    >>> seconds = DelayRows("log", "s", np.array([5]), None, None, "")
+    >>> words(seconds, 272160), words(seconds, 0)
+    ('3.15 d', '0 s')
+    """
+    if rows.tick_seconds is None:
+        return f"{ticks:,.0f} round{'' if round(ticks) == 1 else 's'}"
+    return format_duration(ticks * rows.tick_seconds)
+
+
+def between(rows: DelayRows, low: float, high: float) -> str:
+    """Return the interval of a delay, which may have no upper end.
+
+    >>> import numpy as np
+    >>> rounds = DelayRows("log", "round", np.array([5]), None, None, "")
+    >>> between(rounds, 3, 9), between(rounds, 3, np.inf)
+    ('[3 rounds, 9 rounds]', 'at least 3 rounds')
+    """
+    return f"at least {words(rows, low)}" if math.isinf(high) else f"[{words(rows, low)}, {words(rows, high)}]"
+
+
+def in_words(rows: DelayRows, sentence: str) -> str:
+    """Return a sentence about ticks with durations in their place.
+
+    >>> import numpy as np
+    >>> in_words(DelayRows("log", "h", np.array([5]), None, None, ""), "given at most 2,400 ticks")
+    'given at most 100 d'
+    """
+    return _TICKS.sub(lambda match: words(rows, float(match[1].replace(",", ""))), sentence)
+
+
+def last_shown(fit: NonparametricFit) -> float:
+    """Return the delay (ticks) at which pictures end: the longest the log could show, or saw if nothing was cut off."""
+    return float(fit.longest if math.isfinite(fit.longest) else fit.delays[-1])
+
+
+def first_positive(fit: NonparametricFit) -> float:
+    """Return the smallest delay above 0 (ticks), where a logarithmic axis can start."""
+    return float(fit.delays[fit.delays > 0][0])
+
+
+def sight(rows: DelayRows, fit: NonparametricFit) -> tuple[str, ...]:
+    """Return sentences on what a log can see of delays, and what it cannot."""
+    said = []
+    if rows.limit is None:
+        said.append("Every display was followed to its end: no delay was cut off.")
+        said.append(
+            f"The longest delay seen is {words(rows, float(fit.delays[-1]))}; of conversions to come, up to "
+            f"{1.0 - fit.low[-1]:.2g} of all may be later ({fit.confidence:.0%} confidence, as {fit.conversions:,} "
+            "were seen)."
+        )
+    else:
+        least, most = int(rows.limit.min()), int(rows.limit.max())
+        longest = words(rows, fit.longest)
+        if least == most:
+            said.append(f"Every display that converted was followed for {longest}.")
+        else:
+            said.append(
+                f"Displays that converted were followed for {words(rows, least)} to {words(rows, most)}: later "
+                "conversions are cut off, which makes the delays seen too short."
+            )
+        span = f"{words(rows, fit.shortest)} <= delay" if fit.shortest else "delay"
+        said.append(f"All that follows is conditional on {span} <= {longest}.")
+        said.append(f"The share of conversions later than {longest} is unknown: the log cannot tell.")
+    if rows.deduplicated:
+        said.append(
+            f"{rows.deduplicated:,} more rows of the same conversions were dropped (de-duplication). Near the ends of "
+            "the log fewer displays compete for a conversion, so that rates and delays differ there for that reason "
+            "alone; --deduplicate all keeps every row."
+        )
+    if rows.shared:
+        said.append(
+            "Several displays carry the same conversion (no de-duplication): their delays are not independent, which "
+            "intervals and p-values take them to be."
+        )
+    coarse = rows.stamp * (rows.tick_seconds or 0.0) >= COARSE_S
+    if coarse and 0 < float(np.median(rows.delay)) < TOLD_APART * rows.stamp:
+        said.append(
+            f"Times are multiples of {words(rows, rows.stamp)}, and half of the delays are shorter than {TOLD_APART} "
+            "of these: a delay is known up to one. Shares, quantiles, laws and means below are those of time stamps; "
+            f"the true ones may be off by as much as {words(rows, rows.stamp)} makes, which no interval allows for."
+        )
+    if fit.delays[-1] == 0:
+        said.append(
+            f"Every conversion came within the time stamp of its display ({words(rows, rows.stamp)}): all delays are "
+            "0, every window keeps all that were seen, and there is no picture to draw."
+        )
+    for spike in spikes(rows.delay, rows.stamp)[:_NAMED]:
+        said.append(
+            f"{spike.share:.0%} of the conversions seen have a delay of exactly {words(rows, spike.delay)}, more than "
+            "any other within a tenth of it: a rule of some system rather than people, of which a law knows nothing."
+        )
+    if fit.left_out:
+        said.append(
+            f"{fit.left_out:,} of {len(rows.delay):,} conversions are left out: displays that converted early were not "
+            "followed long enough to say what they weigh."
+        )
+    return tuple(said)

@@ -1,0 +1,205 @@
+"""Every replay compares what it accepted with what it should have, and the log's actions with their propensities."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.estimates.martingales import combined, log_evidence, log_tail
+from evaluator.replays.loop.engine import Replay
+from evaluator.replays.plan import Plan
+from evaluator.replays.rarest import MUCH_SMALLER
+
+# A right log raises one of these alarms with this probability at most: so few that hundreds of replays stay quiet.
+ALARM = 1e-4
+# Propensities this close to right move a value by no more than that; `evaluate check` lets them pass too.
+NEGLIGIBLE = 0.02
+_NAMED = 3
+# Times at which the evidence is looked at, evenly over the rounds.
+_LOOKS = 32
+_FEW = 3
+_TOO_FEW = (
+    "displays of one time sorted by action, an action that was not available at all times or in all contexts, "
+    "propensities of another policy or out of date"
+)
+_HOLE = (
+    "an action that was never shown in some contexts or at some times, propensities of another policy or out of date"
+)
+_TOO_MANY = (
+    "propensities of another policy or out of date, an action that was shown for a part of the time only, "
+    "duplicated rows"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Accepted:
+    """What a replay accepted of what it read.
+
+    Parameters
+    ----------
+    read, accepted
+        Displays read while each action was the policy's choice, and accepted, shape (K,); shape (1,) where a policy
+        reads contexts, so that nobody knows what it would have chosen at the others.
+    probability
+        With which one should be accepted, same shape.
+    """
+
+    read: npt.NDArray[np.int64]
+    accepted: npt.NDArray[np.int64]
+    probability: npt.NDArray[np.float64]
+
+    @property
+    def expected(self) -> float:
+        """Share of the displays read that should be accepted."""
+        total = float(self.read.sum())
+        return float(self.read @ self.probability) / total if total else math.nan
+
+
+def accepted_of(plan: Plan, replay: Replay, action: npt.NDArray[np.int32]) -> Accepted | None:
+    """Return what a replay accepted, with what it should have; None where no acceptance probability is known.
+
+    Rejection accepts each display with probability c, whatever the choice; keep one of action k while it waits for k
+    with probability c_k. Without propensities all there is to compare with are the shares of the log's actions: this
+    finds an order within the log, but not a logger that is another than was said. Queues accept nothing by chance, and
+    propensities clipped at a quantile are accepted too rarely by intention; those clipped by the c of fitted ones lose
+    less than is negligible.
+
+    Parameters
+    ----------
+    plan, replay
+        What was replayed.
+    action
+        Of the accepted displays, shape (T,).
+    """
+    if plan.sampler in ("queue", "logged") or not replay.read:
+        return None
+    if plan.matched.clips and plan.options.accept_quantile > 0:
+        return None
+    c = np.minimum(plan.matched.c, 1.0)
+    if plan.matched.propensities.rule is None:
+        c = plan.usable / len(plan.rounds)
+    c = np.where(plan.usable > 0, c, 0.0 if not plan.policy.contextual else np.inf)
+    if plan.policy.contextual:
+        return Accepted(np.array([replay.read]), np.array([len(replay.displays)]), c.min(keepdims=True))
+    waited = np.diff(replay.displays, prepend=-1)
+    read = np.bincount(action, weights=waited, minlength=plan.log.n_actions).astype(np.int64)
+    accepted = np.bincount(action, minlength=plan.log.n_actions)
+    if replay.waiting >= 0:
+        read[replay.waiting] += replay.read - int(waited.sum())
+    return Accepted(read, accepted, c)
+
+
+def most_suspicious(
+    plan: Plan, replay: Replay, action: npt.NDArray[np.int32], found: Accepted | None
+) -> Accepted | None:
+    """Return what had been accepted when the evidence against it was largest, at the end or some time before.
+
+    The evidence is a martingale, so that looking at it all along costs no more false alarms than looking once. An
+    action launched late is accepted as often as it should be in the end, but not until then.
+
+    Parameters
+    ----------
+    plan, replay, action
+        As in `accepted_of`.
+    found
+        What it returns.
+    """
+    if found is None or not len(action):
+        return found
+    ends = np.unique(np.linspace(0, len(action), _LOOKS + 1).astype(np.int64)[1:])
+    ends = ends[ends > 0]
+    seen = [found]
+    if plan.policy.contextual:
+        seen += [replace(found, read=replay.displays[[t - 1]] + 1, accepted=np.array([t])) for t in ends]
+    else:
+        waited = np.diff(replay.displays, prepend=-1)
+        parts = [slice(a, b) for a, b in pairwise([0, *ends.tolist()])]
+        read, accepted = (
+            np.cumsum([np.bincount(action[of], of_rounds[of], plan.log.n_actions) for of in parts], axis=0)
+            for of_rounds in (waited, np.ones(len(action)))
+        )
+        seen += [
+            replace(found, read=r.astype(np.int64), accepted=t.astype(np.int64))
+            for r, t in zip(read, accepted, strict=True)
+        ]
+    return max(seen, key=_evidence)
+
+
+def _evidence(found: Accepted) -> float:
+    possible = (found.read > 0) & (found.probability > 0)
+    return combined(log_evidence(found.accepted[possible], found.read[possible], found.probability[possible]))
+
+
+def acceptance_warning(plan: Plan, found: Accepted | None) -> str:
+    """Return a sentence on an acceptance that chance does not explain; empty otherwise."""
+    if found is None:
+        return ""
+    possible = (found.read > 0) & (found.probability > 0)  # actions without a usable display are named elsewhere
+    if not possible.any():
+        return ""
+    read, accepted, c = found.read[possible], found.accepted[possible], found.probability[possible]
+    log_e = log_evidence(accepted, read, c)
+    worst = int(log_e.argmax())
+    ratio = accepted / (read * c)
+    if combined(log_e) < -math.log(ALARM) or abs(ratio[worst] - 1.0) < NEGLIGIBLE:
+        return ""
+    when = ""
+    if not plan.policy.contextual:
+        when = f"While the policy chose action {plan.log.labels[int(np.flatnonzero(possible)[worst])]}, "
+    known = "its share of the log promises" if plan.matched.propensities.rule is None else "the propensities promise"
+    causes = _TOO_FEW if ratio[worst] < 1.0 else _TOO_MANY
+    return (
+        f"{when}{accepted[worst]:,} of {read[worst]:,} displays were accepted instead of the "
+        f"{read[worst] * c[worst]:,.0f} that {known}: more than chance explains, so the value may be far "
+        f"off. Likely causes: {causes}. Run evaluate check on this log."
+    )
+
+
+def waiting_warning(plan: Plan, found: Accepted | None) -> str:
+    """Return a sentence on one rare action that keep read most of the log for; empty where there is none."""
+    if found is None or plan.sampler != "keep" or len(found.read) < _FEW or not found.accepted.sum():
+        return ""
+    k = int(found.read.argmax())
+    read, rounds = int(found.read.sum()), int(found.accepted.sum())
+    others = rounds - int(found.accepted[k])
+    without = others * read / max(read - int(found.read[k]), 1)
+    if not plan.usable[k] or not others or without < MUCH_SMALLER * rounds:
+        return ""
+    return (
+        f"Waiting for action {plan.log.labels[k]} ({plan.usable[k]:,} displays) took {found.read[k]:,} of the "
+        f"{read:,} displays read, for {found.accepted[k]:,} of {rounds:,} rounds: without it there would be about "
+        f"{without:,.0f}. Leave it out by --actions."
+    )
+
+
+def propensity_warning(plan: Plan) -> str:
+    """Return a sentence on logged propensities that do not fit how often actions were shown; empty otherwise.
+
+    The mean over all displays of 1/p of an action's own is 1, or one over the share of the displays that were kept when
+    actions were chosen and propensities stayed those of all.
+    """
+    survey, expected = plan.survey, 1.0 / plan.propensities.kept_share
+    if plan.propensities.reads != ("propensity",) or plan.sampler == "logged":
+        return ""
+    known = plan.usable > 0  # the others are named elsewhere
+    n = len(survey.log)
+    total, squares = survey.inverse[:, known]
+    off = total / n / expected - 1.0
+    log_p = log_tail(total, squares, n, expected=expected, largest=1.0 / survey.smallest[known])
+    alarming = (log_p < math.log(ALARM / len(off))) & (np.abs(off) >= NEGLIGIBLE)
+    if not alarming.any():
+        return ""
+    worst = np.flatnonzero(alarming)[np.argsort(log_p[alarming], kind="stable")]
+    labels = [plan.log.labels[k] for k in np.flatnonzero(known)]
+    named = ", ".join(f"{(1.0 + off[k]) * expected:.3g} for action {labels[k]}" for k in worst[:_NAMED])
+    more = f" and {len(worst) - _NAMED:,} others" if len(worst) > _NAMED else ""
+    hole = bool((off[alarming] < 0).any())
+    lost = " What an action earns is known only where it was shown." if hole else ""
+    return (
+        f"The mean of 1/propensity over all displays is {named}{more}, where right propensities give {expected:.3g}. "
+        f"Likely causes: {_HOLE if hole else _TOO_MANY}.{lost} Run evaluate check on this log."
+    )

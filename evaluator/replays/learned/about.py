@@ -1,0 +1,188 @@
+"""What a policy file says of its arrays, as JSON: written from a learned policy, and checked word by word when read."""
+
+from __future__ import annotations
+
+import json
+import math
+import reprlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evaluator import __version__
+from evaluator.delays.cdf import DelayCDF
+from evaluator.delays.moments import DelayMoments
+from evaluator.errors import DataError, ParameterError, SourceError
+from evaluator.policies.base import Setting
+from evaluator.replays.learned.arrays import Arrays
+from evaluator.replays.learned.policy import LearnedPolicy
+from evaluator.units import NO_WINDOW
+
+SCHEMA = "evaluate.policy/3"
+# Those before compressed their arrays. Policies of the first were told rewards as they were: a `reward_max` of 1.
+_READ = (SCHEMA, "evaluate.policy/2", "evaluate.policy/1")
+_SIZES = ("n_actions", "dimension", "rows", "window", "horizon")
+
+
+@dataclass(frozen=True)
+class About:
+    """What a file says of a learned policy.
+
+    Parameters
+    ----------
+    policy, parameters
+        Its spec, and every parameter and its value.
+    labels
+        Of the actions, K of them.
+    rounds
+        Rounds it has lived.
+    prepared
+        Whether a round has begun whose choice nobody has asked for yet.
+    rng
+        Its stream.
+    setting
+        What it was told before its first round.
+    """
+
+    policy: str
+    parameters: dict[str, Any]
+    labels: tuple[str, ...]
+    rounds: int
+    prepared: bool
+    rng: np.random.Generator
+    setting: Setting
+
+
+def written(learned: LearnedPolicy) -> bytes:
+    """Return what `read_about` reads."""
+    setting, cdf = learned.setting, learned.setting.delay_cdf
+    about = {
+        "schema": SCHEMA,
+        "version": __version__,
+        "policy": learned.policy.spec,
+        "parameters": learned.policy.parameters,
+        "labels": list(learned.labels),
+        "rounds": learned.rounds,
+        "prepared": learned.fresh,
+        "stream": learned.rng.bit_generator.state,
+        "setting": {name: getattr(setting, name) for name in (*_SIZES, "reward_max")},
+        "delay_cdf": None
+        if cdf is None
+        else {
+            "source": cdf.source,
+            "geometric_ratio": cdf.geometric_ratio,
+            "start": cdf.start,
+            "moments": cdf.moments and cdf.moments._asdict(),
+        },
+    }
+    return json.dumps(about).encode()
+
+
+def read_about(text: bytes, arrays: Arrays) -> About:
+    """Return what a file says, after checking every word; the arrays of its delay CDF are taken out of `arrays`.
+
+    Raises
+    ------
+    SourceError
+        Naming the word that is missing, or of another type, or out of range.
+    KeyError
+        An array of the delay CDF is missing.
+    """
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"`about` is no JSON ({error}).", hint="save the policy again.") from error
+    schema = _word(said, "schema", str)
+    if schema not in _READ:
+        raise SourceError(
+            f"It has schema {_short(schema)}.", hint=f"this version reads {', '.join(_READ[:-1])} and {_READ[-1]}."
+        )
+    labels = _word(said, "labels", list)
+    if not labels or not all(isinstance(label, str) for label in labels):
+        raise SourceError("`labels` are not the names of actions.", hint="save the policy again.")
+    return About(
+        policy=_word(said, "policy", str),
+        parameters=_word(said, "parameters", dict),
+        labels=tuple(labels),
+        rounds=_whole(said, "rounds"),
+        prepared=_word(said, "prepared", bool),
+        rng=_stream(_word(said, "stream", dict)),
+        setting=_setting(_word(said, "setting", dict), len(labels), _delay_cdf(said, arrays)),
+    )
+
+
+def _setting(said: dict[str, Any], n_actions: int, cdf: DelayCDF | None) -> Setting:
+    """Return the setting, whose number of actions is that of the labels."""
+    sizes = {name: _whole(said, name) for name in _SIZES}
+    if sizes["n_actions"] != n_actions:
+        raise SourceError(f"`n_actions` is {sizes['n_actions']:,}, of {n_actions:,} labels.", hint="save it again.")
+    if sizes["rows"] not in (0, 1, n_actions):
+        raise SourceError(f"`rows` is {sizes['rows']:,}.", hint=f"it is 0, 1 or one an action, {n_actions:,}.")
+    reward_max = _number(said, "reward_max") if "reward_max" in said else 1.0
+    if reward_max <= 0.0:
+        raise SourceError(f"`reward_max` is {reward_max:g}.", hint="it is above 0.")
+    return Setting(**sizes, delay_cdf=cdf, reward_max=reward_max)
+
+
+def _delay_cdf(about: dict[str, Any], arrays: Arrays) -> DelayCDF | None:
+    said = _word(about, "delay_cdf", dict, or_none=True)
+    if said is None:
+        return None
+    told: dict[str, Any] | None = _word(said, "moments", dict, or_none=True) if "moments" in said else None
+    moments = None if told is None else DelayMoments(*(_number(told, name) for name in DelayMoments._fields))
+    ratio = None if _word(said, "geometric_ratio", float, or_none=True) is None else _number(said, "geometric_ratio")
+    try:
+        return DelayCDF(
+            delays=arrays.pop("delay_cdf.delays"),
+            cdf=arrays.pop("delay_cdf.cdf"),
+            source=_word(said, "source", str),
+            geometric_ratio=ratio,
+            start=_whole(said, "start"),
+            moments=moments,
+        )
+    except SourceError:
+        raise
+    except (DataError, ParameterError) as error:
+        raise SourceError(f"Its delay CDF is none: {error.what}", hint=error.hint) from error
+
+
+def _stream(state: dict[str, Any]) -> np.random.Generator:
+    rng = np.random.default_rng()
+    try:
+        rng.bit_generator.state = state
+    except (ValueError, TypeError, KeyError, ArithmeticError) as error:
+        raise SourceError(f"`stream` is no state of a generator ({error}).", hint="save the policy again.") from error
+    return rng
+
+
+def _word(said: Any, name: str, kind: type, *, or_none: bool = False) -> Any:
+    if not isinstance(said, dict) or name not in said:
+        raise SourceError(f"`{name}` is missing: it is not a whole policy file.", hint="save the policy again.")
+    value = said[name]
+    if or_none and value is None:
+        return None
+    # JSON writes 1.0 as 1 where another program rewrote it, and Python counts booleans among the whole numbers.
+    fits = isinstance(value, int | float if kind is float else kind) and (kind is bool or not isinstance(value, bool))
+    if not fits:
+        raise SourceError(f"`{name}` is {_short(value)}, not a {kind.__name__}.", hint="save the policy again.")
+    return value
+
+
+def _whole(said: dict[str, Any], name: str) -> int:
+    value: int = _word(said, name, int)
+    if not 0 <= value <= NO_WINDOW:
+        raise SourceError(f"`{name}` is {_short(value)}.", hint=f"it is from 0 to {NO_WINDOW:,}.")
+    return value
+
+
+def _number(said: dict[str, Any], name: str) -> float:
+    value = _word(said, name, float)
+    if not -1e308 <= value <= 1e308 or math.isnan(value):
+        raise SourceError(f"`{name}` is {_short(value)}.", hint="it is a number.")
+    return float(value)
+
+
+def _short(value: object) -> str:
+    """Return a value as it is written in Python, in no more than a line."""
+    return reprlib.repr(value)

@@ -1,0 +1,189 @@
+"""A learned policy in a file: the arrays of its state by their names, and what they mean as JSON; no pickle.
+
+Whoever wrote the file: reading it runs none of its code, and takes no more memory than a small multiple of its size.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluator.errors import EvaluatorError, ParameterError, SourceError, UnknownNameError, UsageError
+from evaluator.outputs.failures import writing
+from evaluator.outputs.whole import whole_files
+from evaluator.policies.base import Policy, Setting
+from evaluator.policies.registry import resolve
+from evaluator.replays.learned.about import About, read_about, written
+from evaluator.replays.learned.arrays import Arrays, read_arrays
+from evaluator.replays.learned.policy import LearnedPolicy
+from evaluator.replays.learned.state import refuse_nan, restored, state_arrays
+from evaluator.replays.loop.pending import Pending, nothing_pending, push
+
+_WAITING = ("due", "delay", "action", "value", "vector")
+
+
+def refuse_unsavable(policy: Any) -> None:
+    """Raise before a replay whose policy could not be saved after it.
+
+    Raises
+    ------
+    UsageError
+        Naming the policy and the reason.
+    """
+    if not isinstance(policy, Policy):
+        raise UsageError(
+            f"{policy.name} is a plain Python class: what it knows cannot be saved without pickling it.",
+            hint="write it as a Policy, whose state is arrays (evaluator/policies/base.py).",
+        )
+    if policy.name == "logging":
+        raise UsageError("logging follows its log and learns nothing to save.", hint="take another policy.")
+
+
+def write_policy(path: Path, learned: LearnedPolicy) -> None:
+    """Write a learned policy to a new file, whole or not at all."""
+    with writing(path), whole_files([path]) as (part,):
+        fill_policy_file(part, learned)
+
+
+def fill_policy_file(part: Path, learned: LearnedPolicy) -> None:
+    """Write a learned policy to a file that is reserved for it."""
+    refuse_unsavable(learned.policy)
+    learned.end_round()
+    arrays: Arrays = dict(state_arrays(learned.state))
+    refuse_nan(arrays)
+    arrays |= {f"pending.{name}": column for name, column in _waiting(learned.pending).items()}
+    cdf = learned.setting.delay_cdf
+    if cdf is not None:
+        arrays |= {"delay_cdf.delays": cdf.delays, "delay_cdf.cdf": cdf.cdf}
+    arrays["about"] = np.frombuffer(written(learned), np.uint8)
+    with part.open("wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
+
+
+def load_policy(path: str | Path, *, policy: Policy | None = None) -> LearnedPolicy:
+    """Read a policy that `LearnedPolicy.save` or ``evaluate replay --save-policy`` wrote.
+
+    Parameters
+    ----------
+    path
+        The file.
+    policy
+        Its description, where it is a class of your own that no installed package registers; with the parameters it
+        was saved with. A file names policies of this package and of installed ones, and nothing else is imported.
+
+    Returns
+    -------
+    LearnedPolicy
+        It goes on as if it had never been saved.
+
+    Raises
+    ------
+    SourceError
+        No such file, or it is damaged, or not one of a learned policy, or of another version's state; or it says what
+        cannot be: more actions than it names, a conversion of a round to come, an estimate that is not a number.
+    UnknownNameError, ParameterError
+        The policy is not known here, or `policy` is another one.
+    """
+    path = Path(path)
+    if policy is not None and not isinstance(policy, Policy):
+        raise ParameterError(
+            f"policy = {policy!r} is no description of a policy.",
+            hint="pass one: load_policy(path, policy=MyPolicy()).",
+        )
+    arrays = read_arrays(path)
+    try:
+        about = read_about(arrays.pop("about").tobytes(), arrays)
+        description = _description(path, about) if policy is None else policy
+        if description.spec != about.policy or description.parameters != about.parameters:
+            told = reprlib.repr(about.parameters)
+            raise ParameterError(
+                f"{path} holds {reprlib.repr(about.policy)} with {told}, not {description!r}.",
+                hint="give the policy with the parameters it was saved with.",
+            )
+        pending = _calendar({name: arrays.pop(f"pending.{name}") for name in _WAITING}, about.rounds, about.setting)
+        state = restored(description, about.setting, arrays)
+        if arrays:
+            raise SourceError(
+                f"It also keeps {sorted(arrays)[0]!r}, which {description.name} of this version does not.",
+                hint="replay and save it with this version.",
+            )
+    except KeyError as error:
+        if isinstance(error, EvaluatorError):
+            raise
+        raise SourceError(f"{path} lacks {error}: it is not a whole policy file.", hint="save it again.") from error
+    except SourceError as error:
+        raise SourceError(f"{path}: {error.what}", hint=error.hint) from error
+    return LearnedPolicy(
+        policy=description,
+        setting=about.setting,
+        labels=about.labels,
+        rounds=about.rounds,
+        state=state,
+        prepared=about.prepared,
+        rng=about.rng,
+        pending=pending,
+    )
+
+
+def _description(path: Path, about: About) -> Policy:
+    """Return the description of a policy that is registered here."""
+    try:
+        description = resolve(about.policy, files=False)
+    except UnknownNameError as error:
+        raise UnknownNameError(
+            f"{path} holds {reprlib.repr(about.policy)}, which is registered neither here nor by an installed package.",
+            hint=f"pass a class of your own yourself: load_policy({str(path)!r}, policy=MyPolicy()).",
+        ) from error
+    refuse_unsavable(description)
+    assert isinstance(description, Policy)
+    return description
+
+
+def _waiting(pending: Pending) -> Arrays:
+    """Return the pending conversions in the order in which they will be revealed."""
+    slots = []
+    for at in range(len(pending.first)):
+        slot = int(pending.first[at])
+        while slot >= 0:
+            slots.append(slot)
+            slot = int(pending.following[slot])
+    order = np.array(slots, np.int64)
+    order = order[np.argsort(pending.due[order], kind="stable")]
+    return {name: getattr(pending, name)[order] for name in _WAITING}
+
+
+def _calendar(waiting: Arrays, rounds: int, setting: Setting) -> Pending:
+    """Return the calendar of a file's pending conversions, after finding that they can be.
+
+    Raises
+    ------
+    SourceError
+        Naming the first that cannot.
+    """
+    n = len(waiting["due"]) if waiting["due"].ndim == 1 else -1
+    for name, column in waiting.items():
+        kind = np.float64 if name in ("value", "vector") else np.int64
+        shape = (n, setting.dimension) if name == "vector" else (n,)
+        if column.shape != shape or column.dtype != kind:
+            raise SourceError(
+                f"pending.{name} has shape {column.shape} and type {column.dtype}, not {shape} and {np.dtype(kind)}.",
+                hint="save the policy again.",
+            )
+    due, delay, action, value, vector = (waiting[name] for name in _WAITING)
+    # Shown in a round that was, and revealed in one to come; the second bound keeps the difference in range.
+    wrong = (due <= rounds) | (delay < 0) | (delay > setting.window) | (due - rounds > delay) | (due - delay < 1)
+    wrong |= (action < 0) | (action >= setting.n_actions) | ~np.isfinite(value) | ~np.isfinite(vector).all(axis=1)
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise SourceError(
+            f"Pending conversion {i} is of action {action[i]}, delay {delay[i]}, value {value[i]}, due in round "
+            f"{due[i]}, after {rounds} rounds.",
+            hint="save the policy again.",
+        )
+    pending = nothing_pending(n, setting.dimension, reach=int(due.max(initial=rounds)) - rounds)
+    for i in range(n):
+        push(pending, int(due[i]), int(delay[i]), int(action[i]), float(value[i]), vector, i)
+    return pending

@@ -1,0 +1,255 @@
+"""What a replay has learned, as a policy that decides: a rollout can start with it instead of with nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.errors import EvaluatorError, ParameterError, PolicyError
+from evaluator.kernels.scores import check_score
+from evaluator.policies import dispatch
+from evaluator.policies.base import Setting
+from evaluator.policies.running import blamed, reward_unit
+from evaluator.replays.loop.pending import Pending, nothing_pending, take
+
+_SAVE_AGAIN = "replay the policy and save it again."
+
+
+@dataclass(eq=False)
+class LearnedPolicy:
+    """A policy after the last round of its replay, ready for the next one.
+
+    A decision is `choose`; once it has been shown, `displayed`; then `converted` for each conversion that comes, with
+    its delay in rounds. Conversions that the replay still held back are revealed in their rounds, so that a learned
+    policy that is told the log's next rounds goes on exactly like the replay. To decide without learning, call `choose`
+    alone: ``choose(context, greedy=True)`` for what was learned to be best, without what an optimistic policy adds to
+    the unknown.
+
+    Parameters
+    ----------
+    policy
+        Its description.
+    setting
+        What it was told before its first round. Learning ends with its horizon.
+    labels
+        Of the actions, K of them.
+    rounds
+        Rounds it has lived.
+    state, prepared, rng, pending
+        As `evaluator.replays.loop.engine.Replay` hands them on; owned by this object.
+    """
+
+    policy: Any
+    setting: Setting
+    labels: tuple[str, ...]
+    rounds: int
+    state: Any
+    prepared: bool
+    rng: np.random.Generator
+    pending: Pending
+    _asked: bool = False
+    _open: bool = False
+    _revealed: float = 0.0
+
+    def choose(self, context: npt.ArrayLike | None = None, *, greedy: bool = False) -> int:
+        """Return the action for a display, and begin a new round of the policy: a randomised one draws anew.
+
+        Parameters
+        ----------
+        context
+            What the policy reads, encoded as in the log it learned from: the display's context, shape (d,), or its
+            action vectors, shape (K, d); None for policies without contexts.
+        greedy
+            Return the action with the largest estimated reward instead, without bonus or draw, among equals one at
+            random: the policy that ``--final`` values. It is for showing what was learned; no round is begun.
+
+        Raises
+        ------
+        ParameterError
+            The context has another shape, or is not finite.
+        PolicyError
+            A policy of the user's own raised, chose an impossible action, or says nothing of its estimates; a score
+            is NaN; or the policy cannot go on from what it knows.
+
+        Examples
+        --------
+        >>> from evaluator import load, replay
+        >>> learned = replay(load("synthetic", limit=20_000), "delayed-klucb", window=500).learned
+        >>> learned.labels[learned.choose()] in learned.labels
+        True
+        """
+        vectors = self._vectors(context)
+        with self._going_on():
+            self.end_round()
+            if greedy:
+                return self._greedy(vectors)
+            if not self.fresh:
+                dispatch.prepare(self.state, self.rng)
+            self.prepared = self._asked = True
+            action = dispatch.choose(self.state, vectors)
+        if not 0 <= action < self.setting.n_actions:
+            raise PolicyError(
+                f"{self.policy.name} chose action {action}.", hint=f"actions go from 0 to {self.setting.n_actions - 1}."
+            )
+        return action
+
+    def _greedy(self, vectors: npt.NDArray[np.float64]) -> int:
+        if not dispatch.has_estimates(self.state):
+            raise PolicyError(
+                f"{self.policy.name} says nothing of its estimates, so that none is the largest.",
+                hint="give it a method estimates (evaluator/policies/user.py), or call choose without greedy.",
+            )
+        if not self.prepared:  # what has come due by now belongs to what was learned
+            dispatch.prepare(self.state, self.rng)
+            self.prepared = True
+        values = np.empty(self.setting.n_actions)
+        dispatch.estimates(self.state, vectors, values)
+        for k, value in enumerate(values):
+            check_score(value, k)
+        best = np.flatnonzero(values == values.max())
+        return int(best[0] if len(best) == 1 else self.rng.choice(best))
+
+    def displayed(self, context: npt.ArrayLike | None, action: int) -> None:
+        """Tell the policy that its last choice was shown: one round of its life.
+
+        Raises
+        ------
+        ParameterError
+            The context has another shape, or the action does not exist.
+        PolicyError
+            The policy has lived as many rounds as it was told that would come, or cannot go on from what it knows.
+        """
+        if self.rounds >= self.setting.horizon:
+            raise PolicyError(
+                f"{self.policy.name} was started for {self.setting.horizon:,} rounds and has lived them.",
+                hint="replay without --horizon, or on a longer log; without learning, call choose alone.",
+            )
+        vectors = self._vectors(context)
+        self._check_action(action)
+        with self._going_on():
+            self.end_round()
+            if not self.prepared:
+                dispatch.prepare(self.state, self.rng)
+            dispatch.displayed(self.state, vectors, action)
+            self.rounds += 1
+            self.prepared = self._asked = False
+            self._open = True
+            held = self.pending
+            slot = take(held, self.rounds)
+            while slot >= 0:
+                self._tell(held.vector[slot], int(held.action[slot]), int(held.delay[slot]), float(held.value[slot]))
+                slot = take(held, self.rounds)
+
+    def converted(self, context: npt.ArrayLike | None, action: int, *, delay: int, value: float = 1.0) -> bool:
+        """Tell the policy of a conversion of the display it showed `delay` rounds before its last one.
+
+        `value` is in the unit of the log it learned from; the policy is told what it was told there.
+
+        Returns
+        -------
+        bool
+            Whether it learned from it: a conversion later than its window is never revealed to it.
+
+        Raises
+        ------
+        ParameterError
+            No such round, action or context.
+        PolicyError
+            The policy cannot go on from what it knows.
+        """
+        if not 0 <= delay < max(self.rounds, 1):
+            raise ParameterError(
+                f"A delay of {delay} rounds, after {self.rounds} of them.", hint="0 is the last display's own round."
+            )
+        self._check_action(action)
+        vectors = self._vectors(context)
+        if delay > self.setting.window:
+            return False
+        unit = reward_unit(self.policy, self.setting)
+        with self._going_on():
+            self._tell(vectors[action if self.setting.rows > 1 else 0], action, delay, value / unit)
+        return True
+
+    @property
+    def fresh(self) -> bool:
+        """Whether a round has begun whose choice nobody has asked for yet."""
+        return self.prepared and not self._asked
+
+    def save(self, path: str | Path) -> None:
+        """Write the policy to a new file that `evaluator.load_policy` reads: arrays and JSON, no pickle.
+
+        Raises
+        ------
+        OutputExistsError
+            The file exists.
+        UsageError
+            A plain Python policy keeps what it knows to itself.
+        """
+        from evaluator.replays.learned.file import write_policy
+
+        write_policy(Path(path), self)
+
+    @contextmanager
+    def _going_on(self) -> Iterator[None]:
+        """Turn what stops the policy into an error that names it.
+
+        That is a score that is NaN, an error of a user's policy, or what the writer of a file can make impossible.
+        """
+        try:
+            with blamed(self.policy, self.setting.n_actions, np.array([self.rounds])):
+                yield
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            if isinstance(error, EvaluatorError):
+                raise
+            raise PolicyError(
+                f"{self.policy.name} cannot go on from what it knows ({type(error).__name__}: {error}).",
+                hint=_SAVE_AGAIN,
+            ) from error
+
+    def _tell(self, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
+        dispatch.converted(self.state, vector, action, delay, value)
+        self._revealed += value
+
+    def end_round(self) -> None:
+        """Close the round of the last display: what comes later belongs to the next one."""
+        if self._open:
+            dispatch.collected(self.state, self._revealed)
+        self._revealed, self._open = 0.0, False
+
+    def _check_action(self, action: int) -> None:
+        if not 0 <= action < self.setting.n_actions:
+            raise ParameterError(f"Action {action}.", hint=f"actions go from 0 to {self.setting.n_actions - 1}.")
+
+    def _vectors(self, context: npt.ArrayLike | None) -> npt.NDArray[np.float64]:
+        rows, d = self.setting.rows, self.setting.dimension
+        if rows == 0:
+            return np.zeros((1, 0))
+        shape = (d,) if rows == 1 else (rows, d)
+        vectors = np.array(np.nan if context is None else context, np.float64)
+        if vectors.shape != shape or not np.isfinite(vectors).all():
+            raise ParameterError(
+                f"{self.policy.name} reads {'a context' if rows == 1 else 'action vectors'} of shape {shape}, finite; "
+                f"got shape {vectors.shape}.",
+                hint="encode it as the log's: evaluate datasets show names the coordinates.",
+            )
+        return vectors.reshape(rows, d)
+
+
+def learned_policy(policy: Any, setting: Setting, labels: tuple[str, ...], replay: Any) -> LearnedPolicy:
+    """Return what a `Replay` has learned. The two share their state."""
+    return LearnedPolicy(
+        policy=policy,
+        setting=setting,
+        labels=labels,
+        rounds=len(replay.displays),
+        state=replay.state,
+        prepared=replay.prepared,
+        rng=replay.rng,
+        pending=nothing_pending(0, setting.dimension) if replay.calendar is None else replay.calendar,
+    )

@@ -1,0 +1,215 @@
+"""One scan of a log for many replays: every piece is read once and handed to all of them, in threads."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.replays.loop.engine import BATCH, Matching, Queueing, Replay, begin, sampler_stream
+from evaluator.replays.plan import Plan
+from evaluator.replays.rounds.reorder import BLOCK, Order, gather
+from evaluator.replays.rounds.stream import Piece, blocks, pieces
+from evaluator.replays.rounds.thinning import Thinning
+from evaluator.replays.values.rewards import ArmSample
+
+# Displays put in order at a time: what a thread holds of them.
+_PART = 8_192
+
+T = TypeVar("T")
+R = TypeVar("R")
+Ints = npt.NDArray[np.int64]
+
+
+class Lane:
+    """One repeat of one plan on its way through the log: the first in the log's own order, the others each in another.
+
+    Parameters
+    ----------
+    plan, repeat
+        What is replayed.
+    """
+
+    def __init__(self, plan: Plan, repeat: int) -> None:
+        self.plan = plan
+        self.repeat = repeat
+        self.clipped = 0
+        self.arms: ArmSample | None = None
+        self.replay: Replay | None = None
+        # Of the accepted displays, shape (T,), in the order in which this repeat reads the log.
+        self.places: Ints = np.zeros(0, np.int64)
+        # Where the order is not the log's own: accepted displays; for queues, all in their order.
+        self._shown: list[Ints] = []
+        options = plan.options
+        self._replaying: Matching | Queueing = begin(
+            plan.policy, plan.setting, sampler=plan.sampler, seed=options.seed, repeat=repeat,
+            safe=plan.sampler == "queue" and options.horizon is None, recorded=plan.recorded and repeat == 0,
+        )  # fmt: skip
+
+    @property
+    def stream(self) -> tuple[int, int]:
+        """What fixes the sampler's draws."""
+        return self.plan.options.seed, self.repeat
+
+    def read(self, piece: Piece, action: npt.NDArray[np.int32], order: Ints | None) -> None:
+        """Replay a piece whose actions were thinned, in an order of its displays, or as they came."""
+        if piece.first >= self.plan.rounds.used or self._replaying.done:
+            return
+        if order is None:
+            self._replaying.read(piece.first, self.plan.rounds.batch(piece, action))
+        else:
+            self._read_in_order(piece, action, order[order < self.plan.rounds.used - piece.first])
+
+    def _read_in_order(self, piece: Piece, action: npt.NDArray[np.int32], order: Ints) -> None:
+        for start in range(0, len(order), _PART):
+            part = order[start : start + _PART]
+            batch = gather(piece, action, part, [self.plan.rounds.vectors]).batch(self.plan.rounds)
+            first = piece.first + start
+            accepted = self._replaying.read(first, batch)
+            self._shown.append(piece.first + (part if accepted is None else part[accepted - first]))
+
+    def finish(self) -> None:
+        """Close the replay."""
+        replay = self._replaying.result()
+        self.places = replay.displays
+        if self.repeat > 0:
+            shown = np.concatenate([np.zeros(0, np.int64), *self._shown])
+            shown = shown[replay.displays] if isinstance(self._replaying, Queueing) else shown
+            replay = dataclasses.replace(replay, displays=shown)
+        self.replay = replay
+
+
+def replay_all(
+    plans: Sequence[Plan],
+    *,
+    jobs: int = 1,
+    batch_size: int = BATCH,
+    advance: Callable[[int], None] = lambda displays: None,
+) -> list[Lane]:
+    """Replay every repeat of every plan in one scan of their log.
+
+    Parameters
+    ----------
+    plans
+        Plans on one log.
+    jobs
+        Threads. Neither their number nor `batch_size` changes any result: each replay sees the same displays in the
+        order of its repeat (`evaluator.replays.rounds.reorder`), and draws from streams of its own.
+    batch_size
+        Displays read at a time, about.
+    advance
+        Called with the displays read since the last call.
+
+    Returns
+    -------
+    list of Lane
+        Finished, plan by plan, repeat by repeat.
+    """
+    log = plans[0].log
+    lanes = [Lane(plan, repeat) for plan in plans for repeat in range(plan.options.repeats)]
+    thinnings = _Thinnings(lanes)
+    samples = _share_arm_samples(lanes)
+    vectors = list(dict.fromkeys(plan.rounds.vectors for plan in plans if plan.rounds.vectors is not None))
+    last = max(plan.rounds.used for plan in plans)
+    orders = {lane.stream: Order.of_repeat(*lane.stream) for lane in lanes if lane.repeat > 0}
+    source = (
+        blocks(log, thinnings.columns, vectors, max(batch_size // BLOCK, 1) * BLOCK)
+        if orders
+        else pieces(log, thinnings.columns, vectors, batch_size)
+    )
+    with ThreadPoolExecutor(jobs) as pool:
+        for piece in _ahead(source):
+            if piece.first >= last:
+                break
+            actions = thinnings.of(piece)
+            for lane, sample in samples:
+                sample.read(piece.first, actions[_key(lane, lane.plan.by_action)])
+            for lane in lanes:
+                lane.clipped += thinnings.clipped(piece, lane)
+            places = {stream: order.next(len(piece.action)) for stream, order in orders.items()}
+            _each(
+                pool,
+                lambda lane: lane.read(piece, actions[_key(lane, lane.plan.matched)], places.get(lane.stream)),  # noqa: B023
+                lanes,
+            )
+            advance(min(len(piece.action), last - piece.first))
+        _each(pool, Lane.finish, lanes)
+    return lanes
+
+
+def _each(pool: Executor, job: Callable[[T], R], items: Sequence[T]) -> None:
+    """Run a job for each item; the first error is raised."""
+    if len(items) == 1:  # in this thread, which alone hears Ctrl-C
+        job(items[0])
+    else:
+        list(pool.map(job, items))
+
+
+def _ahead(source: Iterator[T]) -> Iterator[T]:
+    """Yield from an iterator whose next item is being made meanwhile."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, source, None)
+        while (item := coming.result()) is not None:
+            coming = reader.submit(next, source, None)
+            yield item
+
+
+def _key(lane: Lane, thinning: Thinning) -> tuple[object, ...]:
+    """Return what tells one thinned log from another."""
+    if thinning.keeps_all:
+        return ("all",)
+    return (*lane.stream, id(thinning.propensities.rule), thinning.c.tobytes())
+
+
+class _Thinnings:
+    """The thinned logs that some lanes need, each made once a piece."""
+
+    def __init__(self, lanes: Sequence[Lane]) -> None:
+        self._needed = {
+            _key(lane, thinning): (lane.stream, thinning)
+            for lane in lanes
+            for thinning in (lane.plan.matched, lane.plan.by_action)
+        }
+        # One draw a display whatever the propensities, so that it is the same for all policies of a seed.
+        self._streams = {
+            stream: sampler_stream(*stream) for stream, thinning in self._needed.values() if not thinning.keeps_all
+        }
+        reads = [c for _, thinning in self._needed.values() for c in thinning.propensities.reads]
+        self.columns = list(dict.fromkeys(["action", *reads]))
+
+    def of(self, piece: Piece) -> dict[tuple[object, ...], npt.NDArray[np.int32]]:
+        """Return the actions of a piece in each thinned log, -1 where left out."""
+        n = len(piece.action)
+        draws = {stream: rng.random(n) for stream, rng in self._streams.items()}
+        return {
+            key: piece.action
+            if thinning.keeps_all
+            else np.where(thinning.kept(piece.displays, draws[stream]), piece.action, np.int32(-1))
+            for key, (stream, thinning) in self._needed.items()
+        }
+
+    def clipped(self, piece: Piece, lane: Lane) -> int:
+        """Return how many of the lane's displays have a propensity below their c."""
+        thinning = lane.plan.matched
+        if not thinning.clips:
+            return 0
+        return int(
+            np.count_nonzero(thinning.weights(piece.displays)[: max(lane.plan.rounds.used - piece.first, 0)] > 1)
+        )
+
+
+def _share_arm_samples(lanes: Sequence[Lane]) -> list[tuple[Lane, ArmSample]]:
+    """Give the first lane of every plan its sample of the arms, one for all that would count the same displays."""
+    shared: dict[tuple[object, ...], tuple[Lane, ArmSample]] = {}
+    for lane in lanes:
+        if lane.repeat > 0:
+            continue
+        key = (lane.plan.rounds.used, *_key(lane, lane.plan.by_action))
+        if key not in shared:
+            shared[key] = (lane, ArmSample(lane.plan))
+        lane.arms = shared[key][1]
+    return list(shared.values())

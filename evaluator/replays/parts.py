@@ -1,0 +1,127 @@
+"""What cannot be said of a log whose displays are no even sample of the traffic, and what its replay must say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.errors import ParameterError
+from evaluator.estimates.sparse import SparseRewards
+from evaluator.log import Log
+from evaluator.log.contract import WEIGHT, to_numpy
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.rounds.correction import correct_by
+from evaluator.replays.rounds.propensity import Propensities
+
+# Streams never meet; the audit's are the ones before.
+_CONVERSIONS_STREAM, _DISPLAYS_STREAM = 30, 31
+
+
+def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions) -> None:
+    """Refuse by name the options that average over all displays of a log that is no even sample of the traffic.
+
+    Raises
+    ------
+    ParameterError
+        Naming the option, the cause, and what to do instead.
+    """
+    if not propensities.tilted:
+        return
+    weighted = propensities.weights is not None
+    cause = (
+        "has display weights, so that its displays are not those of the traffic"
+        if weighted
+        else "keeps the displays of some actions, with propensities that depend on the context"
+    )
+    repair = "leave it out: a replay thins by the weights." if weighted else (
+        "leave it out: a rejection replay is right; or replay the log with all actions."
+    )  # fmt: skip
+    for name, asked in (("--doubly-robust", options.doubly_robust), ("--final", options.final is not None)):
+        if asked:
+            raise ParameterError(f"{name} averages over all displays of log {log.meta.name!r}, which {cause}.",
+                                 hint=repair)  # fmt: skip
+    if not weighted:
+        return
+    if correct_by(options.immature) is not None:
+        raise ParameterError(
+            f"--immature correct cannot weigh the delays of log {log.meta.name!r}, which {cause}.",
+            hint="use --immature drop.",
+        )
+    if options.delays_from is not None:
+        raise ParameterError(
+            f"--delays-from cannot weigh the delays of log {log.meta.name!r}, which {cause}.",
+            hint="leave it out, or give the delays with --delays.",
+        )
+    if options.bootstrap and options.propensity == "estimate":
+        raise ParameterError(
+            f"--bootstrap cannot estimate the propensities of log {log.meta.name!r} anew, which {cause}.",
+            hint="give the logged propensities, or leave the bootstrap out.",
+        )
+
+
+def said_of_parts(propensities: Propensities, policy: Any) -> list[str]:
+    """Return the warnings of a replay of a log whose displays are no even sample of the traffic."""
+    said = []
+    if propensities.weights is not None:
+        least, most = np.nanmin(propensities.weights.smallest), np.nanmax(propensities.weights.largest)
+        said.append(
+            f"Display weights reach from {least:.3g} to {most:.3g}. Thinning by them to an even sample of the traffic "
+            f"costs rounds: it leaves {propensities.weights.kept:.1%} of the displays."
+        )
+    if propensities.tilted and policy.reads == "target":
+        said.append(
+            "IPS, SNIPS and DR of the policy's columns are left out: they average over all displays, and these are no "
+            "even sample of the traffic."
+        )
+    return said
+
+
+def even_conversions(log: Log, display: npt.NDArray[np.int64], seed: int) -> slice | npt.NDArray[np.int64]:
+    """Return which conversions are an even sample of the traffic's, as an index: all where their weights are alike.
+
+    Parameters
+    ----------
+    log
+        The log.
+    display
+        Number of each conversion's display, shape (c,).
+    seed
+        Of the draws where weights differ.
+    """
+    if WEIGHT not in log.schema.names or not len(display):
+        return slice(None)
+    weight = to_numpy(log.take(display, [WEIGHT])[WEIGHT])
+    if weight.min() == weight.max():
+        return slice(None)
+    draws = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_CONVERSIONS_STREAM,))).random(len(weight))
+    return np.flatnonzero(draws * weight.max() < weight)
+
+
+def evened(log: Log, rewards: SparseRewards, seed: int) -> SparseRewards:
+    """Return the rewards of an even sample of the traffic among the first displays of a log; all without weights.
+
+    Parameters
+    ----------
+    log
+        The log.
+    rewards
+        Of its first `rewards.n` displays.
+    seed
+        Of the draws: a display is kept with probability weight / largest weight.
+    """
+    if WEIGHT not in log.schema.names:
+        return rewards
+    largest = max(float(batch[WEIGHT].max()) for _, batch in log.batches([WEIGHT]))
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_DISPLAYS_STREAM,)))
+    n, at, value = 0, [np.zeros(0, np.int64)], [np.zeros(0)]
+    for first, batch in log.batches([WEIGHT]):
+        weight = batch[WEIGHT][: max(rewards.n - first, 0)]
+        kept = rng.random(len(weight)) * largest < weight
+        low, high = np.searchsorted(rewards.at, [first, first + len(weight)])
+        mine = np.arange(low, high)[kept[rewards.at[low:high] - first]]
+        at.append(n + np.cumsum(kept)[rewards.at[mine] - first] - 1)
+        value.append(rewards.value[mine])
+        n += int(kept.sum())
+    return SparseRewards(n, np.concatenate(at), np.concatenate(value))

@@ -1,0 +1,129 @@
+"""What the action with the fewest displays, or the smallest propensity, decides for all the others."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.replays.loop.samplers import SamplerName
+from evaluator.replays.rounds.survey import Survey
+from evaluator.replays.rounds.thinning import Thinning
+
+# Rounds without an action, over those with it, from which it is worth a warning.
+MUCH_SMALLER = 3.0
+_NAMED = 5
+_LISTED = 20
+
+
+def acceptances(matched: Thinning, usable: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Return the probability with which rejection and keep accept a display of each action's at least, shape (K,).
+
+    inf for an action that was never shown: it decides nothing for the others. Where nothing is thinned it is the share
+    of the action, which no outcome moves.
+
+    Parameters
+    ----------
+    matched
+        How the log is thinned.
+    usable
+        Used displays of each action, shape (K,).
+    """
+    share = np.where(usable > 0, usable / max(int(usable.sum()), 1), np.inf)
+    if matched.propensities.rule is None:
+        return share
+    smallest = np.where(np.isnan(matched.propensities.smallest), np.inf, matched.propensities.smallest)
+    c = np.maximum(matched.c, smallest)
+    c = np.where(usable > 0, c, np.inf)
+    return np.minimum(c, share) if matched.propensities.even else c
+
+
+def least_acceptance(matched: Thinning, usable: npt.NDArray[np.int64]) -> float:
+    """Return the smallest of `acceptances`; one c for all actions where displays are rejected by it."""
+    least = float(acceptances(matched, usable).min())
+    if matched.propensities.rule is not None:
+        least = min(least, float(matched.c.min(where=usable > 0, initial=1.0)))
+    return min(least, 1.0)
+
+
+def leaves_out(survey: Survey, usable: npt.NDArray[np.int64], *, parted: bool) -> str:
+    """Return the option that leaves out the actions without a usable display.
+
+    ``used`` where reading the log can tell which these are: they were never shown, or not followed for the attribution
+    window of the log itself. Else, and where a part of the log was put aside (`parted`), the labels of the others.
+    """
+    if not parted and (survey.log.meta.attribution_window is not None or not survey.shown[usable == 0].any()):
+        return "--actions used"
+    kept = [survey.log.labels[k] for k in np.flatnonzero(usable)]
+    return f"--actions {','.join(kept)}" if len(kept) <= _LISTED else "--actions with the labels of the others"
+
+
+def unusable_warning(survey: Survey, usable: npt.NDArray[np.int64], *, parted: bool) -> str:
+    """Return a sentence on actions without a display that can be judged; empty where there are none."""
+    labels = survey.log.labels
+    none = np.flatnonzero(usable == 0)
+    if not len(none):
+        return ""
+    one = len(none) == 1
+    named = ", ".join(labels[k] for k in none[:_NAMED]) + (f" and {len(none) - _NAMED:,} more" * (len(none) > _NAMED))
+    young = int(survey.shown[none].sum())
+    why = (
+        f"{young:,} displays of {'it' if one else 'them'} came too late in the log to be used"
+        if young
+        else f"{'it was' if one else 'they were'} never shown"
+    )
+    return (
+        f"Action{'' if one else 's'} {named} {'has' if one else 'have'} no usable display: {why}. Nothing is known of "
+        f"{'its value' if one else 'their values'}, the best fixed action is that of the others, and a policy that "
+        f"chooses {'it' if one else 'one of them'} waits in vain. "
+        f"{leaves_out(survey, usable, parted=parted)} leaves {'it' if one else 'them'} out."
+    )
+
+
+def rarest_warning(
+    survey: Survey,
+    matched: Thinning,
+    usable: npt.NDArray[np.int64],
+    *,
+    sampler: SamplerName,
+    contextual: bool,
+    horizon: int | None,
+) -> str:
+    """Return a sentence on one action that makes the rounds many times fewer than the others would; empty if none does.
+
+    Parameters
+    ----------
+    survey
+        Of the log.
+    matched, usable
+        As in `acceptances`.
+    sampler
+        Of the replay; keep where the rounds that come all but surely are what policies are told or compared at.
+    contextual
+        Whether the policy reads contexts.
+    horizon
+        Rounds that the user asked for, or None.
+    """
+    if sampler == "logged" or np.count_nonzero(usable) < 3:
+        return ""
+    n = int(usable.sum())
+    of_action = np.where(usable > 0, usable, np.inf) if sampler == "queue" else acceptances(matched, usable) * n
+    order = np.argsort(of_action, kind="stable")
+    rarest = int(order[0])
+    with_it, without = float(of_action[rarest]), min(float(of_action[order[1]]), n)
+    if with_it * MUCH_SMALLER > without or (horizon is not None and horizon <= with_it):
+        return ""
+    by = f"top:{np.count_nonzero(usable) - 1}" if usable[rarest] == usable[usable > 0].min() else "naming the others"
+    fewer = f"Leave it out by --actions {by}"
+    other = {
+        "queue": ", or ask for a --horizon",
+        "keep": ", or ask for a --horizon",
+        "rejection": ", or take a larger c by --accept-quantile, at the price of bias"
+        if contextual
+        else ", or use --sampler keep, which waits for it only when it is chosen",
+    }[sampler]
+    known = sampler != "queue" and matched.propensities.rule is not None
+    least = f", smallest propensity {matched.propensities.smallest[rarest]:.2g}" if known else ""
+    return (
+        f"Action {survey.log.labels[rarest]} ({usable[rarest]:,} displays{least}) decides how many rounds there are: "
+        f"about {with_it:,.0f} of {n:,} displays, without it about {without:,.0f}. {fewer}{other}."
+    )

@@ -1,0 +1,173 @@
+"""What a replay found: every number with its interval, and what it rests on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from evaluator.estimates.confidence import Interval
+from evaluator.estimates.weighted import WeightedValue
+from evaluator.replays.learned.policy import LearnedPolicy
+from evaluator.replays.values.final import FrozenValue
+
+SCHEMA = "evaluate.replay/1"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The best fixed action, as `evaluator.estimates.arms` estimates it.
+
+    Parameters
+    ----------
+    action, label
+        The action that all displays put first; -1 and empty where none has displays.
+    value
+        Interval of the largest value of any action; its estimate is the value of the action that one half of the
+        displays chose, on the other half.
+    by_halves
+        Labels of the actions that the halves chose; empty where there was no choice to make.
+    """
+
+    action: int
+    label: str
+    value: Interval
+    by_halves: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReplayResult:
+    """Result of a replay.
+
+    Parameters
+    ----------
+    value
+        Realised value of this run: mean reward per round of the learning policy over the rounds replayed, as its
+        conditional expectation round by round (not of one frozen policy). Of several repeats, over the rounds of all;
+        its n counts each display once.
+    expected_value
+        The same estimate with an interval of its expectation over logs and seeds: what the policy earns on average in
+        T rounds. None unless a bootstrap was asked for.
+    regret
+        Total over the rounds against the best fixed action.
+    uplift
+        Value minus the value of the logging policy.
+    logging_value
+        Mean reward of the logged displays.
+    best_fixed_action
+        Reference of the regret, whose estimate is against the value of the action that half the data would choose.
+    true_regret
+        Total pseudo-regret against the best action of each display, where the log holds the truth and rewards
+        are whole, not cut by the policy's window or the horizon; nan elsewhere.
+    rounds
+        T, of the shortest repeat.
+    live_days
+        Days of live traffic these rounds stand for; nan on a log of rounds.
+    conversions_within
+        Share of the conversions that come within T rounds of their display, of those that come as long as the log
+        looked (`evaluator.replays.within`).
+    acceptance_rate, effective_sample_size, clipped
+        Of the sampler, mean over repeats.
+    generated, delivered, expired, pending
+        Conversions of the accepted displays, summed over repeats.
+    action_share
+        Share of the rounds of each action, in the order of the log's actions.
+    plan
+        Every choice made (`evaluator.replays.plan.Plan.to_dict`).
+    trajectory
+        One row a round: repeat, round, display_id, time, action, propensity, reward, reward_observed.
+    learned
+        The policy after its last round, of the first repeat: it can go on, decide, and be saved. None in a comparison
+        that took this result up from an interrupted one.
+    resampled
+        Mean reward per round of each resampled replay, B of them; the same resampled logs for all policies of a seed.
+    warnings, assumptions
+        Sentences to read before the numbers.
+    final
+        Value of the final policy, frozen, where it was asked for: another target than `value`.
+    doubly_robust
+        The value over all displays that the first repeat read (`evaluator.replays.values.doubly_robust`), where it was
+        asked for: another target than `value`, which is that of the accepted rounds. For a policy that does not learn
+        it is `final.dr`.
+    acceptance_expected
+        What the acceptance rate should be, mean over repeats; nan where nothing is accepted by chance.
+    ended_by
+        Labels of actions without a usable display that the policy chose, so that the replay ended there.
+    meaning
+        What kind of number the values are and how far they carry, in sentences.
+    clusters
+        How many clusters of equal size the rounds are worth, where resampled logs were drawn by clusters.
+    """
+
+    value: Interval
+    expected_value: Interval | None
+    regret: Interval
+    uplift: Interval
+    logging_value: Interval
+    best_fixed_action: Reference
+    true_regret: float
+    rounds: int
+    live_days: float
+    conversions_within: float
+    acceptance_rate: float
+    effective_sample_size: float
+    clipped: float
+    generated: int
+    delivered: int
+    expired: int
+    pending: int
+    action_share: tuple[float, ...]
+    action_labels: tuple[str, ...]
+    plan: dict[str, Any]
+    trajectory: pa.Table
+    learned: LearnedPolicy | None
+    resampled: tuple[float, ...]
+    warnings: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    final: FrozenValue | None = None
+    doubly_robust: WeightedValue | None = None
+    acceptance_expected: float = math.nan
+    ended_by: tuple[str, ...] = ()
+    meaning: tuple[str, ...] = ()
+    clusters: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result without its trajectory, as JSON values: nan becomes None."""
+        out: dict[str, Any] = {
+            "schema": SCHEMA,
+            "policy": self.plan["policy"],
+            "dataset": self.plan["dataset"],
+        }
+        for name in (
+            "rounds", "value", "expected_value", "regret", "uplift", "logging_value", "best_fixed_action",
+            "true_regret", "live_days", "conversions_within", "acceptance_rate", "acceptance_expected",
+            "effective_sample_size", "clipped",
+            "generated", "delivered", "expired", "pending", "ended_by", "meaning", "warnings", "assumptions", "plan",
+        ):  # fmt: skip
+            value = getattr(self, name)
+            out[name] = asdict(value) if isinstance(value, Interval | Reference) else value
+        out["doubly_robust"] = None if self.doubly_robust is None else asdict(self.doubly_robust)
+        out["final"] = None if self.final is None else self.final.to_dict(self.action_labels)
+        out["action_share"] = dict(zip(self.action_labels, self.action_share, strict=True))
+        return json_values(out)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        v = self.value
+        return (
+            f"ReplayResult({self.plan['policy']} on {self.plan['dataset']}: value {v.estimate:.4g} "
+            f"[{v.low:.4g}, {v.high:.4g}], regret {self.regret.estimate:.4g} "
+            f"[{self.regret.low:.4g}, {self.regret.high:.4g}] over {self.rounds:,} rounds)"
+        )
+
+
+def json_values(value: Any) -> Any:
+    """Return a value as JSON has it: lists for tuples, None for numbers that are not finite."""
+    if isinstance(value, dict):
+        return {str(k): json_values(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_values(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,131 @@
+"""Hours without conversions at times of day that usually have many: an outage, or a hole in the log.
+
+Displays shown before and during such a gap lose conversions and still count as judged, so values come out too low. The
+conversions' own times are enough to see it, and they are in memory.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.log.contract import to_numpy
+from evaluator.replays.rounds.survey import Survey
+from evaluator.times import time_words
+
+Ints = npt.NDArray[np.int64]
+
+DAY, WEEK = 24, 168
+# None is no chance where so many are usual: exp(-20) is 2e-9.
+USUAL = 20
+# Hours beyond this many (a century) come from times in the wrong unit.
+_MOST_HOURS = 1_000_000
+
+
+class Gap(NamedTuple):
+    """Hours in a row without a conversion.
+
+    Parameters
+    ----------
+    start, end
+        In ticks, the end excluded.
+    hours
+        How many.
+    usual
+        Conversions that came in the same hours of the days before and after, the smaller of the two.
+    weekly
+        Whether the same hours of a week before or after had as many too; False where the log is too short to tell, so
+        that the gap may be a usual weekend.
+    """
+
+    start: int
+    end: int
+    hours: int
+    usual: int
+    weekly: bool
+
+
+def conversion_gaps(survey: Survey) -> list[Gap]:
+    """Return the gaps in a log's conversions, in order of time.
+
+    A run of hours without a conversion is a gap when the same hours of the nearest days before it had `USUAL` or more,
+    of those after it as well and, in logs that hold them, of the weeks before and after. Nights, weekends, and traffic
+    that grows or ends are none. Cost: a sort of the hours that have conversions.
+    """
+    seconds = survey.log.meta.tick_seconds
+    if seconds is None or seconds > 3600.0:
+        return []
+    hour = max(round(3600.0 / seconds), 1)
+    when = to_numpy(survey.log.conversions["time"]).astype(np.int64, copy=False)
+    # The first of each display: a basket, or refunds booked in one night, are one event. None precedes its display.
+    once = (np.diff(survey.display, prepend=-1) != 0) & (when >= survey.shown_at)
+    if not once.any():
+        return []
+    of = when[once] // hour
+    first = int(of.min())
+    if int(of.max()) - first >= _MOST_HOURS:
+        return []
+    counts = np.bincount(of - first)
+    total = np.concatenate(([0], np.cumsum(counts)))
+    full = np.flatnonzero(counts)
+    gaps = []
+    for at in np.flatnonzero(np.diff(full) > 1):
+        start, end = int(full[at]) + 1, int(full[at + 1])
+        around = [_before(total, start, end), _after(total, start, end)]
+        weeks = [
+            int(total[end + shift] - total[start + shift])
+            for shift in (-WEEK, WEEK)
+            if start + shift >= 0 and end + shift < len(total)
+        ]
+        usual = int(min(around))
+        if usual >= USUAL and all(week >= USUAL for week in weeks):
+            gaps.append(Gap((start + first) * hour, (end + first) * hour, end - start, usual, bool(weeks)))
+    return gaps
+
+
+def gap_warnings(survey: Survey) -> list[str]:
+    """Return a sentence on the longest gap of a log's conversions, as a replay's warning; none without."""
+    gaps = conversion_gaps(survey)
+    if not gaps:
+        return []
+    longest = max(gaps, key=lambda gap: gap.usual)
+    times = "time" if len(gaps) == 2 else "times"
+    more = f" (and {len(gaps) - 1} more {times})" if len(gaps) > 1 else ""
+    when = gap_words(survey, longest, start=int(survey.shown_at[0]))
+    return [
+        f"No conversion comes {when}{more}, where the same hours of the days around have {longest.usual:,} or more: an "
+        "outage, or a hole in the log. Displays of that time and before it lose conversions but count as judged, so "
+        "values are too low: evaluate check says which displays to keep."
+    ]
+
+
+def gap_words(survey: Survey, gap: Gap, *, start: int) -> str:
+    """Return from when to when a gap lasts; days are counted from the time `start`."""
+    seconds = survey.log.meta.tick_seconds
+    return f"from {time_words(gap.start, seconds, start=start)} to {time_words(gap.end, seconds, start=start)}"
+
+
+def _before(total: Ints, start: int, end: int) -> float:
+    """Return what the days before let expect: the same hours of the day before or, of a long run, the mean of the days.
+
+    Where the log begins less than a day before: the day after, times what came before the run in shares of the same
+    hours a day later, so that a log whose conversions only begin to come expects few.
+    """
+    long = end - start
+    if long >= DAY:
+        reach = min(-(-long // DAY), start // DAY) * DAY
+        return float(total[start] - total[start - reach]) * float(long / reach) if reach else 0.0
+    if start >= DAY:
+        return float(total[end - DAY] - total[start - DAY])
+    if end + DAY >= len(total) or total[start + DAY] - total[DAY] < USUAL:
+        return 0.0
+    share = min(float(total[start] / (total[start + DAY] - total[DAY])), 1.0)
+    return float(total[end + DAY] - total[start + DAY]) * share
+
+
+def _after(total: Ints, start: int, end: int) -> float:
+    """Return the same of the days after: the log seen backwards."""
+    hours = len(total) - 1
+    return _before(total[-1] - total[::-1], hours - end, hours - start)

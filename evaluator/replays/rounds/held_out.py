@@ -1,0 +1,27 @@
+"""The last displays of a log, left out of a replay so that its final policy can be evaluated on them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from evaluator.errors import DataError
+from evaluator.replays.rounds.shares import final_share
+
+FinalPolicyName = Literal["greedy", "exploring"]
+
+
+def held_out(used: int, text: str) -> int:
+    """Return how many of the displays that can be judged are left for the final policy.
+
+    Raises
+    ------
+    DataError
+        None of them, or all: too short a log for the share.
+    """
+    displays = round(final_share(text) * used)
+    if not 0 < displays < used:
+        raise DataError(
+            f"--final {text} leaves {used - displays:,} displays to replay and {displays:,} for the final policy.",
+            hint="take another share, or a longer log.",
+        )
+    return displays

@@ -1,0 +1,104 @@
+"""Displays too young at the end of the log: their conversions may still come, so they are no failures.
+
+A display can be judged once the log has followed it for the attribution window or, where the log names none, for the
+policy's window, in time or in displays as that is cut. Younger displays are left out, or kept with what was seen
+corrected for what was not yet (`evaluator.replays.rounds.correction`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evaluator.errors import DataError
+from evaluator.log.stamps import COARSE_S
+from evaluator.replays.rounds.clock import Clock
+from evaluator.replays.rounds.correction import Correction, correct_by, fit_correction
+from evaluator.replays.rounds.survey import Survey
+from evaluator.replays.rounds.window import Window
+from evaluator.units import NO_WINDOW
+
+
+@dataclass(frozen=True, eq=False)
+class Maturity:
+    """Which displays are used, and with what weight.
+
+    Parameters
+    ----------
+    used
+        Displays are sorted by time, so the used ones are the first.
+    immature
+        Displays not followed long enough, used or not.
+    correction
+        Weighs the used displays; None when all weigh 1.
+    known
+        False when the log stops looking but nothing says how long a display must be followed.
+    """
+
+    used: int
+    immature: int
+    correction: Correction | None
+    known: bool
+
+    @property
+    def heaviest(self) -> float:
+        """No used display weighs more."""
+        return 1.0 if self.correction is None else self.correction.heaviest
+
+
+def judge_maturity(survey: Survey, window: Window, clock: Clock, rule: str) -> Maturity:
+    """Return which displays were followed long enough, and what becomes of the others.
+
+    Raises
+    ------
+    DataError
+        No display was followed long enough; or ``correct`` on a log without conversions: there is no delay to fit.
+    ParameterError
+        The delays are to be corrected by a column that the log does not have, or whose values are no groups.
+    """
+    columns = correct_by(rule)
+    log = survey.log
+    n, until = len(log), log.meta.observed_until
+    if until is None:
+        return Maturity(n, 0, None, True)
+    needed, in_displays = _follow_up(survey, window, clock)
+    if needed is None:
+        return Maturity(n, 0, None, False)
+    end = survey.traffic_by(until) - 1 if in_displays else until
+    mature = _followed(survey, end, needed + (0 if in_displays else _untold(survey)), in_displays=in_displays)
+    if mature == 0:
+        raise DataError(
+            f"No display of log {log.meta.name!r} was followed for {needed} "
+            f"{'displays' if in_displays else 'ticks'}, so none can be judged.",
+            hint="give a shorter attribution_window or --window, or a log that covers more time.",
+        )
+    if columns is None or mature == n:
+        return Maturity(mature, n - mature, None, True)
+    correction = fit_correction(survey, end, needed, columns, in_displays=in_displays)
+    used = _followed(survey, end, correction.shortest, in_displays=in_displays)
+    return Maturity(used, n - mature, correction, True)
+
+
+def _follow_up(survey: Survey, window: Window, clock: Clock) -> tuple[int | None, bool]:
+    """Return how long a display must be followed, None where nothing says, and whether that counts displays."""
+    longest = survey.log.meta.attribution_window
+    if longest is not None or window.ticks is not None:
+        return window.ticks if longest is None else longest, False
+    if window.rounds == NO_WINDOW:
+        return None, False
+    # The most displays that are still rounded to m rounds.
+    return (window.rounds if clock.share == 1.0 else int((window.rounds + 0.5) / clock.share)), True
+
+
+def _untold(survey: Survey) -> int:
+    """Return ticks by which a display was perhaps followed more briefly than time stamps of minutes, hours, days say.
+
+    A display stamped Monday may be one of its last minute, and a log that ends on Tuesday may end in its first.
+    """
+    return survey.stamp if survey.stamp * (survey.log.meta.tick_seconds or 0.0) >= COARSE_S else 0
+
+
+def _followed(survey: Survey, end: int, needed: int, *, in_displays: bool) -> int:
+    """Return the displays that were followed at least so long: the first ones."""
+    if in_displays:
+        return survey.displays_numbered_until(end - needed)
+    return survey.displays_until(end - needed)

@@ -1,0 +1,272 @@
+"""Probabilities with which the logging policy showed what it showed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.errors import ParameterError, PropensityError, nearest
+from evaluator.log import Log
+from evaluator.log.contract import WEIGHT, Columns, PropensityKind
+from evaluator.replays.rounds.fitted import FOLDS, Acceptance, acceptance_of, fit_logger
+from evaluator.replays.rounds.survey import Survey
+from evaluator.replays.rounds.weights import DisplayWeights, read_weights
+
+PropensityMode = Literal["column", "uniform", "estimate", "estimate:context"]
+MODES: tuple[PropensityMode, ...] = ("column", "uniform", "estimate", "estimate:context")
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Propensities:
+    """Propensity of each logged action.
+
+    Where the log's displays are not an even sample of the traffic (`tilted`), the propensity p is made one of the
+    *logged* displays, p (mean weight) / weight / (kept share): accepting with a probability inverse to it gives rounds
+    of the traffic, and mean 1 / it by action is 1 as ever. It may exceed 1.
+
+    Parameters
+    ----------
+    kind
+        logged, uniform (by design), estimated or absent.
+    assumption
+        What an estimate that uses them rests on.
+    reads
+        Columns of the displays that `rule` needs.
+    rule
+        From these columns to the propensities, shape (n,), in (0, 1] unless tilted; None when absent.
+    smallest, largest
+        Of each action over the whole log, shape (K,); nan for actions never shown.
+    weights
+        Weights of the displays; None where all are alike.
+    kept_share
+        As in `evaluator.log.LogMeta`; 1 where propensities are of the log's own actions.
+    fitted
+        The c of propensities that were fitted to contexts, where the smallest is less; None for all others.
+    """
+
+    kind: PropensityKind
+    assumption: str
+    reads: tuple[str, ...]
+    rule: Callable[[Columns], Floats] | None
+    smallest: Floats
+    largest: Floats
+    weights: DisplayWeights | None = None
+    kept_share: float = 1.0
+    fitted: Acceptance | None = None
+
+    @property
+    def tilted(self) -> bool:
+        """Whether the log's displays are no even sample of the traffic, so that their plain averages are not its."""
+        return self.weights is not None or self.kept_share < 1.0
+
+    @property
+    def least(self) -> float:
+        """The smallest propensity of the log; nan when absent."""
+        return float(np.nanmin(self.smallest)) if self.rule is not None else float("nan")
+
+    @property
+    def even(self) -> bool:
+        """Whether every display has propensity 1/K."""
+        if self.rule is None:
+            return False
+        same = np.nanmin(self.smallest) == np.nanmax(self.largest)
+        return bool(same and np.isclose(self.least * len(self.smallest), 1.0))
+
+    def of(self, displays: Columns) -> Floats:
+        """Return the propensities of some displays."""
+        if self.rule is None:
+            raise PropensityError("There are no propensities.", hint="give --propensity.")
+        return self.rule(displays)
+
+    def after(self, first: int) -> Propensities:
+        """Return them for the log without its first displays, whose others are numbered anew from 0."""
+        rule = self.rule
+        if rule is None or not first or "display_id" not in self.reads:
+            return self
+        return replace(self, rule=lambda displays: rule({**displays, "display_id": displays["display_id"] + first}))
+
+    def shown(self, displays: Columns) -> Floats:
+        """Return the probabilities with which the logging policy showed the actions of some displays, in (0, 1]."""
+        p = self.of(displays) * self.kept_share
+        return p if self.weights is None else p * displays[WEIGHT] / self.weights.mean
+
+    def quantile(self, log: Log, quantile: float) -> float:
+        """Return a quantile over the log's displays; nan when absent. Above 0 it costs 8 bytes a display.
+
+        At 0 it is the c of a replay: the smallest, or what `fitted` has in its place where that is more.
+        """
+        if self.rule is None or quantile == 0.0:
+            return self.least if self.fitted is None else max(self.least, self.fitted.overall)
+        return float(np.quantile(np.concatenate([self.of(batch) for _, batch in log.batches(self.reads)]), quantile))
+
+    def quantiles(self, log: Log, quantile: float) -> Floats:
+        """Return a quantile for each action, shape (K,); 1 for actions never shown."""
+        if quantile == 0.0:
+            c = self.smallest if self.fitted is None else np.maximum(self.smallest, self.fitted.by_action)
+            return np.where(np.isnan(self.smallest), 1.0, c)
+        columns = tuple(dict.fromkeys(("action", *self.reads)))
+        parts = [(batch["action"], self.of(batch)) for _, batch in log.batches(columns)]
+        action, p = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return np.array(
+            [np.quantile(p[action == k], quantile) if (action == k).any() else 1.0 for k in range(log.n_actions)]
+        )
+
+
+NONE_GIVEN = Propensities(
+    "absent",
+    "the logging policy ignored contexts and outcomes (no propensities given)",
+    (),
+    None,
+    np.zeros(0),
+    np.zeros(0),
+)
+
+
+def resolve_propensities(survey: Survey, mode: PropensityMode | None) -> Propensities:
+    """Return the log's propensities as the user wants them read.
+
+    Parameters
+    ----------
+    survey
+        Of the log.
+    mode
+        ``column`` (the logged ones), ``uniform`` (1/K by design), ``estimate`` (frequencies: the logger ignored the
+        context), ``estimate:context`` (cross-fitted multinomial logistic model, `evaluator.replays.rounds.fitted`;
+        extra ``propensity``), or None: the logged ones, if any.
+
+    Raises
+    ------
+    PropensityError
+        ``column`` on a log without propensities; none at all on one with display weights.
+    """
+    log = survey.log
+    if mode is None:
+        mode = "column" if log.meta.propensity != "absent" else None
+    weights = read_weights(log)
+    if mode is None and weights is not None:
+        raise PropensityError(
+            f"Log {log.meta.name!r} has display weights and no propensities: nothing says what to thin by.",
+            hint="choose what is true of the logging policy: --propensity uniform or estimate, or name a column.",
+        )
+    if mode is None:
+        return NONE_GIVEN
+    found = _read(survey, mode, weights)
+    if mode == "column" and log.meta.kept_share < 1.0:
+        share = log.meta.kept_share
+        found = _tilted(found, lambda p, displays: p / share, found.smallest / share, found.largest / share)
+        found = replace(found, kept_share=share)
+    return found if weights is None else _weighed(log, found, weights)
+
+
+def display_weights(log: Log) -> Propensities:
+    """Return what thins a log to an even sample of the traffic, whatever was shown; absent without weights."""
+    weights = read_weights(log)
+    if weights is None:
+        return NONE_GIVEN
+    whole = np.where(np.isnan(weights.smallest), np.nan, 1.0)
+    same = Propensities("absent", NONE_GIVEN.assumption, ("action",), lambda d: whole[d["action"]], whole, whole)
+    return _weighed(log, same, weights)
+
+
+def _tilted(found: Propensities, tilt: Callable[[Floats, Columns], Floats], low: Floats, high: Floats) -> Propensities:
+    rule = found.rule
+    assert rule is not None
+    return replace(found, rule=lambda displays: tilt(rule(displays), displays), smallest=low, largest=high)
+
+
+def _weighed(log: Log, found: Propensities, weights: DisplayWeights) -> Propensities:
+    """Return the propensities of the logged displays of a log with weights, in one pass."""
+    mean = weights.mean
+    reads = tuple(dict.fromkeys((*found.reads, WEIGHT)))
+    tilted = _tilted(found, lambda p, displays: p * mean / displays[WEIGHT], found.smallest, found.largest)
+    low, high = _extremes(log, reads, tilted.of)
+    return replace(tilted, reads=reads, smallest=low, largest=high, weights=weights)
+
+
+def _extremes(log: Log, reads: tuple[str, ...], rule: Callable[[Columns], Floats]) -> tuple[Floats, Floats]:
+    """Return the smallest and the largest propensity of each action, shape (K,), nan for those never shown."""
+    low, high = np.full(log.n_actions, np.inf), np.full(log.n_actions, -np.inf)
+    for _, batch in log.batches(list(dict.fromkeys(("action", *reads)))):
+        p = rule(batch)
+        np.minimum.at(low, batch["action"], p)
+        np.maximum.at(high, batch["action"], p)
+    low[np.isinf(low)] = high[np.isinf(high)] = np.nan
+    return low, high
+
+
+def _read(survey: Survey, mode: PropensityMode, weights: DisplayWeights | None) -> Propensities:
+    """Return the propensities as they are read, whatever the displays stand for."""
+    log = survey.log
+    if mode == "column":
+        return _column(survey)
+    if mode == "uniform":
+        return _by_action(
+            survey, "uniform", np.full(log.n_actions, 1.0 / log.n_actions), "actions were logged uniformly at random"
+        )
+    if mode == "estimate":
+        share = survey.shown / len(log) if weights is None else weights.of_action / weights.of_action.sum()
+        return _by_action(
+            survey, "estimated", share, "propensities estimated by frequencies: the logger ignored the context"
+        )
+    if mode == "estimate:context":
+        if weights is not None:
+            raise PropensityError(
+                f"--propensity estimate:context cannot weigh the displays of log {log.meta.name!r}.",
+                hint="give the logged propensities, or --propensity estimate if the logger ignored the context.",
+            )
+        return _multinomial(log)
+    raise ParameterError(f"--propensity {mode!r} is not a choice.", hint=nearest(mode, MODES))
+
+
+def _column(survey: Survey) -> Propensities:
+    log = survey.log
+    if log.meta.propensity == "absent":
+        raise PropensityError(
+            f"Log {log.meta.name!r} has no propensity column.",
+            hint="use --propensity uniform or --propensity estimate.",
+        )
+    words = {"logged": "the logged propensities are right", "uniform": "actions were logged uniformly at random"}
+    said = words.get(log.meta.propensity, "the estimated propensities are right")
+    return Propensities(
+        log.meta.propensity, said, ("propensity",), lambda displays: displays["propensity"], survey.smallest,
+        survey.largest,
+    )  # fmt: skip
+
+
+def _by_action(survey: Survey, kind: PropensityKind, p: Floats, said: str) -> Propensities:
+    known = np.where(survey.shown > 0, p, np.nan)
+    return Propensities(kind, said, ("action",), lambda displays: p[displays["action"]], known, known)
+
+
+def _multinomial(log: Log) -> Propensities:
+    if "context" not in log.schema.names:
+        raise ParameterError(
+            "--propensity estimate:context needs a context, and the log has none.",
+            hint="use --propensity estimate.",
+        )
+    logger = fit_logger(log)
+    reads = ("context", "action", "display_id")
+
+    def rule(displays: Columns) -> Floats:
+        return logger.of(displays["display_id"], displays["context"], displays["action"])
+
+    smallest, largest = _extremes(log, reads, rule)
+    of = f" fitted to {logger.fitted_to:,} displays" if logger.fitted_to < len(log) else ""
+    c = acceptance_of(log, logger, ~np.isnan(smallest))
+    said = (
+        f"propensities estimated by a multinomial logistic model{of}, of each display by the others ({FOLDS} parts): "
+        f"no unmeasured confounding; c costs no policy more than {c.lost:.2g} of the traffic, which may bias values as "
+        "much"
+    )
+    if logger.uncertain:
+        said += (
+            "; the context has too many columns for so few displays, and the propensities are hardly better than a "
+            "guess: give fewer, by --features"
+        )
+    return Propensities("estimated", said, reads, rule, smallest, largest, fitted=c)

@@ -1,0 +1,119 @@
+"""Another order of the same log: displays shuffled within blocks, so that time stays roughly in order.
+
+A replay uses few of a log's displays, and which ones depends on the order in which they came. Displays that followed
+one another closely could have come in another order as well, so a replay of another order is as good, and the mean over
+several depends on the log's luck the less. A display takes along all that belongs to it: context, action, propensity,
+conversions, and their delays, which stay the displays that came between in the log itself.
+
+Blocks of 1,024 are long enough that other displays are used, and so short that rhythms and drifts over more displays
+than that stay as they are: `python -m tests.bench.repeats` measures both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.log.contract import to_numpy
+from evaluator.replays.rounds.batch import Batch
+from evaluator.replays.rounds.stream import LogRounds, Piece
+
+BLOCK = 1_024
+# Streams never meet: repeat r of a log is shuffled by spawn key (53, r).
+_ORDER_STREAM = 53
+
+Ints = npt.NDArray[np.int64]
+A = TypeVar("A", bound=npt.NDArray[Any])
+
+
+class Order:
+    """The order of the displays of a log, part by part.
+
+    Parameters
+    ----------
+    rng
+        A stream of its own: the result depends on it alone.
+    """
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+
+    @classmethod
+    def of_repeat(cls, seed: int, repeat: int) -> Order:
+        """Return the order that a repeat reads a log in, other than the first, which reads it as it is."""
+        return cls(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_ORDER_STREAM, repeat))))
+
+    def next(self, n: int) -> Ints:
+        """Return the next `n` displays in their new order, counted from 0: whole blocks, but at the end of the log."""
+        keys = self._rng.random(n)
+        whole = n - n % BLOCK
+        out = np.empty(n, np.int64)
+        out[:whole] = (
+            np.argsort(keys[:whole].reshape(-1, BLOCK), axis=1) + np.arange(0, whole, BLOCK)[:, None]
+        ).reshape(-1)
+        out[whole:] = np.argsort(keys[whole:]) + whole
+        return out
+
+
+class Gathered(NamedTuple):
+    """Some displays of a piece in some order: as a batch, but with their conversions' numbers among the log's own.
+
+    Parameters
+    ----------
+    action
+        Shape (n,).
+    vectors
+        Of each name that was asked for.
+    first_conversion
+        Shape (n + 1,).
+    conversion
+        Number of each conversion, shape (c,).
+    """
+
+    action: npt.NDArray[np.int32]
+    vectors: dict[str | None, npt.NDArray[np.floating]]
+    first_conversion: Ints
+    conversion: Ints
+
+    def batch(self, rounds: LogRounds) -> Batch:
+        """Return them as a policy reads them."""
+        value = to_numpy(rounds.log.conversions["value"])
+        return Batch(
+            self.action,
+            self.vectors[rounds.vectors],
+            self.first_conversion,
+            _alike(rounds.delay[self.conversion], rounds.delay),
+            _alike(value[self.conversion], value),
+        )
+
+
+def gather(piece: Piece, action: npt.NDArray[np.int32], displays: Ints, vectors: Iterable[str | None]) -> Gathered:
+    """Take displays out of a piece, in the order asked for; they may come twice.
+
+    Parameters
+    ----------
+    piece
+        Some displays that follow one another.
+    action
+        Theirs, thinned.
+    displays
+        Which, counted from the first of the piece.
+    vectors
+        Names, as in `Piece.part`.
+    """
+    first = piece.first_conversion[displays]
+    counts = piece.first_conversion[displays + 1] - first
+    bounds = np.concatenate([[0], np.cumsum(counts)])
+    conversion = np.repeat(first - bounds[:-1], counts) + np.arange(bounds[-1])
+    own = {name: _alike(piece.part(name, displays), piece.part(name, slice(0, 1))) for name in vectors}
+    return Gathered(_alike(action[displays], action), own, bounds, conversion)
+
+
+def _alike(array: A, like: A) -> A:
+    """Return a new array that is writable if another is: for one of another kind, loops would be compiled anew."""
+    if array.flags.owndata:
+        array.flags.writeable = like.flags.writeable
+    return array

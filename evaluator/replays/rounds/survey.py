@@ -1,0 +1,289 @@
+"""What every replay of a log must know before its first round, found in one pass over times and actions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.errors import LogError
+from evaluator.log import Log
+from evaluator.log.contract import to_numpy
+from evaluator.log.delay_rows import follow_up
+from evaluator.log.stamps import TOLD_APART
+from evaluator.log.traffic import TrafficCount, counted_by
+from evaluator.replays.rounds.in_displays import traffic_until
+
+# So many displays at the most have their times kept: spans of longer logs are known up to two parts in so many.
+_MARKS = 65_536
+# Time stamps are looked at for these units, in seconds, from the coarsest on.
+_STAMPS = (86400.0, 3600.0, 60.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """A log seen once. Memory: what its conversions take.
+
+    Parameters
+    ----------
+    log
+        The log.
+    shown
+        Displays of each action, shape (K,).
+    smallest, largest
+        Smallest and largest logged propensity of each action, shape (K,); nan for actions never shown, and everywhere
+        on a log without propensities.
+    inverse
+        Sums of 1/p and of 1/p² over the displays of each action, shape (2, K); nan on a log without propensities.
+    rate
+        Displays of the traffic per tick; nan when all displays share one time. The traffic is the log itself, or what
+        `evaluator.log.traffic` counts; a sampling rate of the log's metadata is left to the clock.
+    kept
+        Displays of the log per display of the traffic; 1 where the log is all of it.
+    display
+        Number of each conversion's display in the log, shape (c,).
+    position
+        Number of that display in the traffic; the same array where the log is all of it.
+    shown_at
+        Time of that display, in ticks.
+    delay
+        Displays of the traffic that follow it no later than the conversion, shape (c,): its delay in displays.
+    limit
+        Displays of the traffic that follow it no later than the end of its follow-up, shape (c,): the longest delay
+        that would have been seen. None where every display was followed to its end.
+    mark, marked_at
+        Numbers in the traffic of some displays, the first and the last among them, and their times in ticks.
+    stamp
+        Ticks that the time stamps tell apart: those of a day, an hour or a minute where all times are whole ones,
+        else 1.
+    """
+
+    log: Log
+    shown: npt.NDArray[np.int64]
+    smallest: npt.NDArray[np.float64]
+    largest: npt.NDArray[np.float64]
+    inverse: npt.NDArray[np.float64]
+    rate: float
+    kept: float
+    display: npt.NDArray[np.int64]
+    position: npt.NDArray[np.int64]
+    shown_at: npt.NDArray[np.int64]
+    delay: npt.NDArray[np.int64]
+    limit: npt.NDArray[np.int64] | None
+    mark: npt.NDArray[np.int64]
+    marked_at: npt.NDArray[np.int64]
+    stamp: int
+
+    _until: dict[int, int] = field(default_factory=dict, repr=False)
+    _shown_first: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
+
+    def displays_until(self, time: int) -> int:
+        """Return how many displays were shown no later than a time in ticks; one pass for all who ask the same."""
+        if time not in self._until:
+            self._until[time] = int(displays_until(self.log, np.array([time]))[0][0])
+        return self._until[time]
+
+    def traffic_by(self, time: int) -> int:
+        """Return the displays of the traffic until a time in ticks, past the last display as the mean rate brings."""
+        end = int(self.marked_at[-1])
+        inside = np.array([min(time, end)])
+        count = traffic_until(self.log, inside)[0] if counted_by(self.log.schema) else self.displays_until(inside[0])
+        last = _Last(end, self.rate)
+        return int(_past_the_end(np.atleast_1d(count), np.array([time]), last)[0])
+
+    def displays_numbered_until(self, position: int) -> int:
+        """Return how many displays have at most this number in the traffic: the first ones."""
+        if not counted_by(self.log.schema):
+            return min(max(position + 1, 0), len(self.log))
+        count = TrafficCount(self.log.schema)
+        batches = self.log.batches(count.columns)
+        return sum(
+            int(np.count_nonzero(count.read(first, batch, len(batch[count.columns[0]])) - 1 <= position))
+            for first, batch in batches
+        )
+
+    @cached_property
+    def delay_ticks(self) -> npt.NDArray[np.int64]:
+        """Delay of each conversion in ticks, shape (c,)."""
+        when: npt.NDArray[np.int64] = to_numpy(self.log.conversions["time"]).astype(np.int64, copy=False)
+        return when - self.shown_at
+
+    def limit_ticks(self) -> npt.NDArray[np.int64] | None:
+        """Return the longest delay, in ticks, that would have been seen of each conversion's display, shape (c,).
+
+        None where every display was followed to its end.
+        """
+        return follow_up(self.log.meta.observed_until, self.log.meta.attribution_window, self.shown_at)
+
+    def blurs(self, ticks: float) -> bool:
+        """Return whether the time stamps are so coarse that they hardly tell delays of so many ticks apart."""
+        return self.stamp > 1 and ticks < TOLD_APART * self.stamp
+
+    def longest_span(self, ticks: int) -> int:
+        """Return the most displays that follow one within so many ticks, those past the end at the mean rate.
+
+        Exact where all displays are marks; else an upper bound, by less than two of their distances. It is at least
+        the `delay` of every conversion that came within so many ticks.
+        """
+        # Of the displays after a mark up to the next one, none was shown later than that one, none has a lower number.
+        first = np.concatenate([self.mark[:1], self.mark[:-1] + 1])
+        until = self.marked_at + ticks
+        # As many displays came until then as the first later mark has before it.
+        before = np.append(self.mark, self.mark[-1] + 1)
+        count = before[np.searchsorted(self.marked_at, until, side="right")]
+        count = _past_the_end(count, until, _Last(int(self.marked_at[-1]), self.rate))
+        return int((count - 1 - first).max())
+
+    def shown_first(self, displays: int) -> npt.NDArray[np.int64]:
+        """Return how often each action is shown among the first displays, shape (K,); reads those that come after."""
+        if displays not in self._shown_first:
+            shown = self.shown.copy()
+            if displays < len(self.log):
+                for _, batch in self.log.after(displays).batches(["action"]):
+                    shown -= np.bincount(batch["action"], minlength=len(shown))
+            self._shown_first[displays] = shown
+        return self._shown_first[displays]
+
+
+def survey(log: Log) -> Survey:
+    """Return what one pass over a log finds.
+
+    Raises
+    ------
+    LogError
+        Some conversions are past the last display and all displays share one time: there is no traffic rate.
+    """
+    k = log.n_actions
+    shown = np.zeros(k, np.int64)
+    smallest, largest = np.full(k, np.inf), np.full(k, -np.inf)
+    inverse: npt.NDArray[np.float64] | None = None  # until an action has had two propensities
+    display = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
+    shown_at = np.empty(len(display), np.int64)
+    traffic = TrafficCount(log.schema)
+    position = np.empty(len(display), np.int64) if traffic.columns else display
+    columns = ["time", "action"] + ["propensity"] * (log.meta.propensity != "absent") + traffic.columns
+    start, end, span = 0, 0, (0, len(log) - 1)
+    step = max(-(-len(log) // _MARKS), 1)
+    marks: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
+    stamps = _Stamps(log.meta.tick_seconds)
+    for first, batch in log.batches(columns):
+        time, action = batch["time"], batch["action"].astype(np.intp, copy=False)
+        stamps.see(time)
+        counts = np.bincount(action, minlength=k)
+        if "propensity" in batch:
+            of_constant = _of_constant(shown, smallest)
+            np.minimum.at(smallest, action, batch["propensity"])
+            np.maximum.at(largest, action, batch["propensity"])
+            if inverse is None and (smallest < largest).any():
+                inverse = of_constant
+            if inverse is not None:
+                with np.errstate(over="ignore"):  # of propensities next to 0, which are named elsewhere
+                    once = 1.0 / batch["propensity"]
+                    inverse += [np.bincount(action, power, k) for power in (once, once * once)]
+        shown += counts
+        low, high = np.searchsorted(display, [first, first + len(time)])
+        shown_at[low:high] = time[display[low:high] - first]
+        at = np.arange(-first % step, len(time), step)
+        number = first + at
+        if traffic.columns:
+            every = traffic.read(first, batch, len(time)) - 1
+            position[low:high] = every[display[low:high] - first]
+            span = (int(every[0]) if first == 0 else span[0]), int(every[-1])
+            number = every[at]
+        marks.append((number, time[at]))
+        start, end = (int(time[0]) if first == 0 else start), int(time[-1])
+    passed = span[1] - span[0]
+    rate = passed / (end - start) if end > start else float("nan")
+    times = [to_numpy(log.conversions["time"]).astype(np.int64, copy=False)]
+    until, longest = log.meta.observed_until, log.meta.attribution_window
+    if until is not None:
+        times.append(np.full(len(display), until) if longest is None else np.minimum(until, shown_at + longest))
+    last = _Last(end, rate)
+    counted = traffic_until(log, *times) if traffic.columns else displays_until(log, *times)
+    followed = [_past_the_end(count, when, last) - 1 - position
+                for count, when in zip(counted, times, strict=True)]  # fmt: skip
+    never = shown == 0
+    if inverse is None:
+        inverse = np.full((2, k), np.nan) if log.meta.propensity == "absent" else _of_constant(shown, smallest)
+    smallest[never | np.isinf(smallest)] = largest[never | np.isinf(largest)] = np.nan
+    stamps.see(times[0])
+    return Survey(
+        log, shown, smallest, largest, inverse, rate, (len(log) - 1) / passed if passed else 1.0, display, position,
+        shown_at, followed[0], followed[1] if until is not None else None,
+        mark=np.concatenate([*(number for number, _ in marks), [span[1]]]),
+        marked_at=np.concatenate([*(time for _, time in marks), [end]]),
+        stamp=stamps.ticks,
+    )  # fmt: skip
+
+
+class _Stamps:
+    """The coarsest unit of which all times seen are multiples, counted from the first."""
+
+    def __init__(self, tick_seconds: float | None) -> None:
+        units = [] if tick_seconds is None else [round(unit / tick_seconds) for unit in _STAMPS]
+        self._units = [unit for unit in units if unit > 1]
+        self._from: int | None = None
+
+    def see(self, time: npt.NDArray[np.int64]) -> None:
+        """Look at some times. Cost: one pass for each unit that may still be the one, mostly none."""
+        if len(time):
+            self._from = int(time[0]) if self._from is None else self._from
+            # A few first: they rule out most units.
+            for some in (time[:100], time):
+                self._units = [unit for unit in self._units if not np.any((some - self._from) % unit)]
+
+    @property
+    def ticks(self) -> int:
+        """The unit in ticks."""
+        return self._units[0] if self._units else 1
+
+
+def _of_constant(shown: npt.NDArray[np.int64], p: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the sums of 1/p and 1/p² of actions with one propensity each, inf where never shown; shape (2, K)."""
+    with np.errstate(over="ignore"):
+        return np.array([shown / p, shown / p**2])
+
+
+def displays_until(log: Log, *times: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
+    """Return how many displays were shown no later than each time, arrays of the shapes given, in one pass."""
+    order = [np.argsort(when, kind="stable") for when in times]
+    waiting = [when[at] for when, at in zip(times, order, strict=True)]
+    found = [np.full(len(when), len(log), np.int64) for when in times]
+    done = [0] * len(times)
+    for first, batch in log.batches(["time"]):
+        time = batch["time"]
+        for i, when in enumerate(waiting):
+            # Times from the batch's last display on may count displays of the next batch too.
+            high = int(np.searchsorted(when, time[-1], side="left"))
+            found[i][done[i] : high] = first + np.searchsorted(time, when[done[i] : high], side="right")
+            done[i] = max(high, done[i])
+    out = []
+    for count, at in zip(found, order, strict=True):
+        back = np.empty_like(count)
+        back[at] = count
+        out.append(back)
+    return out
+
+
+@dataclass(frozen=True)
+class _Last:
+    """The end of the displays: the time of the last, and the traffic rate."""
+
+    time: int
+    rate: float
+
+
+def _past_the_end(count: npt.NDArray[np.int64], when: npt.NDArray[np.int64], last: _Last) -> npt.NDArray[np.int64]:
+    """Return the counts with the displays that the log's mean traffic rate would have brought after its last one."""
+    past = when > last.time
+    if not past.any():
+        return count
+    if not np.isfinite(last.rate):
+        raise LogError(
+            "displays.time: all displays share one time: no traffic rate for the conversions that come later.",
+            hint="give the displays their times, or number them (unit = 'round').",
+        )
+    beyond = np.where(past, np.floor((when - last.time) * last.rate), 0.0)
+    return count + beyond.astype(np.int64)

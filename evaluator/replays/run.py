@@ -1,0 +1,399 @@
+"""From plans to results: one scan of the log, then estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator.errors import NoRoundsError
+from evaluator.estimates.arms import BestFixedAction, best_fixed_action
+from evaluator.estimates.combine import difference, scaled
+from evaluator.estimates.confidence import Interval, mean_interval
+from evaluator.estimates.repeated import repeated_interval
+from evaluator.estimates.sparse import SparseRewards
+from evaluator.log.contract import to_numpy
+from evaluator.replays.acceptance import (
+    Accepted,
+    acceptance_warning,
+    accepted_of,
+    most_suspicious,
+    propensity_warning,
+    waiting_warning,
+)
+from evaluator.replays.learned.policy import learned_policy
+from evaluator.replays.loop.engine import BATCH, Replay
+from evaluator.replays.one_scan import Lane, replay_all
+from evaluator.replays.parts import evened
+from evaluator.replays.plan import Plan
+from evaluator.replays.rarest import leaves_out
+from evaluator.replays.result import Reference, ReplayResult
+from evaluator.replays.rounds.reorder import BLOCK
+from evaluator.replays.values.doubly_robust import robust_value, said_of_robust
+from evaluator.replays.values.final import frozen_values
+from evaluator.replays.values.resampled import resample, with_expected_value
+from evaluator.replays.values.rewards import ArmSample, logged_rewards, observed_rewards, reward_bound
+from evaluator.replays.words.bursts import bursts_warning
+from evaluator.replays.words.clusters import few_of
+from evaluator.replays.words.little_learned import little_learned
+from evaluator.replays.words.meaning import meaning
+from evaluator.replays.words.no_rounds import no_rounds
+from evaluator.replays.words.unknown_maximum import said_of_bound, with_honest_kinds
+
+_TOLD = ("generated", "delivered", "expired")
+_ANY_ORDER = f"displays within a block of {BLOCK:,} could have come in any order: the repeats shuffle them"
+# Below this many displays the mean of a rare reward is mostly luck.
+FEW_DISPLAYS = 100
+# Relative error of the wall clock's share from which it is said.
+_SHARE_OFF = 0.02
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Repeat:
+    """One repeat: what was replayed, what it was thinned to, and what it earned."""
+
+    replay: Replay
+    arms: ArmSample | None
+    accepted: Accepted | None
+    suspect: Accepted | None
+    clipped: float
+    effective_sample_size: float
+    rewards: npt.NDArray[np.float64]
+    trajectory: pa.Table
+    true_regret: float
+
+
+def execute(
+    plan: Plan, *, batch_size: int = BATCH, advance: Callable[[int], None] = lambda displays: None
+) -> ReplayResult:
+    """Run every repeat of a plan and estimate. The result does not depend on `batch_size` nor on the number of jobs.
+
+    Raises
+    ------
+    NoRoundsError
+        A repeat accepted no display: names the action to blame, and what works instead.
+    """
+    result, failure = _execute_all([plan], plan.options.jobs, batch_size, advance)[0]
+    if failure is not None:
+        raise failure
+    return result
+
+
+def execute_all(
+    plans: Sequence[Plan],
+    *,
+    jobs: int = 1,
+    batch_size: int = BATCH,
+    advance: Callable[[int], None] = lambda displays: None,
+) -> list[ReplayResult]:
+    """Run plans on one log in one scan of it, and estimate; arguments as in `evaluator.replays.one_scan.replay_all`.
+
+    A replay without a round has no estimate, and its first warning says why.
+    """
+    return [result for result, _ in _execute_all(plans, jobs, batch_size, advance)]
+
+
+def _execute_all(
+    plans: Sequence[Plan], jobs: int, batch_size: int, advance: Callable[[int], None]
+) -> list[tuple[ReplayResult, NoRoundsError | None]]:
+    """Return the result of each plan, and why it has no round if it has none."""
+    lanes = replay_all(plans, jobs=jobs, batch_size=batch_size, advance=advance)
+    log = plans[0].log
+    replays = [_replay(lane) for lane in lanes]
+    # What was shown in the rounds of all lanes, looked up together: one more scan of a few columns.
+    reads = [c for lane in lanes if lane.plan.matched.clips for c in lane.plan.matched.propensities.reads]
+    columns = list(dict.fromkeys(["time", "action", "propensity", *reads]))
+    shown = log.take(np.concatenate([replay.displays for replay in replays]), columns)
+    results, taken = [], 0
+    references = _References()
+    repeats: list[_Repeat] = []
+    for lane, replay in zip(lanes, replays, strict=True):
+        t = len(replay.displays)
+        repeats.append(_estimate(lane, replay, shown.slice(taken, t), references))
+        taken += t
+        if len(repeats) == lane.plan.options.repeats:
+            results.append(_summarise(lane.plan, repeats, references))
+            repeats = []
+    done = iter(replays)
+    by_plan = [[next(done) for _ in range(plan.options.repeats)] for plan in plans]
+    empty = [[one for one in repeats if not len(one.displays)] for repeats in by_plan]
+    failures = [no_rounds(plan, of[0]) if of else None for plan, of in zip(plans, empty, strict=True)]
+    results = [
+        result if failure is None else replace(result, warnings=(str(failure), *result.warnings))
+        for result, failure in zip(results, failures, strict=True)
+    ]
+    results = [with_honest_kinds(plan, result) for plan, result in zip(plans, results, strict=True)]
+    results = _with_weighted(plans, results, by_plan)
+    if plans[0].options.bootstrap:
+        resampled = resample(plans, by_plan, jobs=jobs, advance=advance)
+        results = [with_expected_value(result, resampled, i) for i, result in enumerate(results)]
+    return list(zip(results, failures, strict=True))
+
+
+def _with_weighted(
+    plans: Sequence[Plan], results: Sequence[ReplayResult], replays: Sequence[Sequence[Replay]]
+) -> list[ReplayResult]:
+    """Return the results with the estimates that weigh displays, where these are asked for."""
+    done = list(zip(plans, replays, strict=True))
+    out = []
+    for result, frozen, (plan, repeats) in zip(results, frozen_values(done), done, strict=True):
+        robust = robust_value(plan, repeats, frozen)
+        said, assumed = said_of_robust(robust)
+        if robust is not None and plan.clusters is not None:
+            said += few_of(plan, plan.clusters.code[: robust.value.n], "the doubly robust value")
+        warnings = (*result.warnings, *(() if frozen is None else frozen.warnings), *said)
+        assumptions = (*result.assumptions, *assumed)
+        out.append(replace(result, final=frozen, doubly_robust=robust, warnings=warnings, assumptions=assumptions))
+    return out
+
+
+def _replay(lane: Lane) -> Replay:
+    if lane.replay is None:
+        raise AssertionError("the scan finishes every lane")
+    return lane.replay
+
+
+class _References:
+    """What lanes are measured against, estimated once for all lanes with the same logged rewards."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[object, ...], Any] = {}
+
+    def logged(self, plan: Plan, rounds: int) -> SparseRewards:
+        """Return `logged_rewards`."""
+        return self._once(("rewards", *_rewards_key(plan, rounds)), lambda: logged_rewards(plan, rounds=rounds))
+
+    def logging_value(self, plan: Plan, rounds: int, *, upper: float, alpha: float) -> Interval:
+        """Return the interval of the logged displays' mean reward."""
+        key = ("logging", alpha, *_rewards_key(plan, rounds))
+
+        def interval() -> Interval:
+            even = evened(plan.log, self.logged(plan, rounds), plan.options.seed)
+            return mean_interval(even, upper=upper, alpha=alpha)
+
+        return self._once(key, interval)
+
+    def best(self, plan: Plan, arms: ArmSample, rounds: int, *, upper: float, alpha: float) -> BestFixedAction:
+        """Return the best fixed action, by a sample of the arms that lives as long as these references."""
+        key = ("best", alpha, id(arms), *_rewards_key(plan, rounds))
+        of_logged = self.logged(plan, rounds)
+        seed = plan.options.seed
+        return self._once(key, lambda: best_fixed_action(arms.arms(of_logged), upper=upper, alpha=alpha, seed=seed))
+
+    def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
+        if key not in self._found:
+            self._found[key] = make()
+        found: T = self._found[key]
+        return found
+
+
+def _rewards_key(plan: Plan, rounds: int) -> tuple[object, ...]:
+    """Return what fixes the logged rewards of plans on one log."""
+    correction = plan.maturity.correction
+    window = (plan.window.cut, plan.clock) if plan.rewards_end_with_window else None
+    return (
+        plan.rounds.used,
+        (rounds, plan.window.cut, plan.clock) if plan.options.reward == "observed" else window,
+        None
+        if correction is None
+        else (correction.needed, correction.shortest, correction.until, correction.in_displays),
+    )
+
+
+def _estimate(lane: Lane, replay: Replay, shown: pa.Table, references: _References) -> _Repeat:
+    plan, t = lane.plan, len(replay.displays)
+    observed = observed_rewards(plan, replay.displays)
+    live = observed if plan.options.reward == "observed" else references.logged(plan, t).taken(replay.displays)
+    # How long a repeat waited for a display is counted in its own order.
+    as_read = replace(replay, displays=lane.places)
+    accepted = accepted_of(plan, as_read, to_numpy(shown["action"]))
+    return _Repeat(
+        replay=replay,
+        arms=lane.arms,
+        accepted=accepted,
+        suspect=most_suspicious(plan, as_read, to_numpy(shown["action"]), accepted),
+        clipped=lane.clipped / len(plan.rounds),
+        effective_sample_size=_effective_sample_size(plan, shown),
+        rewards=live,
+        trajectory=_trajectory(lane, replay.displays, shown, live, observed),
+        true_regret=_true_regret(plan, replay.displays, to_numpy(shown["action"])),
+    )
+
+
+def _effective_sample_size(plan: Plan, shown: pa.Table) -> float:
+    """Return (sum w)² / sum w² of the accepted displays' residual weights: T unless propensities were clipped."""
+    if not plan.matched.clips or not shown.num_rows:
+        return float(shown.num_rows)
+    w = plan.matched.weights({name: to_numpy(shown[name]) for name in shown.column_names})
+    return float(w.sum() ** 2 / (w**2).sum())
+
+
+def _true_regret(plan: Plan, displays: npt.NDArray[np.int64], action: npt.NDArray[np.int32]) -> float:
+    cut = plan.options.reward == "observed" or plan.rewards_end_with_window or plan.capped is not None
+    if cut or "expected_reward" not in plan.log.schema.names:
+        return float("nan")  # the log's truth is of whole rewards: beside cut ones it would mislead
+    expected = to_numpy(plan.log.take(displays, ["expected_reward"])["expected_reward"])
+    return float((expected.max(axis=1) - expected[np.arange(len(action)), action]).sum()) if len(displays) else 0.0
+
+
+def _trajectory(
+    lane: Lane,
+    displays: npt.NDArray[np.int64],
+    shown: pa.Table,
+    reward: npt.NDArray[np.float64],
+    observed: npt.NDArray[np.float64],
+) -> pa.Table:
+    t = len(displays)
+    return pa.table(
+        {
+            "repeat": pa.array(np.full(t, lane.repeat, np.int32)),
+            "round": pa.array(np.arange(1, t + 1)),
+            "display_id": pa.array(displays + lane.plan.before),
+            **{name: shown[name] for name in ("time", "action", "propensity")},
+            "reward": pa.array(reward),
+            "reward_observed": pa.array(observed),
+        }
+    )
+
+
+def _summarise(plan: Plan, done: list[_Repeat], references: _References) -> ReplayResult:
+    arms = done[0].arms  # of the first repeat: the reference is one for all
+    if arms is None:
+        raise AssertionError("the scan gives every first repeat its arms")
+    t = min(len(r.replay.displays) for r in done)
+    if plan.options.reward == "observed":
+        references = _References()  # of this horizon, and so of no use to others
+    alpha, upper = 1.0 - plan.options.level, reward_bound(plan)
+    lived = [r.rewards for r in done]
+    different = len(np.unique(np.concatenate([r.replay.displays for r in done]))) if len(done) > 1 else t
+    # At half the error, so that a difference of two of them holds at the level asked for.
+    joint_value = repeated_interval(lived, upper=upper, alpha=alpha / 2, displays=different)
+    joint_logging = references.logging_value(plan, t, upper=upper, alpha=alpha / 2)
+    best = references.best(plan, arms, t, upper=upper, alpha=alpha / 2)
+    labels = plan.log.labels
+    trajectory = pa.concat_tables([r.trajectory for r in done])
+    counts = np.bincount(to_numpy(trajectory["action"]), minlength=plan.log.n_actions)
+    days = plan.clock.days(t)
+    return ReplayResult(
+        value=repeated_interval(lived, upper=upper, alpha=alpha, displays=different),
+        expected_value=None,
+        regret=scaled(difference(best.value, joint_value), t),
+        uplift=difference(joint_value, joint_logging),
+        logging_value=references.logging_value(plan, t, upper=upper, alpha=alpha),
+        best_fixed_action=Reference(
+            best.action,
+            labels[best.action] if best.action >= 0 else "",
+            best.value,
+            tuple(labels[k] for k in best.by_halves if k >= 0),
+        ),
+        true_regret=float(np.mean([r.true_regret for r in done])),
+        rounds=t,
+        live_days=float("nan") if days is None else days,
+        conversions_within=float("nan") if plan.cdf is None else float(plan.cdf(t)),
+        acceptance_expected=_expected_acceptance(done),
+        ended_by=_ended_by(plan, done),
+        acceptance_rate=float(np.mean([len(r.replay.displays) / max(r.replay.read, 1) for r in done])),
+        effective_sample_size=float(np.mean([r.effective_sample_size for r in done])),
+        clipped=float(np.mean([r.clipped for r in done])),
+        generated=sum(r.replay.generated for r in done),
+        delivered=sum(r.replay.delivered for r in done),
+        expired=sum(r.replay.expired for r in done),
+        pending=sum(r.replay.pending for r in done),
+        action_share=tuple((counts / max(counts.sum(), 1)).tolist()),
+        action_labels=tuple(labels),
+        plan=plan.to_dict(),
+        trajectory=trajectory,
+        learned=learned_policy(plan.policy, plan.setting, tuple(labels), done[0].replay),
+        resampled=(),
+        warnings=(*_first_warnings(plan, done, t), *plan.warnings, *_warnings(plan, done, t, best.value)),
+        assumptions=plan.assumptions if len(done) == 1 else (*plan.assumptions, _ANY_ORDER),
+        meaning=meaning(plan, t, days),
+    )
+
+
+def _expected_acceptance(done: list[_Repeat]) -> float:
+    known = [r.accepted.expected for r in done if r.accepted is not None]
+    return float(np.mean(known)) if known else float("nan")
+
+
+def _ended_by(plan: Plan, done: list[_Repeat]) -> tuple[str, ...]:
+    """Return the labels of actions without a usable display at which repeats ended."""
+    last = {max(r.replay.dry, r.replay.waiting) for r in done}
+    return tuple(plan.log.labels[k] for k in sorted(last) if k >= 0 and not plan.usable[k])
+
+
+def _first_warnings(plan: Plan, done: list[_Repeat], t: int) -> list[str]:
+    """Return what must be read before anything else."""
+    said = []
+    if t and plan.clock.kind == "wall" and plan.sampler != "logged":
+        said.append(
+            f"Wall clock: these {t:,} rounds take {t / plan.clock.traffic_share:,.0f} displays of live traffic, of "
+            f"which the policy serves a share of {plan.clock.traffic_share:.3g}. Were it to serve all of it, feedback "
+            "would come later, counted in rounds: --clock traffic."
+        )
+    said += _wall_clock_off(plan, done)
+    in_vain = _ended_by(plan, done)
+    if t and in_vain:
+        named = ", ".join(in_vain)
+        said.append(
+            f"After {t:,} rounds the policy chose action {named}, which has no usable display, and the replay ended "
+            f"there: {leaves_out(plan.survey, plan.usable, parted=plan.parted)} leaves it out."
+        )
+    else:
+        told = {name: float(np.mean([getattr(r.replay, name) for r in done])) for name in _TOLD}
+        said.append(little_learned(plan, rounds=t, **told))
+    # Repeats read one log, and so nearly the same displays: the first that is off speaks for all.
+    off = [line for line in (acceptance_warning(plan, r.suspect) for r in done) if line]
+    return [line for line in (*said, *off[:1], propensity_warning(plan)) if line]
+
+
+def _wall_clock_off(plan: Plan, done: list[_Repeat]) -> list[str]:
+    """Say that the wall clock counted on another acceptance rate: clipped propensities accept less than c."""
+    rate = float(np.mean([len(r.replay.displays) / max(r.replay.read, 1) for r in done])) * plan.survey.kept
+    share = plan.clock.share
+    if plan.clock.kind != "wall" or not plan.matched.clips or not rate or abs(share / rate - 1.0) < _SHARE_OFF:
+        return []
+    return [
+        f"Wall clock: delays count {share:.4g} rounds for each display, but --accept-quantile let {rate:.4g} of them "
+        f"through: feedback comes {share / rate:.3g} times as late as it should. Replay with --clock traffic "
+        f"--traffic-share {rate * plan.clock.sampling_rate:.3g}."
+    ]
+
+
+def _warnings(plan: Plan, done: list[_Repeat], t: int, best: Interval) -> list[str]:
+    said = []
+    horizon = plan.options.horizon
+    if 0 < t < 10 * plan.log.n_actions:
+        said.append(
+            f"{t:,} rounds for {plan.log.n_actions} actions: hardly more than exploration, so the value says "
+            "little about the policy in the long run."
+        )
+    if t and best.n < FEW_DISPLAYS:
+        said.append(
+            f"The best fixed action was shown {best.n:,} times only: which action is best, and with it the regret's "
+            "reference, is hardly known."
+        )
+    dry = {r.replay.dry for r in done if r.replay.dry >= 0 and plan.usable[r.replay.dry]}
+    if dry and t:
+        names = ", ".join(plan.log.labels[a] for a in sorted(dry))
+        said.append(
+            f"The queue of action {names} ran dry after {t:,} rounds, short of the horizon: the stopping point "
+            "depended on outcomes, so do not compare this value with another policy's."
+        )
+    elif horizon is not None and 0 < t < horizon:
+        said.append(f"The log ended after {t:,} rounds, short of the horizon {horizon:,}.")
+    said += bursts_warning(plan)
+    waited = [line for line in (waiting_warning(plan, r.accepted) for r in done) if line]
+    said += waited[:1]
+    clipped = float(np.mean([r.clipped for r in done]))
+    if clipped > 0 and plan.sampler != "logged":
+        said.append(
+            f"{clipped:.1%} of the displays have a propensity below c: their actions are accepted too rarely, a bias."
+        )
+    return [*said, *said_of_bound(plan)]

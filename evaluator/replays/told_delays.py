@@ -1,0 +1,158 @@
+"""The delay CDF of a log on a replay's clock, and what of it a policy is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.delays import DelayCDF, product_limit
+from evaluator.delays.given import given_cdf, told_cdf
+from evaluator.errors import ParameterError
+from evaluator.replays.parts import even_conversions
+from evaluator.replays.rounds.clock import Clock, on_clock
+from evaluator.replays.rounds.known_delays import KnownDelays
+from evaluator.replays.rounds.survey import Survey
+from evaluator.replays.rounds.window import Window
+from evaluator.replays.within import share_within
+from evaluator.units import ROUND, format_duration, parse_duration
+
+if TYPE_CHECKING:
+    from evaluator.replays.plan import Plan
+
+Ints = npt.NDArray[np.int64]
+
+
+def fit_on_clock(delay: Ints, limit: Ints | None, clock: Clock) -> DelayCDF | None:
+    """Fit the delay CDF on the replay's clock: a CDF used on a clock must be estimated on that clock.
+
+    Parameters
+    ----------
+    delay, limit
+        Of each conversion, in displays, shape (c,): its delay, and the longest that would have been seen.
+    clock
+        Of the replay.
+    """
+    if not len(delay):
+        return None
+    rounds = on_clock(delay, clock)
+    if limit is None:
+        return product_limit(rounds)
+    # Rounding to rounds may put a conversion at the very end of its follow-up one round past it.
+    return product_limit(rounds, np.maximum(on_clock(limit, clock), rounds))
+
+
+def told_delays(
+    survey: Survey,
+    known: KnownDelays | None,
+    clock: Clock,
+    window: Window,
+    even: slice | Ints,
+    *,
+    cdf: DelayCDF | None,
+    tau: float,
+    delays: str,
+    horizon: int,
+) -> DelayCDF | None:
+    """Return the delay CDF that a policy is told; None where there are no conversions to fit one to.
+
+    Parameters
+    ----------
+    survey
+        Of the log that delays are fitted to: the replayed one, or as much of it as was known when the displays that
+        are left out for the final policy began.
+    known
+        What was known of the delays before it began, if no more is to be told.
+    clock, window
+        Of the replay.
+    even
+        Which conversions are an even sample of the traffic's; on a resampled log as often as they are there.
+    cdf, tau
+        Of that log: its delay CDF on the replay's clock, and the share of the conversions within the window.
+    delays
+        As `evaluator.replays.options.ReplayOptions.delays`.
+    horizon
+        Rounds that the policy is told of: it needs no longer delays.
+    """
+    reach = min(window.rounds, max(horizon, 1))
+    cut = window.ticks
+    if known is not None and cut is None:
+        given = fit_on_clock(known.delay, known.limit, clock)
+    elif known is not None and cut is not None:
+        within = known.delay_ticks <= cut
+        share = float(product_limit(known.delay_ticks, known.limit_ticks)(cut))
+        given = _revealed(known.delay[within], known.limit[within], clock, share)
+    elif delays == "log" and cut is None:
+        given = cdf
+    elif delays == "log" and cut is not None:
+        within = survey.delay_ticks[even] <= cut
+        limit = None if survey.limit is None else survey.limit[even][within]
+        given = _revealed(survey.delay[even][within], limit, clock, tau)
+    else:
+        if cut is not None:  # what a law gives away beyond the window's mean length would never be revealed
+            reach = min(reach, max(round(cut * clock.rate * clock.share), 1))
+        given = _known_cdf(delays, clock, reach)
+    return None if given is None else told_cdf(given, reach)
+
+
+def told_anew(plan: Plan, known: KnownDelays | None, times: npt.NDArray[np.integer]) -> DelayCDF | None:
+    """Return the delay CDF that a plan's policy is told on a resampled log; None where no conversion was drawn.
+
+    Parameters
+    ----------
+    plan
+        Whose policy is told what was fitted to the log.
+    known
+        What was known of the delays before it, resampled, if no more is told.
+    times
+        How often each of the log's conversions is in the resampled one, shape (c,).
+    """
+    survey, clock, window = plan.told, plan.clock, plan.window
+    if survey is not plan.survey:
+        until = survey.log.meta.observed_until
+        assert until is not None  # when the displays began that are left out
+        when = plan.survey.shown_at + plan.survey.delay_ticks
+        times = times[(plan.survey.display < len(survey.log)) & (when <= until)]
+    even = np.arange(len(times))[even_conversions(survey.log, survey.display, plan.options.seed)]
+    drawn = np.repeat(even, times[even])
+    cdf = fit_on_clock(survey.delay[drawn], None if survey.limit is None else survey.limit[drawn], clock)
+    if cdf is None and known is None:
+        return None
+    return told_delays(
+        survey, known, clock, window, drawn,
+        cdf=cdf, tau=share_within(survey, window, cdf, drawn), delays="log", horizon=plan.setting.horizon,
+    )  # fmt: skip
+
+
+def _revealed(delay: Ints, limit: Ints | None, clock: Clock, share: float) -> DelayCDF | None:
+    """Fit the delay CDF that policies weigh their displays with, where the window is a duration W.
+
+    It is P(D <= a rounds and D <= W in time): the CDF of the conversions within W, whose delays and limits in displays
+    these are, times the share of them, so that no display is credited with a conversion that W cuts off.
+    """
+    fitted = fit_on_clock(delay, limit, clock)
+    if fitted is None:
+        return None
+    return DelayCDF(delays=fitted.delays, cdf=np.minimum(fitted.cdf * share, 1.0), source=fitted.source)
+
+
+def _known_cdf(text: str, clock: Clock, reach: int) -> DelayCDF:
+    """Return the CDF a user gives: in rounds, as the window; on the wall clock in logged displays, as the window.
+
+    One from a file counts time, or displays of the full traffic: the clock turns both into rounds.
+    """
+
+    def ticks_per_round(tick: str) -> float:
+        own = ROUND if clock.tick_seconds is None else format_duration(clock.tick_seconds)
+        if (tick == ROUND) != (clock.tick_seconds is None) or not np.isfinite(clock.rate):
+            raise ParameterError(
+                f"--delays {text} counts in units of {tick}, this log in {own} at "
+                f"{clock.rate:.3g} displays each: no way from one to the other.",
+                hint="fit the delays to a log that counts alike: evaluate delays.",
+            )
+        ticks = 1.0 if clock.tick_seconds is None else clock.tick_seconds / parse_duration(tick)
+        return ticks / (clock.rate * clock.share)
+
+    share = clock.share if clock.kind == "wall" else 1.0
+    return given_cdf(text, reach=reach, ticks_per_round=ticks_per_round, share=share)

@@ -1,0 +1,264 @@
+"""The value of a policy that does not learn (any more), on displays that taught it nothing: IPS, SNIPS and DR.
+
+A replay's value is that of the rounds in which the policy learned. This is another target: what the final policy,
+frozen with its action probabilities pi(a|x), would earn per round from then on. It is estimated on displays that the
+replay left out (``final="last:20%"``), or, for a policy whose probabilities the log itself holds, on all displays.
+
+Which policy that is makes a difference (`evaluator.replays.loop.frozen`): the *greedy* one shows what was learned to be
+best; the *exploring* one, frozen, repeats the pull it would make next, for its bonus as well as for what it earns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.estimates.weighted import (
+    WeightedValue,
+    Weights,
+    doubly_robust,
+    ips,
+    mean_value,
+    snips,
+    weights_of,
+)
+from evaluator.replays.loop.engine import Replay
+from evaluator.replays.loop.frozen import Frozen
+from evaluator.replays.plan import Plan
+from evaluator.replays.rounds.stream import pieces
+from evaluator.replays.values.reward_model import RewardModel, fit_reward_model, model_vectors
+from evaluator.replays.values.rewards import eventual_rewards
+from evaluator.replays.words.clusters import few_of
+
+Floats = npt.NDArray[np.float64]
+FinalKind = Literal["greedy", "exploring", "posterior sampling", "columns", "fixed"]
+
+# Probabilities of all actions for so many displays at a time that they fit into 32 MB.
+_PROBABILITIES = 2**22
+# Displays at which several actions have the same largest estimate, of which the reader must know.
+_MANY_TIES = 0.01
+
+
+@dataclass(frozen=True)
+class FrozenValue:
+    """Value of the final policy, frozen.
+
+    Parameters
+    ----------
+    policy
+        Which policy this is the value of. ``greedy``: the action with the largest estimated reward, no bonus, no draw.
+        ``exploring``: the policy as it would choose next, its bonus and draws included. ``posterior sampling``: the
+        same of a policy that samples from a posterior, whose choice probabilities these are. ``columns``: the log's own
+        probabilities. ``fixed``: one that has nothing to learn.
+    displays
+        Displays it is estimated on.
+    learned
+        Whether the policy learned before it was frozen; else it is one that never learns.
+    draws
+        Choices drawn for the probabilities of a display; 0 where they are known exactly.
+    repeats
+        Final policies it is of: any of them, with equal chance.
+    tied
+        Share of the displays at which the greedy policy has several actions to choose from; 0 for others.
+    ips, snips, dr
+        See `evaluator.estimates.weighted`; the model of DR: `evaluator.replays.values.reward_model`.
+    logging
+        Mean reward of the same displays.
+    weights
+        Effective sample size, mean and largest weight.
+    rewarded
+        Displays with a reward and a weight above 0: what IPS and SNIPS rest on.
+    action_share
+        Mean probability of each action, in the order of the log's actions.
+    warnings
+        Sentences to read before the numbers.
+    """
+
+    policy: FinalKind
+    displays: int
+    learned: bool
+    draws: int
+    repeats: int
+    tied: float
+    ips: WeightedValue
+    snips: WeightedValue
+    dr: WeightedValue
+    logging: WeightedValue
+    weights: Weights
+    rewarded: int
+    action_share: tuple[float, ...]
+    warnings: tuple[str, ...]
+
+    def to_dict(self, labels: Sequence[str]) -> dict[str, Any]:
+        """Return the numbers by name; the warnings are the result's."""
+        out = {name: value for name, value in asdict(self).items() if name != "warnings"}
+        return {**out, "action_share": dict(zip(labels, self.action_share, strict=True))}
+
+
+class _Displays(NamedTuple):
+    """What the estimators read of each display, shape (n,), and the sum of the probabilities, shape (K,)."""
+
+    reward: Floats
+    target: Floats
+    propensity: Floats
+    model: Floats
+    model_value: Floats
+    shares: Floats
+    tied: list[int]
+
+
+def frozen_values(done: Sequence[tuple[Plan, Sequence[Replay]]]) -> list[FrozenValue | None]:
+    """Return the value of each plan's final policy, given its repeats; None where it is not asked for.
+
+    Costs a scan of the log for the model of the rewards, shared by plans that count the same rewards, and one of the
+    displays judged for each plan.
+    """
+    models: dict[tuple[object, ...], RewardModel] = {}
+    found: list[FrozenValue | None] = []
+    for plan, replays in done:
+        if not len(plan.judged):
+            found.append(None)
+            continue
+        # On one log and with one set of options, only the window tells one plan's rewards from another's.
+        key = (plan.maturity.used, plan.window.cut)
+        if key not in models:
+            models[key] = fit_reward_model(plan.log, eventual_rewards(plan, used=plan.maturity.used), to="others")
+        found.append(frozen_value(plan, replays, models[key]))
+    return found
+
+
+def frozen_value(plan: Plan, replays: Sequence[Replay], model: RewardModel) -> FrozenValue:
+    """Estimate what the final policy of some repeats of a plan would earn, in one scan of the displays it is judged on.
+
+    Parameters
+    ----------
+    plan
+        Its `judged` displays are read.
+    replays
+        The repeats.
+    model
+        Of the rewards, each display predicted without its own.
+    """
+    judged, policy, options = plan.judged, plan.policy, plan.options
+    frozen, shares = None, None if policy.learns else policy.shares(plan.log.n_actions)
+    if shares is None and policy.reads != "target":
+        frozen = [
+            Frozen(
+                policy, replay.state, n_actions=plan.log.n_actions, displays=len(judged) * len(replays),
+                wanted=options.final_policy, seed=options.seed, repeat=repeat,
+            )
+            for repeat, replay in enumerate(replays)
+        ]  # fmt: skip
+    of = _read(plan, frozen, shares, model)
+    weighted = (of.reward, of.target, of.propensity)
+    weights = weights_of(of.target, of.propensity)
+    clusters = None if plan.clusters is None else plan.clusters.code[judged.start : judged.stop]
+    asked: dict[str, Any] = {"level": options.level, "clusters": clusters}
+    estimates = {
+        "IPS": ips(*weighted, **asked),
+        "SNIPS": snips(*weighted, **asked),
+        "DR": doubly_robust(*weighted, of.model, of.model_value, **asked),
+    }
+    kind: FinalKind = frozen[0].kind if frozen else "fixed" if shares is not None else "columns"
+    tied = sum(of.tied) / (len(judged) * len(replays)) if kind == "greedy" else 0.0
+    return FrozenValue(
+        policy=kind,
+        displays=len(judged),
+        learned=policy.learns,
+        draws=0 if frozen is None else sum(one.draws for one in frozen),
+        repeats=1 if frozen is None else len(frozen),
+        tied=tied,
+        ips=estimates["IPS"],
+        snips=estimates["SNIPS"],
+        dr=estimates["DR"],
+        logging=mean_value(of.reward, **asked),
+        weights=weights,
+        rewarded=int(np.count_nonzero((of.reward != 0) & (of.target > 0))),
+        action_share=tuple((of.shares / max(len(judged), 1)).tolist()),
+        warnings=(
+            *_of_kind(plan, kind, tied),
+            *_warnings(weights, estimates),
+            *few_of(plan, clusters, "the final policy"),
+        ),
+    )
+
+
+def _read(plan: Plan, frozen: list[Frozen] | None, shares: Floats | None, model: RewardModel) -> _Displays:
+    judged, k = plan.judged, plan.log.n_actions
+    rewards = eventual_rewards(plan, used=plan.maturity.used)
+    n = len(judged)
+    target, propensity, q_shown, q_target = np.empty((4, n))
+    reward = rewards.taken(np.arange(judged.start, judged.stop))
+    out = _Displays(reward, target, propensity, q_shown, q_target, np.zeros(k), [])
+    step = max(_PROBABILITIES // k, 1)
+    names = dict.fromkeys([plan.rounds.vectors, model_vectors(plan.log)])
+    propensities = plan.propensities.after(judged.start)
+    columns = list(dict.fromkeys(["action", *propensities.reads]))
+    for piece in pieces(plan.log.after(judged.start), columns, [name for name in names if name is not None]):
+        size = min(len(piece.action), n - piece.first)
+        if size <= 0:
+            break
+        out.propensity[piece.first : piece.first + size] = propensities.of(piece.displays)[:size]
+        for part in _parts(size, step):
+            at = slice(piece.first + part.start, piece.first + part.stop)
+            rows, action = np.arange(part.stop - part.start), piece.action[part]
+            vectors = piece.part(plan.rounds.vectors, part)
+            pi = (
+                _probabilities(vectors, len(rows), frozen, out.tied)
+                if shares is None
+                else np.tile(shares, (len(rows), 1))
+            )
+            q = model.values(judged.start + at.start, len(rows), piece.part(model_vectors(plan.log), part))
+            out.target[at], out.model[at] = pi[rows, action], q[rows, action]
+            out.model_value[at] = (pi * q).sum(axis=1)
+            out.shares[:] += pi.sum(axis=0)
+    return out
+
+
+def _parts(n: int, step: int) -> Iterator[slice]:
+    for low in range(0, n, step):
+        yield slice(low, min(low + step, n))
+
+
+def _probabilities(vectors: npt.NDArray[np.floating], n: int, frozen: list[Frozen] | None, tied: list[int]) -> Floats:
+    """Return pi(a|x_i), shape (n, K): as logged, or the mean over the repeats; notes where one has none above 1/2."""
+    if frozen is None:
+        return vectors[:, 0].astype(np.float64, copy=False)
+    each = [one.probabilities(vectors, n) for one in frozen]
+    # Of a greedy policy: equals share.
+    tied += [int((pi.max(axis=1) <= 0.5).sum()) for one, pi in zip(frozen, each, strict=True) if one.kind == "greedy"]
+    if len(each) == 1:
+        return each[0]
+    mean: Floats = np.mean(each, axis=0)
+    return mean
+
+
+def _of_kind(plan: Plan, kind: FinalKind, tied: float) -> Iterator[str]:
+    if kind in ("exploring", "posterior sampling") and plan.options.final_policy == "greedy":
+        yield (
+            f"{plan.policy.name} says nothing of its estimates (it has no method estimates), so its final policy is "
+            "valued as it would choose next, exploration included: not the value of what it learned."
+        )
+    if tied > _MANY_TIES:
+        yield (
+            f"Greedy final policy: at {tied:.1%} of the displays several actions have the same largest estimate, and "
+            "are shown with equal chance. It has learned too little to tell them apart."
+        )
+
+
+def _warnings(weights: Weights, estimates: dict[str, WeightedValue]) -> Iterator[str]:
+    if not weights.calibrated:
+        yield (
+            f"Frozen policy: the mean weight is {weights.mean:.3g} (standard error {weights.mean_error:.2g}), where "
+            "right propensities give 1: IPS and SNIPS cannot be trusted, DR only as far as its model."
+        )
+    if few := {name: found for name, found in estimates.items() if not found.given}:
+        least = min(few.values(), key=lambda found: found.rewards)
+        yield (
+            f"Frozen policy: no value by {', '.join(few)} is given: {least.withheld}. Its {weights.n:,} displays are "
+            f"worth {weights.effective_sample_size:,.0f} of its own (effective sample size)."
+        )

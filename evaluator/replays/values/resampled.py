@@ -1,0 +1,426 @@
+"""Replays of resampled logs: how much the value of a learning policy changes from log to log and seed to seed.
+
+A resampled log is an endless stream of displays drawn with replacement, each with all that belongs to it: context,
+action, propensity, conversions and their delays. It goes through the log block by block, as many draws as a block has
+displays, in the order in which they were drawn; then through the log once more. Each replay reads as much of the
+stream as it needs for the rounds of the original one, with streams of its own for thinning and policy. All policies
+read the same resampled logs.
+
+Why draws, and not the log's order with each display repeated: copies of a display that follow one another show a
+policy that still explores the same reward several times in a row, which the world would not do. Drawing across the
+whole log would undo that too, but not on a log that stays on disk, and it would undo the log's drift. Where displays
+hang together, whole clusters of them are drawn: `evaluator.replays.values.cluster_draws`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.errors import ParameterError
+from evaluator.estimates.clustered import effective, few_clusters, too_few
+from evaluator.estimates.confidence import Interval
+from evaluator.estimates.sparse import SparseRewards
+from evaluator.estimates.spread import spread_interval
+from evaluator.replays.loop.engine import Matching, Queueing, Replay, begin
+from evaluator.replays.plan import Plan
+from evaluator.replays.result import ReplayResult
+from evaluator.replays.rounds.reorder import Gathered, Order, gather
+from evaluator.replays.rounds.stream import Piece, blocks
+from evaluator.replays.rounds.thinning import Thinning
+from evaluator.replays.values.cluster_draws import ClusterDraws
+from evaluator.replays.values.refits import refitted, rests_on_delays, rests_on_frequencies
+from evaluator.replays.values.rewards import logged_rewards, observed_rewards
+
+# Displays among which draws are made; no result depends on how the log is read.
+BLOCK = 65_536
+# Drawn displays put together at a time: replays that have their rounds need no more.
+_PART = 8_192
+# Resampled logs replayed in one scan; those whose replays keep a queue are as many as there are threads.
+_TOGETHER = 16
+# Streams never meet: resampled log b draws from spawn key (6, b, ...), and its orders from (54, b, ...).
+_STREAM, _ORDER_STREAM = 6, 54
+# In the place of the lap: what was known of the delays before the log.
+_KNOWN = 2
+
+Numbers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """A plan, its original replays, and what displays earn; None where that depends on the rounds."""
+
+    plan: Plan
+    replays: Sequence[Replay]
+    rewards: SparseRewards | None
+
+    def with_plan(self, plan: Plan) -> _Asked:
+        """Return the same as a resampled log makes it; what displays earn depends on the correction of young ones."""
+        rewards = self.rewards if plan.maturity is self.plan.maturity else _rewards(plan)
+        return replace(self, plan=plan, rewards=rewards)
+
+
+@dataclass(frozen=True, eq=False)
+class Resampled:
+    """Values of replays of resampled logs.
+
+    Parameters
+    ----------
+    values
+        Mean reward per round of each plan in each resampled log, shape (B, plans).
+    short
+        Resampled logs in which a plan did not reach its rounds, shape (plans,).
+    clusters
+        How many clusters of equal size the rounds of each plan are worth; None where displays were drawn one by one.
+    """
+
+    values: Floats
+    short: Numbers
+    clusters: tuple[float | None, ...]
+
+
+def resample(
+    plans: Sequence[Plan],
+    replays: Sequence[Sequence[Replay]],
+    *,
+    jobs: int = 1,
+    advance: Callable[[int], None] = lambda displays: None,
+) -> Resampled:
+    """Replay plans on resampled logs. Cost: B replays of each; memory: a few blocks, and 8 bytes a round and replay.
+
+    What is estimated is estimated anew on each resampled log: the delay CDF that a policy is told, propensities by
+    frequencies, and the correction of immature displays. The horizon that a policy was told stays as it was.
+
+    Parameters
+    ----------
+    plans
+        Plans on one log, with the same seed and number of repeats and `bootstrap` resampled logs.
+    replays
+        The original replays of each plan, repeat by repeat, whose rounds are to be reached.
+    jobs
+        Threads; no result depends on them.
+    advance
+        Called with the displays drawn since the last call.
+    """
+    options = plans[0].options
+    asked = [_Asked(plan, done, _rewards(plan)) for plan, done in zip(plans, replays, strict=True)]
+    values = np.full((options.bootstrap, len(plans)), np.nan)
+    short = np.zeros(len(plans), np.int64)
+    with ThreadPoolExecutor(jobs) as pool:
+        for queued, together in ((False, _TOGETHER), (True, jobs)):
+            chosen = [i for i, plan in enumerate(plans) if (plan.sampler == "queue") == queued]
+            for start in range(0, options.bootstrap if chosen else 0, together):
+                numbers = range(start, min(start + together, options.bootstrap))
+                logs = [_ResampledLog(b, [asked[i] for i in chosen]) for b in numbers]
+                _estimate_anew(logs)
+                _read(logs, pool, advance)
+                for log, found in zip(logs, pool.map(_ResampledLog.values, logs), strict=True):
+                    for i, (value, complete) in zip(chosen, found, strict=True):
+                        values[log.number, i] = value
+                        short[i] += not complete
+    return Resampled(
+        values, short, tuple(_clusters_shown(plan, done) for plan, done in zip(plans, replays, strict=True))
+    )
+
+
+def with_expected_value(result: ReplayResult, resampled: Resampled, number: int) -> ReplayResult:
+    """Return a result with the interval that column `number` of the resampled values gives its expected value."""
+    values, short = resampled.values[:, number], int(resampled.short[number])
+    if np.ptp(values) <= 1e-12 * np.abs(values).max():
+        none = (
+            f"No interval of the expected value: all {len(values):,} resampled replays earned the same, and a width of "
+            "0 would call known what did not show."
+        )
+        return replace(result, resampled=tuple(values.tolist()), warnings=(*result.warnings, none))
+    target = f"expected value of the learning policy at {result.rounds:,} rounds"
+    clusters = resampled.clusters[number]
+    interval = spread_interval(
+        result.value.estimate, values, n=result.value.n, level=result.plan["options"]["level"], target=target,
+        clusters=clusters,
+    )  # fmt: skip
+    said = list(result.warnings)
+    if short:
+        said.append(
+            f"{short:,} of {len(values):,} resampled replays ended before their rounds were reached: the interval of "
+            "the expected value mixes horizons."
+        )
+    if result.plan["options"]["propensity"] == "estimate:context":
+        said.append("The interval of the expected value takes the estimated propensities as given: it is too short.")
+    if too_few(clusters):
+        said.append(few_clusters("the expected value", clusters, result.plan["options"]["cluster_by"]))
+    return replace(
+        result, expected_value=interval, resampled=tuple(values.tolist()), clusters=clusters, warnings=tuple(said)
+    )
+
+
+def expected_differences(results: Sequence[ReplayResult], *, baseline: int = 0) -> tuple[Interval, ...]:
+    """Return expected value minus that of a baseline for each result, at the horizon that all share.
+
+    The values of both come from the same resampled logs, so what the two have in common cancels.
+
+    Parameters
+    ----------
+    results
+        Replays of one log with the same seed and `bootstrap`.
+    baseline
+        Number of the result that all are compared with; its own difference is 0.
+
+    Raises
+    ------
+    ParameterError
+        Without a bootstrap, or when the results have different numbers of rounds: their values then are expectations
+        at different horizons.
+    """
+    if len({len(result.resampled) for result in results}) != 1 or not results[0].resampled:
+        raise ParameterError("There are no common resampled replays.", hint="replay all with the same --bootstrap.")
+    if len({result.rounds for result in results}) != 1:
+        raise ParameterError("The replays have different numbers of rounds.", hint="give a common --horizon.")
+    of = results[baseline]
+    return tuple(
+        spread_interval(
+            result.value.estimate - of.value.estimate,
+            np.subtract(result.resampled, of.resampled),
+            n=result.value.n,
+            level=result.plan["options"]["level"],
+            target=f"difference of expected values at {result.rounds:,} rounds",
+            clusters=None if of.clusters is None or result.clusters is None else min(of.clusters, result.clusters),
+        )
+        for result in results
+    )
+
+
+def _read(logs: Sequence[_ResampledLog], pool: ThreadPoolExecutor, advance: Callable[[int], None]) -> None:
+    """Read each resampled log as far as its replays need, at most twice through the log."""
+    plans = [asked.plan for asked in logs[0].asked]
+    columns = list(dict.fromkeys(["action", *(c for log in logs for t in log.thinnings for c in t.propensities.reads)]))
+    vectors = list(dict.fromkeys(plan.rounds.vectors for plan in plans if plan.rounds.vectors is not None))
+    last = max(plan.rounds.used for plan in plans)
+    for lap in range(2):
+        reading = [log for log in logs if log.begin_lap(lap)]
+        for piece in blocks(plans[0].log, columns, vectors, BLOCK) if reading else ():
+            if piece.first >= last or not reading:
+                break
+            list(pool.map(lambda log: log.read(piece), reading))  # noqa: B023
+            if lap == 0:
+                advance(len(piece.action) * len(reading))
+            reading = [log for log in reading if not log.done]
+
+
+def _estimate_anew(logs: Sequence[_ResampledLog]) -> None:
+    """Estimate on each resampled log what was estimated on the log itself."""
+    plans = [asked.plan for asked in logs[0].asked]
+    refits = any(map(rests_on_delays, plans))
+    if not refits and not any(map(rests_on_frequencies, plans)):
+        return
+    survey = plans[0].survey
+    shown = [np.zeros(survey.log.n_actions, np.int64) for _ in logs]
+    times = [np.zeros(len(survey.display) if refits else 0, np.int32) for _ in logs]
+    draws = [log.drawing(0) for log in logs]
+    for piece in blocks(survey.log, ["action"], [], BLOCK):
+        n = len(piece.action)
+        low, high = int(piece.first_conversion[0]), int(piece.first_conversion[-1])
+        for i, draw in enumerate(draws):
+            drawn = np.bincount(draw(piece.first, n), minlength=n)
+            shown[i] += np.bincount(piece.action, weights=drawn, minlength=len(shown[i])).astype(np.int64)
+            if refits:
+                times[i][low:high] = drawn[survey.display[low:high] - piece.first]
+    for log, counts, copies in zip(logs, shown, times, strict=True):
+        log.asked = [asked.with_plan(refitted(asked.plan, counts, copies, log.draws(_KNOWN))) for asked in log.asked]
+
+
+def _rewards(plan: Plan) -> SparseRewards | None:
+    return None if plan.options.reward == "observed" else logged_rewards(plan, rounds=0)
+
+
+def _drawn(rng: np.random.Generator, n: int) -> Numbers:
+    return rng.integers(0, n, n)
+
+
+def _clusters_shown(plan: Plan, replays: Sequence[Replay]) -> float | None:
+    """Return how many clusters of equal size the rounds of a plan's repeats are worth, the fewest of them."""
+    if plan.clusters is None:
+        return None
+    return min(effective(plan.clusters.code[replay.displays]) for replay in replays)
+
+
+class _ResampledLog:
+    """One resampled log and the replays that read it.
+
+    Parameters
+    ----------
+    number
+        b.
+    asked
+        What is replayed.
+    """
+
+    def __init__(self, number: int, asked: list[_Asked]) -> None:
+        self.number = number
+        self.asked = asked
+        self._lanes: list[_Lane] = []
+
+    @property
+    def thinnings(self) -> list[Thinning]:
+        """How the plans thin the log."""
+        return [asked.plan.matched for asked in self.asked]
+
+    @property
+    def done(self) -> bool:
+        """Whether no replay needs another display."""
+        return all(lane.done for lane in self._lanes)
+
+    def draws(self, lap: int, *more: int) -> np.random.Generator:
+        """Return the stream that draws displays in a lap through the log, or, for a repeat, that thins them."""
+        seed = self.asked[0].plan.options.seed
+        return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAM, self.number, lap, *more)))
+
+    def drawing(self, lap: int) -> Callable[[int, int], Numbers]:
+        """Return what draws from the blocks of a lap, one after the other: from (first display, displays)."""
+        rng, clusters = self.draws(lap), self.asked[0].plan.clusters
+        return (lambda first, n: _drawn(rng, n)) if clusters is None else ClusterDraws(clusters, rng)
+
+    def begin_lap(self, lap: int) -> bool:
+        """Get ready to go through the log; return whether that is needed."""
+        repeats = self.asked[0].plan.options.repeats
+        if lap == 0:
+            self._lanes = [_Lane(asked, self.number, repeat) for asked in self.asked for repeat in range(repeats)]
+        for lane in self._lanes:
+            lane.laps = lap
+        self._draw = self.drawing(lap)
+        self._thins = [self.draws(lap, repeat) for repeat in range(repeats)]
+        self._orders = [self._order(lap, repeat) for repeat in range(1, repeats)]
+        return not self.done
+
+    def _order(self, lap: int, repeat: int) -> Order:
+        """Return the order in which a repeat other than the first reads the log, as it does the original one."""
+        seed = self.asked[0].plan.options.seed
+        key = (_ORDER_STREAM, self.number, lap, repeat)
+        return Order(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key)))
+
+    def read(self, piece: Piece) -> None:
+        """Draw from a block of displays, and hand them to the replays."""
+        as_drawn = self._draw(piece.first, len(piece.action))
+        n = len(as_drawn)
+        orders = [as_drawn, *(as_drawn[order.next(n)] for order in self._orders)]
+        uniform = [rng.random(n) for rng in self._thins]
+        shared: dict[tuple[object, ...], list[_Lane]] = {}
+        for lane in self._lanes:
+            if not lane.done:
+                shared.setdefault(lane.key, []).append(lane)
+        for lanes in shared.values():
+            drawn = orders[lanes[0].repeat]
+            own = drawn[_kept(piece, drawn, lanes[0], uniform[lanes[0].repeat])]
+            vectors = {lane.plan.rounds.vectors for lane in lanes}
+            for at in range(0, len(own), _PART):
+                part = own[at : at + _PART]
+                lanes = [lane for lane in lanes if not lane.done]
+                if not lanes:
+                    break
+                gathered = gather(piece, piece.action, part, vectors)
+                for lane in lanes:
+                    lane.read(piece.first + part, gathered)
+
+    def values(self) -> list[tuple[float, bool]]:
+        """Return the value of each plan over all its repeats' rounds, and whether all of them reached these."""
+        repeats = self.asked[0].plan.options.repeats
+        lanes, self._lanes = self._lanes, []
+        return [_mean_over(lanes[at : at + repeats]) for at in range(0, len(lanes), repeats)]
+
+
+def _mean_over(repeats: Sequence[_Lane]) -> tuple[float, bool]:
+    values, rounds = [lane.value() for lane in repeats], [lane.rounds for lane in repeats]
+    return float(np.average(values, weights=rounds)) if min(rounds) else float("nan"), all(
+        lane.complete for lane in repeats
+    )
+
+
+def _kept(piece: Piece, drawn: Numbers, lane: _Lane, uniform: Floats) -> npt.NDArray[np.bool_]:
+    """Return which drawn displays are used and left by the thinning."""
+    kept: npt.NDArray[np.bool_] = piece.first + drawn < lane.used
+    matched = lane.plan.matched
+    if not matched.keeps_all:
+        columns = {name: piece.displays[name][drawn] for name in ("action", *matched.propensities.reads)}
+        kept &= matched.kept(columns, uniform)
+    return kept
+
+
+class _Lane:
+    """One replay of a resampled log.
+
+    Parameters
+    ----------
+    asked, number, repeat
+        What is replayed, on which resampled log.
+    """
+
+    def __init__(self, asked: _Asked, number: int, repeat: int) -> None:
+        self.plan = plan = asked.plan
+        self.repeat = repeat
+        original = asked.replays[repeat]
+        self.rounds = len(original.displays)
+        # Young displays weigh more and are the last of the log: no more of them than the original replay read.
+        young = plan.maturity.correction is not None and plan.sampler != "queue"
+        self.used = original.read if young else plan.rounds.used
+        self._rewards = asked.rewards
+        options, setting = plan.options, plan.setting
+        if plan.sampler == "queue" and options.horizon is None:
+            setting = replace(setting, horizon=self.rounds)  # what the original replay was told
+        # Repeats 0 to R - 1 are the original replays.
+        stream = (number + 1) * options.repeats + repeat
+        self._replaying: Matching | Queueing = begin(
+            plan.policy, setting, sampler=plan.sampler, seed=options.seed, repeat=stream
+        )
+        self._displays: list[Numbers] = []
+        self._accepted = 0
+        self._queued = np.zeros(setting.n_actions, np.int64)
+        self.laps = 0
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells one thinned resampled log from another."""
+        matched = self.plan.matched
+        if matched.keeps_all:
+            return self.used, self.repeat
+        return self.used, self.repeat, id(matched.propensities.rule), matched.c.tobytes()
+
+    @property
+    def done(self) -> bool:
+        """Whether T rounds are reached; for queues, whether the whole log was drawn, and none can run dry before."""
+        if isinstance(self._replaying, Queueing):
+            return self.laps > 0 and bool((self._queued >= self.rounds)[self.plan.survey.shown > 0].all())
+        return self._accepted >= self.rounds
+
+    @property
+    def complete(self) -> bool:
+        """Whether T rounds were reached."""
+        return self._accepted >= self.rounds
+
+    def read(self, displays: Numbers, gathered: Gathered) -> None:
+        """Replay the next displays, which have these numbers in the log."""
+        batch = gathered.batch(self.plan.rounds)
+        if isinstance(self._replaying, Queueing):
+            self._replaying.read(0, batch)
+            self._displays.append(displays)
+            self._queued += np.bincount(batch.action, minlength=len(self._queued))
+        else:
+            accepted = displays[self._replaying.read(0, batch)]
+            self._displays.append(accepted)
+            self._accepted += len(accepted)
+
+    def value(self) -> float:
+        """Return the mean reward of the first T rounds."""
+        shown = np.concatenate(self._displays) if self._displays else np.zeros(0, np.int64)
+        if isinstance(self._replaying, Queueing):
+            shown = shown[self._replaying.result().displays]
+            self._accepted = len(shown)
+        shown = shown[: self.rounds]
+        if not len(shown):
+            return float("nan")
+        if self._rewards is None:
+            return float(observed_rewards(self.plan, shown).mean())
+        return float(self._rewards.taken(shown).mean())

@@ -1,0 +1,69 @@
+"""How many of the conversions come within some time, and how far a log can see.
+
+A log that stops looking holds the short delays of its last displays only, so that the share of the *seen* conversions
+within some time is too high. The shares here are those of the delay CDF corrected for that. They are shares of what
+comes within the longest follow-up of any display: of conversions later than that no log knows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.delays import DelayCDF, product_limit
+from evaluator.replays.rounds.clock import Clock
+from evaluator.replays.rounds.survey import Survey
+from evaluator.replays.rounds.window import Window
+from evaluator.units import format_duration
+
+
+def share_within(survey: Survey, window: Window, cdf: DelayCDF | None, even: slice | npt.NDArray[np.int64]) -> float:
+    """Return the share of the conversions that come within the window, in its own unit; nan without conversions.
+
+    Parameters
+    ----------
+    survey
+        Of the log.
+    window
+        Of the system.
+    cdf
+        Delay CDF of the log on the replay's clock; None without conversions.
+    even
+        Picks the conversions that are an even sample of the traffic's.
+    """
+    if cdf is None:
+        return float("nan")
+    if window.ticks is None:
+        return float(cdf(min(window.rounds, 2**53)))
+    limit = survey.limit_ticks()
+    return float(product_limit(survey.delay_ticks[even], None if limit is None else limit[even])(window.ticks))
+
+
+def followed_ticks(survey: Survey) -> int | None:
+    """Return the longest time, in ticks, for which the log followed a display; None where each was to its end."""
+    meta = survey.log.meta
+    if meta.observed_until is None:
+        return None
+    longest = int(meta.observed_until - survey.marked_at[0])
+    return longest if meta.attribution_window is None else min(longest, meta.attribution_window)
+
+
+def followed_for(survey: Survey, clock: Clock) -> str | None:
+    """Return the longest time for which the log followed a display, in words; None where each was to its end."""
+    ticks = followed_ticks(survey)
+    if ticks is None:
+        return None
+    return f"{ticks:,} rounds" if clock.tick_seconds is None else format_duration(ticks * clock.tick_seconds)
+
+
+def of_conversions(followed: str | None) -> str:
+    """Return of what such a share is one, where `followed_for` says how long the log looked.
+
+    Examples
+    --------
+    >>> of_conversions(None)
+    'of the conversions'
+    >>> of_conversions("30 d")
+    'of the conversions that come within 30 d (the log looked no longer)'
+    """
+    return "of the conversions" + (f" that come within {followed} (the log looked no longer)" if followed else "")

@@ -1,0 +1,70 @@
+"""What clusters of displays mean for a replay, in sentences, and which of them are too few."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evaluator.errors import ParameterError
+from evaluator.estimates.clustered import clusters_text, effective, few_clusters, too_few
+from evaluator.log.clusters import Clusters, Codes
+
+if TYPE_CHECKING:
+    from evaluator.replays.plan import Plan
+
+INDEPENDENT = "displays are independent and identically distributed over the log's time"
+
+
+def assumption_of(clusters: Clusters | None) -> str:
+    """Return what intervals assume about the dependence of displays, and which of them allow for it."""
+    if clusters is None:
+        return INDEPENDENT
+    return (
+        f"displays of different clusters ({clusters.count:,} by {clusters.by}) are independent and identically "
+        "distributed; within one they may hang together: intervals of expected and weighted values are for new "
+        "clusters, those of realised values, of regret and of uplift for the clusters of this log"
+    )
+
+
+def check_clusters(clusters: Clusters | None, used: int) -> None:
+    """Refuse clusters whose spread nobody could know.
+
+    Raises
+    ------
+    ParameterError
+        The first `used` displays are worth fewer clusters of equal size than intervals need; names both.
+    """
+    if clusters is None:
+        return
+    code = clusters.code[:used]
+    worth = effective(code)
+    if too_few(worth):
+        raise ParameterError(
+            f"--cluster-by {clusters.by} makes {clusters.count:,} clusters, which are worth {clusters_text(worth)} of "
+            "equal size: too few to know how much they vary.",
+            hint="take a longer log, or smaller clusters if displays of different ones are independent: every:1h.",
+        )
+
+
+def few_of(plan: Plan, code: Codes | None, what: str) -> list[str]:
+    """Return why the displays of these clusters give no interval, where they do not."""
+    worth = None if code is None else effective(code)
+    return [few_clusters(what, worth, str(plan.options.cluster_by))] if too_few(worth) else []
+
+
+def said_of_clusters(plan: Plan) -> list[str]:
+    """Return what to read before the numbers of a replay whose displays hang together."""
+    clusters, options = plan.clusters, plan.options
+    if clusters is None:
+        return []
+    said = []
+    if not (options.bootstrap or plan.recorded or len(plan.judged)):
+        said.append(
+            f"--cluster-by {clusters.by} changes no number here: realised values are for the clusters of this log. For "
+            "new ones ask for the expected value (--bootstrap 200), or the final policy's (--final)."
+        )
+    if clusters.unnamed:
+        said.append(
+            f"{clusters.unnamed:,} of {len(clusters.code):,} displays have no value in {clusters.by}: each is taken as "
+            "a cluster of its own."
+        )
+    return said

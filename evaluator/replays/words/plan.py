@@ -1,0 +1,245 @@
+"""What a replay rests on and what to know before its numbers, in sentences, as far as the plan tells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evaluator.delays import DelayCDF
+from evaluator.log.bounds import Capped
+from evaluator.log.contract import POSITION, WEIGHT
+from evaluator.replays.loop.samplers import SamplerName
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.parts import said_of_parts
+from evaluator.replays.rarest import rarest_warning, unusable_warning
+from evaluator.replays.rounds.clock import Clock
+from evaluator.replays.rounds.correction import Correction
+from evaluator.replays.rounds.gaps import gap_warnings
+from evaluator.replays.rounds.reward_range import RewardRange
+from evaluator.replays.rounds.window import Window
+from evaluator.replays.within import followed_for, of_conversions
+from evaluator.replays.words.clusters import assumption_of
+from evaluator.units import format_duration
+
+# A share of the conversions that is as good as all.
+ALL_BUT_ALL = 0.99
+# Logged propensities of one action that differ by more follow something.
+VARIES = 0.02
+# Rounds that share a time stamp from which it matters that their order is not known.
+FEW_SHARE = 10
+
+if TYPE_CHECKING:
+    from evaluator.replays.plan import Basis, Plan
+
+
+def assumptions(
+    basis: Basis,
+    policy: Any,
+    options: ReplayOptions,
+    clock: Clock,
+    window: Window,
+    sampler: SamplerName,
+    told: DelayCDF | None,
+    rewards: RewardRange,
+    correction: Correction | None,
+) -> tuple[str, ...]:
+    """Return what a replay's numbers rest on, as sentences; the last are the log's own notes."""
+    log, known = basis.survey.log, basis.known
+    said = [
+        assumption_of(basis.clusters),
+        basis.propensities.assumption,
+    ]
+    if basis.propensities.kind == "estimated" and sampler != "logged":
+        said.append("anytime-valid intervals take the estimated propensities as given")
+    if clock.kind == "wall":
+        said.append(
+            f"wall clock: feedback comes at the log's pace, as if the policy served {clock.traffic_share:.1%} of "
+            "the traffic"
+        )
+    else:
+        said.append(f"traffic clock: one round is one display of live traffic, at a share of {clock.traffic_share:.3g}")
+        if POSITION in log.schema.names and WEIGHT not in log.schema.names:
+            said.append(
+                f"the displays of the chosen actions are {basis.survey.kept:.3g} of their traffic, and the policy is "
+                "to serve a share of it all: for a rollout on as many displays as theirs, multiply the share by that"
+            )
+        if clock.sampling_rate < 1.0:
+            said.append(
+                f"the log is an even sample of {clock.sampling_rate:.3g} of the traffic: delays count "
+                f"{1.0 / clock.sampling_rate:.3g} displays for each that it shows"
+            )
+    if correction is not None:
+        said.append(correction.assumption)
+    if sampler == "queue":
+        said.append(
+            "queue: nothing drifts; rounds go through the whole log in its order, as far as it has the chosen action"
+        )
+    if sampler == "keep" and not basis.propensities.even:
+        said.append("keep: the number of rounds depends on which actions the policy chose, unless --horizon fixes it")
+    if options.reward == "observed" and options.horizon is None:
+        said.append(
+            "rewards are those observed by the last round of as many as the log gives; with more or fewer rounds they "
+            "are others: --horizon fixes their number"
+        )
+    if known is not None:
+        said.append(f"the first {known.displays:,} displays are left out of the replay (--delays-from)")
+    if options.final is not None:
+        said.append("the last displays are left out of the replay, for the final policy (--final)")
+        if basis.propensities.kind == "estimated":
+            said.append("the final policy's intervals take the estimated propensities as known")
+    if "delay CDF" in policy.needs and known is not None:
+        said.append("the policy knows the delay CDF as fitted before the replay, without hindsight")
+    elif "delay CDF" in policy.needs and options.delays == "log" and options.final is not None:
+        said.append(
+            "the policy knows the delay CDF of this log as it was known when the displays that are left out began "
+            "(hindsight within the replay)"
+        )
+    elif "delay CDF" in policy.needs and options.delays == "log":
+        said.append("the policy knows the delay CDF of this whole log (hindsight)")
+    elif "delay CDF" in policy.needs and options.delays.endswith(".json"):
+        known_as = "" if told is None else f" ({told.source})"
+        said.append(f"the policy knows the delay CDF of {options.delays}{known_as}, on the clock of this log's traffic")
+    if window.ends_rewards(log.meta):
+        said.append("the log names no attribution window, so rewards are the conversions within the policy's window")
+    if options.accept_quantile > 0:
+        said.append(f"acceptance clipped at the {options.accept_quantile:g} quantile of the propensities: biased")
+    return (*said, *_of_cap(basis.capped), *_told_of_rewards(policy, options, rewards), *log.meta.notes)
+
+
+def _of_cap(capped: Capped | None) -> tuple[str, ...]:
+    """Say which value is estimated, and what is known of that of whole rewards."""
+    if capped is None:
+        return ()
+    return (
+        f"every number is of capped rewards, and policies are told them: a display earns at most {capped.cap:g}. "
+        f"{capped.displays:,} displays of the log earn more, which leaves out {capped.share:.2%} of its reward; the "
+        "value of whole rewards is higher by what is left out, which no log bounds, and so at least the lower end of "
+        "the capped value's interval",
+    )
+
+
+def _told_of_rewards(policy: Any, options: ReplayOptions, rewards: RewardRange) -> tuple[str, ...]:
+    """Say on which scale the policy learns, where it is not that of a conversion worth 1."""
+    if not policy.unit_rewards or rewards.largest == 1.0:
+        return ()
+    seen = "the largest that a display earns in this log (hindsight)"
+    if options.final is not None:
+        seen = "the largest that a display had earned when those that are left out began (hindsight within the replay)"
+    whose = "the log's reward_max" if rewards.known else seen
+    return (f"the policy is told rewards as shares of {rewards.largest:g}, {whose}",)
+
+
+def _of_rewards(policy: Any, rewards: RewardRange) -> list[str]:
+    said = []
+    if rewards.heavy:
+        most = "reward_max" if rewards.known else "largest reward seen"
+        said.append(
+            f"The {most}, {rewards.largest:g}, is {rewards.largest / rewards.mean:,.0f} times what displays that earn "
+            "something bring on average. Policies learn on the scale of the largest reward, so they hardly tell "
+            "actions apart. Have capped rewards evaluated (--reward-cap), or count conversions (value = 1)."
+        )
+    if not policy.unit_rewards and rewards.largest != 1.0:
+        said.append(
+            f"{policy.name} is told rewards in the log's own unit, up to {rewards.largest:g} a display. If it expects "
+            "them in [0, 1], give it unit_rewards = True."
+        )
+    return said
+
+
+def warnings(plan: Plan, acceptance: float, rewards: RewardRange) -> list[str]:
+    """Return what to read before the numbers, as far as it is known before the first round.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    acceptance
+        Probability with which a display is accepted.
+    rewards
+        What displays earn at most.
+    """
+    said = []
+    rarest = ""
+    if plan.sampler != "keep" or ("horizon" in plan.policy.needs and plan.options.horizon is None):
+        rarest = rarest_warning(
+            plan.survey, plan.matched, plan.usable, sampler=plan.sampler, contextual=plan.policy.contextual,
+            horizon=plan.options.horizon,
+        )  # fmt: skip
+    said += [line for line in (unusable_warning(plan.survey, plan.usable, parted=plan.parted), rarest) if line]
+    if not plan.maturity.known:
+        said.append(
+            "The log stops looking at some time, but nothing says how long conversions take: young displays may "
+            "count as failures. Give the spec an attribution_window, or the replay a --window."
+        )
+    if plan.maturity.immature:
+        fate = "left out" if plan.options.immature == "drop" else "corrected by their delays"
+        said.append(f"{plan.maturity.immature:,} displays were followed too briefly to be judged: {fate}.")
+    said += said_of_parts(plan.propensities, plan.policy)
+    if plan.propensities.kind == "uniform" and plan.propensities.weights is None:
+        counts = plan.survey.shown
+        expected = len(plan.log) / plan.log.n_actions
+        worst = float(np.max(np.abs(counts - expected)) / np.sqrt(expected * (1 - 1 / plan.log.n_actions)))
+        # Beyond any chance for thousands of actions: the normal tail at 6 is 2e-9.
+        if worst > 6:
+            said.append(
+                f"The log is said to be uniform, but one action's count is {worst:.0f} standard errors off: the "
+                "estimate is biased if it is not. Consider --propensity estimate."
+            )
+    acceptance *= plan.survey.kept * plan.clock.sampling_rate
+    if plan.clock.kind == "traffic" and plan.clock.traffic_share < acceptance:
+        said.append(
+            f"The traffic share {plan.clock.traffic_share:g} is below the acceptance rate {acceptance:.3g}: the replay "
+            "reads conversions that the log saw only later, which is right only if nothing drifts."
+        )
+    said += _coarse_stamps(plan)
+    said += _overridden(plan)
+    of_seen = of_conversions(followed_for(plan.survey, plan.clock))
+    if plan.rewards_end_with_window and plan.tau_window < ALL_BUT_ALL:
+        said.append(
+            f"Rewards are the conversions within the window, {plan.tau_window:.1%} {of_seen}, because the log "
+            "names no attribution window: values are of these alone. Give the spec an attribution_window to count the "
+            "others."
+        )
+    if plan.tau_window < 0.5:
+        said.append(f"Only {plan.tau_window:.1%} {of_seen} come within the window: the policy sees few of them.")
+    if "delay CDF" in plan.policy.needs and plan.setting.delay_cdf is None:
+        said.append("The log has no conversions to fit a delay CDF to.")
+    return [*said, *gap_warnings(plan.survey), *_of_rewards(plan.policy, rewards)]
+
+
+def _overridden(plan: Plan) -> list[str]:
+    """Say that logged propensities, which follow the context, were replaced by ones that do not."""
+    survey = plan.survey
+    vary = survey.largest > survey.smallest * (1.0 + VARIES)
+    if plan.log.meta.propensity != "logged" or plan.options.propensity not in ("estimate", "uniform") or not vary.any():
+        return []
+    k = int(np.flatnonzero(vary)[0])
+    return [
+        f"--propensity {plan.options.propensity} replaces logged propensities that change from display to display "
+        f"(those of action {plan.log.labels[k]} from {survey.smallest[k]:.3g} to {survey.largest[k]:.3g}): the logger "
+        "did not choose alike everywhere, so the values are biased. Leave the option out."
+    ]
+
+
+def _coarse_stamps(plan: Plan) -> list[str]:
+    """Say what time stamps of whole minutes, hours or days leave unknown."""
+    survey, window, seconds = plan.survey, plan.window, plan.log.meta.tick_seconds
+    stamp = survey.stamp
+    if stamp == 1 or seconds is None:
+        return []
+    unit = format_duration(stamp * seconds)
+    if window.ticks is not None and survey.blurs(window.ticks):
+        return [f"Times are multiples of {unit}, so whether a conversion came within the window is known up to {unit}."]
+    displays = plan.clock.rate * plan.clock.share * stamp
+    if window.ticks is None and window.rounds < displays:
+        return [
+            f"Times are multiples of {unit}, and {displays:,.0f} rounds share one: which conversions come within "
+            f"{window.rounds:,} rounds is decided by the order of displays that share a time, which means nothing."
+        ]
+    if len(survey.display) and displays >= FEW_SHARE and survey.blurs(float(np.median(survey.delay_ticks))):
+        return [
+            f"Times are multiples of {unit}, and {displays:,.0f} rounds share one: when conversions come within that "
+            "time is not known, so a policy is told of them sooner or later than live, and learns otherwise."
+        ]
+    return []

@@ -1,0 +1,64 @@
+"""A result in a folder: trajectory, result and manifest."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evaluator.audits.result import Audit
+from evaluator.comparisons.result import Comparison
+from evaluator.replays.result import ReplayResult
+from evaluator.report.manifest import write_json, write_manifest
+from evaluator.simulations.options import SimulateOptions
+from evaluator.simulations.result import Simulation
+
+
+def write_result(
+    folder: Path, result: ReplayResult | Comparison, *, source: dict[str, Any], quarantine: pa.Table
+) -> None:
+    """Write ``trajectory.parquet``, ``result.json`` and ``manifest.json`` to an empty folder.
+
+    A comparison also has ``curves.parquet``.
+
+    Parameters
+    ----------
+    folder
+        Empty.
+    result
+        The result of a replay, or those of a comparison.
+    source
+        Where the log came from: dataset, fingerprint, options of the adapter.
+    quarantine
+        Rows left out of the log; written as ``quarantine.parquet`` if there are any.
+    """
+    plans = [r.plan for r in (result.results if isinstance(result, Comparison) else [result])]
+    replays = [{"policy": plan["policy"], "options": plan["options"]} for plan in plans]
+    # In one piece, so that equal rows make equal files.
+    pq.write_table(result.trajectory.combine_chunks(), folder / "trajectory.parquet")
+    if isinstance(result, Comparison):
+        pq.write_table(result.curve_table, folder / "curves.parquet")
+    if quarantine.num_rows:
+        pq.write_table(quarantine, folder / "quarantine.parquet")
+    write_json(folder / "result.json", result.to_dict())
+    write_manifest(folder, source=source, replays=replays)
+
+
+def write_simulation(folder: Path, found: Simulation, *, options: SimulateOptions) -> None:
+    """Write ``curves.parquet``, ``result.json`` and ``manifest.json`` to an empty folder."""
+    policies = [curve.policy for curve in found.curves]
+    pq.write_table(found.table, folder / "curves.parquet")
+    write_json(folder / "result.json", found.to_dict())
+    write_manifest(folder, scenario=found.scenario, policies=policies, options=asdict(options))
+
+
+def write_audit(folder: Path, found: Audit, *, source: dict[str, Any]) -> None:
+    """Write what twins and live runs gave, ``result.json`` and ``manifest.json`` to an empty folder."""
+    policies = [policy.policy for policy in found.policies]
+    for name in ("twins", "differences", "live"):
+        pq.write_table(getattr(found, name), folder / f"{name}.parquet")
+    write_json(folder / "result.json", found.to_dict())
+    write_manifest(folder, source=source, policies=policies, options=found.options.to_dict())

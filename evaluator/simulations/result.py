@@ -1,0 +1,169 @@
+"""What a simulation found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+SCHEMA = "evaluate.simulate/1"
+# Of the horizon, where tables and JSON state the regret; the curves hold every checkpoint.
+STATED = (0.1, 0.25, 0.5, 1.0)
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One policy's regret along the rounds, averaged over the runs.
+
+    Parameters
+    ----------
+    policy
+        Its spec.
+    regret, regret_se
+        Eventual pseudo-regret R(t) = sum over s <= t of the gap of the action of round s, and its standard error; shape
+        (C,). Gaps are those of the conversions that ever come.
+    observed, observed_se
+        Regret observed by round t, L(t), in conversions revealed within the window by then (Vernade et al. 2017, eq. 1
+        and 3): each gap weighs tau_min(m, t - s); shape (C,).
+    difference, difference_se
+        R(T) minus that of the first policy, paired run by run; 0 for the first itself.
+    conversions
+        Of all runs together: generated = delivered + pending + expired + lost.
+    """
+
+    policy: str
+    regret: Floats
+    regret_se: Floats
+    observed: Floats
+    observed_se: Floats
+    difference: float
+    difference_se: float
+    conversions: dict[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """Live runs of policies on one problem.
+
+    Parameters
+    ----------
+    scenario
+        Name of the problem.
+    n_actions, horizon, window, runs, seed
+        K, T, m (None when nothing is cut off), runs of each policy, seed.
+    tau_window
+        Share of the conversions within the window, one an action if laws differ.
+    laws
+        The delay laws: sentences, one or one an action.
+    told
+        The delay CDF that policies are told; empty when there is none.
+    told_zeros
+        The policies that are told of each zero reward, after a delay of its own.
+    rounds
+        The checkpoints, shape (C,) int64, the last T.
+    curves
+        One a policy.
+    lower_bound, observed_lower_bound
+        Of R and of L at the checkpoints, shape (C,), for Bernoulli problems with one delay law; None otherwise.
+        Asymptotic (`evaluator.simulations.lower_bound`).
+    """
+
+    scenario: str
+    n_actions: int
+    horizon: int
+    window: int | None
+    runs: int
+    seed: int
+    tau_window: tuple[float, ...]
+    laws: tuple[str, ...]
+    told: str
+    told_zeros: tuple[str, ...]
+    rounds: npt.NDArray[np.int64]
+    curves: tuple[Curve, ...]
+    lower_bound: Floats | None
+    observed_lower_bound: Floats | None
+
+    @property
+    def stated(self) -> list[int]:
+        """Indices of the checkpoints nearest to a tenth, a quarter, a half and all of the horizon."""
+        wanted = [int(np.abs(self.rounds - share * self.horizon).argmin()) for share in STATED]
+        return list(dict.fromkeys(wanted))
+
+    @property
+    def table(self) -> pa.Table:
+        """The curves, one row a policy and checkpoint; bounds are null where there is none."""
+        return pa.concat_tables([self._rows(curve) for curve in self.curves])
+
+    def _rows(self, curve: Curve) -> pa.Table:
+        none = pa.nulls(len(self.rounds), pa.float64())
+        return pa.table(
+            {
+                "policy": pa.array([curve.policy] * len(self.rounds), pa.string()),
+                "round": pa.array(self.rounds),
+                "regret": pa.array(curve.regret),
+                "regret_se": pa.array(curve.regret_se),
+                "observed_regret": pa.array(curve.observed),
+                "observed_regret_se": pa.array(curve.observed_se),
+                "lower_bound": none if self.lower_bound is None else pa.array(self.lower_bound),
+                "observed_lower_bound": none
+                if self.observed_lower_bound is None
+                else pa.array(self.observed_lower_bound),
+            }
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result at the stated checkpoints, as JSON values."""
+        return {
+            "schema": SCHEMA,
+            "scenario": self.scenario,
+            "actions": self.n_actions,
+            "horizon": self.horizon,
+            "window_rounds": self.window,
+            "tau_window": list(self.tau_window),
+            "runs": self.runs,
+            "seed": self.seed,
+            "delays": list(self.laws),
+            "policy_delays": self.told or None,
+            "told_zeros": list(self.told_zeros),
+            "policies": [
+                {
+                    "policy": curve.policy,
+                    "regret": [self._point(curve, i) for i in self.stated],
+                    "difference_to_first": {
+                        "estimate": curve.difference,
+                        "standard_error": _finite(curve.difference_se),
+                    },
+                    "conversions": dict(curve.conversions),
+                }
+                for curve in self.curves
+            ],
+        }
+
+    def _point(self, curve: Curve, i: int) -> dict[str, Any]:
+        bound, observed_bound = self.lower_bound, self.observed_lower_bound
+        return {
+            "round": int(self.rounds[i]),
+            "regret": float(curve.regret[i]),
+            "standard_error": _finite(curve.regret_se[i]),
+            "observed_regret": float(curve.observed[i]),
+            "observed_standard_error": _finite(curve.observed_se[i]),
+            "lower_bound": None if bound is None else float(bound[i]),
+            "observed_lower_bound": None if observed_bound is None else float(observed_bound[i]),
+        }
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            f"{c.policy} on {self.scenario}: regret {c.regret[-1]:.4g} +- {c.regret_se[-1]:.2g} "
+            f"after {self.horizon:,} rounds, {self.runs} runs"
+            for c in self.curves
+        )
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

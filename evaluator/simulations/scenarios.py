@@ -1,0 +1,65 @@
+"""From the specs of scenarios, which are datasets too, to the problems that the simulator plays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evaluator.datasets.delay_laws import scenario_laws
+from evaluator.datasets.resolve import spec_path
+from evaluator.datasets.scenario import LinearScenario
+from evaluator.datasets.spec import ScenarioSpec
+from evaluator.datasets.spec_file import read_spec
+from evaluator.errors import UsageError
+from evaluator.simulations.problem import DEFAULT_HORIZON, BernoulliProblem, LinearProblem, Problem
+
+
+def load_problem(scenario: str | Path) -> Problem:
+    """Return the problem of a scenario: its bundled name, or the path of its spec.
+
+    Raises
+    ------
+    UnknownNameError
+        No such scenario.
+    SpecError, SourceError
+        The spec, or a file of delays it names, is wrong.
+    UsageError
+        The dataset is a log in files, whose truth is not known; or a scenario in time, not in rounds.
+
+    Examples
+    --------
+    >>> load_problem("vernade2017-low").means
+    (0.1, 0.05, 0.03)
+    """
+    path = spec_path(scenario)
+    spec = None if path.is_dir() else read_spec(path)
+    if not isinstance(spec, ScenarioSpec):
+        raise UsageError(
+            f"{str(scenario)!r} is a log, not a scenario: its truth is not known.",
+            hint="replay it, or name a dataset whose kind is `synthetic` in `evaluate datasets list`.",
+        )
+    found = spec.scenario
+    if found.arrivals is not None:
+        raise UsageError(
+            f"{str(scenario)!r} has arrivals in time, and a simulation counts rounds.",
+            hint="replay it as a dataset, or leave [scenario.arrivals] out and give the delays in rounds.",
+        )
+    laws = tuple(scenario_laws(found, path.parent))
+    horizon = found.horizon or DEFAULT_HORIZON
+    if isinstance(found, LinearScenario):
+        return LinearProblem(
+            name=spec.name,
+            n_actions=found.actions,
+            dimension=found.dimensions,
+            laws=laws,
+            horizon=horizon,
+            window=found.window,
+            zeros=found.zeros,
+        )
+    return BernoulliProblem(
+        name=spec.name,
+        means=tuple(found.means),
+        laws=laws,
+        horizon=horizon,
+        window=found.window,
+        zeros=found.zeros,
+    )

@@ -1,0 +1,143 @@
+"""Findings that name their cause: time, availability, holes, young actions, gaps, strays; and advice that works."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from evaluator import Log, check
+from evaluator.checks.follow_up import asked_of_timeline, follow_up
+from evaluator.checks.timeline import read_timeline
+from evaluator.errors import DataError
+from evaluator.log.contract import to_numpy
+from evaluator.replays.rounds.clock import start_clock
+from evaluator.replays.rounds.maturity import Maturity, judge_maturity
+from evaluator.replays.rounds.survey import survey
+from evaluator.replays.rounds.window import resolve_window
+from evaluator.units import parse_duration
+from tests.checks.defects import DEFECTS
+from tests.checks.shops import DAY, HOUR, shop, sleeping
+
+
+def judged_by_replay(log: Log) -> Maturity:
+    surveyed = survey(log)
+    clock = start_clock(surveyed, "traffic", traffic_share=1.0, acceptance=1.0)
+    return judge_maturity(surveyed, resolve_window(None, clock, surveyed), clock, "drop")
+
+
+def made(defect: str, seed: int = 7) -> Log:
+    return DEFECTS[defect][0](seed)
+
+
+def test_a_launch_is_named_by_action_and_time_and_the_propensities_are_not_blamed() -> None:
+    report = check(made("an action launched on day 3, right propensities"))
+    for name in ("overlap", "calibration"):
+        assert "ction a3 has displays only from day 3, 00:0" in report[name].means
+        assert "propensity column" not in report[name].do
+    assert "--actions a0,a1,a2,a4,a5" in report["overlap"].do
+    report = check(made("an action retired on day 5, estimated propensities"))
+    assert "a3 has displays only until day 4, 23:5" in report["drift of action shares"].means
+
+
+def test_dates_are_named_where_times_are_dates() -> None:
+    log = made("an action launched on day 3, right propensities")
+    at = 1_767_225_600  # 2026-01-01
+    displays = log.displays.set_column(1, "time", [log.column("time") + at])
+    when = to_numpy(log.conversions["time"]) + at
+    later = Log(displays, log.conversions.set_column(1, "time", [when]), log.actions,
+                log.with_meta(observed_until=log.meta.observed_until + at).meta)  # fmt: skip
+    assert "a3 has displays only from 2026-01-03 00:0" in check(later)["overlap"].means
+
+
+def test_a_hole_is_told_from_a_wrong_propensity() -> None:
+    log = made("an action never shown in 31 % of the contexts, right propensities")
+    found = check(log)["calibration"]
+    assert found.means.startswith("A hole in the overlap rather than a wrong propensity: action a3")
+    assert re.search(r"is shown never in context\[0\] >= 0\.8\d+,", found.means)
+    share = float(re.search(r"(\d+)% of the traffic never shows it", found.means)[1]) / 100
+    assert share == pytest.approx((log.column("context")[:, 0] > 0.5).mean(), abs=0.02)
+    wrong = check(made("propensities of one action 1.4 times too large"))["calibration"]
+    assert "hole" not in wrong.means
+    assert "propensity column" in wrong.do
+
+
+def test_a_young_action_is_named_and_leaving_it_out_is_enough() -> None:
+    log = made("an action too young for a single judged display")
+    found = check(log)["overlap"]
+    assert found.verdict == "fail"
+    assert "No display old enough to be judged: a3 (first shown day 6, 00:0" in found.means
+    assert found.numbers["none_judged"] == 1
+    assert "a0,a1,a2,a4,a5" in found.do
+
+
+@pytest.mark.parametrize("logger", ["uniform", "context"])
+def test_the_hour_is_named(logger: str) -> None:
+    name = "uniform claimed" if logger == "uniform" else "contexts and, unsaid, the hour"
+    log = made(next(d for d in DEFECTS if name in d and "hour" in d))
+    report = check(log)
+    if logger == "uniform":
+        assert report["hours and weekdays"].numbers["where"] == "hour of the day"
+        assert re.search(r"action a\d in \d\d:00 to \d\d:00, shown", report["hours and weekdays"].means)
+    else:
+        assert report["calibration"].numbers["where"] != "all displays"
+        assert report["hours and weekdays"].verdict == "not applicable"
+
+
+def test_a_gap_is_named_and_its_advice_works() -> None:
+    log = made("ten hours of conversions lost")
+    found = check(log)["gaps in conversions"]
+    assert "from day 5, 05:00 to day 5, 14:00" in found.means or "from day 5, 04:00 to day 5, 15:00" in found.means
+    kept = int(re.search(r"--limit (\d+)", found.do)[1])
+    assert log.column("time")[kept - 1] <= found.numbers["from"] - 3 * DAY
+    assert found.numbers["lost"] == pytest.approx(_lost(), rel=0.2)
+    stood = check(made("ten hours of displays and conversions lost"))["gaps in conversions"]
+    assert "No display is logged then either" in stood.means
+
+
+def _lost() -> int:
+    whole = shop(7)
+    return int(((whole.when >= 4.2 * DAY) & (whole.when < 4.6 * DAY)).sum())
+
+
+def test_a_stray_is_named_and_saying_when_the_log_ended_repairs_it() -> None:
+    log = made("one stray conversion two days after all others")
+    found = check(log)["immature displays"]
+    assert found.numbers["strays"] == 1
+    when, display = (to_numpy(log.conversions[name]) for name in ("time", "display_id"))
+    assert f"(display {display[when.argmax()]})" in found.means
+    until = int(re.search(r"observed_until = (\d+)", found.do)[1])
+    assert until == np.sort(when)[-2]
+    repaired = shop(7)
+    repaired.meta["observed_until"] = until
+    assert check(repaired.log())["immature displays"].verdict == "pass"
+
+
+def test_a_window_longer_than_the_log_fails_as_in_replay() -> None:
+    log = made("an attribution window longer than the log")
+    found = check(log)["immature displays"]
+    assert (found.verdict, found.effect) == ("fail", 1.0)
+    with pytest.raises(DataError, match="No display"):
+        judged_by_replay(log)
+    shorter = int(parse_duration(re.search(r"--attribution-window (\S+)", found.do)[1]))
+    share = judged_by_replay(log.with_meta(attribution_window=shorter)).used / len(log)
+    assert share == pytest.approx(0.8, abs=0.01)
+    # With a window that fits, the same displays are immature for both.
+    log = log.with_meta(attribution_window=3 * DAY)
+    assert check(log)["immature displays"].numbers["immature"] == judged_by_replay(log).immature
+
+
+def test_the_end_of_a_log_is_tested_at_its_level_although_nights_are_quiet() -> None:
+    beyond = []
+    for seed in range(60):
+        log = sleeping(seed, until=5.2).log()
+        surveyed = survey(log)
+        found = follow_up(surveyed, read_timeline(log, asked_of_timeline(surveyed)),
+                          to_numpy(log.conversions["time"]), level=0.004)  # fmt: skip
+        beyond.append(found.stopped)
+    assert sum(beyond) <= 60 * 0.004 + 4 * np.sqrt(60 * 0.004)
+    # The same log is found out when it does stop, unsaid, the evening before.
+    log = sleeping(1, until=5.2)
+    log = log.without_conversions(log.when > 4.5 * DAY + 2 * HOUR).log()
+    assert check(log)["immature displays"].verdict == "fail"

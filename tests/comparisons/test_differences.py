@@ -1,0 +1,156 @@
+"""Differences between replays at their common horizon: by hand, where they are paired, and where there is none."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluator import compare
+from evaluator.api import as_description
+from evaluator.comparisons.horizon import common_horizon
+from evaluator.comparisons.ranking import ranked_pairs
+from evaluator.comparisons.result import execute_comparison, plan_comparison
+from evaluator.replays.one_scan import replay_all
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.result import ReplayResult
+from tests.logs import bernoulli_log, build_log
+from tests.replays.test_scan import softmax_log
+
+LOG = softmax_log()
+# Normal quantile of 0.00135 / 2.
+Z_OF_TWO = 3.205
+
+
+def shown(result: ReplayResult, rounds: int, repeat: int = 0) -> dict[int, float]:
+    """Return the displays of a repeat's first rounds and what each earned."""
+    rows = result.trajectory.filter(np.asarray(result.trajectory["repeat"]) == repeat).slice(0, rounds)
+    return dict(zip(rows["display_id"].to_pylist(), rows["reward"].to_pylist(), strict=True))
+
+
+def test_a_difference_by_hand() -> None:
+    # Actions alternate; action 1 earns in displays 1, 5 and 9, action 0 in display 0.
+    log = build_log(
+        time=range(12), action=[0, 1] * 6, conversion_display=[0, 1, 5, 9], conversion_time=[0, 1, 5, 9], n_actions=2
+    )
+    found = compare(log, ["fixed:action=0", "fixed:action=1", "logging"], horizon=5)
+    assert (found.horizon.rounds, found.horizon.fixed) == (5, True)
+    # fixed 0 shows displays 0, 2, ..., 8; fixed 1 shows 1, 3, ..., 9; logging shows 0, ..., 4.
+    to_one, to_logging = (d.realised for d in found.differences)
+    assert to_one is not None
+    assert to_logging is not None
+    assert (to_one.estimate, to_one.n) == (pytest.approx(3 / 5 - 1 / 5), 10)
+    # Both show 0, 2 and 4; logging alone 1 and 3, fixed 0 alone 6 and 8.
+    assert (to_logging.estimate, to_logging.n) == (pytest.approx(2 / 5 - 1 / 5), 4)
+
+
+@pytest.mark.parametrize("options", [{}, {"repeats": 3}, {"immature": "correct"}, {"delays_from": "first:20%"}])
+def test_the_estimate_is_the_difference_of_the_mean_rewards(options: dict[str, Any]) -> None:
+    found = compare(LOG, ["linucb", "thompson", "otflinucb"], windows=[40, 400], baseline="thompson", **options)
+    t, repeats = found.horizon.rounds, options.get("repeats", 1)
+    assert found.horizon.fixed
+    assert [d.variant for d in found.differences] == [0, 1, 3, 4, 5]
+    for d in found.differences:
+        assert d.realised is not None
+        assert d.reference == 2
+        pairs = [[shown(found.results[i], t, r) for i in (d.variant, d.reference)] for r in range(repeats)]
+        expected = np.mean([(sum(a.values()) - sum(b.values())) / t for a, b in pairs])
+        assert d.realised.estimate == pytest.approx(expected, abs=1e-12)
+        assert d.realised.n == len(set().union(*(a.keys() ^ b.keys() for a, b in pairs)))
+        assert d.realised.level == pytest.approx(0.95)
+        assert d.realised.low <= d.realised.estimate <= d.realised.high
+        assert (not d.realised.low <= 0 <= d.realised.high) == (d.p < 0.05)
+
+
+def test_the_same_policy_twice_does_not_differ() -> None:
+    # random does not look at the window.
+    found = compare(LOG, ["random"], windows=[40, 400])
+    (of,) = (d.realised for d in found.differences)
+    assert of is not None
+    assert (of.estimate, of.low, of.high, of.n) == (0.0, 0.0, 0.0, 0)
+    assert found.differences[0].p == 1.0
+
+
+def test_threads_do_not_matter() -> None:
+    one, two = (compare(LOG, ["linucb", "ucb1", "klucb"], jobs=jobs) for jobs in (1, 2))
+    assert (one.differences, one.ranking) == (two.differences, two.ranking)
+
+
+def test_window_costs_are_to_the_widest() -> None:
+    found = compare(LOG, ["linucb", "ucb1"], windows=[400, None, 40])
+    assert [(d.variant, d.reference) for d in found.window_costs] == [(0, 1), (2, 1), (3, 4), (5, 4)]
+    other = compare(LOG, ["linucb", "ucb1"], windows=[400, None, 40], baseline="ucb1")
+    turned = next(d for d in other.differences if d.variant == 4)
+    of, back = turned.realised, found.ranking.tests
+    pair = next(t.difference for t in back if (t.difference.variant, t.difference.reference) == (3, 4))
+    assert of is not None
+    assert pair.realised is not None
+    assert (of.estimate, of.low, of.high) == (-pair.realised.estimate, -pair.realised.high, -pair.realised.low)
+
+
+def test_rewards_that_end_with_different_windows_are_not_compared() -> None:
+    log = LOG.with_meta(attribution_window=None)
+    found = compare(log, ["linucb", "ucb1"], windows=[40, 400])
+    reasons = {(d.variant, d.why_not) for d in found.differences}
+    why = "rewards end with the window (the log names no attribution window), and the windows differ"
+    assert reasons == {(1, why), (2, ""), (3, why)}
+    assert [test.difference.why_not for test in found.ranking.tests] == ["", ""]
+    assert all(d.realised is None and math.isnan(d.p) for d in found.window_costs)
+
+
+def test_observed_rewards_are_those_of_the_common_horizon() -> None:
+    found = compare(LOG, ["linucb", "lints"], reward="observed", windows=[40])
+    t = found.horizon.rounds
+    (d,) = found.differences
+    assert d.realised is not None
+    assert t <= d.realised.n <= 2 * t  # one that both showed in different rounds may earn differently
+    again = compare(LOG, ["linucb", "lints"], reward="observed", windows=[40], horizon=t)
+    assert again.horizon.fixed
+    expected = again.results[1].value.estimate - again.results[0].value.estimate
+    assert d.realised.estimate == pytest.approx(expected)
+    # The regret's reference depends on the horizon, so that it is known only where all stop there.
+    assert np.isnan(found.curves[0].regret.estimate).all()
+    assert again.curves[0].regret.estimate[-1] == pytest.approx(again.results[0].regret.estimate)
+
+
+@pytest.mark.parametrize(
+    ("policies", "options", "rounds"),
+    [
+        (["linucb", "otflinucb"], {}, lambda n, c: math.floor(c * n - Z_OF_TWO * math.sqrt(c * n * (1 - c)))),
+        (["linucb", "logging"], {"horizon": 100}, lambda n, c: 100),
+        (["logging"], {}, lambda n, c: n),
+    ],
+)
+def test_the_horizon_is_fixed_from_the_log_alone(policies: list[str], options: dict[str, Any], rounds: Any) -> None:
+    plans = plan_comparison(LOG, [as_description(p) for p in policies], [40], ReplayOptions(**options))
+    found = execute_comparison(plans)
+    assert (found.horizon.rounds, found.horizon.fixed) == (
+        rounds(len(plans[0].rounds), float(plans[0].matched.c.min())), True
+    )  # fmt: skip
+
+
+def test_queues_end_at_the_rarest_action() -> None:
+    log = bernoulli_log(3000, [0.3, 0.5, 0.4], mean_delay=20, seed=0, logger=[0.5, 0.3, 0.2])
+    plans = plan_comparison(
+        log, [as_description(p) for p in ("ucb1", "thompson")], [None], ReplayOptions(sampler="queue")
+    )
+    (lane, _) = replay_all(plans)
+    found = execute_comparison(plans)
+    assert lane.replay is not None
+    assert (found.horizon.rounds, found.horizon.fixed) == (len(lane.replay.displays), True)
+
+
+def test_a_horizon_that_a_replay_misses_is_said_to_depend_on_the_run() -> None:
+    plans = plan_comparison(LOG, [as_description(p) for p in ("linucb", "lints")], [40], ReplayOptions(horizon=3000))
+    found = execute_comparison(plans)
+    shortest = min(result.rounds for result in found.results)
+    assert (found.horizon.rounds, found.horizon.fixed) == (shortest, False)
+    assert "short of the 3,000 rounds" in common_horizon(plans, found.results).why
+
+
+def test_many_variants_are_tested_against_the_baseline_only() -> None:
+    assert len(ranked_pairs(20, 0)) == 190
+    assert ranked_pairs(41, 2)[:3] == [(0, 2), (1, 2), (2, 3)]
+    assert len(ranked_pairs(41, 2)) == 40

@@ -1,0 +1,131 @@
+"""A ranking says what it is of: these runs, or expected values; what is not comparable, or not known, is not ranked."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+
+from evaluator import compare
+from evaluator.comparisons.realised import SAME
+from evaluator.comparisons.result import Comparison
+from evaluator.errors import ParameterError
+from evaluator.report.comparison import print_comparison
+from evaluator.report.console import ReportConsole
+from tests.logs import bernoulli_log, build_log
+from tests.replays.test_scan import softmax_log
+
+GREEDY = ["ucb1:exploration=0", "ucb1:exploration=0.001"]
+
+
+def said(found: Comparison) -> str:
+    with io.StringIO() as sink:
+        print_comparison(ReportConsole(width=120, file=sink), found)
+        return " ".join(sink.getvalue().split())
+
+
+def test_a_difference_is_found_and_ranked() -> None:
+    log = bernoulli_log(6000, [0.1, 0.6], mean_delay=5, seed=3)
+    found = compare(log, ["fixed:action=0", "random", "fixed:action=1"])
+    assert (found.ranking.target, found.ranking.groups) == ("realised", ((2, 1, 0),))
+    assert found.ranking.ahead_of == ((), (0,), (0, 1))
+    assert found.ranking.conclusion.startswith("In these runs, 3 of 3 differences are told from 0 at 95 %, all tests")
+    for test in found.ranking.tests:
+        assert test.adjusted >= test.difference.p
+        assert test.apart == (test.adjusted <= 0.05)
+
+
+def test_a_bootstrap_ranks_expected_values() -> None:
+    log = bernoulli_log(6000, [0.1, 0.6], mean_delay=5, seed=3)
+    found = compare(log, ["fixed:action=0", "random", "fixed:action=1"], horizon=1500, bootstrap=20)
+    assert found.ranking.target == "expected"
+    assert found.ranking.ahead_of == ((), (0,), (0, 1))
+    assert found.ranking.conclusion.startswith("Of the expected values, 3 of 3 differences are told from 0")
+    assert "Ranking of expected values" in said(found)
+    for test in found.ranking.tests:
+        interval = test.difference.expected
+        assert interval is not None
+        assert (not interval.low <= 0 <= interval.high) == (test.difference.expected_p < 0.05)
+
+
+def test_different_numbers_of_rounds_have_no_expected_difference() -> None:
+    found = compare(bernoulli_log(3000, [0.4, 0.6], mean_delay=5, seed=4), ["random", "logging"], bootstrap=20)
+    (d,) = found.differences
+    assert (d.expected, d.why_not_expected) == (None, "the two ended after different numbers of rounds")
+    assert found.ranking.target == "realised"
+    assert d.why_not_expected in said(found)
+
+
+def test_of_two_greedy_variants_neither_is_said_to_be_better() -> None:
+    """On 30 logs of one truth each run locks in by itself: told from 0 in both directions, and of these runs only."""
+    ahead, expected = [0, 0], 0
+    for seed in range(30):
+        log = bernoulli_log(2000, [0.2, 0.5, 0.35], mean_delay=40, seed=seed)
+        found, again = (compare(log, GREEDY, seed=seed, horizon=500, bootstrap=b) for b in (0, 20))
+        for of, target in ((found, "realised"), (again, "expected")):
+            words = said(of)
+            ranked = words[words.index("Ranking") : words.index("Regret")]
+            assert "really" not in ranked
+            assert "better" not in ranked
+            assert of.ranking.target == target
+        assert found.ranking.conclusion.startswith("In these runs, ")
+        assert "not of the policies" in found.ranking.conclusion
+        assert again.ranking.conclusion.startswith("Of the expected values, ")
+        for i in (0, 1):
+            ahead[i] += len(found.ranking.ahead_of[i])
+        expected += sum(test.apart for test in again.ranking.tests)
+    # "Better" would have been said of either; their expected values are all but the same.
+    assert min(ahead) >= 1
+    assert expected <= 30 * 0.05 + 4 * np.sqrt(30 * 0.05 * 0.95)
+
+
+def test_the_same_displays_are_not_an_interval() -> None:
+    # random reads no window; two policies choose alike until the horizon, here, and not on every resampled log.
+    same = compare(softmax_log(), ["random"], windows=[40, 400], bootstrap=20)
+    log = bernoulli_log(900, [0.4, 0.6], mean_delay=2000.0, seed=5)
+    alike = compare(log, ["ucb1:exploration=0.3", "ucb1:exploration=0.5"], horizon=60, bootstrap=20)
+    for found in (same, alike):
+        (d,) = found.differences
+        assert d.realised is not None
+        assert (d.realised.estimate, d.realised.n, d.p, d.why_not) == (0.0, 0, 1.0, SAME)
+        assert d.expected is None
+        assert " of 20 resampled logs only" in d.why_not_expected
+        words = said(found)
+        assert "[0, 0]" not in words[words.index("Difference per round") : words.index("Ranking")]
+        assert "same displays" in words
+        assert SAME in words
+        assert found.ranking.ahead_of == ((), ())
+        assert json.loads(json.dumps(found.to_dict()))["differences"][0]["expected"] is None
+    assert "on 0 of 20" in same.differences[0].why_not_expected
+    assert "on 0 of 20" not in alike.differences[0].why_not_expected
+
+
+def test_one_policy_spelt_twice_is_refused() -> None:
+    with pytest.raises(ParameterError, match="there twice"):
+        compare(softmax_log(), ["fixed", "fixed:action=0"])
+
+
+def test_values_cut_by_different_windows_are_not_ranked_together() -> None:
+    log = build_log(
+        time=range(400), action=[0, 1] * 200, conversion_display=range(0, 400, 3),
+        conversion_time=[d + 30 for d in range(0, 400, 3)], n_actions=2, observed_until=440,
+    )  # fmt: skip
+    found = compare(log, ["random", "fixed:action=1"], windows=[5, 40], horizon=50)
+    assert {frozenset(group) for group in found.ranking.groups} == {frozenset({0, 2}), frozenset({1, 3})}
+    assert "Lines whose rewards are cut by different windows stand apart" in said(found)
+    whole = compare(log.with_meta(attribution_window=40), ["random", "fixed:action=1"], windows=[5, 40], horizon=50)
+    assert len(whole.ranking.groups) == 1
+    assert "stand apart" not in said(whole)
+
+
+def test_resampled_replays_that_all_earn_the_same_give_no_interval_of_width_zero() -> None:
+    log = build_log(time=range(300), action=[0, 1] * 150, n_actions=2, conversion_display=[0], conversion_time=[299])
+    found = compare(log, ["fixed:action=1", "random"], horizon=100, bootstrap=20)
+    never = found.results[0]
+    assert never.expected_value is None
+    assert len(never.resampled) == 20
+    assert any("all 20 resampled replays earned the same" in line for line in never.warnings)
+    assert found.results[1].expected_value is not None
+    assert "none" in said(found)

@@ -1,0 +1,123 @@
+"""Where nobody knows how much a display can earn at most, no interval is called anytime-valid; a bound makes it so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from evaluator import compare, replay
+from evaluator.errors import ParameterError
+from evaluator.estimates.confidence import ANYTIME
+from evaluator.log import Log
+from evaluator.replays.words.unknown_maximum import UNKNOWN
+from tests.cli.runs import evaluate
+from tests.logs import bernoulli_log
+
+COUNTED = bernoulli_log(3000, (0.2, 0.4), mean_delay=5.0, seed=1).with_meta(reward_max=None)
+MONEY = np.round(np.exp(np.random.default_rng(2).standard_normal(COUNTED.conversions.num_rows)), 2)
+
+
+def paid(value: Any) -> Log:
+    return replace(COUNTED, conversions=COUNTED.conversions.set_column(2, "value", pa.array(value)))
+
+
+PAID = paid(MONEY)
+
+
+def kinds(log: Log, **options: Any) -> set[str]:
+    result = replay(log, "ucb1", window=50, **options)
+    of = (result.value, result.regret, result.uplift, result.logging_value, result.best_fixed_action.value)
+    return {interval.kind for interval in of}
+
+
+def test_an_unknown_maximum_takes_the_claim_away_in_every_row() -> None:
+    assert kinds(PAID) == {UNKNOWN}
+    assert "anytime" not in UNKNOWN
+    result = replay(PAID, "ucb1", window=50)
+    assert any("nobody knows" in line and "--reward-cap" in line for line in result.warnings)
+    assert result.plan["reward_bound"] == {"largest": float(MONEY.max()), "known": False}
+
+
+@pytest.mark.parametrize(
+    ("log", "options"),
+    [
+        (PAID, {"reward_max": 100.0}),
+        (PAID, {"reward_cap": 3.0}),
+        (PAID.with_meta(reward_max=100.0), {}),
+        (COUNTED, {}),
+        (paid(np.full(len(MONEY), 7.0)), {}),
+    ],
+    ids=["named", "capped", "known", "conversions counted", "all worth seven"],
+)
+def test_a_bound_gives_it_back(log: Log, options: dict[str, float]) -> None:
+    assert kinds(log, **options) == {ANYTIME}
+
+
+def test_few_conversions_of_one_value_do_not_say_that_all_are() -> None:
+    few = replace(COUNTED, conversions=COUNTED.conversions.slice(0, 40))
+    assert kinds(few) == {UNKNOWN}
+
+
+def test_a_known_bound_is_as_wide_as_it_says() -> None:
+    widths = {most: replay(PAID, "random", window=50, reward_max=most).value for most in (50.0, 500.0)}
+    assert widths[500.0].high - widths[500.0].low > 2 * (widths[50.0].high - widths[50.0].low)
+    assert widths[500.0].estimate == widths[50.0].estimate
+
+
+def test_capped_rewards_are_those_of_a_log_whose_values_are_capped() -> None:
+    capped = paid(np.minimum(MONEY, 3.0)).with_meta(reward_max=3.0)
+    there, asked = replay(capped, "thompson", window=50), replay(PAID, "thompson", window=50, reward_cap=3.0)
+    assert asked.value == there.value
+    assert asked.regret == there.regret
+    assert asked.trajectory.equals(there.trajectory)
+    assert np.isnan(asked.true_regret)
+    said = next(line for line in asked.assumptions if "capped rewards" in line)
+    assert f"{(MONEY > 3.0).sum():,} displays" in said
+    assert "at least the lower end" in said
+
+
+def test_a_comparison_calls_no_difference_real_without_a_bound() -> None:
+    found = compare(PAID, ["random", "fixed:action=1"], windows=[50])
+    assert {d.realised.kind for d in found.differences} == {UNKNOWN}
+    assert "would be told from 0 at 95 %, all tests at once, if no display could earn more" in found.ranking.conclusion
+    bounded = compare(PAID, ["random", "fixed:action=1"], windows=[50], reward_max=100.0)
+    assert all(d.realised.kind.startswith("paired") for d in bounded.differences)
+    assert "would" not in bounded.ranking.conclusion
+
+
+def test_reports_say_so_in_the_row(tmp_path: Any) -> None:
+    from evaluator.datasets.writing import write_canonical
+
+    write_canonical(PAID, tmp_path)
+    words = ("-d", str(tmp_path), "-p", "ucb1")
+    plain = " ".join(evaluate("replay", *words).out.split())
+    assert "realised value (reward per round), not anytime-valid" in plain
+    assert "vs best fixed action, not anytime-valid" in plain
+    capped = " ".join(evaluate("replay", *words, "--reward-cap", "3").out.split())
+    assert "not anytime-valid" not in capped
+    assert "at most 3 a display, which leaves out" in capped
+    both = " ".join(evaluate("compare", *words, "-p", "random").out.split())
+    for said in (
+        "only if it is no more than the largest reward seen",
+        "approximate 95% bands",
+        "ahead in these runs of lines, if so",
+    ):
+        assert said in both, said
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"reward_max": 0.0}, "--reward-max 0 is out of range"),
+        ({"reward_cap": float("inf")}, "--reward-cap inf is out of range"),
+        ({"reward_max": 5.0, "reward_cap": 5.0}, "exclude each other"),
+        ({"reward_max": 1.0}, "earn more"),
+    ],
+)
+def test_bounds_that_do_not_fit_are_refused(options: dict[str, float], words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        replay(PAID, "ucb1", **options)

@@ -1,0 +1,103 @@
+"""One scan for many replays: each gives what it gives alone, from memory or from disk, whatever batches and threads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluator.api import as_description
+from evaluator.datasets.canonical import open_canonical
+from evaluator.datasets.writing import write_canonical
+from evaluator.log import Log
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.plan import plan_replay, read_basis
+from evaluator.replays.result import ReplayResult
+from evaluator.replays.run import execute, execute_all
+from tests.logs import build_log
+
+N = 4000
+VARIANTS: list[tuple[str, dict[str, Any]]] = [
+    ("linucb", {"window": 40}),
+    ("otflinucb", {"window": 100, "repeats": 2}),
+    ("otflinucb", {"window": 100, "accept_quantile": 0.3}),
+    ("thompson", {"window": 40, "sampler": "keep"}),
+    ("delayed-klucb", {"window": "2h", "sampler": "queue"}),
+    ("ucb1", {"sampler": "rejection", "clock": "wall"}),
+    ("ucb1", {"reward": "observed", "window": 40, "horizon": 300}),
+    ("ucb1", {"immature": "correct", "seed": 5}),
+    ("logging", {"window": 40}),
+]
+
+
+def softmax_log(n: int = N) -> Log:
+    """Return a log with contexts, uneven propensities, several conversions a display and an end of follow-up."""
+    rng = np.random.default_rng(1)
+    context = rng.integers(0, 2, (n, 2)).astype(np.float32)
+    scores = np.exp(context @ np.array([[1.0, 0.0, -0.5], [-1.0, 0.5, 0.0]]))
+    p = scores / scores.sum(axis=1, keepdims=True)
+    action = (rng.random((n, 1)) > np.cumsum(p, axis=1)).sum(axis=1)
+    of = np.sort(rng.integers(0, n, n // 5))
+    time = np.sort(rng.integers(0, 50_000, n))
+    when = time[of] + rng.geometric(1 / 500, len(of))
+    seen = (when <= 50_000) & (when - time[of] <= 4000)
+    order = np.lexsort((when[seen], of[seen]))
+    return build_log(
+        time=time, action=action, propensity=p[np.arange(n), action], context=context, n_actions=3,
+        conversion_display=of[seen][order], conversion_time=when[seen][order],
+        conversion_value=rng.random(len(order)) / 8, tick="s", observed_until=50_000, attribution_window=4000,
+    )  # fmt: skip
+
+
+LOG = softmax_log()
+
+
+def same(a: ReplayResult, b: ReplayResult) -> bool:
+    return a.to_dict() == b.to_dict() and a.trajectory.equals(b.trajectory)
+
+
+def plans_of(log: Log) -> list[Any]:
+    basis = read_basis(log, ReplayOptions())
+    return [plan_replay(basis, as_description(policy), ReplayOptions(**options)) for policy, options in VARIANTS]
+
+
+ALONE = [execute(plan, batch_size=N) for plan in plans_of(LOG)]
+
+
+@pytest.mark.parametrize("batch_size", [97, 1000, N])
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_together_they_give_what_each_gives_alone(batch_size: int, jobs: int) -> None:
+    together = execute_all(plans_of(LOG), jobs=jobs, batch_size=batch_size)
+    assert [same(one, alone) for one, alone in zip(together, ALONE, strict=True)] == [True] * len(VARIANTS)
+
+
+@pytest.mark.parametrize("batch_size", [97, N])
+def test_a_log_on_disk_gives_what_it_gives_in_memory(batch_size: int, tmp_path: Path) -> None:
+    write_canonical(LOG, tmp_path)
+    found = execute_all(plans_of(open_canonical(tmp_path)), batch_size=batch_size)
+    assert [same(one, alone) for one, alone in zip(found, ALONE, strict=True)] == [True] * len(VARIANTS)
+
+
+@pytest.mark.parametrize("propensity", ["estimate", "estimate:context", "uniform"])
+def test_estimated_propensities_are_shared(propensity: Any) -> None:
+    options = ReplayOptions(window=40, propensity=propensity)
+    basis = read_basis(LOG, ReplayOptions(propensity=propensity))
+    together = execute_all([plan_replay(basis, as_description(p), options) for p in ("linucb", "ucb1")], batch_size=500)
+    alone = [execute(plan_replay(LOG, as_description(p), options)) for p in ("linucb", "ucb1")]
+    assert [same(one, other) for one, other in zip(together, alone, strict=True)] == [True, True]
+
+
+def test_contexts_are_read_once_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    batches = Log.batches
+
+    def counting(self: Log, columns: list[str], size: int = N) -> Any:
+        read.extend(columns)
+        return batches(self, columns, size)
+
+    plans = plans_of(LOG)
+    monkeypatch.setattr(Log, "batches", counting)
+    execute_all(plans)
+    assert read.count("context") == 1
