@@ -14,7 +14,7 @@ from evaluator.policies.base import Policy
 from evaluator.policies.registry import as_policy, resolve
 from evaluator.policies.user import UserPolicy
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.plan import Plan, plan_replay
+from evaluator.replays.plan import ReplayPlan, plan_replay
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute
 from evaluator.simulations.options import SimulateOptions
@@ -297,7 +297,7 @@ def check(log: Log | str, **options: Any) -> CheckReport:
     return check_log(_as_log(log, source_columns(asked.cluster_by)), asked)
 
 
-def plan(log: Log | str, policy: Any, **options: Any) -> Plan:
+def plan(log: Log | str, policy: Any, **options: Any) -> ReplayPlan:
     """Return every choice a replay would make, without replaying: the twin of ``--dry-run``."""
     chosen = ReplayOptions(**options)
     return plan_replay(_as_log(log, chosen.keeps), as_description(policy), chosen)

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.audits.claim import Claim, claim_of
-from evaluator.audits.truth import Truth
-from evaluator.replays.plan import Plan
+from evaluator.audits.truth import LogTruth
+from evaluator.replays.plan import ReplayPlan
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Claims:
+class ClaimsByLaw:
     """Claims of one plan, one a law.
 
     Parameters
@@ -63,7 +63,7 @@ class Claims:
         return np.stack([np.pad(table, (0, longest - table.size), mode="edge") for table in tables])
 
 
-def claims_of(truth: Truth, plan: Plan) -> Claims:
+def claims_of(truth: LogTruth, plan: ReplayPlan) -> ClaimsByLaw:
     """Return what a replay of this plan claims, whose clock must be the traffic's.
 
     Eventual rewards count whatever their delay, so that one claim does for all actions where twins have times, by which
@@ -71,5 +71,5 @@ def claims_of(truth: Truth, plan: Plan) -> Claims:
     """
     late = plan.options.reward == "observed" or plan.rewards_end_with_window
     if truth.traffic is not None and not late:
-        return Claims((claim_of(truth, plan),), np.zeros(len(truth.laws.of_action), np.int64))
-    return Claims(tuple(claim_of(replace(truth, cdf=cdf), plan) for cdf in truth.laws.cdfs), truth.laws.of_action)
+        return ClaimsByLaw((claim_of(truth, plan),), np.zeros(len(truth.laws.of_action), np.int64))
+    return ClaimsByLaw(tuple(claim_of(replace(truth, cdf=cdf), plan) for cdf in truth.laws.cdfs), truth.laws.of_action)

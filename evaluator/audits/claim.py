@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.audits.truth import Truth
+from evaluator.audits.truth import LogTruth
 from evaluator.delays import DelayCDF
-from evaluator.replays.plan import Plan
-from evaluator.replays.rounds.window import Window
+from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.rounds.window import ReplayWindow
 from evaluator.units import NO_WINDOW
 
 Floats = npt.NDArray[np.float64]
@@ -60,7 +60,7 @@ class Claim:
         return tau[: int(np.searchsorted(tau, tau[-1])) + 1]
 
 
-def claim_of(truth: Truth, plan: Plan) -> Claim:
+def claim_of(truth: LogTruth, plan: ReplayPlan) -> Claim:
     """Return what a replay of this plan claims, whose clock must be the traffic's.
 
     The wall clock is right for one share of the traffic only; a policy that is to serve all of it is what its replay is
@@ -74,7 +74,7 @@ def claim_of(truth: Truth, plan: Plan) -> Claim:
     return Claim(cdf, window.rounds, window.ticks, share, plan.options.reward == "observed", counted)
 
 
-def _in_rounds(truth: Truth, share: float, window: Window) -> DelayCDF:
+def _in_rounds(truth: LogTruth, share: float, window: ReplayWindow) -> DelayCDF:
     """Return the CDF of the delays in rounds, of the conversions that a duration does not cut off.
 
     Where twins have times, it is the mean over displays and delays, evenly spaced over both (a lattice of golden

@@ -13,7 +13,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Traffic:
+class DisplayTimes:
     """Arrival times that twins and live runs take theirs from.
 
     Parameters
@@ -53,7 +53,7 @@ class Traffic:
         return np.asarray(np.searchsorted(self.times, due, side="right") - 1 - arrivals + beyond)
 
 
-def read_traffic(log: Log, displays: int) -> Traffic:
+def read_traffic(log: Log, displays: int) -> DisplayTimes:
     """Return the arrival times of a log, at least so many.
 
     Memory: 8 bytes a display.
@@ -65,4 +65,4 @@ def read_traffic(log: Log, displays: int) -> Traffic:
     period = span + max(round(1.0 / rate), 1)
     again = -(-displays // len(times))
     repeated = (times[None] + period * np.arange(max(again, 1))[:, None]).reshape(-1)
-    return Traffic(repeated[: max(displays, len(times))], len(times), rate)
+    return DisplayTimes(repeated[: max(displays, len(times))], len(times), rate)

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc
 
-from evaluator.audits.display_times import Traffic
-from evaluator.replays.plan import Plan
+from evaluator.audits.display_times import DisplayTimes
+from evaluator.replays.plan import ReplayPlan
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -21,7 +21,7 @@ _FEWEST_DAYS, _LEVEL, _FEWEST = 2.0, 1e-3, 10.0
 
 
 @dataclass(frozen=True, eq=False)
-class Hours:
+class HourFactors:
     """Factors of all rates.
 
     Parameters
@@ -43,7 +43,7 @@ class Hours:
         return np.ones(len(time)) if self.by_hour is None else self.by_hour[_hour(time, self.ticks)]
 
 
-def fit_hours(plan: Plan, converted: npt.NDArray[np.bool_], traffic: Traffic | None) -> Hours:
+def fit_hours(plan: ReplayPlan, converted: npt.NDArray[np.bool_], traffic: DisplayTimes | None) -> HourFactors:
     """Return by how much rates follow the hour, each action's own rate allowed for; nothing where chance does as well.
 
     With O_h conversions in hour h where the actions shown make E_h expected, and mu the rate of all, O_h / E_h has
@@ -61,11 +61,11 @@ def fit_hours(plan: Plan, converted: npt.NDArray[np.bool_], traffic: Traffic | N
     """
     seconds = plan.log.meta.tick_seconds
     if traffic is None or seconds is None or seconds > _HOUR_S or not plan.maturity.known:
-        return Hours()
+        return HourFactors()
     ticks = _HOUR_S / seconds
     time = traffic.of_log[: len(converted)]
     if time[-1] - time[0] < _FEWEST_DAYS * _HOURS * ticks:
-        return Hours()
+        return HourFactors()
     k = plan.log.n_actions
     action = np.concatenate([batch["action"] for _, batch in plan.log.batches(["action"])])[: len(converted)]
     rate = np.bincount(action[converted], minlength=k) / np.maximum(np.bincount(action, minlength=k), 1)
@@ -74,18 +74,18 @@ def fit_hours(plan: Plan, converted: npt.NDArray[np.bool_], traffic: Traffic | N
     expected = np.bincount(hour, weights=rate[action], minlength=_HOURS)
     tested = expected >= _FEWEST
     if tested.sum() < 2:
-        return Hours()
+        return HourFactors()
     noise = 1.0 - float(converted.mean())
     departure = np.where(tested, seen / np.maximum(expected, 1e-300) - 1.0, 0.0)
     squares, total = float((expected * departure**2).sum()), float(expected[tested].sum())
     df = int(tested.sum()) - 1
     if chdtrc(df, squares / max(noise, 1e-9)) > _LEVEL:
-        return Hours()
+        return HourFactors()
     between = (squares - df * noise) / (total - float((expected[tested] ** 2).sum()) / total)
     weight = between / (between + noise / np.maximum(expected, 1e-300))
     by_hour = np.maximum(1.0 + np.sqrt(weight) * departure, 0.0)
     by_hour /= by_hour[_hour(traffic.of_log, ticks)].mean()
-    return Hours(
+    return HourFactors(
         by_hour,
         ticks,
         (

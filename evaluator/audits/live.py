@@ -21,7 +21,7 @@ from evaluator.policies.running import blamed, loop_for, reward_unit
 Floats = npt.NDArray[np.float64]
 
 
-class Pool(NamedTuple):
+class ContextPool(NamedTuple):
     """What rounds are drawn from.
 
     Parameters
@@ -71,7 +71,7 @@ class Pool(NamedTuple):
 
 
 def _play(
-    state: Any, own: np.random.Generator, luck: np.random.Generator, pool: Pool, weights: npt.NDArray[np.float64]
+    state: Any, own: np.random.Generator, luck: np.random.Generator, pool: ContextPool, weights: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
     """Play one run of weights.shape[2] rounds; return sum over s of weights[c, r_s, s] rate_s, r_s the law, by c."""
     n, k_all = pool.rates.shape
@@ -137,7 +137,7 @@ def _play(
 
 
 @inlinable
-def _rounds_until(pool: Pool, arrival: int, step: int) -> int:
+def _rounds_until(pool: ContextPool, arrival: int, step: int) -> int:
     """Return how many rounds after a display its conversion is revealed, whose delay is that of a step of tau."""
     if step >= pool.delays.shape[0]:
         return pool.reach + 1
@@ -154,7 +154,13 @@ _compiled_uncached = compiled_uncached(_play)
 
 
 def play_in_pool(
-    policy: Any, setting: Setting, pool: Pool, weights: Floats, *, own: np.random.Generator, luck: np.random.Generator
+    policy: Any,
+    setting: Setting,
+    pool: ContextPool,
+    weights: Floats,
+    *,
+    own: np.random.Generator,
+    luck: np.random.Generator,
 ) -> Floats:
     """Let a policy play live.
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from evaluator.comparisons.realised import Evidence, in_order, weigh
+from evaluator.comparisons.realised import RealisedEvidence, in_order, weigh
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.values.rewards import reward_bound
 
 if TYPE_CHECKING:
-    from evaluator.audits.replays import Shown
+    from evaluator.audits.replays import ShownDisplays
 
 
-class Measured(NamedTuple):
+class MeasuredDifference(NamedTuple):
     """A difference with its interval, the number it is to hold, and what it was made of; None without rounds."""
 
     interval: Interval
     true: float
-    evidence: Evidence | None
+    evidence: RealisedEvidence | None
 
     @property
     def held(self) -> bool:
@@ -25,12 +25,14 @@ class Measured(NamedTuple):
         return self.interval.low <= self.true <= self.interval.high
 
 
-def measure(a: Shown, b: Shown, rounds: int) -> Measured:
+def measure(a: ShownDisplays, b: ShownDisplays, rounds: int) -> MeasuredDifference:
     """Return the difference of two values after the same number of rounds, which no outcome moves."""
     alpha = 1.0 - a.plan.options.level
     upper = max(reward_bound(a.plan), reward_bound(b.plan))
     if not rounds:
-        return Measured(Interval(float("nan"), -upper, upper, 0, 1.0 - alpha, "no rounds"), float("nan"), None)
+        return MeasuredDifference(
+            Interval(float("nan"), -upper, upper, 0, 1.0 - alpha, "no rounds"), float("nan"), None
+        )
     repeats = range(len(a.rounds))
     evidence = weigh(
         [a.displays[i][:rounds] for i in repeats],
@@ -44,4 +46,4 @@ def measure(a: Shown, b: Shown, rounds: int) -> Measured:
         shared=not a.claim.observed,
     )
     at = [rounds for _ in repeats]
-    return Measured(evidence.interval(alpha), a.realised(at) - b.realised(at), evidence)
+    return MeasuredDifference(evidence.interval(alpha), a.realised(at) - b.realised(at), evidence)

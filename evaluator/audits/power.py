@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.audits.pair_differences import Measured
+from evaluator.audits.pair_differences import MeasuredDifference
 from evaluator.comparisons.realised import p_values_of, radii
 from evaluator.estimates.spread import widened_by
 
@@ -39,7 +39,7 @@ _STEPS = 8
 
 
 @dataclass(frozen=True)
-class Detectable:
+class DetectableDifference:
     """The smallest difference that is told from 0, with its sign, on 80 % of such logs.
 
     Parameters
@@ -73,25 +73,29 @@ class Detectable:
         return {**self.__dict__}
 
 
-class World(NamedTuple):
+class LargerDifference(NamedTuple):
     """What a larger difference would be made of: the reward per round, and w of its conversions."""
 
     reward: float
     worth: float
 
 
-class Powers(NamedTuple):
+class PairPower(NamedTuple):
     """Of one pair, alone and in the ranking of all: by what the runs showed, and by expected values (bootstrap)."""
 
-    alone: Detectable
-    ranked: Detectable
-    expected: Detectable
-    expected_ranked: Detectable
+    alone: DetectableDifference
+    ranked: DetectableDifference
+    expected: DetectableDifference
+    expected_ranked: DetectableDifference
 
 
 def powers(
-    pairs: Sequence[Sequence[Measured]], live: Sequence[float], worlds: Sequence[World], *, level: float
-) -> list[Powers]:
+    pairs: Sequence[Sequence[MeasuredDifference]],
+    live: Sequence[float],
+    worlds: Sequence[LargerDifference],
+    *,
+    level: float,
+) -> list[PairPower]:
     """Return what a comparison of these policies could tell.
 
     Parameters
@@ -116,7 +120,7 @@ def powers(
     for i, (pair, difference, world) in enumerate(zip(measured, live, worlds, strict=True)):
         plan = _Plan(pair, difference, world, alpha=alpha)
         alone = np.full(len(pair), alpha)
-        found.append(Powers(plan.realised(alone), plan.realised(left[i]), plan.expected(z), plan.expected(z_ranked)))
+        found.append(PairPower(plan.realised(alone), plan.realised(left[i]), plan.expected(z), plan.expected(z_ranked)))
     return found
 
 
@@ -155,7 +159,9 @@ def left_by_holm(p: Floats, *, alpha: float) -> Floats:
 class _Plan:
     """One pair on all twins."""
 
-    def __init__(self, pair: Sequence[Measured], live: float, world: World, *, alpha: float) -> None:
+    def __init__(
+        self, pair: Sequence[MeasuredDifference], live: float, world: LargerDifference, *, alpha: float
+    ) -> None:
         self._evidence = [of.evidence for of in pair if of.evidence]
         self._alpha = alpha
         self._world = world
@@ -168,7 +174,7 @@ class _Plan:
         repeats = np.maximum([of.repeats for of in self._evidence], 1)
         self._alone = float(np.mean([of.n for of in self._evidence] / repeats)) / 2
 
-    def realised(self, alpha: Floats) -> Detectable:
+    def realised(self, alpha: Floats) -> DetectableDifference:
         """Return it for tests at these errors, one a twin."""
 
         def half_width(more: float) -> Floats:
@@ -176,7 +182,7 @@ class _Plan:
 
         return self._solve(half_width)
 
-    def expected(self, z: float) -> Detectable:
+    def expected(self, z: float) -> DetectableDifference:
         """Return it for a test by a bootstrap, whose values scatter as those of the twins nearly do."""
         variance = float(self._found.var(ddof=1))
         wide = z * (widened_by(self._found, level=1.0 - self._alpha) if variance else 1.0)
@@ -186,11 +192,11 @@ class _Plan:
 
         return self._solve(half_width, estimated=wide)
 
-    def _solve(self, half_width: Any, *, estimated: float = 0.0) -> Detectable:
+    def _solve(self, half_width: Any, *, estimated: float = 0.0) -> DetectableDifference:
         from scipy.special import chdtri
 
         if not self._alone:  # both showed the same displays on every twin: nothing says what they could differ by
-            return Detectable(math.nan, math.nan, math.nan, math.nan, 0.0)
+            return DetectableDifference(math.nan, math.nan, math.nan, math.nan, 0.0)
         seen, twins = half_width(0.0), len(self._found)
         short, spread = max(_short(sign * self._found - seen) for sign in self._signs)
         more, h = 0.0, seen
@@ -206,7 +212,7 @@ class _Plan:
         # Bounds of a standard deviation, from the chi-squared law.
         low, high = (((twins - 1) / float(chdtri(twins - 1, tail))) ** 0.5 - 1.0 for tail in (1.0 - _SURE, _SURE))
         told = np.mean(np.any([sign * self._found > seen for sign in self._signs], axis=0))
-        return Detectable(
+        return DetectableDifference(
             difference, error, difference - sure + z * spread * low, difference + sure + z * spread * high, float(told)
         )
 

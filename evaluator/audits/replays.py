@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.audits.by_action import Claims, claims_of
+from evaluator.audits.by_action import ClaimsByLaw, claims_of
 from evaluator.audits.options import AuditOptions
-from evaluator.audits.pair_differences import Measured, measure
-from evaluator.audits.truth import Truth
-from evaluator.audits.twins import Twin, draw_twin, replay_seed
+from evaluator.audits.pair_differences import MeasuredDifference, measure
+from evaluator.audits.truth import LogTruth
+from evaluator.audits.twins import TwinLog, draw_twin, replay_seed
 from evaluator.comparisons.result import plan_comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.log.contract import to_numpy
 from evaluator.policies.base import Setting
-from evaluator.replays.plan import Plan, plan_replay
+from evaluator.replays.plan import ReplayPlan, plan_replay
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute_all
 from evaluator.replays.values.rewards import observed_rewards
@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
-class Known(NamedTuple):
+class IntervalAndTruth(NamedTuple):
     """An interval, and the number it is to hold."""
 
     interval: Interval
@@ -43,7 +43,7 @@ class Known(NamedTuple):
         return self.interval.low <= self.true <= self.interval.high
 
 
-class Told(NamedTuple):
+class TwinReplay(NamedTuple):
     """What the replay of one policy on one twin tells.
 
     Parameters
@@ -65,43 +65,43 @@ class Told(NamedTuple):
     rounds: tuple[int, ...]
     acceptance: float
     arrivals: tuple[int, int]
-    value: Known
-    regret: Known
-    uplift: Known
+    value: IntervalAndTruth
+    regret: IntervalAndTruth
+    uplift: IntervalAndTruth
     setting: Setting
     sampler: str
 
 
-class Replayed(NamedTuple):
+class TwinReplays(NamedTuple):
     """A twin's replays, one a policy; and the difference of each pair's values at the same number of rounds."""
 
-    told: tuple[Told, ...]
-    differences: tuple[Measured, ...]
+    told: tuple[TwinReplay, ...]
+    differences: tuple[MeasuredDifference, ...]
     horizon: int
 
 
-def claims(truth: Truth, policies: Sequence[Any], options: AuditOptions) -> list[Claims]:
+def claims(truth: LogTruth, policies: Sequence[Any], options: AuditOptions) -> list[ClaimsByLaw]:
     """Return what the replays of each policy claim; the same for all twins."""
     first = draw_twin(truth, seed=options.seed, twin=0, vectors=_reads_vectors(policies, options))
     plans = plan_comparison(first.log, policies, [options.window], options.of_replays(seed=0))
     return [claims_of(truth, _live(plan)) for plan in plans]
 
 
-def common_horizon(first: Replayed) -> int:
+def common_horizon(first: TwinReplays) -> int:
     """Return the rounds at which policies are compared, so few that all twins have them: fixed by the first of them."""
     fewest = min(t for told in first.told for t in told.rounds)
     return max(int(fewest - _SLACK * fewest**0.5), 1)
 
 
 def replay_twin(
-    truth: Truth,
+    truth: LogTruth,
     policies: Sequence[Any],
     options: AuditOptions,
-    claimed: Sequence[Claims],
+    claimed: Sequence[ClaimsByLaw],
     twin: int,
     *,
     horizon: int | None,
-) -> Replayed:
+) -> TwinReplays:
     """Draw a twin and replay every policy on it as `evaluate compare` would.
 
     Parameters
@@ -118,10 +118,10 @@ def replay_twin(
     drawn = draw_twin(truth, seed=options.seed, twin=twin, vectors=_reads_vectors(policies, options))
     seed = replay_seed(options.seed, twin)
     plans = plan_comparison(drawn.log, policies, [options.window], options.of_replays(seed=seed))
-    found = [Shown(*of, drawn, truth) for of in zip(plans, execute_all(plans), claimed, strict=True)]
+    found = [ShownDisplays(*of, drawn, truth) for of in zip(plans, execute_all(plans), claimed, strict=True)]
     fewest = min(t for shown in found for t in shown.rounds)
     common = fewest if horizon is None else min(horizon, fewest)
-    return Replayed(
+    return TwinReplays(
         told=tuple(shown.told() for shown in found),
         differences=tuple(measure(a, b, common) for a, b in combinations(found, 2)),
         horizon=common,
@@ -132,17 +132,19 @@ def _reads_vectors(policies: Sequence[Any], options: AuditOptions) -> bool:
     return options.propensity == "estimate:context" or any(policy.contextual for policy in policies)
 
 
-def _live(plan: Plan) -> Plan:
+def _live(plan: ReplayPlan) -> ReplayPlan:
     """Return the plan on the traffic's clock, that of a live run."""
     if plan.clock.kind == "traffic":
         return plan
     return plan_replay(plan.log, plan.policy, replace(plan.options, clock="traffic"))
 
 
-class Shown:
+class ShownDisplays:
     """What a replay showed, repeat by repeat."""
 
-    def __init__(self, plan: Plan, result: ReplayResult, claim: Claims, twin: Twin, truth: Truth) -> None:
+    def __init__(
+        self, plan: ReplayPlan, result: ReplayResult, claim: ClaimsByLaw, twin: TwinLog, truth: LogTruth
+    ) -> None:
         self.plan, self.claim, self.twin = plan, claim, twin
         self._result, self._truth = result, truth
         table = result.trajectory
@@ -170,7 +172,7 @@ class Shown:
             return observed_rewards(self.plan, self.displays[repeat][:rounds] - self.plan.before)
         return self._rewards[repeat][:rounds]
 
-    def told(self) -> Told:
+    def told(self) -> TwinReplay:
         """Return what is kept of the replay."""
         result, truth, plan = self._result, self._truth, self.plan
         value = self.realised(self.rounds)
@@ -179,22 +181,22 @@ class Shown:
         action = to_numpy(self.twin.log.displays["action"])[used]
         logged = _rates(truth, self.twin, used, action) * counted[action]
         best = float((truth.action_values * counted).max())
-        return Told(
+        return TwinReplay(
             rounds=self.rounds,
             acceptance=result.acceptance_rate,
             arrivals=(
                 min((int(d.min()) for d in self.displays if len(d)), default=0),
                 max((int(d.max()) for d in self.displays if len(d)), default=0),
             ),
-            value=Known(result.value, value),
-            regret=Known(result.regret, result.rounds * (best - value)),
-            uplift=Known(result.uplift, value - float(logged.mean()) * truth.mean_value),
+            value=IntervalAndTruth(result.value, value),
+            regret=IntervalAndTruth(result.regret, result.rounds * (best - value)),
+            uplift=IntervalAndTruth(result.uplift, value - float(logged.mean()) * truth.mean_value),
             setting=_live(plan).setting,
             sampler=plan.sampler,
         )
 
 
-def _rates(truth: Truth, twin: Twin, display: Ints, action: Ints) -> Floats:
+def _rates(truth: LogTruth, twin: TwinLog, display: Ints, action: Ints) -> Floats:
     """Return the conversion probability of what was shown at some displays of a twin, shape (n,)."""
     time = to_numpy(twin.log.displays["time"])[display]
     return np.minimum(truth.rates[twin.entry[display], action] * truth.hours.factor(time), 1.0)

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from evaluator.audits.options import AuditOptions
-from evaluator.audits.power import Detectable
+from evaluator.audits.power import DetectableDifference
 from evaluator.replays.result import json_values
 
 # What adding up leaves of two values that are the same, relative to them.
@@ -163,10 +163,10 @@ class PairAudit:
     spread: float
     ranked_rightly: float | None
     coverage: Coverage
-    alone: Detectable
-    ranked: Detectable
-    expected: Detectable
-    expected_ranked: Detectable
+    alone: DetectableDifference
+    ranked: DetectableDifference
+    expected: DetectableDifference
+    expected_ranked: DetectableDifference
 
     @property
     def told_apart(self) -> bool | None:

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.audits.by_action import Claims
-from evaluator.audits.live import Pool, play_in_pool
+from evaluator.audits.by_action import ClaimsByLaw
+from evaluator.audits.live import ContextPool, play_in_pool
 from evaluator.audits.options import AuditOptions
-from evaluator.audits.pair_differences import Measured
-from evaluator.audits.power import Powers, World, powers
-from evaluator.audits.replays import Known, Replayed, Told, claims, common_horizon, replay_twin
+from evaluator.audits.pair_differences import MeasuredDifference
+from evaluator.audits.power import LargerDifference, PairPower, powers
+from evaluator.audits.replays import IntervalAndTruth, TwinReplay, TwinReplays, claims, common_horizon, replay_twin
 from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
-from evaluator.audits.truth import Truth, fit_truth
+from evaluator.audits.truth import LogTruth, fit_truth
 from evaluator.audits.words import verdict, warnings
 from evaluator.comparisons.result import plan_comparison
 from evaluator.log import Log
@@ -73,9 +73,9 @@ def run_audit(
     common = min(common_horizon(first), options.horizon or common_horizon(first))
     if options.horizon is not None and min(t for told in first.told for t in told.rounds) == options.horizon:
         common = options.horizon  # reached, hence fixed by the user
-    done: list[Replayed] = []
+    done: list[TwinReplays] = []
 
-    def one(twin: int) -> Replayed:
+    def one(twin: int) -> TwinReplays:
         return replay_twin(truth, policies, options, claimed, twin, horizon=common)
 
     for twin, replayed in enumerate(in_order(one, range(options.twins), options.jobs)):
@@ -127,11 +127,11 @@ class _Live(NamedTuple):
 
 
 def _play_live(
-    truth: Truth,
+    truth: LogTruth,
     policies: Sequence[Any],
     options: AuditOptions,
-    claimed: Sequence[Claims],
-    done: Sequence[Replayed],
+    claimed: Sequence[ClaimsByLaw],
+    done: Sequence[TwinReplays],
     common: int,
     advance: Callable[[int], None],
 ) -> _Live:
@@ -162,7 +162,7 @@ def _play_live(
     return _Live(values[:, :, 0], values[:, :, 1])
 
 
-def _weights(claim: Claims, rounds: Sequence[int], common: int) -> Floats:
+def _weights(claim: ClaimsByLaw, rounds: Sequence[int], common: int) -> Floats:
     """Return the weights of live rounds by delay law, shape (2, R, T).
 
     First those in the mean value after these numbers of rounds, then after the common one.
@@ -174,7 +174,7 @@ def _weights(claim: Claims, rounds: Sequence[int], common: int) -> Floats:
     return out
 
 
-def _pool(truth: Truth, policy: Any, claim: Claims, rounds: int, told: Sequence[Told]) -> Pool:
+def _pool(truth: LogTruth, policy: Any, claim: ClaimsByLaw, rounds: int, told: Sequence[TwinReplay]) -> ContextPool:
     """Return what live rounds of a policy are drawn from, which was `told` so by its replays."""
     if not policy.contextual:
         vectors = np.zeros((1, 1, 0))
@@ -188,7 +188,7 @@ def _pool(truth: Truth, policy: Any, claim: Claims, rounds: int, told: Sequence[
     vectors = np.ascontiguousarray(vectors)
     if truth.traffic is None:
         tau = claim.tables(rounds)
-        return Pool(vectors, truth.rates, truth.values, tau, tau.shape[1] - 1, law=truth.laws.of_action)
+        return ContextPool(vectors, truth.rates, truth.values, tau, tau.shape[1] - 1, law=truth.laws.of_action)
     # A duration cuts the delays themselves, a window in rounds what they come to.
     cut = NO_WINDOW if claim.longest is None else claim.longest
     steps = int(np.searchsorted(truth.laws.grid, cut, side="right"))
@@ -196,7 +196,7 @@ def _pool(truth: Truth, policy: Any, claim: Claims, rounds: int, told: Sequence[
     # Where replays found their rounds: a twin is one stretch of the traffic.
     low, high = np.mean([one.arrivals for one in told], axis=0)
     first, last = round(float(low)), len(times) - truth.displays + round(float(high)) + 1
-    return Pool(
+    return ContextPool(
         vectors=vectors,
         rates=truth.rates,
         values=truth.values,
@@ -228,13 +228,13 @@ def _against_live(replayed: Floats, live: Floats) -> dict[str, float]:
     }
 
 
-def _coverage(known: Sequence[Known] | Sequence[Measured], level: float) -> Coverage:
+def _coverage(known: Sequence[IntervalAndTruth] | Sequence[MeasuredDifference], level: float) -> Coverage:
     widths = [one.interval.high - one.interval.low for one in known]
     return Coverage(sum(one.held for one in known), len(known), level, float(np.mean(widths)))
 
 
 def _pairs(
-    policies: Sequence[Any], done: Sequence[Replayed], live: Floats, level: float, *, worth: float
+    policies: Sequence[Any], done: Sequence[TwinReplays], live: Floats, level: float, *, worth: float
 ) -> tuple[PairAudit, ...]:
     """Return what is found of each pair, from its difference on each twin and the live values, shape (policies, runs).
 
@@ -249,7 +249,7 @@ def _pairs(
     planned = powers(
         known,
         [of["live_value"] if _clear(of) else 0.0 for of in compared],
-        [World(float((live[a].mean() + live[b].mean()) / 2), worth) for a, b in numbers],
+        [LargerDifference(float((live[a].mean() + live[b].mean()) / 2), worth) for a, b in numbers],
         level=level,
     )
     return tuple(
@@ -264,7 +264,12 @@ def _clear(compared: dict[str, float]) -> bool:
 
 
 def _pair(
-    first: str, second: str, known: Sequence[Measured], compared: dict[str, float], power: Powers, level: float
+    first: str,
+    second: str,
+    known: Sequence[MeasuredDifference],
+    compared: dict[str, float],
+    power: PairPower,
+    level: float,
 ) -> PairAudit:
     found = np.array([one.interval.estimate for one in known])
     difference = compared["live_value"]
@@ -284,13 +289,13 @@ def _pair(
     )
 
 
-def _twins_table(specs: Sequence[str], done: Sequence[Replayed]) -> pa.Table:
+def _twins_table(specs: Sequence[str], done: Sequence[TwinReplays]) -> pa.Table:
     columns: dict[str, list[Any]] = {"twin": [], "policy": [], "rounds": [], "acceptance_rate": []}
     for twin, replayed in enumerate(done):
         for spec, told in zip(specs, replayed.told, strict=True):
             row = {"twin": twin, "policy": spec, "rounds": min(told.rounds), "acceptance_rate": told.acceptance}
             for name in ("value", "regret", "uplift"):
-                known: Known = getattr(told, name)
+                known: IntervalAndTruth = getattr(told, name)
                 row |= {
                     name: known.interval.estimate,
                     f"{name}_low": known.interval.low,
@@ -302,7 +307,7 @@ def _twins_table(specs: Sequence[str], done: Sequence[Replayed]) -> pa.Table:
     return pa.table(columns)
 
 
-def _differences_table(specs: Sequence[str], done: Sequence[Replayed]) -> pa.Table:
+def _differences_table(specs: Sequence[str], done: Sequence[TwinReplays]) -> pa.Table:
     rows = [
         (twin, a, b, replayed.horizon, known.interval.estimate, known.interval.low, known.interval.high, known.true)
         for twin, replayed in enumerate(done)

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.audits.display_times import Traffic, read_traffic
-from evaluator.audits.hours import Hours, fit_hours
+from evaluator.audits.display_times import DisplayTimes, read_traffic
+from evaluator.audits.hours import HourFactors, fit_hours
 from evaluator.audits.logger import fit_logger
 from evaluator.audits.rates import Rates, rates_by_action, rates_by_context, rates_by_vector
 from evaluator.audits.twin_delays import DelayLaws, fit_delay_laws, share_within
@@ -19,7 +19,7 @@ from evaluator.errors import DataError
 from evaluator.log import LogMeta
 from evaluator.log.contract import to_numpy
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.plan import Basis, Plan, plan_replay
+from evaluator.replays.plan import Basis, ReplayPlan, plan_replay
 from evaluator.replays.values.rewards import logged_rewards
 from evaluator.units import ROUND
 
@@ -34,7 +34,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
+class LogTruth:
     """What twins are drawn from, and live runs play.
 
     Parameters
@@ -79,9 +79,9 @@ class Truth:
     values: Floats
     laws: DelayLaws
     cdf: DelayCDF
-    hours: Hours
+    hours: HourFactors
     displays: int
-    traffic: Traffic | None
+    traffic: DisplayTimes | None
     beyond: int | None
     longest: int | None
     actions: pa.Table
@@ -109,7 +109,7 @@ class Truth:
         return np.asarray((self.rates * self.logger).mean(axis=0) * self.mean_value)
 
 
-def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: int | None) -> Truth:
+def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: int | None) -> LogTruth:
     """Return a truth whose twins look like the log.
 
     Parameters
@@ -172,7 +172,7 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
     kept = survey.kept  # twins hold no display of other actions: they are a sample of the traffic
     if vectors is None and "features" in log.actions.column_names:
         vectors = "features"
-    return Truth(
+    return LogTruth(
         vectors=vectors,
         pool=pool,
         rates=np.minimum(rates.table / seen, 1.0),
@@ -217,12 +217,12 @@ def _values(value: Floats) -> tuple[Floats, str]:
     )
 
 
-def _in_displays(plan: Plan, ticks: float) -> int:
+def _in_displays(plan: ReplayPlan, ticks: float) -> int:
     rate = plan.survey.rate * plan.survey.kept
     return round(ticks * rate) if np.isfinite(rate) else 0
 
 
-def _beyond(plan: Plan, *, in_time: bool) -> int:
+def _beyond(plan: ReplayPlan, *, in_time: bool) -> int:
     """Return how long the log was followed after its last display; below 0 where it was not to its end.
 
     In ticks, or in displays where twins count rounds.
@@ -248,7 +248,7 @@ def _of_young(seen: Floats) -> list[str]:
     ]
 
 
-def _chance_to_show(plan: Plan, laws: DelayLaws, traffic: Traffic | None, beyond: int | None) -> Floats:
+def _chance_to_show(plan: ReplayPlan, laws: DelayLaws, traffic: DisplayTimes | None, beyond: int | None) -> Floats:
     """Return the mean chance that a conversion of each action counts among the rewards that rates are fitted to, (K,).
 
     0 for none: an action whose conversions all come too late has no rate.
@@ -269,7 +269,7 @@ def _entries(n: int, k: int) -> npt.NDArray[np.int64]:
 
 
 def _rates(
-    plan: Plan, vectors: str | None, pool: npt.NDArray[np.floating] | None, converted: npt.NDArray[np.bool_]
+    plan: ReplayPlan, vectors: str | None, pool: npt.NDArray[np.floating] | None, converted: npt.NDArray[np.bool_]
 ) -> Rates:
     log, used = plan.log, plan.rounds.used
     if pool is None or vectors is None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from evaluator.delays import DelayCDF
 from evaluator.delays.by_group import GroupCDFs, group_cdfs
 from evaluator.log.contract import to_numpy
-from evaluator.replays.plan import Plan
+from evaluator.replays.plan import ReplayPlan
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -61,7 +61,7 @@ class DelayLaws:
         return share
 
 
-def fit_delay_laws(plan: Plan, longest: int | None, *, in_time: bool) -> DelayLaws:
+def fit_delay_laws(plan: ReplayPlan, longest: int | None, *, in_time: bool) -> DelayLaws:
     """Return the delay laws in ticks of the twins, within the attribution window.
 
     These are ticks of the log, or displays where twins count rounds.
@@ -81,7 +81,7 @@ def fit_delay_laws(plan: Plan, longest: int | None, *, in_time: bool) -> DelayLa
     return DelayLaws(found.grid, found.table[:, 1:], found.row, _words(found))
 
 
-def share_within(plan: Plan) -> Floats:
+def share_within(plan: ReplayPlan) -> Floats:
     """Return the share of each action's conversions that come within the policy's window, shape (K,)."""
     survey = plan.survey
     in_displays = plan.window.ticks is None
@@ -93,7 +93,7 @@ def share_within(plan: Plan) -> Floats:
     return found(longest, np.arange(plan.log.n_actions))
 
 
-def action_of_conversions(plan: Plan) -> Ints:
+def action_of_conversions(plan: ReplayPlan) -> Ints:
     """Return the action of each conversion's display, shape (c,)."""
     displays, of = np.unique(plan.survey.display, return_inverse=True)
     action: Ints = to_numpy(plan.log.take(displays, ["action"])["action"]).astype(np.int64)[of]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.audits.truth import Truth
+from evaluator.audits.truth import LogTruth
 from evaluator.log import Log
 from evaluator.log.contract import fixed_size_lists
 
@@ -18,7 +18,7 @@ _TWIN_STREAM, _SEED_STREAM = 10, 11
 _AT_ONCE = 65_536
 
 
-class Twin(NamedTuple):
+class TwinLog(NamedTuple):
     """A twin: the log, and the truth's entry of each display, shape (n,)."""
 
     log: Log
@@ -31,7 +31,7 @@ def replay_seed(seed: int, twin: int) -> int:
     return int(words[0]) << 32 | int(words[1])
 
 
-def draw_twin(truth: Truth, *, seed: int, twin: int, vectors: bool = True) -> Twin:
+def draw_twin(truth: LogTruth, *, seed: int, twin: int, vectors: bool = True) -> TwinLog:
     """Return a twin.
 
     Parameters
@@ -67,7 +67,7 @@ def draw_twin(truth: Truth, *, seed: int, twin: int, vectors: bool = True) -> Tw
         columns[truth.vectors] = fixed_size_lists(np.take(truth.pool, entry, axis=0))
     conversions = {"display_id": pa.array(converts), "time": pa.array(when), "value": pa.array(value)}
     log = Log(pa.table(columns), pa.table(conversions), truth.actions, truth.meta)
-    return Twin(log.with_meta(observed_until=until, attribution_window=truth.longest), entry)
+    return TwinLog(log.with_meta(observed_until=until, attribution_window=truth.longest), entry)
 
 
 def _logged(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from evaluator.audits.power import Detectable
+from evaluator.audits.power import DetectableDifference
 from evaluator.audits.result import PairAudit, PolicyAudit
 
 _NAMED = 3
@@ -53,7 +53,7 @@ def _could(pair: PairAudit, pairs: Sequence[PairAudit]) -> str:
     return f"it could detect {_detects(pair.ranked)}, and {_detects(pair.alone)} as the only pair"
 
 
-def _detects(of: Detectable) -> str:
+def _detects(of: DetectableDifference) -> str:
     return f"{of.high:.2g}"
 
 

@@ -23,7 +23,7 @@ _CUTS = (0.005, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7,
 THIRD, _FEWEST_USUAL, MISSING = 1.0 / 3.0, 5.0, 0.02
 
 
-class Lack(NamedTuple):
+class MissingDelays(NamedTuple):
     """Delays that a group has fewer of than the others.
 
     Parameters
@@ -90,7 +90,7 @@ def delays_of_actions(t: Tables, level: float) -> Finding:
     )  # fmt: skip
 
 
-def most_lacking(delay: Ints, group: Ints, *, kin: Ints | None = None) -> Lack | None:
+def most_lacking(delay: Ints, group: Ints, *, kin: Ints | None = None) -> MissingDelays | None:
     """Return the most significant lack of short or long delays; None if nothing can be tested.
 
     Given all delays, which of them are in a group is a draw without replacement if delays do not depend on the group,
@@ -124,11 +124,11 @@ def most_lacking(delay: Ints, group: Ints, *, kin: Ints | None = None) -> Lack |
     if kin is not None:
         of_kin = _usual_of_kin(seen, size, kin[: len(size)])
         lacking &= (of_kin >= _FEWEST_USUAL) & (seen <= THIRD * of_kin)
-    best = Lack(-1, True, 0, 0, 0.0, 1.0)
+    best = MissingDelays(-1, True, 0, 0, 0.0, 1.0)
     for side, g, c in np.argwhere(lacking).tolist():
         p = min(hypergeometric_tail(int(seen[side, g, c]), n, int(every[side, c]), int(size[g])) * tests, 1.0)
         if p < best.p:
-            best = Lack(g, side == 0, int(cuts[c]), int(seen[side, g, c]), float(usual[side, g, c]), p)
+            best = MissingDelays(g, side == 0, int(cuts[c]), int(seen[side, g, c]), float(usual[side, g, c]), p)
     return best
 
 
@@ -159,7 +159,7 @@ def hypergeometric_tail(seen: int, population: int, marked: int, drawn: int) -> 
     return float(min(np.exp(logs).sum(), 1.0))
 
 
-def _finding(name: str, t: Tables, found: Lack, level: float, group: str, bad: str, repair: str) -> Finding:
+def _finding(name: str, t: Tables, found: MissingDelays, level: float, group: str, bad: str, repair: str) -> Finding:
     seconds = t.logged.survey.log.meta.tick_seconds
     wrong = found.group >= 0 and found.p <= level
     if found.group < 0:

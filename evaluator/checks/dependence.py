@@ -26,7 +26,7 @@ _MOST_CELLS = 2**24
 _FEWEST_SHOWN = 100
 
 
-class Effects(NamedTuple):
+class DesignEffects(NamedTuple):
     """Design effects: variances by clusters over those of as many independent displays.
 
     Parameters
@@ -91,7 +91,7 @@ def _of(clusters: Clusters) -> str:
     return "part of the clock" if clusters.by.startswith("every:") else clusters.by
 
 
-def design_effects(reward: Floats, action: npt.NDArray[np.integer], clusters: Clusters) -> Effects:
+def design_effects(reward: Floats, action: npt.NDArray[np.integer], clusters: Clusters) -> DesignEffects:
     """Return how much clusters add to variances, and a test of whether they do.
 
     With residuals e_i around the mean and S_g their sums by cluster, the design effect is G / (G - 1) sum S_g² / sum
@@ -123,7 +123,7 @@ def design_effects(reward: Floats, action: npt.NDArray[np.integer], clusters: Cl
     together = float((sums**2).sum()) - spread
     size = squares / n
     actions, contrasts = _of_actions(reward, action.astype(np.int64), clusters, grown)
-    return Effects(
+    return DesignEffects(
         correlation=together / (spread / n * pairs) + 1.0 / (n - 1) if pairs else 0.0,
         size=size,
         mean=grown * (together + spread) / spread,

@@ -14,7 +14,7 @@ from evaluator.checks.finding import POWER_Z, TRIVIAL, Finding, not_applicable
 from evaluator.checks.significance import (
     FEWEST,
     GroupTest,
-    Outcome,
+    TestOutcome,
     judge,
     lopsided,
     normal_quantile,
@@ -194,7 +194,7 @@ def trend(counts: Floats, along: Floats | None = None) -> tuple[float, float]:
 
 
 def _finding(
-    name: str, t: Tables, outcome: Outcome, good: str, bad: str, repair: str, cause: tuple[str, str] | None = None
+    name: str, t: Tables, outcome: TestOutcome, good: str, bad: str, repair: str, cause: tuple[str, str] | None = None
 ) -> Finding:
     """Return the finding of an outcome; a known cause says what it means and what to do better than `bad`, `repair`."""
     worst, numbers = outcome.worst, worst_numbers(outcome)
@@ -246,7 +246,7 @@ def most_off(t: Tables, where: str) -> str:
     return f" Furthest off: action {label} in {place}, shown {share:.2%} instead of {p[a]:.2%}."
 
 
-def worst_numbers(outcome: Outcome) -> dict[str, float | str]:
+def worst_numbers(outcome: TestOutcome) -> dict[str, float | str]:
     """Return the numbers of an outcome by name."""
     worst = outcome.worst
     return {"where": worst.what, "chi_square": worst.statistic, "degrees_of_freedom": worst.df,

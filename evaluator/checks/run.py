@@ -28,7 +28,7 @@ from evaluator.checks.propensities import calibration, independence, uniformity
 from evaluator.checks.reward_bounds import rewards
 from evaluator.checks.rhythm import hours_and_weekdays
 from evaluator.checks.steadiness import traffic
-from evaluator.checks.tables import Logged, Tables, count
+from evaluator.checks.tables import CheckInput, Tables, count
 from evaluator.checks.timeline import read_timeline
 from evaluator.checks.young_delays import young_delays
 from evaluator.errors import ParameterError, nearest
@@ -189,7 +189,7 @@ def check_log(log: Log, options: CheckOptions) -> CheckReport:
     timeline = read_timeline(log, asked_of_timeline(surveyed))
     when = to_numpy(log.conversions["time"]).astype(np.int64, copy=False)
     follow = follow_up(surveyed, timeline, when, level=level)
-    tables = count(Logged(surveyed, timeline, follow, cut_contexts(log), propensities))
+    tables = count(CheckInput(surveyed, timeline, follow, cut_contexts(log), propensities))
     return CheckReport(
         dataset=log.meta.name,
         displays=len(log),

@@ -46,7 +46,7 @@ class GroupTest(NamedTuple):
         return chi_square_tail(self.statistic, self.df)
 
 
-class Outcome(NamedTuple):
+class TestOutcome(NamedTuple):
     """What many tests say together.
 
     Parameters
@@ -119,7 +119,7 @@ def relative_error(statistic: float, df: float, n: float) -> float:
     return math.sqrt(max(statistic - df, 0.0) / n) if n > 0 else 0.0
 
 
-def judge(tests: Sequence[GroupTest], level: float) -> Outcome | None:
+def judge(tests: Sequence[GroupTest], level: float) -> TestOutcome | None:
     """Return what many tests say together, by Holm's method; None without tests.
 
     The chance of any verdict but pass is at most `level` when all propensities are right.
@@ -132,7 +132,7 @@ def judge(tests: Sequence[GroupTest], level: float) -> Outcome | None:
     for test, p_value in zip(tests, adjusted.tolist(), strict=True):
         family = [other for other in tests if other.family == test.family]
         effect = relative_error(*(sum(getattr(other, part) for other in family) for part in ("statistic", "df", "n")))
-        outcomes.append(Outcome(test, p_value, effect, judged(p_value, effect, level), len(tests)))
+        outcomes.append(TestOutcome(test, p_value, effect, judged(p_value, effect, level), len(tests)))
     grave = {"pass": 2, "warn": 1, "fail": 0}
     return min(outcomes, key=lambda o: (grave[o.verdict], o.p_value, o.worst.df - o.worst.statistic))
 

@@ -13,7 +13,7 @@ from evaluator.checks.coordinates import Coordinates
 from evaluator.checks.follow_up import FollowUp
 from evaluator.checks.repeats import Repeats, near_ticks
 from evaluator.checks.row_pairs import Pairs, hashes
-from evaluator.checks.tied_displays import Ties
+from evaluator.checks.tied_displays import TieSums
 from evaluator.checks.timeline import Timeline
 from evaluator.checks.vectors import Vectors, no_counts
 from evaluator.log.contract import Columns, to_numpy
@@ -30,7 +30,7 @@ CERTAIN = 0.999
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class DisplayGroup:
     """Displays that are judged together.
 
     Parameters
@@ -46,7 +46,7 @@ class Group:
 
 
 @dataclass(eq=False)
-class Moments:
+class VectorMoments:
     """Sums of a vector and of its outer product.
 
     Parameters
@@ -74,7 +74,7 @@ class Moments:
 
 
 @dataclass(frozen=True, eq=False)
-class Logged:
+class CheckInput:
     """What the pass starts from."""
 
     survey: Survey
@@ -150,20 +150,20 @@ class Tables:
         Number and time of the first and the last display of each action, shape (2, K); -1 for actions never shown.
     """
 
-    logged: Logged
-    groups: tuple[Group, ...]
+    logged: CheckInput
+    groups: tuple[DisplayGroup, ...]
     counts: Floats
     inverse: Floats
     mature: Floats
     action_hours: ActionHours
     action: Ints
     weight: Floats
-    claimed: Moments | None
-    ignored: Moments | None
+    claimed: VectorMoments | None
+    ignored: VectorMoments | None
     gram: Floats
     moment: Floats
-    drawn: Moments
-    ties: Ties
+    drawn: VectorMoments
+    ties: TieSums
     repeats: Repeats
     vectors: Vectors
     usable: Ints
@@ -205,7 +205,7 @@ class Tables:
         return tuple(dict.fromkeys(group.family for group in self.groups))
 
 
-def count(logged: Logged) -> Tables:
+def count(logged: CheckInput) -> Tables:
     """Return the tables of a log; one pass over times, actions, propensities and contexts."""
     tables = _empty(logged)
     log, propensities, coordinates = logged.survey.log, logged.propensities, logged.coordinates
@@ -220,22 +220,24 @@ def count(logged: Logged) -> Tables:
     return tables
 
 
-def _empty(logged: Logged) -> Tables:
+def _empty(logged: CheckInput) -> Tables:
     k, timeline, coordinates = logged.survey.log.n_actions, logged.timeline, logged.coordinates
-    groups = [Group("all displays", "all displays")]
-    groups += [Group(timeline.name(d), f"by {timeline.period.split()[0]}") for d in range(timeline.periods)]
-    groups += [Group(name, family) for family, names in timeline.rhythms for name in names]
+    groups = [DisplayGroup("all displays", "all displays")]
+    groups += [DisplayGroup(timeline.name(d), f"by {timeline.period.split()[0]}") for d in range(timeline.periods)]
+    groups += [DisplayGroup(name, family) for family, names in timeline.rhythms for name in names]
     for j, edges in enumerate(coordinates.edges):
-        groups += [Group(coordinates.bin_name(j, b), f"by {coordinates.name(j)}") for b in range(len(edges) + 1)]
+        groups += [DisplayGroup(coordinates.bin_name(j, b), f"by {coordinates.name(j)}") for b in range(len(edges) + 1)]
     if _both_known(logged):
         bounds = [0.0, *RELIABILITY, 1.0]
         label = logged.survey.log.labels[1]
-        groups += [Group(f"{bounds[b]:.1f} <= p({label}) < {bounds[b + 1]:.1f}", "by propensity") for b in range(10)]
+        groups += [
+            DisplayGroup(f"{bounds[b]:.1f} <= p({label}) < {bounds[b + 1]:.1f}", "by propensity") for b in range(10)
+        ]
     conversions, p = len(logged.survey.display), len(coordinates) + 1
     claimed = ignored = None
     if coordinates.column == "action_set" and not logged.propensities.tilted:
         d = len(coordinates)
-        claimed, ignored = (Moments(0, np.zeros(d), np.zeros((d, d))) for _ in range(2))
+        claimed, ignored = (VectorMoments(0, np.zeros(d), np.zeros((d, d))) for _ in range(2))
     return Tables(
         logged,
         tuple(groups),
@@ -249,8 +251,8 @@ def _empty(logged: Logged) -> Tables:
         ignored,
         np.zeros((p, p)),
         np.zeros(p),
-        Moments(0, np.zeros(p), np.zeros((p, p))),
-        Ties(k, len(coordinates) + 1),
+        VectorMoments(0, np.zeros(p), np.zeros((p, p))),
+        TieSums(k, len(coordinates) + 1),
         Repeats(near_ticks(logged.survey.log.meta.tick_seconds)),
         no_counts(coordinates.frequent),
         np.zeros(k, np.int64),
@@ -259,7 +261,7 @@ def _empty(logged: Logged) -> Tables:
     )
 
 
-def _both_known(logged: Logged) -> bool:
+def _both_known(logged: CheckInput) -> bool:
     """Whether the propensities of both of two actions are known, and change from display to display."""
     k = logged.survey.log.n_actions
     return k == 2 and logged.constant is None and not logged.propensities.tilted

@@ -78,7 +78,7 @@ class _Groups:
 
 
 @dataclass(eq=False)
-class Ties:
+class TieSums:
     """Sums over all groups of displays that share a time, each with its variance over all orders of every group.
 
     Parameters

@@ -26,19 +26,19 @@ _MOST_VALUES = 50
 _TOLD = 30
 
 
-class Seen(NamedTuple):
+class SeenConversions(NamedTuple):
     """Conversions: delay, the longest that could have been seen, and the action, each of shape (n,)."""
 
     delay: Ints
     limit: Ints
     action: Ints
 
-    def taken(self, rows: npt.NDArray[np.bool_]) -> Seen:
+    def taken(self, rows: npt.NDArray[np.bool_]) -> SeenConversions:
         """Return some of them."""
-        return Seen(self.delay[rows], self.limit[rows], self.action[rows])
+        return SeenConversions(self.delay[rows], self.limit[rows], self.action[rows])
 
 
-class Split(NamedTuple):
+class ConversionGroups(NamedTuple):
     """Groups of conversions by something known at the display: its name, the group of each, and their names."""
 
     name: str
@@ -72,7 +72,7 @@ def young_delays(t: Tables, level: float) -> Finding:
         rows = rows[np.arange(_ROWS) * len(rows) // _ROWS]
     if len(rows) < _FEWEST_CONVERSIONS or np.ptp(follow.delay[rows]) == 0:
         return not_applicable(NAME, "too few conversions, or all with one delay")
-    seen = Seen(follow.delay[rows], limit[rows], t.action[rows])
+    seen = SeenConversions(follow.delay[rows], limit[rows], t.action[rows])
     cdfs = group_cdfs(*seen, n_groups=survey.log.n_actions)
     tests = [test for split in _splits(t, rows) for test in [_test(seen, split, cdfs)] if test is not None]
     tests += _of_periods(t, rows, seen, cdfs)
@@ -111,7 +111,7 @@ def _period(t: Tables) -> str:
     return t.logged.timeline.period
 
 
-def _splits(t: Tables, rows: Ints) -> list[Split]:
+def _splits(t: Tables, rows: Ints) -> list[ConversionGroups]:
     """Return the groups by each coordinate of the contexts, and by each column that the log keeps."""
     log, coordinates = t.logged.survey.log, t.logged.coordinates
     kept = [name for name in log.schema.names if name not in OWN_COLUMNS]
@@ -125,16 +125,16 @@ def _splits(t: Tables, rows: Ints) -> list[Split]:
         values = coordinates.values({coordinates.column: to_numpy(read[coordinates.column])})[of]
         for j, edges in enumerate(coordinates.edges):
             names = [coordinates.bin_name(j, b) for b in range(len(edges) + 1)]
-            out.append(Split(coordinates.name(j), coordinates.bins(j, values[:, j]), names))
+            out.append(ConversionGroups(coordinates.name(j), coordinates.bins(j, values[:, j]), names))
     for name in kept:
         words = np.array([str(value) for value in read[name].to_pylist()])[of]
         labels, group = np.unique(words, return_inverse=True)
         if 1 < len(labels) <= _MOST_VALUES:
-            out.append(Split(name, group, [f"{name} {label}" for label in labels.tolist()]))
+            out.append(ConversionGroups(name, group, [f"{name} {label}" for label in labels.tolist()]))
     return out
 
 
-def _of_periods(t: Tables, rows: Ints, seen: Seen, cdfs: GroupCDFs) -> list[_Tested]:
+def _of_periods(t: Tables, rows: Ints, seen: SeenConversions, cdfs: GroupCDFs) -> list[_Tested]:
     """Return the test by whole days, all of a day followed for as long: delays may go with the hour."""
     timeline, until = t.logged.timeline, t.logged.follow_up.until
     if timeline.about_a_day:  # hours of the day cannot be told from a change
@@ -145,13 +145,13 @@ def _of_periods(t: Tables, rows: Ints, seen: Seen, cdfs: GroupCDFs) -> list[_Tes
     if timeline.ends is not None and until is not None:
         limit = np.minimum(limit, until - timeline.ends[period])
         usable &= seen.delay <= limit
-    some = Seen(seen.delay, limit, seen.action).taken(usable)
+    some = SeenConversions(seen.delay, limit, seen.action).taken(usable)
     names = [timeline.name(d) for d in range(timeline.periods)]
-    found = _test(some, Split(_period(t), period[usable], names), cdfs) if len(some.delay) else None
+    found = _test(some, ConversionGroups(_period(t), period[usable], names), cdfs) if len(some.delay) else None
     return [] if found is None else [found]
 
 
-def _test(seen: Seen, split: Split, cdfs: GroupCDFs) -> _Tested | None:
+def _test(seen: SeenConversions, split: ConversionGroups, cdfs: GroupCDFs) -> _Tested | None:
     """Return the log-rank test of one law in all groups given the action; None where there are not two to compare."""
     observed, expected, variance = log_rank(seen, split.group, n_groups=len(split.labels))
     told = expected >= FEWEST
@@ -174,7 +174,7 @@ def _test(seen: Seen, split: Split, cdfs: GroupCDFs) -> _Tested | None:
     return _Tested(statistic, df, float(abs(shift[worst])), split.labels[worst], split.name, len(seen.delay))
 
 
-def log_rank(seen: Seen, group: Ints, *, n_groups: int) -> tuple[Floats, Floats, Floats]:
+def log_rank(seen: SeenConversions, group: Ints, *, n_groups: int) -> tuple[Floats, Floats, Floats]:
     """Return how many delays of each group there are, how many were to be expected, and the variance of the gap.
 
     In reverse time, from long delays to short ones: at each delay d the conversions at risk are those with D <= d <= L,

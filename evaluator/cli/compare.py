@@ -14,7 +14,7 @@ from evaluator.cli.reading import Dataset, open_log, reads_log
 from evaluator.cli.replaying import OUTPUT, replays, save_result
 
 if TYPE_CHECKING:
-    from evaluator.comparisons.kept import Found
+    from evaluator.comparisons.kept import FoundResults
     from evaluator.replays.result import ReplayResult
 
 EXAMPLES = (
@@ -110,7 +110,7 @@ def compare_command(
         o.note(f"Wrote {out}/trajectory.parquet, curves.parquet, result.json and manifest.json.")
 
 
-def _taken_up(found: Found, variants: int, folder: Path) -> dict[int, ReplayResult]:
+def _taken_up(found: FoundResults, variants: int, folder: Path) -> dict[int, ReplayResult]:
     """Return the results that are there already, having said what was found and what not."""
     if found.results:
         o.note(f"Took up {len(found.results):,} of {variants:,} variants, finished before, from {folder}.")

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from evaluator.comparisons.horizon import FirstRounds
 from evaluator.estimates.confidence import mean_sequence
-from evaluator.replays.plan import Plan
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.rewards import reward_bound
 
@@ -29,7 +29,7 @@ class Band:
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class VariantCurve:
     """A variant over the rounds of the common horizon.
 
     Parameters
@@ -58,7 +58,7 @@ def checkpoints(rounds: int) -> npt.NDArray[np.int64]:
     return np.unique(-(-np.arange(1, _CHECKPOINTS + 1) * rounds // _CHECKPOINTS))[-_CHECKPOINTS if rounds else 1 :]
 
 
-def draw_curve(plan: Plan, result: ReplayResult, lived: FirstRounds) -> Curve:
+def draw_curve(plan: ReplayPlan, result: ReplayResult, lived: FirstRounds) -> VariantCurve:
     """Return the curve of a variant.
 
     The regret's reference, the value of the best fixed action, and its error are those of the replay's own result.
@@ -77,10 +77,10 @@ def draw_curve(plan: Plan, result: ReplayResult, lived: FirstRounds) -> Curve:
     regret = Band(
         times * (best.estimate - joint.estimate), times * (best.low - joint.high), times * (best.high - joint.low)
     )
-    return Curve(at, value, regret)
+    return VariantCurve(at, value, regret)
 
 
-def curve_table(curves: Sequence[Curve]) -> pa.Table:
+def curve_table(curves: Sequence[VariantCurve]) -> pa.Table:
     """Return curves as a table: variant (from 0), round, value and regret with the ends of their bands."""
     return pa.table(
         {

@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from evaluator.comparisons.horizon import FirstRounds
-from evaluator.comparisons.realised import SAME, Evidence, in_order, p_values_of, weigh
+from evaluator.comparisons.realised import SAME, RealisedEvidence, in_order, p_values_of, weigh
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.paired import UNPAIRED
-from evaluator.replays.plan import Plan
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.rewards import reward_bound
 
 
@@ -64,7 +64,7 @@ def _turned(of: Interval | None) -> Interval | None:
 
 
 def find_differences(
-    plans: Sequence[Plan],
+    plans: Sequence[ReplayPlan],
     lived: Sequence[FirstRounds],
     pairs: Iterable[tuple[int, int]],
     *,
@@ -108,7 +108,7 @@ def find_differences(
     shared = plans[0].options.reward == "eventual"
     upper = [reward_bound(plan) for plan in plans]
 
-    def weighed(pair: tuple[int, int]) -> Evidence:
+    def weighed(pair: tuple[int, int]) -> RealisedEvidence:
         i, j = pair
         return weigh(
             lived[i].displays,
@@ -133,7 +133,7 @@ def find_differences(
     return found
 
 
-def to_widest_window(plans: Sequence[Plan]) -> list[tuple[int, int]]:
+def to_widest_window(plans: Sequence[ReplayPlan]) -> list[tuple[int, int]]:
     """Return (variant, its like with the widest window), for variants that differ from it in the window only."""
     pairs = []
     for i, plan in enumerate(plans):
@@ -144,7 +144,7 @@ def to_widest_window(plans: Sequence[Plan]) -> list[tuple[int, int]]:
     return pairs
 
 
-def why_none(a: Plan, b: Plan, rounds: int) -> str:
+def why_none(a: ReplayPlan, b: ReplayPlan, rounds: int) -> str:
     """Return why the realised values of two variants after so many rounds cannot be compared; empty if they can."""
     if rounds < 1:
         return "no rounds"
@@ -155,7 +155,7 @@ def why_none(a: Plan, b: Plan, rounds: int) -> str:
     return "rewards end with the window (the log names no attribution window), and the windows differ"
 
 
-def reward_cut(plan: Plan) -> object:
+def reward_cut(plan: ReplayPlan) -> object:
     """Return what cuts the rewards of a variant: equal for two whose values can be compared."""
     cut_by_window = plan.options.reward == "observed" or plan.rewards_end_with_window
     return plan.window.cut if cut_by_window else None

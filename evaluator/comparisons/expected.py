@@ -15,7 +15,7 @@ from evaluator.replays.values.resampled import expected_differences
 FEWEST_DIFFERENT = 10
 
 
-class Expected(NamedTuple):
+class ExpectedDifference(NamedTuple):
     """A difference of expected values.
 
     Parameters
@@ -33,7 +33,7 @@ class Expected(NamedTuple):
     why_not: str
 
 
-def expected_difference(variant: ReplayResult, reference: ReplayResult) -> Expected:
+def expected_difference(variant: ReplayResult, reference: ReplayResult) -> ExpectedDifference:
     """Return what a variant is expected to earn per round beyond a reference.
 
     None without a bootstrap; where the two ended after different numbers of rounds, so that these are expectations at
@@ -43,14 +43,14 @@ def expected_difference(variant: ReplayResult, reference: ReplayResult) -> Expec
     from scipy.special import stdtr, stdtrit
 
     if not (variant.resampled and reference.resampled):
-        return Expected(None, math.nan, "")
+        return ExpectedDifference(None, math.nan, "")
     if variant.rounds != reference.rounds:
-        return Expected(None, math.nan, "the two ended after different numbers of rounds")
+        return ExpectedDifference(None, math.nan, "the two ended after different numbers of rounds")
     gaps = np.subtract(variant.resampled, reference.resampled)
     size = max(float(np.abs([variant.resampled, reference.resampled]).max()), 1e-300)
     different = int((np.abs(gaps) > 1e-12 * size).sum())
     if different < FEWEST_DIFFERENT:
-        return Expected(
+        return ExpectedDifference(
             None,
             math.nan,
             f"the two earned differently on {different:,} of {len(gaps):,} resampled logs only: how far their expected "
@@ -60,4 +60,4 @@ def expected_difference(variant: ReplayResult, reference: ReplayResult) -> Expec
     freedom = len(gaps) - 1
     half = (interval.high - interval.low) / 2
     t = abs(interval.estimate) / half * float(stdtrit(freedom, 0.5 + interval.level / 2))
-    return Expected(interval, float(2.0 * stdtr(freedom, -t)), "")
+    return ExpectedDifference(interval, float(2.0 * stdtr(freedom, -t)), "")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from evaluator.log.contract import to_numpy
 from evaluator.replays.loop.samplers import sure_rounds
-from evaluator.replays.plan import Plan
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rarest import least_acceptance
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.rewards import observed_rewards
@@ -46,7 +46,7 @@ class FirstRounds:
     rewards: tuple[npt.NDArray[np.float64], ...]
 
 
-def common_horizon(plans: Sequence[Plan], results: Sequence[ReplayResult]) -> CommonHorizon:
+def common_horizon(plans: Sequence[ReplayPlan], results: Sequence[ReplayResult]) -> CommonHorizon:
     """Return the common horizon of replays.
 
     It is the one asked for, or as many rounds as each replay gets all but surely, whatever its policy does: rejection
@@ -87,7 +87,7 @@ def comparable(results: Sequence[ReplayResult]) -> list[int]:
     return [i for i in lived if not results[i].ended_by] or lived
 
 
-def first_rounds(plan: Plan, result: ReplayResult, rounds: int) -> FirstRounds:
+def first_rounds(plan: ReplayPlan, result: ReplayResult, rounds: int) -> FirstRounds:
     """Return the first rounds of every repeat; rewards observed by the horizon are those observed by this one."""
     table = result.trajectory
     starts = np.searchsorted(to_numpy(table["repeat"]), np.arange(plan.options.repeats))
@@ -97,7 +97,7 @@ def first_rounds(plan: Plan, result: ReplayResult, rounds: int) -> FirstRounds:
     return FirstRounds(displays, tuple(to_numpy(table["reward"])[start : start + rounds] for start in starts))
 
 
-def _rounds_before_any(plan: Plan, result: ReplayResult, z: float) -> int:
+def _rounds_before_any(plan: ReplayPlan, result: ReplayResult, z: float) -> int:
     n = len(plan.rounds)
     if plan.sampler == "logged":
         return n

@@ -19,14 +19,14 @@ from evaluator.log.content import content_hash
 from evaluator.outputs.checksums import checksum
 from evaluator.outputs.failures import writing
 from evaluator.outputs.renames import sync
-from evaluator.replays.plan import Plan
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 
 _NOT_KEPT = ("trajectory", "plan", "learned")
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundResults:
     """What of a study was kept.
 
     Parameters
@@ -64,7 +64,7 @@ class KeptResults:
         self._code = {policy.spec: (*installed, *own_code(policy)) for policy in policies}
         self._log = ""
 
-    def find(self, plans: Sequence[Plan], log: Log) -> Found:
+    def find(self, plans: Sequence[ReplayPlan], log: Log) -> FoundResults:
         """Return the results that are there of these plans on a log, as it was read."""
         self._log = content_hash(log)
         files = kept_files(self.folder)
@@ -80,9 +80,9 @@ class KeptResults:
                 file.unlink(missing_ok=True)
             else:
                 results[i] = result
-        return Found(dict(sorted(results.items())), damaged, others)
+        return FoundResults(dict(sorted(results.items())), damaged, others)
 
-    def keep(self, plan: Plan, result: ReplayResult) -> None:
+    def keep(self, plan: ReplayPlan, result: ReplayResult) -> None:
         """Write a result of a plan on the log that results were looked for.
 
         Raises
@@ -107,11 +107,11 @@ class KeptResults:
             sync(self.folder)
             sync(self.folder.parent)
 
-    def _key(self, plan: Plan) -> str:
+    def _key(self, plan: ReplayPlan) -> str:
         return question_key(plan, self._log, self._code[plan.policy.spec])
 
 
-def _read(file: Path, key: str, digest: str, plan: Plan) -> ReplayResult | None:
+def _read(file: Path, key: str, digest: str, plan: ReplayPlan) -> ReplayResult | None:
     """Return the result in a file; None where it is not what was written."""
     try:
         if checksum(file) != digest:

@@ -15,7 +15,7 @@ import numpy as np
 
 from evaluator import __version__
 from evaluator.comparisons.own_code import package_code
-from evaluator.replays.plan import Plan
+from evaluator.replays.plan import ReplayPlan
 
 # Options on which no result depends.
 NO_MATTER = ("jobs",)
@@ -23,7 +23,7 @@ NO_MATTER = ("jobs",)
 LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "polars", "pyarrow", "scikit-learn")
 
 
-def question_key(plan: Plan, log: str, code: Sequence[str]) -> str:
+def question_key(plan: ReplayPlan, log: str, code: Sequence[str]) -> str:
     """Return the SHA-256, in hex, of all that the result of a plan depends on.
 
     Parameters

@@ -22,7 +22,7 @@ OF_THESE_RUNS = (
 
 
 @dataclass(frozen=True)
-class Tested:
+class TestedDifference:
     """A difference among several tested together: told from 0 if `adjusted` (Holm) is at most 1 - level."""
 
     difference: Difference
@@ -57,7 +57,7 @@ class Ranking:
     target: Target
     groups: tuple[tuple[int, ...], ...]
     ahead_of: tuple[tuple[int, ...], ...]
-    tests: tuple[Tested, ...]
+    tests: tuple[TestedDifference, ...]
     all_pairs: bool
     level: float
     assumed_bound: float | None = None
@@ -128,7 +128,9 @@ def rank(
     target: Target = "expected" if any(of.expected is not None for of in tested) else "realised"
     found = [_found(of, target) for of in tested]
     adjusted = holm([p for _, p in found])
-    tests = tuple(Tested(of, float(p), bool(p <= 1.0 - level)) for of, p in zip(tested, adjusted, strict=True))
+    tests = tuple(
+        TestedDifference(of, float(p), bool(p <= 1.0 - level)) for of, p in zip(tested, adjusted, strict=True)
+    )
     ahead: list[list[int]] = [[] for _ in values]
     for test, (interval, _) in zip(tests, found, strict=True):
         if test.apart and interval is not None:

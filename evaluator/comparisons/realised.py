@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from evaluator.estimates.confidence import ANYTIME, Interval, crossing_boundary, mixture_rho
 from evaluator.estimates.contrast import Contrast, contrast
-from evaluator.estimates.paired import PAIRED, UNPAIRED, Sums, difference_of_sums, discordant, p_values, sums_of
+from evaluator.estimates.paired import PAIRED, UNPAIRED, RewardSums, difference_of_sums, discordant, p_values, sums_of
 from evaluator.estimates.repeated import mean_sums
-from evaluator.replays.plan import Plan
+from evaluator.replays.plan import ReplayPlan
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -23,7 +23,7 @@ SAME = "both runs showed the same displays: 0 by definition, nothing was measure
 
 
 @dataclass(frozen=True)
-class Evidence:
+class RealisedEvidence:
     """What the rewards of two replays' first T rounds say of their difference.
 
     Parameters
@@ -44,7 +44,7 @@ class Evidence:
         For reports.
     """
 
-    sums: Contrast | tuple[Sums, Sums]
+    sums: Contrast | tuple[RewardSums, RewardSums]
     n: int
     displays: int
     repeats: int
@@ -66,7 +66,7 @@ class Evidence:
         )
 
 
-def radii(evidence: Sequence[Evidence], alpha: Floats, *, tuned_at: float, more: float = 0.0) -> Floats:
+def radii(evidence: Sequence[RealisedEvidence], alpha: Floats, *, tuned_at: float, more: float = 0.0) -> Floats:
     """Return the difference that a test tells from 0 by the p-values of `p_values_of`, for each of several logs.
 
     Parameters
@@ -91,7 +91,7 @@ def radii(evidence: Sequence[Evidence], alpha: Floats, *, tuned_at: float, more:
     return np.asarray(share * ends.sum(axis=1))
 
 
-def p_values_of(evidence: Sequence[Evidence], *, alpha: float) -> Floats:
+def p_values_of(evidence: Sequence[RealisedEvidence], *, alpha: float) -> Floats:
     """Return the p-value of "no realised difference" of each; below `alpha` just where its interval leaves 0 out."""
     p = np.ones(len(evidence))
     two = []
@@ -102,13 +102,14 @@ def p_values_of(evidence: Sequence[Evidence], *, alpha: float) -> Floats:
             two.append((i, of.sums))
     if two:
         a, b = (
-            Sums(*(np.array([getattr(of[side], name) for _, of in two]) for name in Sums._fields)) for side in (0, 1)
+            RewardSums(*(np.array([getattr(of[side], name) for _, of in two]) for name in RewardSums._fields))
+            for side in (0, 1)
         )
         p[[i for i, _ in two]] = p_values(a, b, alpha=alpha)
     return p
 
 
-def in_order(a: Plan, b: Plan) -> bool:
+def in_order(a: ReplayPlan, b: ReplayPlan) -> bool:
     """Whether both replays decide on each display of the log in turn: all but those that keep a queue."""
     return "queue" not in (a.sampler, b.sampler)
 
@@ -124,7 +125,7 @@ def weigh(
     upper: float,
     ordered: bool,
     shared: bool,
-) -> Evidence:
+) -> RealisedEvidence:
     """Return what two replays' rewards say of their difference.
 
     Parameters
@@ -148,7 +149,7 @@ def weigh(
     if ordered:
         sums = contrast(shown_a, rewards_a, shown_b, rewards_b, displays=displays, upper=upper, shared=shared)
         kind = f"paired, {IN_ORDER if repeats == 1 else IN_ORDERS}"
-        return Evidence(sums, sums.n, different or sums.n, repeats, rounds, upper, kind)
+        return RealisedEvidence(sums, sums.n, different or sums.n, repeats, rounds, upper, kind)
     each = zip(shown_a, rewards_a, shown_b, rewards_b, strict=True)
     pairs = [
         discordant(*of, displays=displays, upper=upper)
@@ -158,7 +159,7 @@ def weigh(
     ]
     n = sum(int(s.n) for pair in pairs for s in pair)
     a, b = (mean_sums(side) for side in zip(*pairs, strict=True))
-    return Evidence((a, b), n, different or n, repeats, rounds, upper, PAIRED if shared else UNPAIRED)
+    return RealisedEvidence((a, b), n, different or n, repeats, rounds, upper, PAIRED if shared else UNPAIRED)
 
 
 def _different(shown_a: Sequence[Ints], shown_b: Sequence[Ints], *, displays: int, shared: bool) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from evaluator.comparisons.curves import Curve, curve_table, draw_curve
+from evaluator.comparisons.curves import VariantCurve, curve_table, draw_curve
 from evaluator.comparisons.differences import Difference, find_differences, reward_cut, to_widest_window
 from evaluator.comparisons.expected import expected_difference
 from evaluator.comparisons.horizon import CommonHorizon, FirstRounds, common_horizon, comparable, first_rounds
@@ -17,7 +17,7 @@ from evaluator.comparisons.ranking import Ranking, rank, ranked_pairs
 from evaluator.errors import NoRoundsError, ParameterError, nearest
 from evaluator.log import Log
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.plan import Plan, plan_replay, read_basis
+from evaluator.replays.plan import ReplayPlan, plan_replay, read_basis
 from evaluator.replays.rarest import rarest_warning
 from evaluator.replays.result import ReplayResult, json_values
 from evaluator.replays.run import execute_all
@@ -29,7 +29,7 @@ LANES = 64
 
 
 @dataclass(frozen=True)
-class Assumed:
+class VariantInputs:
     """What a variant's policy was told.
 
     Parameters
@@ -82,8 +82,8 @@ class Comparison:
     differences: tuple[Difference, ...]
     ranking: Ranking
     window_costs: tuple[Difference, ...]
-    curves: tuple[Curve, ...]
-    assumed: tuple[Assumed, ...]
+    curves: tuple[VariantCurve, ...]
+    assumed: tuple[VariantInputs, ...]
     warnings: tuple[str, ...]
 
     @property
@@ -148,7 +148,7 @@ class Comparison:
 
 def plan_comparison(
     log: Log, policies: Sequence[Any], windows: Sequence[str | int | None], options: ReplayOptions
-) -> list[Plan]:
+) -> list[ReplayPlan]:
     """Plan every policy with every window.
 
     Parameters
@@ -180,7 +180,7 @@ def plan_comparison(
     return [plan_replay(basis, policy, replace(options, window=window)) for policy, window in variants]
 
 
-def find_baseline(plans: Sequence[Plan], spec: str | None) -> int:
+def find_baseline(plans: Sequence[ReplayPlan], spec: str | None) -> int:
     """Return the number of the first variant of the policy with this spec; the first of all for None.
 
     Raises
@@ -196,7 +196,7 @@ def find_baseline(plans: Sequence[Plan], spec: str | None) -> int:
     return specs.index(spec)
 
 
-def scans(plans: Sequence[Plan], finished: Mapping[int, ReplayResult]) -> list[list[int]]:
+def scans(plans: Sequence[ReplayPlan], finished: Mapping[int, ReplayResult]) -> list[list[int]]:
     """Return which variants are replayed together: at most 64 replays a scan, but never less than a variant."""
     groups: list[list[int]] = []
     lanes = LANES
@@ -212,11 +212,11 @@ def scans(plans: Sequence[Plan], finished: Mapping[int, ReplayResult]) -> list[l
 
 
 def execute_comparison(
-    plans: Sequence[Plan],
+    plans: Sequence[ReplayPlan],
     *,
     baseline: int = 0,
     finished: Mapping[int, ReplayResult] | None = None,
-    keep: Callable[[Plan, ReplayResult], None] = lambda plan, result: None,
+    keep: Callable[[ReplayPlan, ReplayResult], None] = lambda plan, result: None,
     advance: Callable[[int], None] = lambda displays: None,
 ) -> Comparison:
     """Replay all variants, in as few scans of their log as memory allows, and compare them.
@@ -243,7 +243,7 @@ def execute_comparison(
     return compare_results(plans, [done[i] for i in range(len(plans))], baseline=baseline)
 
 
-def compare_results(plans: Sequence[Plan], results: Sequence[ReplayResult], *, baseline: int = 0) -> Comparison:
+def compare_results(plans: Sequence[ReplayPlan], results: Sequence[ReplayResult], *, baseline: int = 0) -> Comparison:
     """Compare finished replays of one log at their common horizon.
 
     Raises
@@ -292,7 +292,7 @@ def compare_results(plans: Sequence[Plan], results: Sequence[ReplayResult], *, b
 
 
 def _warnings(
-    plans: Sequence[Plan], results: Sequence[ReplayResult], lived: Sequence[FirstRounds], horizon: CommonHorizon
+    plans: Sequence[ReplayPlan], results: Sequence[ReplayResult], lived: Sequence[FirstRounds], horizon: CommonHorizon
 ) -> list[str]:
     said = []
     for same in _same_rounds(plans, lived):
@@ -317,7 +317,7 @@ def _warnings(
     return [line for line in said if line]
 
 
-def _same_rounds(plans: Sequence[Plan], lived: Sequence[FirstRounds]) -> list[list[int]]:
+def _same_rounds(plans: Sequence[ReplayPlan], lived: Sequence[FirstRounds]) -> list[list[int]]:
     """Return the groups of two or more variants whose policies learn and nevertheless showed the same displays."""
     groups: dict[bytes, list[int]] = {}
     for i, (plan, own) in enumerate(zip(plans, lived, strict=True)):
@@ -331,9 +331,9 @@ def _with_expected(of: Difference, results: Sequence[ReplayResult]) -> Differenc
     return replace(of, expected=expected.interval, expected_p=expected.p, why_not_expected=expected.why_not)
 
 
-def _assumed(plan: Plan) -> Assumed:
+def _assumed(plan: ReplayPlan) -> VariantInputs:
     cdf = plan.setting.delay_cdf
-    return Assumed(
+    return VariantInputs(
         needs=tuple(plan.policy.needs),
         delay_cdf=cdf.source if cdf is not None and "delay CDF" in plan.policy.needs else None,
         horizon=plan.setting.horizon if "horizon" in plan.policy.needs else None,

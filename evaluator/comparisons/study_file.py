@@ -44,7 +44,7 @@ _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
+class StudyFile:
     """What a study file asks for; None and nothing where it does not say.
 
     Parameters
@@ -67,7 +67,7 @@ class Study:
     options: dict[str, Any]
 
 
-def read_study(path: str | Path) -> Study:
+def read_study(path: str | Path) -> StudyFile:
     """Read a study file.
 
     Parameters
@@ -105,7 +105,7 @@ def read_study(path: str | Path) -> Study:
     options = {key: value for key, value in said.items() if key in REPLAYING}
     with _naming(path):
         ReplayOptions(**options)
-    return Study(
+    return StudyFile(
         dataset=said.get("dataset"),
         reading={key: value for key, value in said.items() if key in READING},
         policies=tuple(_specs(path, said)),

@@ -16,12 +16,12 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from evaluator.datasets.assembly import Numbers, choose, display_batches, in_memory, on_disk, vectors_of
+from evaluator.datasets.assembly import DisplayNumbers, choose, display_batches, in_memory, on_disk, vectors_of
 from evaluator.datasets.attribution import asked_window
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.contexts import ContextCodes
-from evaluator.datasets.conversions import Rules, conversion_kinds
+from evaluator.datasets.conversions import ConversionRules, conversion_kinds
 from evaluator.datasets.features import Features, choose_features
 from evaluator.datasets.files import SourceFile, find_files, fingerprint, unchanged
 from evaluator.datasets.frames import Chunks
@@ -32,7 +32,7 @@ from evaluator.datasets.labels import Labels
 from evaluator.datasets.metadata import log_meta, propensity_kind, tick_of
 from evaluator.datasets.outcomes import find_outcomes
 from evaluator.datasets.row_breaches import Breaches, check_on_error
-from evaluator.datasets.row_rules import Order
+from evaluator.datasets.row_rules import TimeOrder
 from evaluator.datasets.second_table import SecondTable
 from evaluator.datasets.shuffled_ties import whole_ties
 from evaluator.datasets.sorting import SortedChunks
@@ -128,7 +128,7 @@ class _Plan:
     """What is read, and how."""
 
     spec: FileSpec
-    rules: Rules
+    rules: ConversionRules
     features: Features
     files: list[SourceFile]
     others: list[SourceFile]
@@ -190,7 +190,7 @@ def _take_in(
             spec=spec,
             kinds=kinds,
             breaches=Breaches(plan.files, listed=plan.listed),
-            order=Order(plan.files, spec.display.time),
+            order=TimeOrder(plan.files, spec.display.time),
             codes=ContextCodes(plan.features),
             second=second,
             repeated=again,
@@ -257,7 +257,7 @@ def _finish(
     counts["displays_dropped_by_actions"] = intake.sound - kept.displays
     counts["share_of_displays_kept"] = kept.displays / intake.sound if intake.sound else 0.0
     vectors = vectors_of(kept)
-    numbers = Numbers(rewards["display"].to_numpy())
+    numbers = DisplayNumbers(rewards["display"].to_numpy())
     uniform = propensity_kind(spec) == "uniform"
     batches = display_batches(kept, vectors if contexts else None, numbers, uniform=uniform)
     if into is None:
@@ -290,7 +290,7 @@ def _finish(
     return Reading(log, quarantine)
 
 
-def _rules(spec: FileSpec, deduplicate: Deduplicate | None, attributed_only: bool | None) -> Rules:
+def _rules(spec: FileSpec, deduplicate: Deduplicate | None, attributed_only: bool | None) -> ConversionRules:
     rule = deduplicate or spec.conversion.deduplicate
     known = ("last_click", "first_click", "all", "share")
     if rule not in known:
@@ -302,7 +302,7 @@ def _rules(spec: FileSpec, deduplicate: Deduplicate | None, attributed_only: boo
         raise UsageError(
             f"attributed_only, but {spec.name} has no attribution.", hint="set conversion.attributed in the spec."
         )
-    return Rules(rule, only)
+    return ConversionRules(rule, only)
 
 
 def _display_kinds(spec: FileSpec, features: Features, keep: Sequence[str]) -> dict[str, Kind]:

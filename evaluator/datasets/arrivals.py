@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.datasets.scenario import Arrivals
+from evaluator.datasets.scenario import ScenarioArrivals
 from evaluator.errors import ParameterError
 
 Floats = npt.NDArray[np.float64]
@@ -16,7 +16,7 @@ STEP_S = 60
 _LONGEST_DAYS = 10_000
 
 
-def intensity(arrivals: Arrivals, seconds: Floats) -> Floats:
+def intensity(arrivals: ScenarioArrivals, seconds: Floats) -> Floats:
     """Return the displays a second expected at each time, shape of `seconds` (since the start of the log)."""
     days = seconds / DAY_S
     rhythm = 1.0 - arrivals.amplitude * np.cos(2 * np.pi * (seconds - arrivals.trough_s) / DAY_S)
@@ -26,7 +26,7 @@ def intensity(arrivals: Arrivals, seconds: Floats) -> Floats:
     return np.asarray(arrivals.displays_per_day / DAY_S * arrivals.growth**days * rhythm * jumped)
 
 
-def arrival_times(arrivals: Arrivals, n: int, rng: np.random.Generator) -> Floats:
+def arrival_times(arrivals: ScenarioArrivals, n: int, rng: np.random.Generator) -> Floats:
     """Return the times of the first `n` displays in seconds, increasing, shape (n,).
 
     The process of rate 1 is stretched: its times are the cumulative rates at ours. More displays begin with fewer.

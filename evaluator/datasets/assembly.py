@@ -25,7 +25,7 @@ from evaluator.log.traffic import summed
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptDisplays:
     """The displays that stay when some actions are chosen.
 
     Parameters
@@ -81,7 +81,7 @@ _AS_LOGGED = KeptPropensities(None, 1.0, ())
 
 def choose(
     intake: Intake, wanted: str | Sequence[str] | None, kind: PropensityKind, *, judged_until: int | None
-) -> Kept:
+) -> KeptDisplays:
     """Return the displays of the wanted actions; errors as of `choose_actions`, `kind` as of `kept_propensities`.
 
     Later displays than `judged_until` (ticks; None: of any time) cannot be judged.
@@ -100,16 +100,16 @@ def choose(
         weight = frame[WEIGHT].to_numpy() if WEIGHT in frame.columns else None
         seen.read(frame[ACTION].to_numpy(), frame[PROPENSITY].to_numpy(), weight)
     known = kept_propensities(kind, seen, np.array(order, np.int64)) if displays < intake.sound else _AS_LOGGED
-    return Kept(intake, [names[i] for i in order], new_action, displays, known)
+    return KeptDisplays(intake, [names[i] for i in order], new_action, displays, known)
 
 
-def vectors_of(kept: Kept) -> ContextVectors | None:
+def vectors_of(kept: KeptDisplays) -> ContextVectors | None:
     """Return what makes the context vectors, None for a log without context; errors as of `ContextVectors`."""
     codes = kept.intake.codes
     return ContextVectors(codes, (columns for _, columns in kept.batches())) if codes.features.kinds else None
 
 
-class Numbers:
+class DisplayNumbers:
     """The numbers that some displays get among those that stay.
 
     Parameters
@@ -140,7 +140,7 @@ class Numbers:
 
 
 def display_batches(
-    kept: Kept, vectors: ContextVectors | None, numbers: Numbers, *, uniform: bool
+    kept: KeptDisplays, vectors: ContextVectors | None, numbers: DisplayNumbers, *, uniform: bool
 ) -> Iterator[dict[str, Array]]:
     """Yield the displays that stay, some at a time, as the contract has them.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from evaluator.datasets.cells import Kind
-from evaluator.datasets.row_breaches import Checked
+from evaluator.datasets.row_breaches import CheckedRows
 from evaluator.datasets.row_rules import BEYOND, beyond_clocks
 from evaluator.datasets.spec import Conversion, Deduplicate, FileSpec
 from evaluator.units import MOST_VALUE
@@ -16,7 +16,7 @@ KEY = "__key"
 
 
 @dataclass(frozen=True)
-class Rules:
+class ConversionRules:
     """How conversions become rewards: the spec's rules, or those of the call."""
 
     deduplicate: Deduplicate
@@ -36,7 +36,7 @@ def conversion_kinds(spec: FileSpec, *, attributed_only: bool) -> dict[str, Kind
     return kinds
 
 
-def converted_rows(table: pl.DataFrame, shown: pl.DataFrame, conversion: Conversion, rows: Checked) -> pl.DataFrame:
+def converted_rows(table: pl.DataFrame, shown: pl.DataFrame, conversion: Conversion, rows: CheckedRows) -> pl.DataFrame:
     """Return the rows that hold a conversion and keep the row rules; the others are reported to `rows`.
 
     Parameters
@@ -100,7 +100,7 @@ def converted_rows(table: pl.DataFrame, shown: pl.DataFrame, conversion: Convers
     return out
 
 
-def deduplicated(rows: pl.DataFrame, rules: Rules) -> tuple[pl.DataFrame, dict[str, float]]:
+def deduplicated(rows: pl.DataFrame, rules: ConversionRules) -> tuple[pl.DataFrame, dict[str, float]]:
     """Return the rows that carry a reward, and what was counted on the way.
 
     ``last_click`` and ``first_click`` keep the last or first clicked display of each key, ``share`` gives each of its n

@@ -12,7 +12,7 @@ import pyarrow as pa
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.files import find_files
 from evaluator.datasets.frames import Chunks, column_names
-from evaluator.datasets.row_breaches import Breaches, Checked, check_on_error
+from evaluator.datasets.row_breaches import Breaches, CheckedRows, check_on_error
 from evaluator.datasets.row_rules import check_cells
 from evaluator.datasets.spec import Source
 from evaluator.errors import ParameterError, SourceError, UsageError
@@ -134,7 +134,7 @@ def _ticks(followed: str, unit: str, names: list[str]) -> int:
 
 
 def _check(
-    frame: pl.DataFrame, column: str, by: str | None, of_row: str | None, limit: pl.Series, checked: Checked
+    frame: pl.DataFrame, column: str, by: str | None, of_row: str | None, limit: pl.Series, checked: CheckedRows
 ) -> None:
     delay = frame[column]
     sound = checked.sound

@@ -25,7 +25,7 @@ FEWEST, TIMES = 30.0, 10.0
 BINS = 4096
 
 
-class End(NamedTuple):
+class FollowUpEnd(NamedTuple):
     """Until when a log was followed.
 
     Parameters
@@ -43,7 +43,7 @@ class End(NamedTuple):
     expected: float = float("nan")
 
 
-def find_end(times: Callable[[], Iterable[Ints]], *, last: int, shown: Ints, time: Ints) -> End:
+def find_end(times: Callable[[], Iterable[Ints]], *, last: int, shown: Ints, time: Ints) -> FollowUpEnd:
     """Return until when a log was followed. Cost: nothing, or a pass over the displays if conversions come after them.
 
     Parameters
@@ -58,18 +58,18 @@ def find_end(times: Callable[[], Iterable[Ints]], *, last: int, shown: Ints, tim
     stray = np.zeros(len(time), np.bool_)
     late = np.flatnonzero(time > last)
     if len(late) == 0:
-        return End(last, stray)
+        return FollowUpEnd(last, stray)
     late = late[np.argsort(time[late], kind="stable")]
     middles, displays = _histogram(times, last)
     latest = int(time[late[-1]])
-    end = End(latest, stray)
+    end = FollowUpEnd(latest, stray)
     for n in range(1, min(MOST, len(late)) + 1):
         before = int(time[late[-n - 1]]) if n < len(late) else last
         expected = _expected(middles, displays, shown, time, before, latest)
         if expected >= max(FEWEST, TIMES * n):
             stray = np.zeros(len(time), np.bool_)
             stray[late[-n:]] = True
-            end = End(before, stray, expected)
+            end = FollowUpEnd(before, stray, expected)
     return end
 
 

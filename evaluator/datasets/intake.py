@@ -14,10 +14,10 @@ from evaluator.datasets.contexts import ContextCodes
 from evaluator.datasets.conversions import converted_rows
 from evaluator.datasets.identity import SeenIds
 from evaluator.datasets.labels import KEPT, Labels, texts
-from evaluator.datasets.row_breaches import FILE, LINE, Breaches, Checked
-from evaluator.datasets.row_rules import Order, check_cells, check_displays
+from evaluator.datasets.row_breaches import FILE, LINE, Breaches, CheckedRows
+from evaluator.datasets.row_rules import TimeOrder, check_cells, check_displays
 from evaluator.datasets.second_table import SecondTable
-from evaluator.datasets.shuffled_ties import Ties
+from evaluator.datasets.shuffled_ties import TieShuffler
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import Spool
 from evaluator.datasets.target import check_target, target_codes
@@ -62,7 +62,7 @@ class Intake:
     spec: FileSpec
     kinds: dict[str, Kind]
     breaches: Breaches
-    order: Order
+    order: TimeOrder
     codes: ContextCodes
     second: SecondTable | None
     repeated: npt.NDArray[np.int64]
@@ -75,12 +75,12 @@ class Intake:
     rows: int = 0
     last_time: int = np.iinfo(np.int64).min
     shown: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    ties: Ties = field(init=False)
+    ties: TieShuffler = field(init=False)
     _sound: int = 0
     _converted: list[pl.DataFrame] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.ties = Ties(self._write, TIME, shuffle=self.spec.time.ties == "shuffle", limit=self.limit)
+        self.ties = TieShuffler(self._write, TIME, shuffle=self.spec.time.ties == "shuffle", limit=self.limit)
 
     @property
     def sound(self) -> int:
@@ -132,7 +132,7 @@ class Intake:
         assert found is not None
         return frame if sound.all() else frame.filter(pl.Series(sound)), found
 
-    def _own_conversions(self, frame: pl.DataFrame, rows: Checked) -> pl.DataFrame:
+    def _own_conversions(self, frame: pl.DataFrame, rows: CheckedRows) -> pl.DataFrame:
         place = pl.int_range(frame.height, dtype=pl.Int64, eager=True)
         shown = frame.select(display=place, shown=self.spec.display.time, **{FILE: FILE, LINE: LINE})
         return converted_rows(frame, shown, self.spec.conversion, rows)

@@ -13,17 +13,17 @@ import pyarrow as pa
 KEPT = "__kept_"
 
 
-class Coded(NamedTuple):
+class CodedLabels(NamedTuple):
     """Distinct labels of a chunk, in order of appearance, and for each row the place of its own, -1 where missing."""
 
     labels: pa.LargeStringArray
     code: npt.NDArray[np.int32]
 
 
-def coded(column: pl.Series) -> Coded:
+def coded(column: pl.Series) -> CodedLabels:
     """Return a column of labels as codes that hold for this chunk."""
     found = column.cast(pl.String).to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
-    return Coded(found.dictionary, found.indices.fill_null(-1).to_numpy(zero_copy_only=False))
+    return CodedLabels(found.dictionary, found.indices.fill_null(-1).to_numpy(zero_copy_only=False))
 
 
 def texts(column: pl.Series) -> pl.Series:

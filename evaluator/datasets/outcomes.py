@@ -13,7 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evaluator.datasets.attribution import CUT, asked_window, cut_note, spec_window
-from evaluator.datasets.conversions import Rules, deduplicated
+from evaluator.datasets.conversions import ConversionRules, deduplicated
 from evaluator.datasets.followed import find_end
 from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.row_breaches import Breaches
@@ -52,7 +52,7 @@ class Outcomes:
 def find_outcomes(
     found: pl.DataFrame,
     spec: FileSpec,
-    rules: Rules,
+    rules: ConversionRules,
     breaches: Breaches,
     *,
     times: Callable[[], Iterable[Ints]],

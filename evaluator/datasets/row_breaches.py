@@ -40,9 +40,9 @@ class Breaches:
         self.listed = listed
         self._found: dict[tuple[str, str, str], _Found] = {}
 
-    def check(self, frame: pl.DataFrame) -> Checked:
+    def check(self, frame: pl.DataFrame) -> CheckedRows:
         """Return a chunk to be checked."""
-        return Checked(self, frame)
+        return CheckedRows(self, frame)
 
     def refuse(self) -> None:
         """Raise one error that names every kind of breach, its first rows and the repair.
@@ -109,7 +109,7 @@ class _Found:
     tables: list[pl.DataFrame] = field(default_factory=list)
 
 
-class Checked:
+class CheckedRows:
     """The rows of one chunk while rules are applied to them."""
 
     def __init__(self, breaches: Breaches, frame: pl.DataFrame) -> None:

@@ -10,7 +10,7 @@ from evaluator.datasets.cells import PROBLEMS, Kind
 from evaluator.datasets.features import Features
 from evaluator.datasets.files import SourceFile
 from evaluator.datasets.frames import CELLS, UNPARSED
-from evaluator.datasets.row_breaches import FILE, LINE, ROW, Checked
+from evaluator.datasets.row_breaches import FILE, LINE, ROW, CheckedRows
 from evaluator.datasets.spec import FileSpec
 from evaluator.errors import LogError
 from evaluator.log.breaches import WEIGHT_REPAIR
@@ -26,7 +26,7 @@ def beyond_clocks(times: pl.Series) -> pl.Series:
     return ~times.is_between(-_LAST_TICK, _LAST_TICK)
 
 
-def check_cells(rows: Checked, frame: pl.DataFrame, kinds: dict[str, Kind]) -> None:
+def check_cells(rows: CheckedRows, frame: pl.DataFrame, kinds: dict[str, Kind]) -> None:
     """Report the rows of another width than the table, and the cells that do not fit the kind of their column."""
     counted = frame[CELLS] if CELLS in frame.columns else pl.Series([None] * frame.height, dtype=pl.String)
     whole = counted.is_null()
@@ -39,7 +39,7 @@ def check_cells(rows: Checked, frame: pl.DataFrame, kinds: dict[str, Kind]) -> N
 
 
 def check_displays(
-    rows: Checked, frame: pl.DataFrame, spec: FileSpec, features: Features, repeated: npt.NDArray[np.int64]
+    rows: CheckedRows, frame: pl.DataFrame, spec: FileSpec, features: Features, repeated: npt.NDArray[np.int64]
 ) -> None:
     """Report displays without time or action, with impossible numbers, or listed twice.
 
@@ -83,7 +83,7 @@ def check_displays(
         rows.add(display.id, sound & pl.Series(again), "duplicate display", "keep one row per display")
 
 
-class Order:
+class TimeOrder:
     """Whether the displays come in the order of their times, chunk by chunk."""
 
     def __init__(self, files: list[SourceFile], time: str) -> None:

@@ -103,7 +103,7 @@ class Delay(_Part):
             raise ValueError("name the column of the cdf or of the density, not both")
 
 
-class Arrivals(_Part):
+class ScenarioArrivals(_Part):
     """Traffic in time: displays come at random at a rate that follows the hour, grows and jumps; delays are durations.
 
     The rate t seconds after the start is displays_per_day growth^(t / 1 day) (1 - amplitude cos(2 pi (t - trough_s) /
@@ -119,7 +119,7 @@ class Arrivals(_Part):
     delay_unit: Annotated[Literal["s", "min", "h", "d"], Field(description="unit of the laws of delay")] = "s"
 
     @model_validator(mode="after")
-    def _step_is_whole(self) -> Arrivals:
+    def _step_is_whole(self) -> ScenarioArrivals:
         if (self.step is None) != (self.step_at_s is None):
             raise ValueError("step and step_at_s go together")
         return self
@@ -135,7 +135,7 @@ class _Scenario(_Part):
         Literal["window", "told"],
         Field(description="when a simulation's qpm-d learns of a zero: at the window's end, or told after a delay"),
     ] = "window"
-    arrivals: Annotated[Arrivals | None, Field(description="of the log; without, it counts rounds")] = None
+    arrivals: Annotated[ScenarioArrivals | None, Field(description="of the log; without, it counts rounds")] = None
 
     @model_validator(mode="after")
     def _rounds_or_time(self) -> Self:

@@ -16,7 +16,7 @@ Ints = npt.NDArray[np.int64]
 MARGIN = 10_000
 
 
-class Ties:
+class TieShuffler:
     """Hands displays on in the order of the log. Memory: the chunk at hand and the largest group of one time.
 
     Parameters

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from evaluator.datasets.criteo.parameters import Twin
+from evaluator.datasets.criteo.parameters import TwinParameters
 from evaluator.datasets.scenario import BernoulliScenario, LinearScenario
 from evaluator.datasets.text import known_encoding
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE
@@ -238,7 +238,9 @@ class FileSpec(Heading):
     context: Context = Context()
     target: Target | None = None
     leakage: Leakage = Leakage(columns=[])
-    twin: Annotated[Twin | None, Field(description="how `evaluate datasets make` generates such files")] = None
+    twin: Annotated[TwinParameters | None, Field(description="how `evaluate datasets make` generates such files")] = (
+        None
+    )
 
     @model_validator(mode="after")
     def _parts_fit(self) -> FileSpec:

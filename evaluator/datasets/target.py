@@ -10,7 +10,7 @@ import polars as pl
 
 from evaluator.datasets.files import SourceFile
 from evaluator.datasets.frames import column_names
-from evaluator.datasets.row_breaches import Checked
+from evaluator.datasets.row_breaches import CheckedRows
 from evaluator.datasets.spec import FileSpec
 from evaluator.errors import LogError, SpecError
 from evaluator.log.breaches import SUM_TOLERANCE
@@ -46,7 +46,7 @@ def target_columns(spec: FileSpec, files: Sequence[SourceFile]) -> dict[str, str
     return found
 
 
-def check_target(rows: Checked, frame: pl.DataFrame, columns: Mapping[str, str]) -> None:
+def check_target(rows: CheckedRows, frame: pl.DataFrame, columns: Mapping[str, str]) -> None:
     """Report displays whose probabilities are missing, outside [0, 1], or do not sum to 1."""
     if not columns:
         return

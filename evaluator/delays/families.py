@@ -19,7 +19,7 @@ from evaluator.errors import UnknownNameError, nearest
 Parameters = tuple[float, ...]
 
 
-class Moments(NamedTuple):
+class StartingMoments(NamedTuple):
     """What starting values are made of: mean of x, mean and standard deviation of log x, the smallest delay."""
 
     mean: float
@@ -62,7 +62,7 @@ class Family:
     survival: Callable[[Floats, Parameters], Floats]
     quantile: Callable[[Floats, Parameters], Floats]
     mean: Callable[[Parameters], float]
-    start: Callable[[Moments], Parameters]
+    start: Callable[[StartingMoments], Parameters]
     given: int = 0
 
 
@@ -127,7 +127,7 @@ def _weibull() -> Family:
 
 
 def _gamma() -> Family:
-    def start(m: Moments) -> Parameters:
+    def start(m: StartingMoments) -> Parameters:
         # Minka (2002), "Estimating a gamma distribution": the first approximation.
         s = max(math.log(m.mean) - m.log_mean, 1e-6)
         shape = (3.0 - s + math.sqrt((s - 3.0) ** 2 + 24.0 * s)) / (12.0 * s)

@@ -41,7 +41,7 @@ _LARGEST_THRESHOLD = 300 * np.log(10.0)
 _HALVINGS = 50
 
 
-class Sums(NamedTuple):
+class RewardSums(NamedTuple):
     """What the interval of some rounds needs of their rewards, in units of the largest reward; any shape.
 
     Parameters
@@ -59,13 +59,13 @@ class Sums(NamedTuple):
     variation: Floats
 
 
-def sums_of(rewards: Floats, *, upper: float) -> Sums:
+def sums_of(rewards: Floats, *, upper: float) -> RewardSums:
     """Return the sums of rewards of rounds in order, shape (n,), each in [0, `upper`]."""
     x = rewards / upper
     sums = np.cumsum(x)
     predicted = (0.5 + sums - x) / np.arange(1, x.size + 1)
     total = sums[-1] if x.size else 0.0
-    return Sums(np.asarray(x.size), np.asarray(total), np.asarray(((x - predicted) ** 2).sum()))
+    return RewardSums(np.asarray(x.size), np.asarray(total), np.asarray(((x - predicted) ** 2).sum()))
 
 
 def discordant(
@@ -76,7 +76,7 @@ def discordant(
     *,
     displays: int,
     upper: float,
-) -> tuple[Sums, Sums]:
+) -> tuple[RewardSums, RewardSums]:
     """Return the sums of the rewards of the displays that only A and that only B showed.
 
     Parameters
@@ -103,7 +103,14 @@ def _among(shown: npt.NDArray[np.int64], displays: int) -> npt.NDArray[np.bool_]
 
 
 def difference_of_sums(
-    a: Sums, b: Sums, *, rounds: int, upper: float, alpha: float, kind: str = PAIRED, displays: int | None = None
+    a: RewardSums,
+    b: RewardSums,
+    *,
+    rounds: int,
+    upper: float,
+    alpha: float,
+    kind: str = PAIRED,
+    displays: int | None = None,
 ) -> Interval:
     """Return the difference of the mean rewards of A and B, with its interval.
 
@@ -148,7 +155,7 @@ def difference_of_sums(
     )
 
 
-def p_values(a: Sums, b: Sums, *, alpha: float) -> Floats:
+def p_values(a: RewardSums, b: RewardSums, *, alpha: float) -> Floats:
     """Return the anytime-valid p-value of "A and B have the same mean" for each of several pairs.
 
     The smallest error at which the interval of the difference excludes 0, where the mixture behind its boundary is held
@@ -172,7 +179,8 @@ def p_values(a: Sums, b: Sums, *, alpha: float) -> Floats:
     rho = mixture_rho(alpha / parts)
     ahead = a.total >= b.total
     more, less = (
-        Sums(*(np.where(ahead, x, y) for x, y in zip(pair, other, strict=True))) for pair, other in ((a, b), (b, a))
+        RewardSums(*(np.where(ahead, x, y) for x, y in zip(pair, other, strict=True)))
+        for pair, other in ((a, b), (b, a))
     )
 
     def excluded(threshold: Floats) -> npt.NDArray[np.bool_]:

@@ -36,18 +36,18 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.estimates.confidence import Interval, interval_ends, mean_interval
-from evaluator.estimates.paired import Sums, sums_of
+from evaluator.estimates.paired import RewardSums, sums_of
 
 Floats = npt.NDArray[np.float64]
 
 REPEATED = "empirical Bernstein for the mean of repeats, at their end (Howard et al. 2021; Vovk, Wang 2021)"
 
 
-def mean_sums(of: Sequence[Sums]) -> Sums:
+def mean_sums(of: Sequence[RewardSums]) -> RewardSums:
     """Return the mean over repeats of their sums; those of one repeat as they are."""
     if len(of) == 1:
         return of[0]
-    return Sums(*(np.mean([getattr(each, name) for each in of], axis=0) for name in Sums._fields))
+    return RewardSums(*(np.mean([getattr(each, name) for each in of], axis=0) for name in RewardSums._fields))
 
 
 def repeated_interval(rewards: Sequence[Floats], *, upper: float, alpha: float, displays: int) -> Interval:

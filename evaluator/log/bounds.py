@@ -15,7 +15,7 @@ from evaluator.log.contract import Log, to_numpy
 _ROUNDING = 1e-9
 
 
-class Capped(NamedTuple):
+class CapLoss(NamedTuple):
     """What a cap leaves out.
 
     Parameters
@@ -55,7 +55,7 @@ def with_reward_max(log: Log, most: float) -> Log:
     return log.with_meta(reward_max=most)
 
 
-def with_reward_cap(log: Log, cap: float) -> tuple[Log, Capped]:
+def with_reward_cap(log: Log, cap: float) -> tuple[Log, CapLoss]:
     """Return a log whose displays earn min(reward, cap), and what that leaves out.
 
     Conversions of a display count in the order of their times until the cap is reached, as a live system that caps
@@ -80,7 +80,7 @@ def with_reward_cap(log: Log, cap: float) -> tuple[Log, Capped]:
     at = log.conversions.schema.get_field_index("value")
     capped = log.with_conversions(log.conversions.set_column(at, "value", pa.array(kept)))
     known = log.meta.reward_max
-    found = Capped(cap, int(touched.sum()), left, left / total if total > 0 else 0.0)
+    found = CapLoss(cap, int(touched.sum()), left, left / total if total > 0 else 0.0)
     return capped.with_meta(reward_max=cap if known is None else min(cap, known)), found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypedDict
 
 
-class Described(TypedDict):
+class FileChecksum(TypedDict):
     """What a file is known by: its size in bytes and the SHA-256 of its content, in hex."""
 
     bytes: int
@@ -21,7 +21,7 @@ def checksum(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def described(files: Path | Iterable[Path]) -> dict[str, Described]:
+def described(files: Path | Iterable[Path]) -> dict[str, FileChecksum]:
     """Return size and checksum of each file, by its name, in the order of names.
 
     Parameters

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from evaluator.estimates.martingales import combined, log_evidence, log_tail
 from evaluator.replays.loop.engine import Replay
-from evaluator.replays.plan import Plan
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rarest import MUCH_SMALLER
 
 # A right log raises one of these alarms with this probability at most: so few that hundreds of replays stay quiet.
@@ -36,7 +36,7 @@ _TOO_MANY = (
 
 
 @dataclass(frozen=True, eq=False)
-class Accepted:
+class AcceptedDisplays:
     """What a replay accepted of what it read.
 
     Parameters
@@ -59,7 +59,7 @@ class Accepted:
         return float(self.read @ self.probability) / total if total else math.nan
 
 
-def accepted_of(plan: Plan, replay: Replay, action: npt.NDArray[np.int32]) -> Accepted | None:
+def accepted_of(plan: ReplayPlan, replay: Replay, action: npt.NDArray[np.int32]) -> AcceptedDisplays | None:
     """Return what a replay accepted, with what it should have; None where no acceptance probability is known.
 
     Rejection accepts each display with probability c, whatever the choice; keep one of action k while it waits for k
@@ -84,18 +84,18 @@ def accepted_of(plan: Plan, replay: Replay, action: npt.NDArray[np.int32]) -> Ac
         c = plan.usable / len(plan.rounds)
     c = np.where(plan.usable > 0, c, 0.0 if not plan.policy.contextual else np.inf)
     if plan.policy.contextual:
-        return Accepted(np.array([replay.read]), np.array([len(replay.displays)]), c.min(keepdims=True))
+        return AcceptedDisplays(np.array([replay.read]), np.array([len(replay.displays)]), c.min(keepdims=True))
     waited = np.diff(replay.displays, prepend=-1)
     read = np.bincount(action, weights=waited, minlength=plan.log.n_actions).astype(np.int64)
     accepted = np.bincount(action, minlength=plan.log.n_actions)
     if replay.waiting >= 0:
         read[replay.waiting] += replay.read - int(waited.sum())
-    return Accepted(read, accepted, c)
+    return AcceptedDisplays(read, accepted, c)
 
 
 def most_suspicious(
-    plan: Plan, replay: Replay, action: npt.NDArray[np.int32], found: Accepted | None
-) -> Accepted | None:
+    plan: ReplayPlan, replay: Replay, action: npt.NDArray[np.int32], found: AcceptedDisplays | None
+) -> AcceptedDisplays | None:
     """Return what had been accepted when the evidence against it was largest, at the end or some time before.
 
     The evidence is a martingale, so that looking at it all along costs no more false alarms than looking once. An
@@ -129,12 +129,12 @@ def most_suspicious(
     return max(seen, key=_evidence)
 
 
-def _evidence(found: Accepted) -> float:
+def _evidence(found: AcceptedDisplays) -> float:
     possible = (found.read > 0) & (found.probability > 0)
     return combined(log_evidence(found.accepted[possible], found.read[possible], found.probability[possible]))
 
 
-def acceptance_warning(plan: Plan, found: Accepted | None) -> str:
+def acceptance_warning(plan: ReplayPlan, found: AcceptedDisplays | None) -> str:
     """Return a sentence on an acceptance that chance does not explain; empty otherwise."""
     if found is None:
         return ""
@@ -159,7 +159,7 @@ def acceptance_warning(plan: Plan, found: Accepted | None) -> str:
     )
 
 
-def waiting_warning(plan: Plan, found: Accepted | None) -> str:
+def waiting_warning(plan: ReplayPlan, found: AcceptedDisplays | None) -> str:
     """Return a sentence on one rare action that keep read most of the log for; empty where there is none."""
     if found is None or plan.sampler != "keep" or len(found.read) < _FEW or not found.accepted.sum():
         return ""
@@ -176,7 +176,7 @@ def waiting_warning(plan: Plan, found: Accepted | None) -> str:
     )
 
 
-def propensity_warning(plan: Plan) -> str:
+def propensity_warning(plan: ReplayPlan) -> str:
     """Return a sentence on logged propensities that do not fit how often actions were shown; empty otherwise.
 
     The mean over all displays of 1/p of an action's own is 1, or one over the share of the displays that were kept when

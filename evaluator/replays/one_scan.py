@@ -10,10 +10,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.replays.loop.engine import BATCH, Matching, Queueing, Replay, begin, sampler_stream
-from evaluator.replays.plan import Plan
-from evaluator.replays.rounds.reorder import BLOCK, Order, gather
-from evaluator.replays.rounds.stream import Piece, blocks, pieces
+from evaluator.replays.loop.engine import BATCH, MatchingReplay, QueueReplay, Replay, begin, sampler_stream
+from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.rounds.reorder import BLOCK, LogOrder, gather
+from evaluator.replays.rounds.stream import LogPiece, blocks, pieces
 from evaluator.replays.rounds.thinning import Thinning
 from evaluator.replays.values.rewards import ArmSample
 
@@ -34,7 +34,7 @@ class Lane:
         What is replayed.
     """
 
-    def __init__(self, plan: Plan, repeat: int) -> None:
+    def __init__(self, plan: ReplayPlan, repeat: int) -> None:
         self.plan = plan
         self.repeat = repeat
         self.clipped = 0
@@ -45,7 +45,7 @@ class Lane:
         # Where the order is not the log's own: accepted displays; for queues, all in their order.
         self._shown: list[Ints] = []
         options = plan.options
-        self._replaying: Matching | Queueing = begin(
+        self._replaying: MatchingReplay | QueueReplay = begin(
             plan.policy, plan.setting, sampler=plan.sampler, seed=options.seed, repeat=repeat,
             safe=plan.sampler == "queue" and options.horizon is None, recorded=plan.recorded and repeat == 0,
         )  # fmt: skip
@@ -55,7 +55,7 @@ class Lane:
         """What fixes the sampler's draws."""
         return self.plan.options.seed, self.repeat
 
-    def read(self, piece: Piece, action: npt.NDArray[np.int32], order: Ints | None) -> None:
+    def read(self, piece: LogPiece, action: npt.NDArray[np.int32], order: Ints | None) -> None:
         """Replay a piece whose actions were thinned, in an order of its displays, or as they came."""
         if piece.first >= self.plan.rounds.used or self._replaying.done:
             return
@@ -64,7 +64,7 @@ class Lane:
         else:
             self._read_in_order(piece, action, order[order < self.plan.rounds.used - piece.first])
 
-    def _read_in_order(self, piece: Piece, action: npt.NDArray[np.int32], order: Ints) -> None:
+    def _read_in_order(self, piece: LogPiece, action: npt.NDArray[np.int32], order: Ints) -> None:
         for start in range(0, len(order), _PART):
             part = order[start : start + _PART]
             batch = gather(piece, action, part, [self.plan.rounds.vectors]).batch(self.plan.rounds)
@@ -78,13 +78,13 @@ class Lane:
         self.places = replay.displays
         if self.repeat > 0:
             shown = np.concatenate([np.zeros(0, np.int64), *self._shown])
-            shown = shown[replay.displays] if isinstance(self._replaying, Queueing) else shown
+            shown = shown[replay.displays] if isinstance(self._replaying, QueueReplay) else shown
             replay = dataclasses.replace(replay, displays=shown)
         self.replay = replay
 
 
 def replay_all(
-    plans: Sequence[Plan],
+    plans: Sequence[ReplayPlan],
     *,
     jobs: int = 1,
     batch_size: int = BATCH,
@@ -115,7 +115,7 @@ def replay_all(
     samples = _share_arm_samples(lanes)
     vectors = list(dict.fromkeys(plan.rounds.vectors for plan in plans if plan.rounds.vectors is not None))
     last = max(plan.rounds.used for plan in plans)
-    orders = {lane.stream: Order.of_repeat(*lane.stream) for lane in lanes if lane.repeat > 0}
+    orders = {lane.stream: LogOrder.of_repeat(*lane.stream) for lane in lanes if lane.repeat > 0}
     source = (
         blocks(log, thinnings.columns, vectors, max(batch_size // BLOCK, 1) * BLOCK)
         if orders
@@ -181,7 +181,7 @@ class _Thinnings:
         reads = [c for _, thinning in self._needed.values() for c in thinning.propensities.reads]
         self.columns = list(dict.fromkeys(["action", *reads]))
 
-    def of(self, piece: Piece) -> dict[tuple[object, ...], npt.NDArray[np.int32]]:
+    def of(self, piece: LogPiece) -> dict[tuple[object, ...], npt.NDArray[np.int32]]:
         """Return the actions of a piece in each thinned log, -1 where left out."""
         n = len(piece.action)
         draws = {stream: rng.random(n) for stream, rng in self._streams.items()}
@@ -192,7 +192,7 @@ class _Thinnings:
             for key, (stream, thinning) in self._needed.items()
         }
 
-    def clipped(self, piece: Piece, lane: Lane) -> int:
+    def clipped(self, piece: LogPiece, lane: Lane) -> int:
         """Return how many of the lane's displays have a propensity below their c."""
         thinning = lane.plan.matched
         if not thinning.clips:

@@ -11,14 +11,14 @@ import numpy.typing as npt
 from evaluator.delays import DelayCDF
 from evaluator.errors import ParameterError, PropensityError
 from evaluator.log import Log
-from evaluator.log.bounds import Capped, with_reward_cap, with_reward_max
+from evaluator.log.bounds import CapLoss, with_reward_cap, with_reward_max
 from evaluator.log.clusters import Clusters, read_clusters
 from evaluator.policies.base import Setting
 from evaluator.replays.loop.samplers import SamplerName, choose_sampler, sure_rounds
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.parts import even_conversions, refuse_on_parts
 from evaluator.replays.rarest import least_acceptance
-from evaluator.replays.rounds.clock import Clock, on_clock, start_clock
+from evaluator.replays.rounds.clock import ReplayClock, on_clock, start_clock
 from evaluator.replays.rounds.held_out import held_out
 from evaluator.replays.rounds.known_delays import KnownDelays, known_delays
 from evaluator.replays.rounds.maturity import Maturity, judge_maturity
@@ -28,7 +28,7 @@ from evaluator.replays.rounds.shares import known_share
 from evaluator.replays.rounds.stream import LogRounds, vectors_of
 from evaluator.replays.rounds.survey import Survey, survey
 from evaluator.replays.rounds.thinning import Thinning, thinning
-from evaluator.replays.rounds.window import Window, resolve_window
+from evaluator.replays.rounds.window import ReplayWindow, resolve_window
 from evaluator.replays.told_delays import fit_on_clock, told_delays
 from evaluator.replays.within import followed_for, share_within
 from evaluator.replays.words.clusters import check_clusters, said_of_clusters
@@ -37,7 +37,7 @@ from evaluator.units import NO_WINDOW
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReplayPlan:
     """A replay with every choice made.
 
     Parameters
@@ -81,8 +81,8 @@ class Plan:
     survey: Survey
     policy: Any
     options: ReplayOptions
-    clock: Clock
-    window: Window
+    clock: ReplayClock
+    window: ReplayWindow
     propensities: Propensities
     maturity: Maturity
     sampler: SamplerName
@@ -99,7 +99,7 @@ class Plan:
     assumptions: tuple[str, ...]
     clusters: Clusters | None = None
     bounded: bool = True
-    capped: Capped | None = None
+    capped: CapLoss | None = None
 
     @property
     def log(self) -> Log:
@@ -187,7 +187,7 @@ class Basis:
     propensities: Propensities
     known: KnownDelays | None
     clusters: Clusters | None
-    capped: Capped | None
+    capped: CapLoss | None
     _until: dict[int, tuple[Survey, Propensities]] = field(default_factory=dict, repr=False)
 
     def until(self, displays: int, mode: PropensityMode | None) -> tuple[Survey, Propensities]:
@@ -223,8 +223,8 @@ class _Pace:
     of_sampler: Propensities
     quantile: float
     acceptance: float
-    clock: Clock
-    window: Window
+    clock: ReplayClock
+    window: ReplayWindow
 
 
 def _pace(survey: Survey, propensities: Propensities, policy: Any, options: ReplayOptions) -> _Pace:
@@ -241,7 +241,7 @@ def _pace(survey: Survey, propensities: Propensities, policy: Any, options: Repl
     return _Pace(survey, sampler, of_sampler, quantile, acceptance, clock, window)
 
 
-def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
+def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> ReplayPlan:
     """Make every choice of a replay, on a log or on what was read of it for several.
 
     Raises
@@ -294,7 +294,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Plan:
         ),
         reward_max=known_rewards.largest,
     )
-    plan = Plan(
+    plan = ReplayPlan(
         survey=surveyed,
         policy=policy,
         options=options,
@@ -331,7 +331,7 @@ class _Delays(NamedTuple):
     tau: float
 
 
-def _fit(survey: Survey, clock: Clock, window: Window, seed: int) -> _Delays:
+def _fit(survey: Survey, clock: ReplayClock, window: ReplayWindow, seed: int) -> _Delays:
     even = even_conversions(survey.log, survey.display, seed)
     cdf = fit_on_clock(survey.delay[even], None if survey.limit is None else survey.limit[even], clock)
     return _Delays(even, cdf, share_within(survey, window, cdf, even))

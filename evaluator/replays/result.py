@@ -11,7 +11,7 @@ import pyarrow as pa
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
 from evaluator.replays.learned.policy import LearnedPolicy
-from evaluator.replays.values.final import FrozenValue
+from evaluator.replays.values.final import FinalValue
 
 SCHEMA = "evaluate.replay/1"
 
@@ -126,7 +126,7 @@ class ReplayResult:
     resampled: tuple[float, ...]
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
-    final: FrozenValue | None = None
+    final: FinalValue | None = None
     doubly_robust: WeightedValue | None = None
     acceptance_expected: float = math.nan
     ended_by: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ from evaluator.estimates.repeated import repeated_interval
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.log.contract import to_numpy
 from evaluator.replays.acceptance import (
-    Accepted,
+    AcceptedDisplays,
     acceptance_warning,
     accepted_of,
     most_suspicious,
@@ -29,7 +29,7 @@ from evaluator.replays.learned.policy import learned_policy
 from evaluator.replays.loop.engine import BATCH, Replay
 from evaluator.replays.one_scan import Lane, replay_all
 from evaluator.replays.parts import evened
-from evaluator.replays.plan import Plan
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rarest import leaves_out
 from evaluator.replays.result import Reference, ReplayResult
 from evaluator.replays.rounds.reorder import BLOCK
@@ -60,8 +60,8 @@ class _Repeat:
 
     replay: Replay
     arms: ArmSample | None
-    accepted: Accepted | None
-    suspect: Accepted | None
+    accepted: AcceptedDisplays | None
+    suspect: AcceptedDisplays | None
     clipped: float
     effective_sample_size: float
     rewards: npt.NDArray[np.float64]
@@ -70,7 +70,7 @@ class _Repeat:
 
 
 def execute(
-    plan: Plan, *, batch_size: int = BATCH, advance: Callable[[int], None] = lambda displays: None
+    plan: ReplayPlan, *, batch_size: int = BATCH, advance: Callable[[int], None] = lambda displays: None
 ) -> ReplayResult:
     """Run every repeat of a plan and estimate. The result does not depend on `batch_size` nor on the number of jobs.
 
@@ -86,7 +86,7 @@ def execute(
 
 
 def execute_all(
-    plans: Sequence[Plan],
+    plans: Sequence[ReplayPlan],
     *,
     jobs: int = 1,
     batch_size: int = BATCH,
@@ -100,7 +100,7 @@ def execute_all(
 
 
 def _execute_all(
-    plans: Sequence[Plan], jobs: int, batch_size: int, advance: Callable[[int], None]
+    plans: Sequence[ReplayPlan], jobs: int, batch_size: int, advance: Callable[[int], None]
 ) -> list[tuple[ReplayResult, NoRoundsError | None]]:
     """Return the result of each plan, and why it has no round if it has none."""
     lanes = replay_all(plans, jobs=jobs, batch_size=batch_size, advance=advance)
@@ -137,7 +137,7 @@ def _execute_all(
 
 
 def _with_weighted(
-    plans: Sequence[Plan], results: Sequence[ReplayResult], replays: Sequence[Sequence[Replay]]
+    plans: Sequence[ReplayPlan], results: Sequence[ReplayResult], replays: Sequence[Sequence[Replay]]
 ) -> list[ReplayResult]:
     """Return the results with the estimates that weigh displays, where these are asked for."""
     done = list(zip(plans, replays, strict=True))
@@ -165,11 +165,11 @@ class _References:
     def __init__(self) -> None:
         self._found: dict[tuple[object, ...], Any] = {}
 
-    def logged(self, plan: Plan, rounds: int) -> SparseRewards:
+    def logged(self, plan: ReplayPlan, rounds: int) -> SparseRewards:
         """Return `logged_rewards`."""
         return self._once(("rewards", *_rewards_key(plan, rounds)), lambda: logged_rewards(plan, rounds=rounds))
 
-    def logging_value(self, plan: Plan, rounds: int, *, upper: float, alpha: float) -> Interval:
+    def logging_value(self, plan: ReplayPlan, rounds: int, *, upper: float, alpha: float) -> Interval:
         """Return the interval of the logged displays' mean reward."""
         key = ("logging", alpha, *_rewards_key(plan, rounds))
 
@@ -179,7 +179,7 @@ class _References:
 
         return self._once(key, interval)
 
-    def best(self, plan: Plan, arms: ArmSample, rounds: int, *, upper: float, alpha: float) -> BestFixedAction:
+    def best(self, plan: ReplayPlan, arms: ArmSample, rounds: int, *, upper: float, alpha: float) -> BestFixedAction:
         """Return the best fixed action, by a sample of the arms that lives as long as these references."""
         key = ("best", alpha, id(arms), *_rewards_key(plan, rounds))
         of_logged = self.logged(plan, rounds)
@@ -193,7 +193,7 @@ class _References:
         return found
 
 
-def _rewards_key(plan: Plan, rounds: int) -> tuple[object, ...]:
+def _rewards_key(plan: ReplayPlan, rounds: int) -> tuple[object, ...]:
     """Return what fixes the logged rewards of plans on one log."""
     correction = plan.maturity.correction
     window = (plan.window.cut, plan.clock) if plan.rewards_end_with_window else None
@@ -226,7 +226,7 @@ def _estimate(lane: Lane, replay: Replay, shown: pa.Table, references: _Referenc
     )
 
 
-def _effective_sample_size(plan: Plan, shown: pa.Table) -> float:
+def _effective_sample_size(plan: ReplayPlan, shown: pa.Table) -> float:
     """Return (sum w)² / sum w² of the accepted displays' residual weights: T unless propensities were clipped."""
     if not plan.matched.clips or not shown.num_rows:
         return float(shown.num_rows)
@@ -234,7 +234,7 @@ def _effective_sample_size(plan: Plan, shown: pa.Table) -> float:
     return float(w.sum() ** 2 / (w**2).sum())
 
 
-def _true_regret(plan: Plan, displays: npt.NDArray[np.int64], action: npt.NDArray[np.int32]) -> float:
+def _true_regret(plan: ReplayPlan, displays: npt.NDArray[np.int64], action: npt.NDArray[np.int32]) -> float:
     cut = plan.options.reward == "observed" or plan.rewards_end_with_window or plan.capped is not None
     if cut or "expected_reward" not in plan.log.schema.names:
         return float("nan")  # the log's truth is of whole rewards: beside cut ones it would mislead
@@ -262,7 +262,7 @@ def _trajectory(
     )
 
 
-def _summarise(plan: Plan, done: list[_Repeat], references: _References) -> ReplayResult:
+def _summarise(plan: ReplayPlan, done: list[_Repeat], references: _References) -> ReplayResult:
     arms = done[0].arms  # of the first repeat: the reference is one for all
     if arms is None:
         raise AssertionError("the scan gives every first repeat its arms")
@@ -322,13 +322,13 @@ def _expected_acceptance(done: list[_Repeat]) -> float:
     return float(np.mean(known)) if known else float("nan")
 
 
-def _ended_by(plan: Plan, done: list[_Repeat]) -> tuple[str, ...]:
+def _ended_by(plan: ReplayPlan, done: list[_Repeat]) -> tuple[str, ...]:
     """Return the labels of actions without a usable display at which repeats ended."""
     last = {max(r.replay.dry, r.replay.waiting) for r in done}
     return tuple(plan.log.labels[k] for k in sorted(last) if k >= 0 and not plan.usable[k])
 
 
-def _first_warnings(plan: Plan, done: list[_Repeat], t: int) -> list[str]:
+def _first_warnings(plan: ReplayPlan, done: list[_Repeat], t: int) -> list[str]:
     """Return what must be read before anything else."""
     said = []
     if t and plan.clock.kind == "wall" and plan.sampler != "logged":
@@ -353,7 +353,7 @@ def _first_warnings(plan: Plan, done: list[_Repeat], t: int) -> list[str]:
     return [line for line in (*said, *off[:1], propensity_warning(plan)) if line]
 
 
-def _wall_clock_off(plan: Plan, done: list[_Repeat]) -> list[str]:
+def _wall_clock_off(plan: ReplayPlan, done: list[_Repeat]) -> list[str]:
     """Say that the wall clock counted on another acceptance rate: clipped propensities accept less than c."""
     rate = float(np.mean([len(r.replay.displays) / max(r.replay.read, 1) for r in done])) * plan.survey.kept
     share = plan.clock.share
@@ -366,7 +366,7 @@ def _wall_clock_off(plan: Plan, done: list[_Repeat]) -> list[str]:
     ]
 
 
-def _warnings(plan: Plan, done: list[_Repeat], t: int, best: Interval) -> list[str]:
+def _warnings(plan: ReplayPlan, done: list[_Repeat], t: int, best: Interval) -> list[str]:
     said = []
     horizon = plan.options.horizon
     if 0 < t < 10 * plan.log.n_actions:

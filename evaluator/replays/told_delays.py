@@ -11,20 +11,20 @@ from evaluator.delays import DelayCDF, product_limit
 from evaluator.delays.given import given_cdf, told_cdf
 from evaluator.errors import ParameterError
 from evaluator.replays.parts import even_conversions
-from evaluator.replays.rounds.clock import Clock, on_clock
+from evaluator.replays.rounds.clock import ReplayClock, on_clock
 from evaluator.replays.rounds.known_delays import KnownDelays
 from evaluator.replays.rounds.survey import Survey
-from evaluator.replays.rounds.window import Window
+from evaluator.replays.rounds.window import ReplayWindow
 from evaluator.replays.within import share_within
 from evaluator.units import ROUND, format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from evaluator.replays.plan import Plan
+    from evaluator.replays.plan import ReplayPlan
 
 Ints = npt.NDArray[np.int64]
 
 
-def fit_on_clock(delay: Ints, limit: Ints | None, clock: Clock) -> DelayCDF | None:
+def fit_on_clock(delay: Ints, limit: Ints | None, clock: ReplayClock) -> DelayCDF | None:
     """Fit the delay CDF on the replay's clock: a CDF used on a clock must be estimated on that clock.
 
     Parameters
@@ -46,8 +46,8 @@ def fit_on_clock(delay: Ints, limit: Ints | None, clock: Clock) -> DelayCDF | No
 def told_delays(
     survey: Survey,
     known: KnownDelays | None,
-    clock: Clock,
-    window: Window,
+    clock: ReplayClock,
+    window: ReplayWindow,
     even: slice | Ints,
     *,
     cdf: DelayCDF | None,
@@ -96,7 +96,7 @@ def told_delays(
     return None if given is None else told_cdf(given, reach)
 
 
-def told_anew(plan: Plan, known: KnownDelays | None, times: npt.NDArray[np.integer]) -> DelayCDF | None:
+def told_anew(plan: ReplayPlan, known: KnownDelays | None, times: npt.NDArray[np.integer]) -> DelayCDF | None:
     """Return the delay CDF that a plan's policy is told on a resampled log; None where no conversion was drawn.
 
     Parameters
@@ -125,7 +125,7 @@ def told_anew(plan: Plan, known: KnownDelays | None, times: npt.NDArray[np.integ
     )  # fmt: skip
 
 
-def _revealed(delay: Ints, limit: Ints | None, clock: Clock, share: float) -> DelayCDF | None:
+def _revealed(delay: Ints, limit: Ints | None, clock: ReplayClock, share: float) -> DelayCDF | None:
     """Fit the delay CDF that policies weigh their displays with, where the window is a duration W.
 
     It is P(D <= a rounds and D <= W in time): the CDF of the conversions within W, whose delays and limits in displays
@@ -137,7 +137,7 @@ def _revealed(delay: Ints, limit: Ints | None, clock: Clock, share: float) -> De
     return DelayCDF(delays=fitted.delays, cdf=np.minimum(fitted.cdf * share, 1.0), source=fitted.source)
 
 
-def _known_cdf(text: str, clock: Clock, reach: int) -> DelayCDF:
+def _known_cdf(text: str, clock: ReplayClock, reach: int) -> DelayCDF:
     """Return the CDF a user gives: in rounds, as the window; on the wall clock in logged displays, as the window.
 
     One from a file counts time, or displays of the full traffic: the clock turns both into rounds.

@@ -11,13 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays import DelayCDF, product_limit
-from evaluator.replays.rounds.clock import Clock
+from evaluator.replays.rounds.clock import ReplayClock
 from evaluator.replays.rounds.survey import Survey
-from evaluator.replays.rounds.window import Window
+from evaluator.replays.rounds.window import ReplayWindow
 from evaluator.units import format_duration
 
 
-def share_within(survey: Survey, window: Window, cdf: DelayCDF | None, even: slice | npt.NDArray[np.int64]) -> float:
+def share_within(
+    survey: Survey, window: ReplayWindow, cdf: DelayCDF | None, even: slice | npt.NDArray[np.int64]
+) -> float:
     """Return the share of the conversions that come within the window, in its own unit; nan without conversions.
 
     Parameters
@@ -48,7 +50,7 @@ def followed_ticks(survey: Survey) -> int | None:
     return longest if meta.attribution_window is None else min(longest, meta.attribution_window)
 
 
-def followed_for(survey: Survey, clock: Clock) -> str | None:
+def followed_for(survey: Survey, clock: ReplayClock) -> str | None:
     """Return the longest time for which the log followed a display, in words; None where each was to its end."""
     ticks = followed_ticks(survey)
     if ticks is None:

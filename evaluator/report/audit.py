@@ -7,7 +7,7 @@ import math
 from rich.table import Table
 from rich.text import Text
 
-from evaluator.audits.power import Detectable
+from evaluator.audits.power import DetectableDifference
 from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
 from evaluator.report.console import ReportConsole
 from evaluator.report.terminal import details, sentences
@@ -80,7 +80,7 @@ def _print_lists(console: ReportConsole, audit: Audit, sign: str) -> None:
         console.print(details(f"{pair.first} - {pair.second}", rows))
 
 
-def _cases(pair: PairAudit, audit: Audit) -> list[tuple[str, Detectable]]:
+def _cases(pair: PairAudit, audit: Audit) -> list[tuple[str, DetectableDifference]]:
     """Return what is detected: by the runs and as expected values; alone and, where there are more, in the ranking."""
     if len(audit.pairs) == 1:
         return [("by the runs", pair.alone), ("as expected", pair.expected)]
@@ -93,13 +93,13 @@ def _cases(pair: PairAudit, audit: Audit) -> list[tuple[str, Detectable]]:
     ]
 
 
-def _detects(of: Detectable, sign: str) -> tuple[str, str]:
+def _detects(of: DetectableDifference, sign: str) -> tuple[str, str]:
     if math.isnan(of.difference):
         return "none", "(same displays)"
     return f"{of.high:.2g}", f"({of.difference:.2g} {sign} {of.standard_error:.1g})"
 
 
-def _share(of: Detectable, audit: Audit) -> str:
+def _share(of: DetectableDifference, audit: Audit) -> str:
     error = (of.shown * (1.0 - of.shown) / audit.options.twins) ** 0.5
     return f"{of.shown:.0%}" + (f" ({error:.0%})" if error > 0 else "")
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evaluator.comparisons.differences import Difference
-from evaluator.comparisons.result import Assumed, Comparison
+from evaluator.comparisons.result import Comparison, VariantInputs
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
 from evaluator.replays.result import ReplayResult
@@ -240,7 +240,7 @@ def _shares(result: ReplayResult) -> str:
     return ", ".join(shown) + (f", {len(rest)} others {sum(s for _, s in rest):.1%}" if rest else "")
 
 
-def _told(assumed: Assumed) -> list[str]:
+def _told(assumed: VariantInputs) -> list[str]:
     said = []
     if "delay CDF" in assumed.needs:
         said.append(f"the policy was told the delay CDF: {assumed.delay_cdf or 'none, for there are no conversions'}")

@@ -22,14 +22,14 @@ _STEPS = 4096
 _ARRAYS = ("cdf", "naive", "low", "high", "band_low", "band_high")
 
 
-class Written(NamedTuple):
+class StudyFiles(NamedTuple):
     """Names of the files of a study, and of those that are missing because no picture of them could be drawn."""
 
     files: list[str]
     undrawn: list[str]
 
 
-def write_study(folder: Path, study: DelayStudy, *, source: dict[str, Any], quarantine: pa.Table) -> Written:
+def write_study(folder: Path, study: DelayStudy, *, source: dict[str, Any], quarantine: pa.Table) -> StudyFiles:
     """Write a study to an empty folder.
 
     ``fit.json`` (product limit) and ``law.json`` (best law) are what ``evaluate replay --delays`` takes.
@@ -71,7 +71,7 @@ def write_study(folder: Path, study: DelayStudy, *, source: dict[str, Any], quar
         (folder / f"{name}.png").write_bytes(picture)
     done = {"command": "delays", "options": dict(study.options.__dict__), "by": rows.by}
     write_manifest(folder, libraries=("altair", "vl-convert-python"), source=source, study=done)
-    return Written(
+    return StudyFiles(
         sorted(file.name for file in folder.iterdir()), [f"{name}.png" for name in charts if name not in drawn]
     )
 

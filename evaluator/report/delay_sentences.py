@@ -13,7 +13,7 @@ from evaluator.delays.study.words import in_words, words
 _NAMED = 5
 
 
-class Said(NamedTuple):
+class Sentences(NamedTuple):
     """A verdict, what follows it in the same line, and further lines."""
 
     verdict: str
@@ -25,11 +25,11 @@ class Said(NamedTuple):
         return "; ".join((f"{self.verdict}{self.rest}", *self.more))
 
 
-def groups_said(study: DelayStudy) -> Said:
+def groups_said(study: DelayStudy) -> Sentences:
     """Whether the groups have one law."""
     test = study.heterogeneity
     if test is None:
-        return Said("not compared", f": {study.missing['heterogeneity']}")
+        return Sentences("not compared", f": {study.missing['heterogeneity']}")
     rest = (
         f": statistic {test.statistic:.4g}, p = {test.p:.2g}, {len(test.groups)} groups tested on {test.rows:,} "
         f"conversions, the {test.compared} largest in pairs"
@@ -43,7 +43,7 @@ def groups_said(study: DelayStudy) -> Said:
         more.append("policies that assume one delay law for all arms may favour the fast ones")
     if test.pooled:
         more.append(f"{len(test.pooled)} groups of fewer than {FEWEST} conversions are pooled in the test")
-    return Said("the groups differ" if test.p <= test.level else "no difference shown", rest, tuple(more))
+    return Sentences("the groups differ" if test.p <= test.level else "no difference shown", rest, tuple(more))
 
 
 def spikes_said(study: DelayStudy) -> list[str]:
@@ -70,18 +70,18 @@ def tail_said(study: DelayStudy) -> str:
     return text + f"({tail.exceedances:,} delays)" + "".join(f"; {note}" for note in tail.notes)
 
 
-def drift_said(study: DelayStudy) -> Said:
+def drift_said(study: DelayStudy) -> Sentences:
     """Whether delays change along the log."""
     drift, periods = study.drift, study.rows.periods
     if drift is None or periods is None:
-        return Said(study.missing["drift"], "")
+        return Sentences(study.missing["drift"], "")
     verdict = "no change shown"
     if drift.changed:
         verdict = f"delays change, most likely after {periods.name} {drift.change_after}"
     rest = f" (p = {drift.p:.2g}; flagged without drift {drift.false_alarms:.0%} of the time)"
     doubt = drift.changed and study.rows.deduplicated
     more = ("de-duplication alone can do this (see above): look at --deduplicate all",) if doubt else ()
-    return Said(verdict, rest, more, drift.changed)
+    return Sentences(verdict, rest, more, drift.changed)
 
 
 def joint_said(study: DelayStudy, joint: JointStudy) -> list[str]:

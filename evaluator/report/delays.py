@@ -15,7 +15,7 @@ from evaluator.delays.study.joint_rate import JointStudy
 from evaluator.delays.study.result import GROUP_LEVELS, DelayStudy, PeriodRate
 from evaluator.delays.study.words import between, first_positive, in_words, last_shown, words
 from evaluator.report.console import ReportConsole
-from evaluator.report.delay_sentences import Said, drift_said, groups_said, joint_said, spikes_said, tail_said
+from evaluator.report.delay_sentences import Sentences, drift_said, groups_said, joint_said, spikes_said, tail_said
 from evaluator.report.sketch import Floats, sketch_cdf
 from evaluator.report.terminal import details, sentences
 from evaluator.visible import visible
@@ -47,7 +47,9 @@ def print_study(console: ReportConsole, study: DelayStudy) -> None:
     if study.joint is not None:
         console.print(_titled("Conversion rate on context", *_joint(study, study.joint)))
     elif "joint" in study.missing:
-        console.print(_titled("Conversion rate on context", _said(Said("withheld", f": {study.missing['joint']}"))))
+        console.print(
+            _titled("Conversion rate on context", _said(Sentences("withheld", f": {study.missing['joint']}")))
+        )
 
 
 def _titled(title: str, *parts: RenderableType) -> RenderableType:
@@ -168,7 +170,7 @@ def _groups(study: DelayStudy) -> Table:
     return table
 
 
-def _said(said: Said) -> Text:
+def _said(said: Sentences) -> Text:
     text = Text.assemble((visible(said.verdict), "bold yellow" if said.alarming else "bold"))
     return text.append("\n".join(map(visible, (said.rest, *said.more))))
 

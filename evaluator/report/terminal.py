@@ -15,7 +15,7 @@ from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import NORMAL, WeightedValue
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.doubly_robust import LEARNING
-from evaluator.replays.values.final import FrozenValue
+from evaluator.replays.values.final import FinalValue
 from evaluator.replays.within import of_conversions
 from evaluator.report.console import ReportConsole
 from evaluator.report.numbers import count_text
@@ -103,7 +103,7 @@ def _estimates(result: ReplayResult) -> Table:
     return table
 
 
-def frozen(final: FrozenValue) -> RenderableType:
+def frozen(final: FinalValue) -> RenderableType:
     """Return the value of a frozen policy by every estimator, and what it rests on."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("", style="bold")
@@ -135,7 +135,7 @@ def frozen(final: FrozenValue) -> RenderableType:
     )
 
 
-def _law(final: FrozenValue) -> str:
+def _law(final: FinalValue) -> str:
     kind = final.ips.value.kind
     return "Normal intervals." if kind == NORMAL else f"Intervals: {kind}."
 

@@ -2,7 +2,7 @@
 
 from evaluator.simulations.lower_bound import lower_bound
 from evaluator.simulations.problem import BernoulliProblem, LinearProblem, Problem
-from evaluator.simulations.result import Curve, Simulation
+from evaluator.simulations.result import RegretCurve, Simulation
 from evaluator.simulations.runs import simulate
 
-__all__ = ["BernoulliProblem", "Curve", "LinearProblem", "Problem", "Simulation", "lower_bound", "simulate"]
+__all__ = ["BernoulliProblem", "LinearProblem", "Problem", "RegretCurve", "Simulation", "lower_bound", "simulate"]

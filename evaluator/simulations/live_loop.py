@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
-class World(NamedTuple):
+class LiveWorld(NamedTuple):
     """What the rounds are drawn from, the same for every run.
 
     Parameters
@@ -59,7 +59,7 @@ class World(NamedTuple):
     checkpoints: Ints
 
 
-class Played(NamedTuple):
+class RunOutcome(NamedTuple):
     """What a run leaves: both regrets at the checkpoints, shape (C,); conversions by fate, see `COUNTS`."""
 
     regret: Floats
@@ -72,7 +72,7 @@ COUNTS = ("generated", "delivered", "pending", "expired", "lost")
 _GENERATED, _DELIVERED, _PENDING, _EXPIRED, _LOST = range(5)
 
 
-def _play(state: Any, own: np.random.Generator, luck: np.random.Generator, world: World) -> Played:
+def _play(state: Any, own: np.random.Generator, luck: np.random.Generator, world: LiveWorld) -> RunOutcome:
     """Play one run."""
     means, tau, row, ever = world.means, world.tau, world.row, world.ever
     k_all = means.shape[0]
@@ -92,7 +92,9 @@ def _play(state: Any, own: np.random.Generator, luck: np.random.Generator, world
     drawn = np.zeros((k_all if world.dimension > 0 else 1, world.dimension))
     vectors = drawn if world.shown > 0 else np.zeros((1, 0))
     rates = means.copy()
-    played = Played(np.zeros(world.checkpoints.shape[0]), np.zeros(world.checkpoints.shape[0]), np.zeros(5, np.int64))
+    played = RunOutcome(
+        np.zeros(world.checkpoints.shape[0]), np.zeros(world.checkpoints.shape[0]), np.zeros(5, np.int64)
+    )
     counts = played.counts
     regret = 0.0
     settled = 0.0

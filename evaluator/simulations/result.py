@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class RegretCurve:
     """One policy's regret along the rounds, averaged over the runs.
 
     Parameters
@@ -85,7 +85,7 @@ class Simulation:
     told: str
     told_zeros: tuple[str, ...]
     rounds: npt.NDArray[np.int64]
-    curves: tuple[Curve, ...]
+    curves: tuple[RegretCurve, ...]
     lower_bound: Floats | None
     observed_lower_bound: Floats | None
 
@@ -100,7 +100,7 @@ class Simulation:
         """The curves, one row a policy and checkpoint; bounds are null where there is none."""
         return pa.concat_tables([self._rows(curve) for curve in self.curves])
 
-    def _rows(self, curve: Curve) -> pa.Table:
+    def _rows(self, curve: RegretCurve) -> pa.Table:
         none = pa.nulls(len(self.rounds), pa.float64())
         return pa.table(
             {
@@ -145,7 +145,7 @@ class Simulation:
             ],
         }
 
-    def _point(self, curve: Curve, i: int) -> dict[str, Any]:
+    def _point(self, curve: RegretCurve, i: int) -> dict[str, Any]:
         bound, observed_bound = self.lower_bound, self.observed_lower_bound
         return {
             "round": int(self.rounds[i]),

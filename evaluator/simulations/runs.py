@@ -25,7 +25,7 @@ from evaluator.simulations import live_loop as loop
 from evaluator.simulations.lower_bound import lower_bound
 from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.problem import BernoulliProblem, LinearProblem, Problem
-from evaluator.simulations.result import Curve, Simulation
+from evaluator.simulations.result import RegretCurve, Simulation
 from evaluator.units import NO_WINDOW, ROUND
 
 # Datasets draw from spawn key (0,), replays from (1, repeat) and (2, repeat).
@@ -81,7 +81,7 @@ def simulate(
     world = _world(problem, shared)
     told_zeros = tuple(policy.spec for policy in policies if policy.takes_zeros and problem.zeros == "told")
 
-    def one(task: tuple[int, int]) -> loop.Played:
+    def one(task: tuple[int, int]) -> loop.RunOutcome:
         run, p = task
         own = world._replace(shown=settings[p].dimension, zeros=policies[p].spec in told_zeros)
         return _run(policies[p], settings[p], own, options.seed, run)
@@ -176,7 +176,7 @@ def _setting(problem: Problem, policy: Any, shared: Setting) -> Setting:
     return shared
 
 
-def _world(problem: Problem, setting: Setting) -> loop.World:
+def _world(problem: Problem, setting: Setting) -> loop.LiveWorld:
     k, laws = problem.n_actions, problem.laws
     row = np.arange(k) if len(laws) > 1 else np.zeros(k, np.int64)
     ever = np.array([law.reach for law in laws])
@@ -184,7 +184,7 @@ def _world(problem: Problem, setting: Setting) -> loop.World:
     tau = np.stack([law.table(min(setting.window, setting.horizon - 1)) for law in laws])
     reach = max(int(np.searchsorted(steps, steps[-1])) for steps in tau)
     n = min(CHECKPOINTS, setting.horizon)
-    return loop.World(
+    return loop.LiveWorld(
         means=np.array(problem.means if isinstance(problem, BernoulliProblem) else np.zeros(k), np.float64),
         tau=np.ascontiguousarray(tau[:, : reach + 1]),
         row=row,
@@ -199,7 +199,7 @@ def _world(problem: Problem, setting: Setting) -> loop.World:
     )
 
 
-def _bounds(problem: Problem, world: loop.World) -> tuple[Floats | None, Floats | None]:
+def _bounds(problem: Problem, world: loop.LiveWorld) -> tuple[Floats | None, Floats | None]:
     """Return the lower bounds of both regrets; the theorems are about one delay law that shows something."""
     if not isinstance(problem, BernoulliProblem) or len(problem.laws) > 1 or world.within[0] == 0:
         return None, None
@@ -208,10 +208,10 @@ def _bounds(problem: Problem, world: loop.World) -> tuple[Floats | None, Floats 
     return observed * ever / within, observed
 
 
-def _run(policy: Any, setting: Setting, world: loop.World, seed: int, run: int) -> loop.Played:
+def _run(policy: Any, setting: Setting, world: loop.LiveWorld, seed: int, run: int) -> loop.RunOutcome:
     step = loop_for(policy, loop.play, loop.play_uncached, loop.play_interpreted)
     with blamed(policy, setting.n_actions):
-        played: loop.Played = step(policy.start(setting), policy_stream(seed, run), world_stream(seed, run), world)
+        played: loop.RunOutcome = step(policy.start(setting), policy_stream(seed, run), world_stream(seed, run), world)
     return played
 
 
@@ -242,7 +242,7 @@ class _Totals:
         self._squares: Floats = np.zeros(0)
         self._counts = np.zeros(len(loop.COUNTS), np.int64)
 
-    def add(self, played: loop.Played, difference: float) -> None:
+    def add(self, played: loop.RunOutcome, difference: float) -> None:
         """Add a run, and its difference to the first policy's."""
         x = np.concatenate([played.regret, played.observed, [difference]])
         if self._n == 0:
@@ -253,12 +253,12 @@ class _Totals:
         self._squares = self._squares + off * (x - self._mean)
         self._counts = self._counts + played.counts
 
-    def curve(self, policy: str) -> Curve:
+    def curve(self, policy: str) -> RegretCurve:
         """Return means and standard errors, nan for a single run."""
         c = len(self._mean) // 2
         variance = self._squares / (self._n - 1) if self._n > 1 else np.full(self._mean.shape, np.nan)
         error = np.sqrt(variance / self._n)
-        return Curve(
+        return RegretCurve(
             policy=policy,
             regret=self._mean[:c],
             regret_se=error[:c],

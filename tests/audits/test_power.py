@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
-from evaluator.audits.pair_differences import Measured
-from evaluator.audits.power import Detectable, World, left_by_holm, powers
-from evaluator.comparisons.realised import Evidence, radii
+from evaluator.audits.pair_differences import MeasuredDifference
+from evaluator.audits.power import DetectableDifference, LargerDifference, left_by_holm, powers
+from evaluator.comparisons.realised import RealisedEvidence, radii
 from evaluator.estimates.contrast import Contrast
 from evaluator.estimates.multiplicity import holm
 from evaluator.estimates.spread import widened_by
@@ -16,11 +16,13 @@ from evaluator.estimates.spread import widened_by
 ALPHA, ROUNDS = 0.05, 1000
 
 
-def twins_of(found: np.ndarray, variation: float) -> list[Measured]:
+def twins_of(found: np.ndarray, variation: float) -> list[MeasuredDifference]:
     out, n = [], 2 * ROUNDS
     for difference in found:
-        evidence = Evidence(Contrast(difference * ROUNDS, variation, -ROUNDS, ROUNDS, n), n, n, 1, ROUNDS, 1.0, "")
-        out.append(Measured(evidence.interval(ALPHA), 0.0, evidence))
+        evidence = RealisedEvidence(
+            Contrast(difference * ROUNDS, variation, -ROUNDS, ROUNDS, n), n, n, 1, ROUNDS, 1.0, ""
+        )
+        out.append(MeasuredDifference(evidence.interval(ALPHA), 0.0, evidence))
     return out
 
 
@@ -37,7 +39,7 @@ def test_by_hand_where_rewards_are_alike() -> None:
     rng = np.random.default_rng(1)
     found = 0.02 + 0.01 * rng.standard_normal(50)
     pair = twins_of(found, 150.0)
-    (power,) = powers([pair], [0.02], [World(0.5, 1.0)], level=1 - ALPHA)
+    (power,) = powers([pair], [0.02], [LargerDifference(0.5, 1.0)], level=1 - ALPHA)
     half = float(radii([pair[0].evidence], np.array([ALPHA]), tuned_at=ALPHA)[0])  # type: ignore[list-item]
     margins = found - half
     short = max(norm.ppf(0.8) * margins.std(ddof=1), margins.mean() - np.quantile(margins, 0.2))
@@ -52,16 +54,16 @@ def test_by_hand_where_rewards_are_alike() -> None:
 
 def test_more_to_win_scatters_more() -> None:
     found = 0.001 + 0.002 * np.random.default_rng(2).standard_normal(80)
-    (rare,) = powers([twins_of(found, 8.0)], [0.001], [World(0.004, 1.0)], level=1 - ALPHA)
-    (even,) = powers([twins_of(found, 8.0)], [0.001], [World(0.5, 1.0)], level=1 - ALPHA)
-    (dear,) = powers([twins_of(found, 8.0)], [0.001], [World(0.004, 2.0)], level=1 - ALPHA)
+    (rare,) = powers([twins_of(found, 8.0)], [0.001], [LargerDifference(0.004, 1.0)], level=1 - ALPHA)
+    (even,) = powers([twins_of(found, 8.0)], [0.001], [LargerDifference(0.5, 1.0)], level=1 - ALPHA)
+    (dear,) = powers([twins_of(found, 8.0)], [0.001], [LargerDifference(0.004, 2.0)], level=1 - ALPHA)
     assert even.alone.difference < rare.alone.difference < dear.alone.difference
 
 
 def test_a_ranking_needs_more_than_a_pair_and_less_than_a_share() -> None:
     rng = np.random.default_rng(3)
     pairs = [twins_of(mean + 0.01 * rng.standard_normal(40), 150.0) for mean in (0.0, 0.3, 0.3)]
-    planned = powers(pairs, [0.0, 0.3, 0.3], [World(0.5, 1.0)] * 3, level=1 - ALPHA)
+    planned = powers(pairs, [0.0, 0.3, 0.3], [LargerDifference(0.5, 1.0)] * 3, level=1 - ALPHA)
     # The other two are always rejected, so that the first is tested at the whole error; they at half or a third.
     assert planned[0].ranked == planned[0].alone
     assert planned[1].ranked.difference > planned[1].alone.difference
@@ -69,7 +71,7 @@ def test_a_ranking_needs_more_than_a_pair_and_less_than_a_share() -> None:
 
 
 def test_what_is_not_known_is_neither_told_nor_untold() -> None:
-    of = Detectable(difference=0.03, standard_error=0.001, low=0.028, high=0.032, shown=0.5)
+    of = DetectableDifference(difference=0.03, standard_error=0.001, low=0.028, high=0.032, shown=0.5)
     assert of.tells(0.04, 0.001) is True
     assert of.tells(-0.04, 0.001) is True
     assert of.tells(0.02, 0.001) is False
@@ -78,7 +80,12 @@ def test_what_is_not_known_is_neither_told_nor_untold() -> None:
 
 
 def test_policies_that_choose_alike_everywhere_have_nothing_to_detect() -> None:
-    same = Evidence(Contrast(0.0, 0.0, 0.0, 0.0, 0), 0, 0, 1, ROUNDS, 1.0, "")
-    (power,) = powers([[Measured(same.interval(ALPHA), 0.0, same)] * 12], [0.0], [World(0.3, 1.0)], level=1 - ALPHA)
+    same = RealisedEvidence(Contrast(0.0, 0.0, 0.0, 0.0, 0), 0, 0, 1, ROUNDS, 1.0, "")
+    (power,) = powers(
+        [[MeasuredDifference(same.interval(ALPHA), 0.0, same)] * 12],
+        [0.0],
+        [LargerDifference(0.3, 1.0)],
+        level=1 - ALPHA,
+    )
     assert np.isnan([power.alone.difference, power.ranked.high, power.expected.difference]).all()
     assert power.alone.tells(0.01, 0.001) is None

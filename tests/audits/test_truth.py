@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from evaluator.api import as_description
 from evaluator.audits.rates import rates_by_action
-from evaluator.audits.truth import Truth, fit_truth
+from evaluator.audits.truth import LogTruth, fit_truth
 from evaluator.errors import DataError
 from evaluator.log import Log
 from evaluator.replays.options import ReplayOptions
@@ -20,7 +20,7 @@ from tests.logs import bernoulli_log, build_log, linear_log
 from tests.parts import stored
 
 
-def truth_of(log: Log, displays: int | None = None, **options: object) -> Truth:
+def truth_of(log: Log, displays: int | None = None, **options: object) -> LogTruth:
     asked = ReplayOptions(**options)  # type: ignore[arg-type]
     return fit_truth(read_basis(log, asked), as_description("random"), asked, displays=displays)
 

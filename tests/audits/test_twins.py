@@ -9,8 +9,8 @@ import pytest
 
 from evaluator.api import as_description
 from evaluator.audits.claim import claim_of
-from evaluator.audits.truth import Truth
-from evaluator.audits.twins import Twin, draw_twin, replay_seed
+from evaluator.audits.truth import LogTruth
+from evaluator.audits.twins import TwinLog, draw_twin, replay_seed
 from evaluator.log import Log
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import plan_replay
@@ -57,13 +57,13 @@ LOGS = {
 
 
 @pytest.fixture(params=LOGS)
-def drawn(request: pytest.FixtureRequest) -> tuple[Log, Truth, Twin]:
+def drawn(request: pytest.FixtureRequest) -> tuple[Log, LogTruth, TwinLog]:
     log = LOGS[request.param]()
     truth = truth_of(log)
     return log, truth, draw_twin(truth, seed=1, twin=3)
 
 
-def test_twins_keep_the_contract_and_the_size(drawn: tuple[Log, Truth, Twin]) -> None:
+def test_twins_keep_the_contract_and_the_size(drawn: tuple[Log, LogTruth, TwinLog]) -> None:
     log, truth, (twin, entry) = drawn
     twin.validated()
     assert len(twin) == len(entry) == len(log)
@@ -75,7 +75,7 @@ def test_twins_keep_the_contract_and_the_size(drawn: tuple[Log, Truth, Twin]) ->
     assert not other.displays.equals(twin.displays)
 
 
-def test_propensities_are_the_probabilities_that_actions_are_drawn_with(drawn: tuple[Log, Truth, Twin]) -> None:
+def test_propensities_are_the_probabilities_that_actions_are_drawn_with(drawn: tuple[Log, LogTruth, TwinLog]) -> None:
     log, truth, (twin, entry) = drawn
     action, p = twin.column("action"), twin.column("propensity")
     table = np.broadcast_to(truth.logger, (truth.entries, log.n_actions))[entry]
@@ -89,7 +89,7 @@ def test_propensities_are_the_probabilities_that_actions_are_drawn_with(drawn: t
     assert twin.meta.propensity == log.meta.propensity
 
 
-def test_rates_and_delays_are_the_truths(drawn: tuple[Log, Truth, Twin]) -> None:
+def test_rates_and_delays_are_the_truths(drawn: tuple[Log, LogTruth, TwinLog]) -> None:
     _, truth, (twin, entry) = drawn
     n = len(twin)
     rate = truth.rates[entry, twin.column("action")]
@@ -112,7 +112,7 @@ def test_rates_and_delays_are_the_truths(drawn: tuple[Log, Truth, Twin]) -> None
         assert abs((seen.delay_ticks <= a).sum() - told.sum()) < 4 * np.sqrt((told * (1 - told)).sum()) + 1e-9
 
 
-def test_rates_are_the_logs(drawn: tuple[Log, Truth, Twin]) -> None:
+def test_rates_are_the_logs(drawn: tuple[Log, LogTruth, TwinLog]) -> None:
     log, _, (twin, _) = drawn
     a, b = log.conversions.num_rows, twin.conversions.num_rows
     assert abs(a - b) < 4 * np.sqrt(a + b)

@@ -8,7 +8,7 @@ from evaluator.log import Log
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.plan import Plan, plan_replay
+from evaluator.replays.plan import ReplayPlan, plan_replay
 from tests.logged_rounds import LoggedRounds
 from tests.logs import bernoulli_log, linear_log
 
@@ -28,7 +28,7 @@ def arms(displays: int, rates: str, *, mean_delay: float = 100) -> Log:
     return bernoulli_log(displays, RATES[rates], mean_delay=mean_delay, seed=0)
 
 
-def planned(log: Log, policy: str, *, window: int) -> Plan:
+def planned(log: Log, policy: str, *, window: int) -> ReplayPlan:
     return plan_replay(log, resolve(policy), ReplayOptions(window=window))
 
 

@@ -11,7 +11,7 @@ from evaluator.checks.follow_up import asked_of_timeline, follow_up
 from evaluator.checks.propensities import homogeneity
 from evaluator.checks.row_pairs import Pairs, hashes
 from evaluator.checks.significance import chi_square_tail, holm, normal_tail, pearson, weighted_pearson
-from evaluator.checks.tables import Logged, Moments, count
+from evaluator.checks.tables import CheckInput, VectorMoments, count
 from evaluator.checks.timeline import read_timeline
 from evaluator.log.contract import Log, to_numpy
 from evaluator.replays.rounds.propensity import resolve_propensities
@@ -23,7 +23,7 @@ def tables_of(log: Log):
     surveyed = survey(log)
     timeline = read_timeline(log, asked_of_timeline(surveyed))
     follow = follow_up(surveyed, timeline, to_numpy(log.conversions["time"]), level=0.005)
-    return count(Logged(surveyed, timeline, follow, cut_contexts(log), resolve_propensities(surveyed, None)))
+    return count(CheckInput(surveyed, timeline, follow, cut_contexts(log), resolve_propensities(surveyed, None)))
 
 
 def test_pearson_is_scipys() -> None:
@@ -83,7 +83,7 @@ def test_holm_by_hand() -> None:
 
 def test_moments_are_hotellings() -> None:
     x = np.random.default_rng(0).normal(size=(500, 3)) + 0.1
-    moments = Moments(0, np.zeros(3), np.zeros((3, 3)))
+    moments = VectorMoments(0, np.zeros(3), np.zeros((3, 3)))
     for part in np.array_split(x, 7):
         moments.add(part)
     mean = x.mean(axis=0)

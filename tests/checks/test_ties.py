@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from evaluator import check
-from evaluator.checks.tied_displays import Ties
+from evaluator.checks.tied_displays import TieSums
 from tests.checks.shops import DAY, shop
 
 
-def added(time, action, values, cuts=()) -> Ties:
-    ties = Ties(int(np.max(action)) + 1, len(values))
+def added(time, action, values, cuts=()) -> TieSums:
+    ties = TieSums(int(np.max(action)) + 1, len(values))
     for part in np.split(np.arange(len(time)), cuts):
         if len(part):
             ties.add(time[part], action[part], values[:, part])

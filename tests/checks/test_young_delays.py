@@ -7,21 +7,21 @@ import pytest
 
 from evaluator import check
 from evaluator.checks.significance import chi_square_tail
-from evaluator.checks.young_delays import NAME, Seen, log_rank
+from evaluator.checks.young_delays import NAME, SeenConversions, log_rank
 from tests.logs import bernoulli_log
 from tests.statistical.young_logs import DAY, Young
 
 
-def drawn(rng: np.random.Generator, slow: float = 1.0, n: int = 800) -> tuple[Seen, np.ndarray]:
+def drawn(rng: np.random.Generator, slow: float = 1.0, n: int = 800) -> tuple[SeenConversions, np.ndarray]:
     """Return conversions of two actions and three groups, the last of which is younger, and perhaps slower."""
     action, group = rng.integers(2, size=n), rng.integers(3, size=n)
     limit = np.where(group == 2, rng.integers(10, 60, n), rng.integers(20, 200, n))
     delay = rng.geometric(1.0 / np.where(action == 1, 80, 20) / np.where(group == 2, slow, 1.0)) - 1
     seen = delay <= limit
-    return Seen(delay[seen], limit[seen], action[seen]), group[seen]
+    return SeenConversions(delay[seen], limit[seen], action[seen]), group[seen]
 
 
-def p_value(seen: Seen, group: np.ndarray) -> float:
+def p_value(seen: SeenConversions, group: np.ndarray) -> float:
     observed, expected, variance = log_rank(seen, group, n_groups=3)
     gap = observed - expected
     assert abs(gap.sum()) < 1e-9

@@ -11,20 +11,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluator.api import as_description
-from evaluator.comparisons.kept import Found, KeptResults
+from evaluator.comparisons.kept import FoundResults, KeptResults
 from evaluator.comparisons.kept_folder import RESULT, kept_beside, kept_name
 from evaluator.comparisons.result import plan_comparison
 from evaluator.errors import OutputError, OutputExistsError, OutputInUseError
 from evaluator.outputs.checksums import checksum
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.plan import Plan
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute_all
 from tests.logs import linear_log
 
 LOG = linear_log(1500, n_actions=3, dimension=2, mean_delay=10.0, seed=1)
 POLICIES = [as_description(policy) for policy in ("ucb1", "random")]
-Study = tuple[list[Plan], list[ReplayResult]]
+Study = tuple[list[ReplayPlan], list[ReplayResult]]
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def kept(folder: Path, study: Study) -> Path:
     return next(file for file in folder.iterdir() if pq.read_table(file).equals(study[1][0].trajectory))
 
 
-def found(folder: Path, study: Study) -> Found:
+def found(folder: Path, study: Study) -> FoundResults:
     return KeptResults(folder, POLICIES).find(study[0], LOG)
 
 
@@ -53,7 +53,7 @@ def test_every_number_comes_back_also_those_asked_for(tmp_path: Path) -> None:
     plans = plan_comparison(LOG, policies, [50], options)
     results = execute_all(plans)
     kept = KeptResults(tmp_path / "day=3" / "kept", policies)
-    assert kept.find(plans, LOG) == Found({}, 0, 0)
+    assert kept.find(plans, LOG) == FoundResults({}, 0, 0)
     for plan, result in zip(plans, results, strict=True):
         kept.keep(plan, result)
     found = kept.find(plans, LOG).results
@@ -91,7 +91,7 @@ def test_a_file_under_another_question_is_no_answer_to_it(tmp_path: Path, study:
     key = one.name[:64]
     one.unlink()
     other.rename(other.with_name(key + other.name[64:]))
-    assert found(tmp_path / "kept", study) == Found({}, 1, 0)
+    assert found(tmp_path / "kept", study) == FoundResults({}, 1, 0)
 
 
 @pytest.mark.parametrize("change", ["nothing said", "no result"])
@@ -113,7 +113,7 @@ def test_results_of_another_log_are_counted_and_left(tmp_path: Path, study: Stud
     kept(tmp_path / "kept", study)
     other = LOG.with_meta(reward_max=2.0)
     plans = plan_comparison(other, POLICIES, [50], ReplayOptions(horizon=40))
-    assert KeptResults(tmp_path / "kept", POLICIES).find(plans, other) == Found({}, 0, 2)
+    assert KeptResults(tmp_path / "kept", POLICIES).find(plans, other) == FoundResults({}, 0, 2)
     assert list(found(tmp_path / "kept", study).results) == [0, 1]
 
 
@@ -124,7 +124,7 @@ def test_what_is_upgraded_while_a_study_runs_did_not_make_its_results(
     results.find(study[0], LOG)
     monkeypatch.setattr("evaluator.comparisons.question.package_code", lambda: "upgraded")
     results.keep(study[0][0], study[1][0])
-    assert found(tmp_path, study) == Found({}, 0, 1)
+    assert found(tmp_path, study) == FoundResults({}, 0, 1)
     monkeypatch.undo()
     assert list(found(tmp_path, study).results) == [0]
 

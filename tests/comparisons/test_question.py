@@ -19,7 +19,7 @@ from evaluator.datasets import load
 from evaluator.delays import DelayCDF
 from evaluator.log.content import content_hash
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.plan import Plan, plan_replay
+from evaluator.replays.plan import ReplayPlan, plan_replay
 from tests.logs import linear_log
 
 LOG = linear_log(1500, n_actions=3, dimension=2, mean_delay=10.0, seed=1)
@@ -58,11 +58,11 @@ dimensions = 4
 """
 
 
-def key(plan: Plan, log: str = "log", code: tuple[str, ...] = ()) -> str:
+def key(plan: ReplayPlan, log: str = "log", code: tuple[str, ...] = ()) -> str:
     return question_key(plan, log, code)
 
 
-def plan_for(policy: str = "ucb1", **options: Any) -> Plan:
+def plan_for(policy: str = "ucb1", **options: Any) -> ReplayPlan:
     return plan_replay(LOG, as_description(policy), ReplayOptions(**options))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evaluator.estimates.confidence import gamma_exponential_boundary, mean_interval
-from evaluator.estimates.paired import Sums, difference_of_sums, discordant, p_values, sums_of
+from evaluator.estimates.paired import RewardSums, difference_of_sums, discordant, p_values, sums_of
 from evaluator.estimates.repeated import mean_sums
 
 ALPHA = 0.05
@@ -49,14 +49,14 @@ def test_a_replay_and_itself_do_not_differ_at_all() -> None:
     a, b = discordant(shown, reward, shown[::-1], reward, displays=60, upper=1.0)
     found = difference_of_sums(a, b, rounds=50, upper=1.0, alpha=ALPHA)
     assert (found.estimate, found.low, found.high, found.n) == (0.0, 0.0, 0.0, 0)
-    assert p_values(*(Sums(*(np.array([x]) for x in s)) for s in (a, b)), alpha=ALPHA) == [1.0]
+    assert p_values(*(RewardSums(*(np.array([x]) for x in s)) for s in (a, b)), alpha=ALPHA) == [1.0]
 
 
-def bernoulli_sums(rng: np.random.Generator, n: int, rates: np.ndarray, repeats: int = 1) -> Sums:
+def bernoulli_sums(rng: np.random.Generator, n: int, rates: np.ndarray, repeats: int = 1) -> RewardSums:
     each = [
         mean_sums([sums_of((rng.random(n) < rate).astype(float), upper=1.0) for _ in range(repeats)]) for rate in rates
     ]
-    return Sums(*(np.array([getattr(s, name) for s in each]) for name in Sums._fields))
+    return RewardSums(*(np.array([getattr(s, name) for s in each]) for name in RewardSums._fields))
 
 
 @pytest.mark.parametrize("repeats", [1, 3])
@@ -66,15 +66,17 @@ def test_the_interval_excludes_zero_just_where_the_p_value_says(repeats: int) ->
     a, b = bernoulli_sums(rng, 800, rates, repeats), bernoulli_sums(rng, 800, np.full(60, 0.4), repeats)
     p = p_values(a, b, alpha=ALPHA)
     for i in range(60):
-        interval = difference_of_sums(*(Sums(*(x[i] for x in s)) for s in (a, b)), rounds=900, upper=1.0, alpha=ALPHA)
+        interval = difference_of_sums(
+            *(RewardSums(*(x[i] for x in s)) for s in (a, b)), rounds=900, upper=1.0, alpha=ALPHA
+        )
         assert (interval.low > 0 or interval.high < 0) == (p[i] < ALPHA)
     assert p.min() < ALPHA < p.max()
 
 
 def test_p_value_where_it_has_a_closed_form() -> None:
     # B showed nothing that A did not, so that only A's side is uncertain: sum = boundary(V, p / 4).
-    nothing = Sums(*(np.zeros(1) for _ in Sums._fields))
-    a = Sums(np.array([400]), np.array([60.0]), np.array([51.0]))
+    nothing = RewardSums(*(np.zeros(1) for _ in RewardSums._fields))
+    a = RewardSums(np.array([400]), np.array([60.0]), np.array([51.0]))
     (p,) = p_values(a, nothing, alpha=ALPHA)
     one_sided = ALPHA / 4
     optimum = 2 * math.log(0.5 / one_sided)

@@ -24,13 +24,13 @@ from evaluator.delays.study.fitting import fit_family
 from evaluator.log import Log
 from evaluator.replays.learned.file import write_policy
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.plan import Plan
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.run import execute_all
 from tests.datasets.sources import write_spec
 from tests.logs import linear_log
 
 if TYPE_CHECKING:
-    from evaluator.comparisons.kept import Found
+    from evaluator.comparisons.kept import FoundResults
 
 DAY = 86_400
 ROWS = 60
@@ -186,14 +186,14 @@ def _policies(folder: Path) -> None:
 
 
 @cache
-def interrupted_study() -> tuple[Log, tuple[Plan, ...]]:
+def interrupted_study() -> tuple[Log, tuple[ReplayPlan, ...]]:
     """Return the log and the plans of a comparison whose results were kept when it was interrupted."""
     log = linear_log(400, n_actions=3, dimension=2, mean_delay=10.0, seed=1)
     options = ReplayOptions(horizon=60)
     return log, tuple(plan_comparison(log, [as_description(p) for p in ("ucb1", "random")], [50], options))
 
 
-def kept_in(folder: Path) -> tuple[KeptResults, Found]:
+def kept_in(folder: Path) -> tuple[KeptResults, FoundResults]:
     """Return where that study keeps its results, and what of them is there."""
     log, plans = interrupted_study()
     kept = KeptResults(folder, [plan.policy for plan in plans])

@@ -19,7 +19,7 @@ from evaluator.policies.registry import as_policy
 from evaluator.replays.loop import frozen as frozen_loop
 from evaluator.replays.loop import kernel as loop
 from evaluator.replays.loop.engine import Replay, run
-from evaluator.replays.loop.frozen import Frozen
+from evaluator.replays.loop.frozen import FrozenPolicy
 from evaluator.replays.loop.pending import nothing_pending
 from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.rounds.held_out import FinalPolicyName
@@ -274,8 +274,8 @@ def check_freezing_asks_and_tells_nothing(policy: Policy) -> None:
 
 
 def _check_frozen(policy: Policy, state: tuple, rounds: LoggedRounds, wanted: FinalPolicyName) -> None:
-    def frozen() -> Frozen:
-        return Frozen(policy, state, n_actions=4, displays=300, wanted=wanted, seed=1)
+    def frozen() -> FrozenPolicy:
+        return FrozenPolicy(policy, state, n_actions=4, displays=300, wanted=wanted, seed=1)
 
     before, of = copy.deepcopy(state), frozen()
     assert of.kind == (wanted if wanted == "greedy" or not policy.posterior else "posterior sampling")

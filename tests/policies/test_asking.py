@@ -16,7 +16,7 @@ from evaluator.policies.attributes import changed_attributes
 from evaluator.policies.base import Setting
 from evaluator.policies.user import UserPolicy
 from evaluator.replays.loop.engine import run
-from evaluator.replays.loop.frozen import Frozen
+from evaluator.replays.loop.frozen import FrozenPolicy
 from tests.policies.rounds import random_rounds, setting_for
 
 
@@ -156,7 +156,7 @@ def test_frozen_it_is_asked_again_and_again() -> None:
     held = UserPolicy(cls=type("Held", (CountsCalls,), {"contextual": False}))
     rounds = random_rounds("none", seed=8)
     replay = run(held, setting_for(rounds), rounds, sampler="keep", seed=1)
-    frozen = Frozen(held, replay.state, n_actions=4, displays=100, wanted="exploring")
+    frozen = FrozenPolicy(held, replay.state, n_actions=4, displays=100, wanted="exploring")
     with pytest.raises(PolicyError, match=r"^Held\.choose changes t when asked"):
         frozen.probabilities(rounds.vectors, 100)
 

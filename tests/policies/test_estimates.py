@@ -13,7 +13,7 @@ from evaluator.policies.base import Setting
 from evaluator.policies.estimates import NO_ESTIMATE
 from evaluator.policies.user import UserPolicy
 from evaluator.replays.loop.engine import run
-from evaluator.replays.loop.frozen import Frozen
+from evaluator.replays.loop.frozen import FrozenPolicy
 from evaluator.replays.loop.samplers import SamplerName
 from tests.policies.checks import layouts
 from tests.policies.rounds import random_rounds, setting_for
@@ -79,7 +79,7 @@ class Told:
 
 def greedy(said: Any) -> np.ndarray:
     policy = UserPolicy(cls=type("Told", (Told,), {"said": said}))
-    frozen = Frozen(policy, policy.start(Setting(n_actions=3)), n_actions=3, displays=5)
+    frozen = FrozenPolicy(policy, policy.start(Setting(n_actions=3)), n_actions=3, displays=5)
     assert (frozen.kind, frozen.draws) == ("greedy", 0)
     return frozen.probabilities(np.zeros((1, 1, 0)), 5)
 
@@ -105,6 +105,6 @@ def test_what_is_no_estimate_is_refused(said: Any) -> None:
 
 def test_a_class_without_estimates_explores() -> None:
     without = UserPolicy(cls=type("Without", (Told,), {"estimates": None}))
-    frozen = Frozen(without, without.start(Setting(n_actions=3)), n_actions=3, displays=5)
+    frozen = FrozenPolicy(without, without.start(Setting(n_actions=3)), n_actions=3, displays=5)
     assert frozen.kind == "exploring"
     np.testing.assert_array_equal(frozen.probabilities(np.zeros((1, 1, 0)), 5), [(1, 0, 0)] * 5)

@@ -20,7 +20,7 @@ from evaluator.policies import names, resolve
 from evaluator.policies.base import Policy
 from evaluator.replays.learned.policy import learned_policy
 from evaluator.replays.loop.engine import Replay, run
-from evaluator.replays.loop.frozen import Frozen
+from evaluator.replays.loop.frozen import FrozenPolicy
 from tests.policies.rounds import random_rounds, setting_for
 
 N, K = 400, 4
@@ -124,7 +124,7 @@ def test_learned_and_frozen_policies_say_so_too() -> None:
     with pytest.raises(PolicyError, match="linucb scores action 2 as NaN"):
         learned.choose(context, greedy=True)
     for wanted in ("greedy", "exploring"):
-        frozen = Frozen(resolve("linucb"), replay.state, n_actions=K, displays=1, wanted=wanted)
+        frozen = FrozenPolicy(resolve("linucb"), replay.state, n_actions=K, displays=1, wanted=wanted)
         with pytest.raises(PolicyError, match="linucb scores action 2 as NaN"):
             frozen.probabilities(context.reshape(1, 1, 3), 1)
 

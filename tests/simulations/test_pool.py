@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluator.audits.live import Pool, play_in_pool
+from evaluator.audits.live import ContextPool, play_in_pool
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting
 from evaluator.policies.user import UserPolicy
@@ -19,7 +19,7 @@ class GreedyOnShares(Greedy):
 
 
 def value(policy: object, factor: float, reward_max: float) -> float:
-    pool = Pool(np.zeros((1, 1, 0)), RATES, factor * np.array([0.2, 0.7, 1.0]), np.array([[0.5, 1.0]]), reach=1)
+    pool = ContextPool(np.zeros((1, 1, 0)), RATES, factor * np.array([0.2, 0.7, 1.0]), np.array([[0.5, 1.0]]), reach=1)
     told = Setting(n_actions=3, horizon=400, reward_max=reward_max)
     own, luck = np.random.default_rng(1), np.random.default_rng(2)
     return float(play_in_pool(policy, told, pool, np.full((1, 1, 400), 1 / 400), own=own, luck=luck)[0])

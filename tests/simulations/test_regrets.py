@@ -7,14 +7,14 @@ import pytest
 
 from evaluator.delays.laws import fixed, geometric, packet_loss, pareto
 from evaluator.policies import resolve
-from evaluator.simulations import Curve, Problem, simulate
+from evaluator.simulations import Problem, RegretCurve, simulate
 from evaluator.simulations.options import SimulateOptions
 from tests.simulations.problems import bernoulli
 
 T = np.arange(1, 13)
 
 
-def curve(problem: Problem, spec: str = "fixed:action=1", **options) -> Curve:
+def curve(problem: Problem, spec: str = "fixed:action=1", **options) -> RegretCurve:
     return simulate(problem, [resolve(spec)], SimulateOptions(runs=2, horizon=12, **options)).curves[0]
 
 

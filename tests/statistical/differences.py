@@ -16,7 +16,7 @@ from evaluator.estimates.multiplicity import holm
 from evaluator.log.contract import to_numpy
 from evaluator.policies import resolve
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.plan import Plan
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.rewards import reward_bound
 from tests.untidy.defects import rows_of
 from tests.untidy.settings import HOUR_S, Untidy
@@ -89,7 +89,7 @@ def held(name: str, seeds: range, *, gap: float = 0.0, repeats: int = 1) -> Iter
             yield _held(found, plans, expected_rewards(traffic)[of])
 
 
-def _held(found: Comparison, plans: list[Plan], expected: np.ndarray) -> Held:
+def _held(found: Comparison, plans: list[ReplayPlan], expected: np.ndarray) -> Held:
     """Hold a comparison against the expected reward of each action at each display of the log."""
     alpha, t, shared = 1.0 - LEVEL, found.horizon.rounds, plans[0].options.reward == "eventual"
     lived = [first_rounds(plan, result, t) for plan, result in zip(plans, found.results, strict=True)]

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from evaluator.api import plan
-from evaluator.replays.loop.frozen import Frozen
+from evaluator.replays.loop.frozen import FrozenPolicy
 from evaluator.replays.one_scan import replay_all
-from evaluator.replays.plan import Plan
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.held_out import FinalPolicyName
 from evaluator.replays.rounds.stream import NO_VECTORS
-from evaluator.replays.values.final import FrozenValue, frozen_values
+from evaluator.replays.values.final import FinalValue, frozen_values
 from tests.untidy.defects import rows_of
 from tests.untidy.settings import Untidy
 from tests.untidy.traffic import draw_traffic
@@ -38,7 +38,7 @@ ROUNDS = 120
 class Final(NamedTuple):
     """Value of a final policy on one log, estimated and true."""
 
-    found: FrozenValue
+    found: FinalValue
     truth: float
 
 
@@ -65,10 +65,10 @@ def one_log(policy: str, tidy: bool, run: int) -> dict[FinalPolicyName, Final]:
     return out
 
 
-def _probabilities(planned: Plan, state: tuple) -> np.ndarray:
+def _probabilities(planned: ReplayPlan, state: tuple) -> np.ndarray:
     """Return the final policy's probabilities at the displays it is judged on, by other draws, shape (n, K)."""
     judged, wanted = planned.judged, planned.options.final_policy
-    frozen = Frozen(
+    frozen = FrozenPolicy(
         planned.policy, state, n_actions=planned.log.n_actions, displays=len(judged), wanted=wanted, seed=10**6
     )
     vectors = NO_VECTORS

@@ -14,10 +14,10 @@ from evaluator.api import plan
 from evaluator.delays.cdf import DelayCDF
 from evaluator.log import Log
 from evaluator.log.contract import to_numpy
-from evaluator.replays.loop.frozen import Frozen
+from evaluator.replays.loop.frozen import FrozenPolicy
 from evaluator.replays.one_scan import replay_all
 from evaluator.replays.rounds.stream import LogRounds
-from evaluator.replays.values.final import FrozenValue, frozen_values
+from evaluator.replays.values.final import FinalValue, frozen_values
 from tests.logs import bernoulli_log, build_log, linear_log
 
 MEANS, LOGGER = (0.5, 0.3, 0.2), (0.2, 0.3, 0.5)
@@ -91,7 +91,7 @@ CASES = {
 }
 
 
-def one_run(case: Case, run: int) -> tuple[FrozenValue, float]:
+def one_run(case: Case, run: int) -> tuple[FinalValue, float]:
     """Return the estimated and the true value of the final policy of one replay of log number `run`."""
     log = case.make(run) if not isinstance(case.make, partial) else case.make(seed=run)
     planned = plan(log, case.policy, window=200, final="last:50%", seed=run, **dict(case.options))
@@ -122,13 +122,13 @@ def _fresh_value(planned: Any, state: Any) -> float:
     return float((expected * _frozen(planned, state, displays=n).probabilities(vectors, n)).sum(axis=1).mean())
 
 
-def _frozen(planned: Any, state: Any, *, displays: int) -> Frozen:
+def _frozen(planned: Any, state: Any, *, displays: int) -> FrozenPolicy:
     """Return the final policy that the plan values, with another seed."""
     k, wanted = planned.log.n_actions, planned.options.final_policy
-    return Frozen(planned.policy, state, n_actions=k, displays=displays, wanted=wanted, seed=1)
+    return FrozenPolicy(planned.policy, state, n_actions=k, displays=displays, wanted=wanted, seed=1)
 
 
-def runs_of(name: str, runs: int) -> Iterator[tuple[FrozenValue, float]]:
+def runs_of(name: str, runs: int) -> Iterator[tuple[FinalValue, float]]:
     """Return estimate and truth on some logs of a case."""
     with ThreadPoolExecutor(2) as pool:
         yield from pool.map(partial(one_run, CASES[name]), range(runs))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluator.audits.live import Pool, play_in_pool
+from evaluator.audits.live import ContextPool, play_in_pool
 from evaluator.errors import PolicyError
 from evaluator.policies import user
 from evaluator.policies.base import Setting
@@ -41,7 +41,7 @@ def replayed(cls: type[Epsilon]) -> np.ndarray:
 
 
 def live(cls: type[Epsilon]) -> np.ndarray:
-    pool = Pool(np.ones((1, 1, 1)), RATES[None], np.ones(1), np.ones((1, 1)), reach=0)
+    pool = ContextPool(np.ones((1, 1, 1)), RATES[None], np.ones(1), np.ones((1, 1)), reach=0)
     streams = [(np.random.default_rng([run, 1]), np.random.default_rng([run, 2])) for run in range(RUNS)]
     weights = np.full((1, 1, T), 1.0 / T)
     return np.array([

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from evaluator.api import as_description
-from evaluator.comparisons.kept import Found, KeptResults
+from evaluator.comparisons.kept import FoundResults, KeptResults
 from evaluator.comparisons.result import plan_comparison
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.run import execute_all
@@ -17,13 +17,13 @@ def test_no_flipped_bit_and_no_cut_passes(tmp_path: Path) -> None:
     policies = [as_description("random")]
     plans = plan_comparison(log, policies, [50], ReplayOptions(horizon=10))
     kept = KeptResults(tmp_path, policies)
-    assert kept.find(plans, log) == Found({}, 0, 0)
+    assert kept.find(plans, log) == FoundResults({}, 0, 0)
     kept.keep(plans[0], execute_all(plans)[0])
     (file,) = tmp_path.iterdir()
     whole = file.read_bytes()
     for at in range(len(whole)):
         for damaged in (whole[:at] + bytes([whole[at] ^ (1 << at % 8)]) + whole[at + 1 :], whole[:at]):
             file.write_bytes(damaged)
-            assert kept.find(plans, log) == Found({}, 1, 0), at
+            assert kept.find(plans, log) == FoundResults({}, 1, 0), at
     file.write_bytes(whole)
     assert list(kept.find(plans, log).results) == [0]

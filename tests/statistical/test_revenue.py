@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evaluator.api import plan, replay
-from evaluator.audits.live import Pool, play_in_pool
+from evaluator.audits.live import ContextPool, play_in_pool
 from evaluator.log import Log
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting
@@ -55,7 +55,7 @@ def live(policy: str) -> np.ndarray:
     told = Setting(n_actions=5, window=WINDOW, horizon=T, delay_cdf=told.delay_cdf)
     values = np.linspace(LOWEST, HIGHEST, 1001) / HIGHEST
     tau = 1.0 - (MEAN_DELAY / (1.0 + MEAN_DELAY)) ** np.arange(1, WINDOW + 2)
-    pool = Pool(np.zeros((1, 1, 0)), RATES[None], values, tau[None], reach=WINDOW)
+    pool = ContextPool(np.zeros((1, 1, 0)), RATES[None], values, tau[None], reach=WINDOW)
     runs = [
         play_in_pool(
             resolve(policy), told, pool, np.full((1, 1, T), 1.0 / T),

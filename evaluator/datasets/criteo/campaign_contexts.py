@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.datasets.criteo.campaigns import CampaignTable, campaign_table
-from evaluator.datasets.criteo.parameters import Twin
+from evaluator.datasets.criteo.parameters import TwinParameters
 from evaluator.datasets.criteo.quantiles import category_shares
 from evaluator.errors import SpecError
 
@@ -18,7 +18,7 @@ GOLDEN = (5**0.5 - 1) / 2
 PASSES = 200
 
 
-class Truth(NamedTuple):
+class CampaignTruth(NamedTuple):
     """What the rows are drawn from; G contexts, K campaigns.
 
     Context g is the pair (cat1 = g // classes, class of cat4 = g % classes).
@@ -35,7 +35,7 @@ class Truth(NamedTuple):
         return np.asarray(self.joint / self.context_share[:, None])
 
 
-def truth(twin: Twin, *, conversion_rate: float) -> Truth:
+def truth(twin: TwinParameters, *, conversion_rate: float) -> CampaignTruth:
     """Return the truth of a twin of which `conversion_rate` of the rows convert.
 
     Raises
@@ -56,19 +56,19 @@ def truth(twin: Twin, *, conversion_rate: float) -> Truth:
             "twin: conversion rates reach 1 in some context, or exceed the click rate of a campaign.",
             hint="lower contexts.effect1, contexts.effect4 or the campaigns' conversion rates.",
         )
-    return Truth(campaigns, context_share, joint, rate)
+    return CampaignTruth(campaigns, context_share, joint, rate)
 
 
-def class_bounds(twin: Twin) -> list[int]:
+def class_bounds(twin: TwinParameters) -> list[int]:
     """Return where the classes of cat4 begin and end among its values, commonest first."""
     return [0, *np.cumsum(twin.contexts.classes).tolist()]
 
 
-def _class_shares(twin: Twin) -> Floats:
+def _class_shares(twin: TwinParameters) -> Floats:
     return np.add.reduceat(category_shares(twin.categories[3]), class_bounds(twin)[:-1])
 
 
-def _effects(twin: Twin, n_campaigns: int) -> Floats:
+def _effects(twin: TwinParameters, n_campaigns: int) -> Floats:
     """Return 1 + a(cat1, campaign) + b(class of cat4, campaign), (G, K): additive, so that linear policies learn it.
 
     Cosines of phases that differ from campaign to campaign, so that their order changes with the context.

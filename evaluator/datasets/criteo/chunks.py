@@ -11,8 +11,8 @@ import polars as pl
 
 from evaluator.datasets.criteo.ids import ids
 from evaluator.datasets.criteo.journeys import Journeys
-from evaluator.datasets.criteo.parameters import Twin
-from evaluator.datasets.criteo.quantiles import Clock, draw
+from evaluator.datasets.criteo.parameters import TwinParameters
+from evaluator.datasets.criteo.quantiles import ArrivalQuantiles, draw
 from evaluator.datasets.criteo.text_columns import Amounts, Categories, last_click
 from evaluator.datasets.criteo.users import Users
 
@@ -30,15 +30,15 @@ TIE_BITS = 20
 
 
 @dataclass(frozen=True)
-class Plan:
+class ChunkPlan:
     """All that the chunks share.
 
     `edges` (B + 1,) are the times (s) between chunks, `others` (B + 1,) the rank of each chunk's first row among the
     rows without a conversion.
     """
 
-    twin: Twin
-    clock: Clock
+    twin: TwinParameters
+    clock: ArrivalQuantiles
     seed: np.random.SeedSequence
     journeys: Journeys
     users: Users
@@ -55,14 +55,14 @@ class Plan:
         return len(self.edges) - 1
 
 
-def chunk_text(plan: Plan, number: int) -> bytes:
+def chunk_text(plan: ChunkPlan, number: int) -> bytes:
     """Return the lines of a chunk, sorted by time, ties in random order."""
     stream = io.BytesIO()
     chunk_rows(plan, number).write_csv(stream, include_header=False, separator="\t", quote_style="never")
     return stream.getvalue()
 
 
-def chunk_rows(plan: Plan, number: int) -> pl.DataFrame:
+def chunk_rows(plan: ChunkPlan, number: int) -> pl.DataFrame:
     """Return the rows of a chunk with the columns `COLUMNS`."""
     key = (*plan.seed.spawn_key, number)
     rng = np.random.default_rng(np.random.SeedSequence(plan.seed.entropy, spawn_key=key))
@@ -96,7 +96,7 @@ def chunk_rows(plan: Plan, number: int) -> pl.DataFrame:
     return frame[np.argsort((whole["timestamp"] << TIE_BITS) + ties, kind="stable")]
 
 
-def _times(plan: Plan, number: int, rng: np.random.Generator) -> Ints:
+def _times(plan: ChunkPlan, number: int, rng: np.random.Generator) -> Ints:
     """Return times of the rows without a conversion; those at the ends of the log are at its first and last second."""
     begin, end = plan.edges[number : number + 2]
     below, above = plan.clock.cdf([begin, end])

@@ -12,17 +12,17 @@ END = b"\x03\x00"  # an empty last block
 LEVEL = 1
 
 
-class Piece(NamedTuple):
+class CompressedText(NamedTuple):
     """Text and its deflate blocks."""
 
     text: bytes
     blocks: bytes
 
 
-def compress(text: bytes) -> Piece:
+def compress(text: bytes) -> CompressedText:
     """Return `text` with its deflate blocks, which end on a byte and refer to nothing before them."""
     packer = zlib.compressobj(LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-    return Piece(text, packer.compress(text) + packer.flush(zlib.Z_FULL_FLUSH))
+    return CompressedText(text, packer.compress(text) + packer.flush(zlib.Z_FULL_FLUSH))
 
 
 class GzipStream:
@@ -46,7 +46,7 @@ class GzipStream:
         self._length = 0
         file.write(HEADER)
 
-    def write(self, piece: Piece) -> None:
+    def write(self, piece: CompressedText) -> None:
         """Append a piece."""
         self._file.write(piece.blocks)
         self._checksum = zlib.crc32(piece.text, self._checksum)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.datasets.criteo.parameters import Twin
-from evaluator.datasets.criteo.quantiles import Clock, draw, durations, sizes
+from evaluator.datasets.criteo.parameters import TwinParameters
+from evaluator.datasets.criteo.quantiles import ArrivalQuantiles, draw, durations, sizes
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -27,13 +27,13 @@ class Journeys(NamedTuple):
     row_position: Ints  # (C,) 0 for the first display of the journey
 
 
-def journey_sizes(twin: Twin, rows: int) -> Ints:
+def journey_sizes(twin: TwinParameters, rows: int) -> Ints:
     """Return the numbers of displays per conversion, ascending, of a twin with so many rows."""
     return sizes(twin.journey_rows, max(1, round(twin.conversions * rows / twin.rows)))
 
 
 def plan_journeys(
-    twin: Twin, clock: Clock, per_journey: Ints, cell_weights: Floats, rng: np.random.Generator
+    twin: TwinParameters, clock: ArrivalQuantiles, per_journey: Ints, cell_weights: Floats, rng: np.random.Generator
 ) -> Journeys:
     """Return the converted rows of a twin.
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from evaluator.datasets.criteo.campaign_contexts import Truth, truth
-from evaluator.datasets.criteo.chunks import CHUNK_ROWS, COLUMNS, Plan, chunk_text
-from evaluator.datasets.criteo.gzip_stream import GzipStream, Piece, compress
+from evaluator.datasets.criteo.campaign_contexts import CampaignTruth, truth
+from evaluator.datasets.criteo.chunks import CHUNK_ROWS, COLUMNS, ChunkPlan, chunk_text
+from evaluator.datasets.criteo.gzip_stream import CompressedText, GzipStream, compress
 from evaluator.datasets.criteo.journeys import journey_sizes, plan_journeys
-from evaluator.datasets.criteo.parameters import Twin
-from evaluator.datasets.criteo.quantiles import Clock
+from evaluator.datasets.criteo.parameters import TwinParameters
+from evaluator.datasets.criteo.quantiles import ArrivalQuantiles
 from evaluator.datasets.criteo.text_columns import Amounts, Categories
 from evaluator.datasets.criteo.truth_file import SCHEMA, truth_document, truth_table
 from evaluator.datasets.criteo.users import plan_users
@@ -37,7 +37,7 @@ STREAM = 8
 
 
 @dataclass(frozen=True)
-class Made:
+class TwinFiles:
     """Where a twin and its truth are.
 
     Parameters
@@ -64,7 +64,7 @@ def make(
     seed: int = 0,
     jobs: int | None = None,
     advance: Callable[[int], None] | None = None,
-) -> Made:
+) -> TwinFiles:
     """Write a generated dataset in the format of a real one, and the truth it was drawn from.
 
     Parameters
@@ -84,7 +84,7 @@ def make(
 
     Returns
     -------
-    Made
+    TwinFiles
         Files and counts. Memory: up to 0.7 GB at full size, less than half of it for a tenth of the rows.
 
     Raises
@@ -107,7 +107,7 @@ def make(
     if not is_whole(seed, 0) or not is_whole(jobs, 1):
         raise ParameterError(f"seed={seed}, jobs={jobs}.", hint="seed is 0 to 2^63 - 1, jobs 1 to 2^63 - 1.")
     path = Path(out)
-    made = Made(path, path.with_name(f"{path.name}.truth.json"), path.with_name(f"{path.name}.truth.parquet"), {})
+    made = TwinFiles(path, path.with_name(f"{path.name}.truth.json"), path.with_name(f"{path.name}.truth.parquet"), {})
     with whole_files([made.table, made.truth, made.path]) as (table, text, data), writing(made.path):
         plan, known = plan_twin(twin, rows=rows, seed=seed)
         document = truth_document(twin, known, plan.journeys, plan.categories)
@@ -120,10 +120,10 @@ def make(
         files = described([table, data])
         head = {"schema": SCHEMA, "dataset": name, "seed": seed, "table": made.table.name, "files": files}
         text.write_text(json.dumps({**head, **document}, indent=1) + "\n", encoding="utf-8")
-    return Made(made.path, made.truth, made.table, document["realised"])
+    return TwinFiles(made.path, made.truth, made.table, document["realised"])
 
 
-def plan_twin(twin: Twin, *, rows: int, seed: int) -> tuple[Plan, Truth]:
+def plan_twin(twin: TwinParameters, *, rows: int, seed: int) -> tuple[ChunkPlan, CampaignTruth]:
     """Return what the chunks of a twin share, and its truth. It keeps 4 bytes a row."""
     journey_rng, user_rng, count_rng = (
         np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM, k))) for k in range(3)
@@ -133,12 +133,12 @@ def plan_twin(twin: Twin, *, rows: int, seed: int) -> tuple[Plan, Truth]:
     known = truth(twin, conversion_rate=1 - n_others / rows)
     converts = known.joint * known.conversion_rate
     stays = known.joint - converts
-    clock = Clock(twin.arrivals)
+    clock = ArrivalQuantiles(twin.arrivals)
     journeys = plan_journeys(twin, clock, per_journey, converts.ravel() / converts.sum(), journey_rng)
     edges = _chunk_edges(clock, -(-rows // CHUNK_ROWS))
     mass = np.diff(clock.cdf(edges))
     campaigns = known.campaigns
-    plan = Plan(
+    plan = ChunkPlan(
         twin=twin,
         clock=clock,
         seed=np.random.SeedSequence(seed, spawn_key=(STREAM, 3)),
@@ -154,13 +154,13 @@ def plan_twin(twin: Twin, *, rows: int, seed: int) -> tuple[Plan, Truth]:
     return plan, known
 
 
-def _chunk_edges(clock: Clock, chunks: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _chunk_edges(clock: ArrivalQuantiles, chunks: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return whole seconds between stretches of about equally many displays."""
     inner = clock.times(np.arange(1, chunks) / chunks)
     return np.concatenate([[0], inner, [clock.seconds]])
 
 
-def _twin(dataset: str | Path) -> tuple[Twin, str]:
+def _twin(dataset: str | Path) -> tuple[TwinParameters, str]:
     spec = dataset_spec(dataset)
     if not isinstance(spec, FileSpec) or spec.twin is None:
         raise UsageError(
@@ -169,7 +169,7 @@ def _twin(dataset: str | Path) -> tuple[Twin, str]:
     return spec.twin, spec.name
 
 
-def _write(plan: Plan, path: Path, jobs: int, advance: Callable[[int], None] | None) -> None:
+def _write(plan: ChunkPlan, path: Path, jobs: int, advance: Callable[[int], None] | None) -> None:
     with path.open("wb") as file:
         stream = GzipStream(file)
         stream.write(compress(("\t".join(COLUMNS) + "\n").encode()))
@@ -180,14 +180,14 @@ def _write(plan: Plan, path: Path, jobs: int, advance: Callable[[int], None] | N
         stream.close()
 
 
-def _piece(plan: Plan, number: int) -> Piece:
+def _piece(plan: ChunkPlan, number: int) -> CompressedText:
     return compress(chunk_text(plan, number))
 
 
-def _pieces(plan: Plan, jobs: int) -> Iterator[Piece]:
+def _pieces(plan: ChunkPlan, jobs: int) -> Iterator[CompressedText]:
     """Yield the chunks in order; at most `jobs` + 1 of them are in memory."""
     with ThreadPoolExecutor(jobs) as pool:
-        waiting: deque[Future[Piece]] = deque()
+        waiting: deque[Future[CompressedText]] = deque()
         try:
             for number in range(plan.chunks):
                 waiting.append(pool.submit(_piece, plan, number))

@@ -44,7 +44,7 @@ class SizeLaw(_Part):
     longest: Annotated[int, Field(ge=2)]
 
 
-class Arrivals(_Part):
+class DailyArrivals(_Part):
     """Intensity of the displays: 1 - amplitude * cos(2 pi (t - trough_s) / 1 day)."""
 
     seconds: Annotated[int, Field(ge=86_400, description="whole seconds covered: 0 to seconds - 1")]
@@ -117,7 +117,7 @@ class LastClick(KnotLaw):
     none: Share
 
 
-class Money(_Part):
+class AmountLaw(_Part):
     """Lognormal amounts."""
 
     median: Positive
@@ -126,7 +126,7 @@ class Money(_Part):
     levels: Annotated[Count, Field(description="distinct amounts: of the file, or of each campaign")]
 
 
-class Twin(_Part):
+class TwinParameters(_Part):
     """Facts at full size, and the laws fitted to them."""
 
     rows: Count
@@ -135,7 +135,7 @@ class Twin(_Part):
     colliding_ids: Annotated[Count, Field(description="conversion ids shared by two users")]
     attributed_single: Annotated[Share, Field(description="P(attributed) of a conversion on one row")]
     attributed_shared: Annotated[Share, Field(description="P(attributed) of a conversion on several rows")]
-    arrivals: Arrivals
+    arrivals: DailyArrivals
     delays: KnotLaw
     journey_rows: SizeLaw
     user_rows: SizeLaw
@@ -143,11 +143,11 @@ class Twin(_Part):
     contexts: Contexts
     categories: Annotated[list[Category], Field(min_length=9, max_length=9, description="cat1 to cat9")]
     last_click: LastClick
-    cost: Money
-    cpo: Annotated[Money, Field(description="median and log_sd across campaigns")]
+    cost: AmountLaw
+    cpo: Annotated[AmountLaw, Field(description="median and log_sd across campaigns")]
 
     @model_validator(mode="after")
-    def _parts_fit(self) -> Twin:
+    def _parts_fit(self) -> TwinParameters:
         if sum(self.contexts.classes) != self.categories[3].values:
             raise ValueError("contexts.classes must add up to the values of cat4")
         if self.delays.seconds[-1] >= self.arrivals.seconds:

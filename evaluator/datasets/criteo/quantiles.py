@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.datasets.criteo.parameters import Arrivals, Category, KnotLaw, SizeLaw
+from evaluator.datasets.criteo.parameters import Category, DailyArrivals, KnotLaw, SizeLaw
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -30,10 +30,10 @@ def sizes(law: SizeLaw, count: int) -> Ints:
     return np.where(levels < law.single, 1, above)
 
 
-class Clock:
+class ArrivalQuantiles:
     """Cumulative intensity of the arrivals, as a CDF over [0, seconds)."""
 
-    def __init__(self, arrivals: Arrivals) -> None:
+    def __init__(self, arrivals: DailyArrivals) -> None:
         self.seconds = arrivals.seconds
         self._grid = np.append(np.arange(0, arrivals.seconds, GRID_S), arrivals.seconds).astype(np.float64)
         phase = 2 * np.pi * (self._grid - arrivals.trough_s) / DAY_S

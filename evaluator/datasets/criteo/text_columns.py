@@ -9,7 +9,7 @@ import polars as pl
 from evaluator.datasets.criteo.campaign_contexts import class_bounds
 from evaluator.datasets.criteo.campaigns import spread
 from evaluator.datasets.criteo.ids import ids
-from evaluator.datasets.criteo.parameters import Money, Twin
+from evaluator.datasets.criteo.parameters import AmountLaw, TwinParameters
 from evaluator.datasets.criteo.quantiles import category_shares, draw, durations
 
 Ints = npt.NDArray[np.int64]
@@ -22,7 +22,7 @@ GOLDEN = (5**0.5 - 1) / 2
 class Categories:
     """cat1 to cat9 given the context of each row."""
 
-    def __init__(self, twin: Twin) -> None:
+    def __init__(self, twin: TwinParameters) -> None:
         self._edges = [np.cumsum(category_shares(c)) for c in twin.categories]
         self.ids = [ids("category", np.arange(c.values), offset=APART * k) for k, c in enumerate(twin.categories)]
         self._bounds = np.asarray(class_bounds(twin))
@@ -58,7 +58,7 @@ class Amounts:
     Both take few values in the real file, too, where they are ratios of round numbers; so they are drawn from tables.
     """
 
-    def __init__(self, cost: Money, cpo: Money, n_campaigns: int) -> None:
+    def __init__(self, cost: AmountLaw, cpo: AmountLaw, n_campaigns: int) -> None:
         self._cost = pl.Series("cost", _texts(_quantiles(cost, cost.levels), cost.floor))
         level = np.linspace(0.7, 1.3, cpo.levels)
         mean = cpo.median * np.exp(cpo.log_sd * spread(np.arange(1, n_campaigns + 1), GOLDEN))
@@ -73,13 +73,13 @@ class Amounts:
         return [self._cost.gather(cost), self._cpo.gather(cpo)]
 
 
-def last_click(twin: Twin, n: int, rng: np.random.Generator) -> Ints:
+def last_click(twin: TwinParameters, n: int, rng: np.random.Generator) -> Ints:
     """Return seconds since the user's last click (n,), -1 for none; it may be before the log begins."""
     waited = durations(twin.last_click, rng.random(n))
     return np.where(rng.random(n) < twin.last_click.none, -1, waited)
 
 
-def _quantiles(money: Money, count: int) -> npt.NDArray[np.float64]:
+def _quantiles(money: AmountLaw, count: int) -> npt.NDArray[np.float64]:
     from scipy.special import ndtri
 
     return np.asarray(money.median * np.exp(money.log_sd * ndtri((np.arange(count) + 0.5) / count)))

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets.criteo.campaign_contexts import Truth
+from evaluator.datasets.criteo.campaign_contexts import CampaignTruth
 from evaluator.datasets.criteo.ids import ids
 from evaluator.datasets.criteo.journeys import Journeys
-from evaluator.datasets.criteo.parameters import Twin
+from evaluator.datasets.criteo.parameters import TwinParameters
 from evaluator.datasets.criteo.text_columns import Categories
 
 SCHEMA = "evaluate.twin_truth/1"
@@ -20,7 +20,9 @@ TOP = 10
 Floats = npt.NDArray[np.float64]
 
 
-def truth_document(twin: Twin, truth: Truth, journeys: Journeys, categories: Categories) -> dict[str, Any]:
+def truth_document(
+    twin: TwinParameters, truth: CampaignTruth, journeys: Journeys, categories: Categories
+) -> dict[str, Any]:
     """Return the truth but for its table, ready for JSON.
 
     Rates: ``conversion_rate`` is P(the row converts); ``reward_rate`` is P(the row carries the conversion) once each
@@ -61,7 +63,7 @@ def truth_document(twin: Twin, truth: Truth, journeys: Journeys, categories: Cat
     }
 
 
-def truth_table(truth: Truth, *, once: float) -> pl.DataFrame:
+def truth_table(truth: CampaignTruth, *, once: float) -> pl.DataFrame:
     """Return one row per context and campaign: propensity given the context, and rates."""
     contexts, campaigns = truth.joint.shape
     return pl.DataFrame(
@@ -85,7 +87,7 @@ def _realised(journeys: Journeys) -> dict[str, int]:
     }
 
 
-def _delay(twin: Twin, journeys: Journeys) -> dict[str, list[float]]:
+def _delay(twin: TwinParameters, journeys: Journeys) -> dict[str, list[float]]:
     """Return the law of the rows' delays, and how the delays of last clicks came out at its knots."""
     last = journeys.row_position == journeys.rows[journeys.row_journey] - 1
     waited = np.sort((journeys.conversion_time[journeys.row_journey] - journeys.row_time)[last])

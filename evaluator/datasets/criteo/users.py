@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.datasets.criteo.parameters import Twin
+from evaluator.datasets.criteo.parameters import TwinParameters
 from evaluator.datasets.criteo.quantiles import sizes
 
 Ints = npt.NDArray[np.int64]
@@ -22,7 +22,7 @@ class Users(NamedTuple):
     total: int
 
 
-def plan_users(twin: Twin, rows: int, per_journey: Ints, rng: np.random.Generator) -> Users:
+def plan_users(twin: TwinParameters, rows: int, per_journey: Ints, rng: np.random.Generator) -> Users:
     """Deal the rows out to users.
 
     Parameters
@@ -42,7 +42,7 @@ def plan_users(twin: Twin, rows: int, per_journey: Ints, rng: np.random.Generato
     return Users(of_journey, others, len(per_user))
 
 
-def _rows_per_user(twin: Twin, rows: int) -> SmallInts:
+def _rows_per_user(twin: TwinParameters, rows: int) -> SmallInts:
     """Return rows per user, descending; they add up to `rows`, and the share of users with one row is the law's."""
     per_user = sizes(twin.user_rows, round(twin.users * rows / twin.rows))[::-1].astype(np.int32)
     missing = rows - int(per_user.sum())

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from evaluator.delays.families import FAMILIES
 from evaluator.delays.study.fitting import DelayFit, fit_sample, inapplicable
-from evaluator.delays.study.likelihood import Sample, sample_of
+from evaluator.delays.study.likelihood import TruncatedSample, sample_of
 from evaluator.delays.threads import in_threads
 from evaluator.errors import ParameterError
 
@@ -83,7 +83,9 @@ def compare_families(
     return compare_sample(sample_of(delays, limits, rounding=rounding), families=families, seed=seed)
 
 
-def compare_sample(sample: Sample, *, families: Iterable[str] | None = None, seed: int = 0) -> FamilyComparison:
+def compare_sample(
+    sample: TruncatedSample, *, families: Iterable[str] | None = None, seed: int = 0
+) -> FamilyComparison:
     """As `compare_families`, on an aggregated sample."""
     names = list(FAMILIES if families is None else families)
     skipped = {}

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.families import Family, Parameters, family_named
-from evaluator.delays.study.likelihood import Sample, sample_of
+from evaluator.delays.study.likelihood import TruncatedSample, sample_of
 from evaluator.delays.study.mixture import SMALLEST_SIGMA, mixture_score, mixture_start
 from evaluator.delays.study.newton import Optimum, maximise
 from evaluator.delays.usable import Floats
@@ -52,7 +52,7 @@ class DelayFit:
     conversions
         Number of delays.
     rounding
-        ``"floor"`` or ``"none"`` (`evaluator.delays.study.likelihood.Sample`).
+        ``"floor"`` or ``"none"`` (`evaluator.delays.study.likelihood.TruncatedSample`).
     longest
         Longest limit, in ticks, beyond which the law is extrapolated; inf when nothing was cut off.
     converged
@@ -176,7 +176,7 @@ def fit_family(
     return fit_sample(sample_of(delays, limits, rounding=rounding), family, seed=seed)
 
 
-def fit_sample(sample: Sample, name: str, *, seed: int = 0, start: Parameters | None = None) -> DelayFit:
+def fit_sample(sample: TruncatedSample, name: str, *, seed: int = 0, start: Parameters | None = None) -> DelayFit:
     """Return the fit of a family to a sample, from `start` where a good one is known."""
     family = family_named(name)
     reason = inapplicable(sample, name)
@@ -206,7 +206,7 @@ def beyond_note(longest: float) -> str:
     return f"delays beyond {longest:,.0f} ticks are extrapolated"
 
 
-def inapplicable(sample: Sample, name: str) -> str:
+def inapplicable(sample: TruncatedSample, name: str) -> str:
     """Return why a family cannot have brought forth such delays, or nothing."""
     if name == "pareto" and sample.smallest <= 0:
         return "a Pareto delay is never 0 (lomax is the Pareto law from 0 on)"
@@ -271,14 +271,14 @@ class _Mixture:
         out[2 * k :, 2 * k - 1 :] = np.diag(np.exp(theta[2 * k - 1 :]))
         return out
 
-    def gradient(self, sample: Sample, theta: Floats) -> Floats:
+    def gradient(self, sample: TruncatedSample, theta: Floats) -> Floats:
         score = mixture_score(sample, np.array(self.parameters(theta)).reshape(3, self.k))
         out: Floats = score.ravel() @ self.jacobian(theta)
         return out
 
 
 def _climb(
-    sample: Sample,
+    sample: TruncatedSample,
     family: Family,
     transform: _Logarithms | _Mixture,
     theta: Floats,
@@ -297,7 +297,7 @@ def _climb(
     )
 
 
-def _described(sample: Sample, family: Family, transform: _Logarithms | _Mixture, best: Optimum) -> DelayFit:
+def _described(sample: TruncatedSample, family: Family, transform: _Logarithms | _Mixture, best: Optimum) -> DelayFit:
     parameters = np.array(transform.parameters(best.theta))
     jacobian = transform.jacobian(best.theta)
     covariance = np.full((parameters.size, parameters.size), np.nan)

@@ -32,7 +32,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Rate:
+class CorrectedRate:
     """Conversion rate of some displays.
 
     Parameters
@@ -89,11 +89,11 @@ class JointStudy:
 
     displays: int
     fit: JointFit
-    rate: Rate
-    immature: Rate
+    rate: CorrectedRate
+    immature: CorrectedRate
     window: int | None
     mean_delay: float
-    cohorts: dict[int, Rate]
+    cohorts: dict[int, CorrectedRate]
     calibration: Calibration
     notes: tuple[str, ...]
 
@@ -178,14 +178,14 @@ def study_joint(log: Log, periods: Periods | None = None, *, confidence: float =
     within = np.inf if window is None else window
     z = normal_quantile(confidence)
 
-    def rate(of: npt.NDArray[np.bool_], sampling: float = 0.0) -> Rate:
+    def rate(of: npt.NDArray[np.bool_], sampling: float = 0.0) -> CorrectedRate:
         if not of.any():
-            return Rate(0, *[math.nan] * 5)
+            return CorrectedRate(0, *[math.nan] * 5)
         rows = contexts[of], delay[of], elapsed[of]
         naive, corrected = float((delay[of] >= 0).mean()), fit.corrected_rate(*rows, within=within)
         error = fit.corrected_error(*rows, within=within)
         low, high = _interval(naive, corrected, z * error, z * sampling)
-        return Rate(int(of.sum()), naive, corrected, math.hypot(error, sampling), low, high)
+        return CorrectedRate(int(of.sum()), naive, corrected, math.hypot(error, sampling), low, high)
 
     everything = np.ones(n, np.bool_)
     whole = rate(everything)

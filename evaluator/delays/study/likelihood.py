@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluator.delays.families import Family, Moments, Parameters
+from evaluator.delays.families import Family, Parameters, StartingMoments
 from evaluator.delays.product_limit import tally
 from evaluator.delays.usable import Floats, Ints, checked_delays
 from evaluator.errors import DataError, ParameterError
@@ -22,7 +22,7 @@ _COARSE_BINS = 1024
 _SMALLEST = 1e-300
 
 
-class Points(NamedTuple):
+class WeightedDelays(NamedTuple):
     """Weighted delays as if exact: `x`, `log_x`, `weights` of shape (b,)."""
 
     x: Floats
@@ -31,7 +31,7 @@ class Points(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class TruncatedSample:
     """Delays under right truncation, aggregated (`sample_of`).
 
     The likelihood of row i is P(delay_i) / F(limit_i); its logarithm is a sum over delays minus a sum over limits, so
@@ -89,32 +89,34 @@ class Sample:
             total -= _dot(self.limit_counts, np.log(seen))
         return total if np.isfinite(total) else -np.inf
 
-    def points(self) -> Points:
+    def points(self) -> WeightedDelays:
         """Return the delays as points, each cell at its middle."""
         middle, log_middle = self.nodes[:, self.nodes.shape[1] // 2], self.log_nodes[:, self.nodes.shape[1] // 2]
         x = np.concatenate((self.short + 0.5, middle))
         log_x = np.concatenate((np.log(self.short + 0.5), log_middle))
-        return Points(x, log_x, np.concatenate((self.short_counts, self.node_counts)))
+        return WeightedDelays(x, log_x, np.concatenate((self.short_counts, self.node_counts)))
 
-    def moments(self) -> Moments:
+    def moments(self) -> StartingMoments:
         """Return the moments that starting values are made of, those of the delays seen."""
         x, log_x, weights = self.points()
         log_mean = _dot(weights, log_x) / self.conversions
         log_variance = _dot(weights, (log_x - log_mean) ** 2) / self.conversions
-        return Moments(_dot(weights, x) / self.conversions, log_mean, max(log_variance, 1e-6) ** 0.5, self.smallest)
+        return StartingMoments(
+            _dot(weights, x) / self.conversions, log_mean, max(log_variance, 1e-6) ** 0.5, self.smallest
+        )
 
-    def coarse(self) -> Sample:
+    def coarse(self) -> TruncatedSample:
         """Return about a thousand points instead: near enough for starting values, whatever the number of rows."""
         _, log_x, weights = self.points()
         at, counts = _bins(log_x[:, None], weights, _COARSE_BINS)
         limits, limit_counts = _binned_limits(self, _COARSE_BINS)
         empty = np.empty(0)
-        return Sample(
+        return TruncatedSample(
             "none", empty, empty, np.exp(at), at, counts, limits, limit_counts,
             self.conversions, self.smallest, self.longest,
         )  # fmt: skip
 
-    def binned(self, bins: int) -> Sample:
+    def binned(self, bins: int) -> TruncatedSample:
         """Return the sample with its long cells and its limits in equal bins of their logarithms, each at its mean.
 
         A bin of width h moves the log likelihood of a law of spread sigma by the order of (h / sigma)^2 / 24 a row.
@@ -134,7 +136,7 @@ class Sample:
         return int(self.short.size + self.nodes.shape[0] + self.limits.size)
 
 
-def sample_of(delays: ArrayLike, limits: ArrayLike | None = None, *, rounding: str | None = None) -> Sample:
+def sample_of(delays: ArrayLike, limits: ArrayLike | None = None, *, rounding: str | None = None) -> TruncatedSample:
     """Return delays aggregated for fitting.
 
     Parameters
@@ -142,7 +144,7 @@ def sample_of(delays: ArrayLike, limits: ArrayLike | None = None, *, rounding: s
     delays, limits
         Shape (n,), in ticks, as for `fit_nonparametric`.
     rounding
-        ``"floor"`` or ``"none"`` (`Sample`); None takes ``"floor"`` for whole numbers.
+        ``"floor"`` or ``"none"`` (`TruncatedSample`); None takes ``"floor"`` for whole numbers.
 
     Raises
     ------
@@ -175,7 +177,7 @@ def sample_of(delays: ArrayLike, limits: ArrayLike | None = None, *, rounding: s
     if limit is not None:
         ends, end_counts = _distinct_limits(limit)
         ends = ends + (1.0 if rounding == "floor" else 0.0)
-    return Sample(
+    return TruncatedSample(
         rounding=rounding,
         short=short,
         short_counts=short_counts.astype(np.float64),
@@ -202,7 +204,7 @@ def _distinct_limits(limit: Floats) -> tuple[Floats, Ints]:
     return ends.astype(np.float64), counts
 
 
-def _binned_limits(sample: Sample, bins: int) -> tuple[Floats, Floats]:
+def _binned_limits(sample: TruncatedSample, bins: int) -> tuple[Floats, Floats]:
     if sample.limits.size <= bins:
         return sample.limits, sample.limit_counts
     log_limits, counts = _bins(np.log(sample.limits)[:, None], sample.limit_counts, bins)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from evaluator.delays.study.likelihood import Sample
+from evaluator.delays.study.likelihood import TruncatedSample
 from evaluator.delays.usable import Floats
 from evaluator.kernels.compiling import compiled
 
@@ -80,7 +80,7 @@ def _em(
     return theta, total
 
 
-def mixture_start(sample: Sample, components: int, *, seed: int = 0) -> Floats:
+def mixture_start(sample: TruncatedSample, components: int, *, seed: int = 0) -> Floats:
     """Return the best parameters (3, k), rows weight, mu, sigma, of EM from several starts on about a thousand points.
 
     The first start splits the log delays evenly; the others draw centres among them as k-means++ does (Arthur and
@@ -177,8 +177,8 @@ def _score(
     return out
 
 
-def mixture_score(sample: Sample, theta: Floats) -> Floats:
-    """Return the derivative of `Sample.log_likelihood` by weight, mu and sigma of each component, shape (3, k)."""
+def mixture_score(sample: TruncatedSample, theta: Floats) -> Floats:
+    """Return the derivative of the log likelihood by weight, mu and sigma of each component, shape (3, k)."""
     return _score(
         sample.short, sample.short_counts, sample.log_nodes, sample.node_counts,
         sample.limits, sample.limit_counts, np.ascontiguousarray(theta),

@@ -17,7 +17,7 @@ from evaluator.delays.usable import Floats, Ints, Ticks
 from evaluator.kernels.compiling import compiled
 
 
-class Permutable(NamedTuple):
+class PermutableDelays(NamedTuple):
     """Truncated delays prepared for permutations.
 
     `kept` (n,) row indices whose weight the log identifies (`product_limit`); `rows` (n,) positions in `kept`, longest
@@ -40,7 +40,7 @@ class Permutable(NamedTuple):
         return out / self.ends
 
 
-def permutable(delays: Ticks, limits: Ticks | None) -> Permutable:
+def permutable(delays: Ticks, limits: Ticks | None) -> PermutableDelays:
     """Prepare delays; F is their product limit, which no admissible permutation changes. O(n log n)."""
     limit = np.full(delays.shape, delays.max()) if limits is None else limits
     table = risk_table(delays, limit)
@@ -54,7 +54,7 @@ def permutable(delays: Ticks, limits: Ticks | None) -> Permutable:
     owners = np.argsort(-delay, kind="stable")
     rows = np.argsort(-limit, kind="stable")
     eligible = np.searchsorted(-limit[rows], -delay[owners], side="right")
-    return Permutable(kept, rows, eligible, owners, middle[owners], ends)
+    return PermutableDelays(kept, rows, eligible, owners, middle[owners], ends)
 
 
 @compiled

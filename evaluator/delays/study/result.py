@@ -45,7 +45,7 @@ class Quantile:
 
 
 @dataclass(frozen=True)
-class Window:
+class StudyWindow:
     """A window as asked for, and its share of the conversions.
 
     Parameters
@@ -130,7 +130,7 @@ class DelayStudy:
     fit: NonparametricFit
     quantiles: tuple[Quantile, ...]
     choice: FamilyChoice | None
-    windows: tuple[Window, ...]
+    windows: tuple[StudyWindow, ...]
     advice: WindowAdvice
     groups: tuple[GroupDelays, ...]
     heterogeneity: Heterogeneity | None

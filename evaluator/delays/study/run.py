@@ -16,7 +16,7 @@ from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity, fit
 from evaluator.delays.study.in_ticks import choice_in_ticks
 from evaluator.delays.study.joint_rate import check_joint, study_joint
 from evaluator.delays.study.options import DelayOptions
-from evaluator.delays.study.result import FEWEST, DelayStudy, PeriodRate, Quantile, Window
+from evaluator.delays.study.result import FEWEST, DelayStudy, PeriodRate, Quantile, StudyWindow
 from evaluator.delays.study.tail import tail_index
 from evaluator.delays.study.window_advice import advise_window, window_shares
 from evaluator.delays.study.words import sight, words
@@ -109,9 +109,9 @@ def study_rows(
         quantiles=_quantiles(fit),
         choice=choice,
         windows=tuple(
-            Window(text, ticks, count, window_shares(rounds, [count])[0], True)
+            StudyWindow(text, ticks, count, window_shares(rounds, [count])[0], True)
             if counted and in_rounds is not None and count is not None
-            else Window(text, ticks, count, share, counted)
+            else StudyWindow(text, ticks, count, share, counted)
             for (text, ticks, count, counted), share in zip(asked, advice.windows, strict=True)
         ),
         advice=advice,

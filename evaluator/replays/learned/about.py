@@ -26,7 +26,7 @@ _SIZES = ("n_actions", "dimension", "rows", "window", "horizon")
 
 
 @dataclass(frozen=True)
-class About:
+class PolicyDescription:
     """What a file says of a learned policy.
 
     Parameters
@@ -79,7 +79,7 @@ def written(learned: LearnedPolicy) -> bytes:
     return json.dumps(about).encode()
 
 
-def read_about(text: bytes, arrays: Arrays) -> About:
+def read_about(text: bytes, arrays: Arrays) -> PolicyDescription:
     """Return what a file says, after checking every word; the arrays of its delay CDF are taken out of `arrays`.
 
     Raises
@@ -101,7 +101,7 @@ def read_about(text: bytes, arrays: Arrays) -> About:
     labels = _word(said, "labels", list)
     if not labels or not all(isinstance(label, str) for label in labels):
         raise SourceError("`labels` are not the names of actions.", hint="save the policy again.")
-    return About(
+    return PolicyDescription(
         policy=_word(said, "policy", str),
         parameters=_word(said, "parameters", dict),
         labels=tuple(labels),

@@ -16,11 +16,11 @@ from evaluator.outputs.failures import writing
 from evaluator.outputs.whole import whole_files
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.registry import resolve
-from evaluator.replays.learned.about import About, read_about, written
+from evaluator.replays.learned.about import PolicyDescription, read_about, written
 from evaluator.replays.learned.arrays import Arrays, read_arrays
 from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.replays.learned.state import refuse_nan, restored, state_arrays
-from evaluator.replays.loop.pending import Pending, nothing_pending, push
+from evaluator.replays.loop.pending import PendingConversions, nothing_pending, push
 
 _WAITING = ("due", "delay", "action", "value", "vector")
 
@@ -128,7 +128,7 @@ def load_policy(path: str | Path, *, policy: Policy | None = None) -> LearnedPol
     )
 
 
-def _description(path: Path, about: About) -> Policy:
+def _description(path: Path, about: PolicyDescription) -> Policy:
     """Return the description of a policy that is registered here."""
     try:
         description = resolve(about.policy, files=False)
@@ -142,7 +142,7 @@ def _description(path: Path, about: About) -> Policy:
     return description
 
 
-def _waiting(pending: Pending) -> Arrays:
+def _waiting(pending: PendingConversions) -> Arrays:
     """Return the pending conversions in the order in which they will be revealed."""
     slots = []
     for at in range(len(pending.first)):
@@ -155,7 +155,7 @@ def _waiting(pending: Pending) -> Arrays:
     return {name: getattr(pending, name)[order] for name in _WAITING}
 
 
-def _calendar(waiting: Arrays, rounds: int, setting: Setting) -> Pending:
+def _calendar(waiting: Arrays, rounds: int, setting: Setting) -> PendingConversions:
     """Return the calendar of a file's pending conversions, after finding that they can be.
 
     Raises

@@ -16,7 +16,7 @@ from evaluator.kernels.scores import check_score
 from evaluator.policies import dispatch
 from evaluator.policies.base import Setting
 from evaluator.policies.running import blamed, reward_unit
-from evaluator.replays.loop.pending import Pending, nothing_pending, take
+from evaluator.replays.loop.pending import PendingConversions, nothing_pending, take
 
 _SAVE_AGAIN = "replay the policy and save it again."
 
@@ -52,7 +52,7 @@ class LearnedPolicy:
     state: Any
     prepared: bool
     rng: np.random.Generator
-    pending: Pending
+    pending: PendingConversions
     _asked: bool = False
     _open: bool = False
     _revealed: float = 0.0

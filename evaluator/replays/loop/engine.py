@@ -17,7 +17,7 @@ from evaluator.policies.base import Setting
 from evaluator.policies.dispatch import choose
 from evaluator.policies.running import blamed, loop_for, reward_unit
 from evaluator.replays.loop import kernel as loop
-from evaluator.replays.loop.pending import Pending, nothing_pending, with_room
+from evaluator.replays.loop.pending import PendingConversions, nothing_pending, with_room
 from evaluator.replays.loop.samplers import SamplerName, safe_horizon
 from evaluator.replays.rounds.batch import Batch
 
@@ -66,7 +66,7 @@ class Replay:
     state: Any
     prepared: bool
     rng: np.random.Generator
-    calendar: Pending | None
+    calendar: PendingConversions | None
     waiting: int = -1
     choices: npt.NDArray[np.int32] | None = None
 
@@ -81,7 +81,7 @@ def policy_stream(seed: int, repeat: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_POLICY_STREAM, repeat)))
 
 
-class Matching:
+class MatchingReplay:
     """A replay that matches each display it reads against the policy's choice, or follows the logging policy."""
 
     def __init__(
@@ -101,7 +101,7 @@ class Matching:
         self._choices: list[npt.NDArray[np.int32]] | None = [] if recorded else None
         self._state = policy.start(setting)
         self._progress = loop.no_progress()
-        self._pending: Pending | None = None
+        self._pending: PendingConversions | None = None
         self._displays: list[npt.NDArray[np.int64]] = []
         self._read = 0
         if sampler == "logged":
@@ -158,7 +158,7 @@ class _Queued(NamedTuple):
     value: npt.NDArray[np.float64]
 
 
-class Queueing:
+class QueueReplay:
     """A replay that serves each round from the queue of its action: it needs all displays before its first round.
 
     It keeps no vectors, and so 8 bytes a display while it reads, 29 while it serves.
@@ -215,7 +215,7 @@ def begin(
     repeat: int = 0,
     safe: bool = False,
     recorded: bool = False,
-) -> Matching | Queueing:
+) -> MatchingReplay | QueueReplay:
     """Return a replay that is ready to read.
 
     Parameters
@@ -239,14 +239,14 @@ def begin(
         On reading: the policy raised, or chose an impossible action.
     """
     if sampler == "queue":
-        return Queueing(policy, setting, seed=seed, repeat=repeat, safe=safe)
-    return Matching(policy, setting, sampler=sampler, seed=seed, repeat=repeat, recorded=recorded)
+        return QueueReplay(policy, setting, seed=seed, repeat=repeat, safe=safe)
+    return MatchingReplay(policy, setting, sampler=sampler, seed=seed, repeat=repeat, recorded=recorded)
 
 
 def run(
     policy: Any,
     setting: Setting,
-    rounds: Rounds,
+    rounds: RoundBatches,
     *,
     sampler: SamplerName,
     seed: int = 0,
@@ -265,7 +265,7 @@ def run(
     return replay.result()
 
 
-class Rounds(Protocol):
+class RoundBatches(Protocol):
     """Logged rounds that come in batches."""
 
     def batches(self, size: int) -> Iterator[tuple[int, Batch]]:
@@ -290,8 +290,8 @@ def _reach(delay: npt.NDArray[np.int64], window: int) -> int:
 def _result(
     displays: npt.NDArray[np.int64],
     read: int,
-    progress: loop.Progress,
-    pending: Pending | None,
+    progress: loop.ReplayCounters,
+    pending: PendingConversions | None,
     state: Any,
     rng: np.random.Generator,
     dry: int = -1,

@@ -97,7 +97,7 @@ ask_together, ask_together_uncached = compiled(_ask_together), compiled_uncached
 follow, follow_uncached, follow_interpreted = compiled(_follow), compiled_uncached(_follow), _follow
 
 
-class Frozen:
+class FrozenPolicy:
     """A policy that no longer learns.
 
     Parameters

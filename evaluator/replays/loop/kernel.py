@@ -11,11 +11,11 @@ from evaluator.kernels.compiling import compiled, compiled_uncached, inlinable
 from evaluator.kernels.memory import borrowed, prefetch_logged
 from evaluator.kernels.ridge import row
 from evaluator.policies.dispatch import choose, collected, converted, displayed, held_choice, prepare, wins
-from evaluator.replays.loop.pending import Pending, push, take
+from evaluator.replays.loop.pending import PendingConversions, push, take
 from evaluator.replays.rounds.batch import Batch
 
 
-class Progress(NamedTuple):
+class ReplayCounters(NamedTuple):
     """Counters of a replay, each of shape (1,).
 
     `prepared` is 1 while a round waits for its display; `rounds` counts accepted displays; `generated` conversions
@@ -29,14 +29,14 @@ class Progress(NamedTuple):
     delivered: npt.NDArray[np.int64]
 
 
-def no_progress() -> Progress:
+def no_progress() -> ReplayCounters:
     """Return counters at 0."""
-    return Progress(*(np.zeros(1, np.int64) for _ in Progress._fields))
+    return ReplayCounters(*(np.zeros(1, np.int64) for _ in ReplayCounters._fields))
 
 
 @inlinable
 def _play_round(
-    state: Any, batch: Batch, i: int, action: int, window: int, pending: Pending, progress: Progress
+    state: Any, batch: Batch, i: int, action: int, window: int, pending: PendingConversions, progress: ReplayCounters
 ) -> None:
     """Show display `i`, then reveal every conversion due by the end of the round."""
     vectors = _vectors(batch, i)
@@ -67,8 +67,8 @@ def _match(
     n_actions: int,
     window: int,
     horizon: int,
-    pending: Pending,
-    progress: Progress,
+    pending: PendingConversions,
+    progress: ReplayCounters,
     accepted: npt.NDArray[np.int64],
 ) -> int:
     """Accept each display whose logged action is the round's choice; return how many displays were read.
@@ -97,8 +97,8 @@ def _match_recorded(
     n_actions: int,
     window: int,
     horizon: int,
-    pending: Pending,
-    progress: Progress,
+    pending: PendingConversions,
+    progress: ReplayCounters,
     accepted: npt.NDArray[np.int64],
     choices: npt.NDArray[np.int32],
 ) -> int:
@@ -156,8 +156,8 @@ def _serve(
     ends: npt.NDArray[np.int64],
     window: int,
     horizon: int,
-    pending: Pending,
-    progress: Progress,
+    pending: PendingConversions,
+    progress: ReplayCounters,
     accepted: npt.NDArray[np.int64],
 ) -> int:
     """Serve each round from the queue of its action; return the action whose queue ran dry, or -1.
@@ -201,8 +201,8 @@ def _follow(
     n_actions: int,
     window: int,
     horizon: int,
-    pending: Pending,
-    progress: Progress,
+    pending: PendingConversions,
+    progress: ReplayCounters,
     accepted: npt.NDArray[np.int64],
 ) -> int:
     """Let the logging policy replay itself: every display that is left is a round; return how many were read."""

@@ -19,7 +19,7 @@ from evaluator.kernels.compiling import compiled, inlinable
 LONGEST_RING = 1 << 20
 
 
-class Pending(NamedTuple):
+class PendingConversions(NamedTuple):
     """The calendar, and what each of its slots holds.
 
     Parameters
@@ -51,10 +51,10 @@ class Pending(NamedTuple):
     vector: npt.NDArray[np.float64]
 
 
-def nothing_pending(slots: int, dimension: int, *, reach: int = 0) -> Pending:
+def nothing_pending(slots: int, dimension: int, *, reach: int = 0) -> PendingConversions:
     """Return an empty calendar for delays up to `reach` rounds."""
     rounds = min(1 << int(reach).bit_length(), LONGEST_RING)
-    return Pending(
+    return PendingConversions(
         first=np.full(rounds, -1, np.int64),
         last=np.full(rounds, -1, np.int64),
         following=np.full(slots, -1, np.int64),
@@ -68,7 +68,7 @@ def nothing_pending(slots: int, dimension: int, *, reach: int = 0) -> Pending:
     )
 
 
-def with_room(pending: Pending, more: int, *, reach: int) -> Pending:
+def with_room(pending: PendingConversions, more: int, *, reach: int) -> PendingConversions:
     """Return the calendar with room for `more` conversions and for delays up to `reach`, grown by doubling."""
     slots, rounds = len(pending.free), len(pending.first)
     needed = int(pending.size[0]) + more
@@ -81,7 +81,7 @@ def with_room(pending: Pending, more: int, *, reach: int) -> Pending:
     return larger
 
 
-def _move_all(pending: Pending, larger: Pending) -> None:
+def _move_all(pending: PendingConversions, larger: PendingConversions) -> None:
     """Enter all that is pending into an empty calendar, list by list, so that the order within a round is kept."""
     for at in range(pending.first.shape[0]):
         slot = pending.first[at]
@@ -100,7 +100,13 @@ def _move_all(pending: Pending, larger: Pending) -> None:
 
 @inlinable
 def push(
-    pending: Pending, due: int, delay: int, action: int, value: float, vectors: npt.NDArray[np.floating], r: int
+    pending: PendingConversions,
+    due: int,
+    delay: int,
+    action: int,
+    value: float,
+    vectors: npt.NDArray[np.floating],
+    r: int,
 ) -> None:
     """Add a conversion of a display that showed vectors[r]. O(d)."""
     slot = pending.free[pending.size[0]]
@@ -121,7 +127,7 @@ def push(
 
 
 @inlinable
-def take(pending: Pending, now: int) -> int:
+def take(pending: PendingConversions, now: int) -> int:
     """Remove the next conversion due in round `now`; return its slot, readable until the next push, or -1. O(1).
 
     Every round must be emptied before the next begins.
@@ -139,7 +145,7 @@ def take(pending: Pending, now: int) -> int:
 
 
 @inlinable
-def _take_later(pending: Pending, at: int, now: int) -> int:
+def _take_later(pending: PendingConversions, at: int, now: int) -> int:
     """Remove the next conversion due in round `now` from a list whose first one is due in another; -1 if none is."""
     before, slot = pending.first[at], pending.following[pending.first[at]]
     while slot >= 0 and pending.due[slot] != now:

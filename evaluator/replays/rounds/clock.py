@@ -26,7 +26,7 @@ _MOST_ROUNDS = 2.0**53
 
 
 @dataclass(frozen=True)
-class Clock:
+class ReplayClock:
     """The clock of a replay.
 
     Parameters
@@ -62,7 +62,7 @@ class Clock:
         return rounds / (self.share * self.rate) * self.tick_seconds / 86400.0
 
 
-def start_clock(survey: Survey, kind: ClockName, *, traffic_share: float, acceptance: float) -> Clock:
+def start_clock(survey: Survey, kind: ClockName, *, traffic_share: float, acceptance: float) -> ReplayClock:
     """Return the clock of a replay that accepts this share of the logged displays.
 
     Raises
@@ -83,10 +83,10 @@ def start_clock(survey: Survey, kind: ClockName, *, traffic_share: float, accept
         )
     sampled = survey.log.meta.sampling_rate
     share = traffic_share / sampled if kind == "traffic" else acceptance * survey.kept
-    return Clock(kind, share, survey.rate, survey.log.meta.tick_seconds, sampled)
+    return ReplayClock(kind, share, survey.rate, survey.log.meta.tick_seconds, sampled)
 
 
-def on_clock(displays: npt.NDArray[np.int64], clock: Clock) -> npt.NDArray[np.int64]:
+def on_clock(displays: npt.NDArray[np.int64], clock: ReplayClock) -> npt.NDArray[np.int64]:
     """Return a number of displays, as delays count them, in rounds of the policy, to the nearest round.
 
     Raises

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from evaluator.errors import DataError
 from evaluator.log.stamps import COARSE_S
-from evaluator.replays.rounds.clock import Clock
+from evaluator.replays.rounds.clock import ReplayClock
 from evaluator.replays.rounds.correction import Correction, correct_by, fit_correction
 from evaluator.replays.rounds.survey import Survey
-from evaluator.replays.rounds.window import Window
+from evaluator.replays.rounds.window import ReplayWindow
 from evaluator.units import NO_WINDOW
 
 
@@ -45,7 +45,7 @@ class Maturity:
         return 1.0 if self.correction is None else self.correction.heaviest
 
 
-def judge_maturity(survey: Survey, window: Window, clock: Clock, rule: str) -> Maturity:
+def judge_maturity(survey: Survey, window: ReplayWindow, clock: ReplayClock, rule: str) -> Maturity:
     """Return which displays were followed long enough, and what becomes of the others.
 
     Raises
@@ -78,7 +78,7 @@ def judge_maturity(survey: Survey, window: Window, clock: Clock, rule: str) -> M
     return Maturity(used, n - mature, correction, True)
 
 
-def _follow_up(survey: Survey, window: Window, clock: Clock) -> tuple[int | None, bool]:
+def _follow_up(survey: Survey, window: ReplayWindow, clock: ReplayClock) -> tuple[int | None, bool]:
     """Return how long a display must be followed, None where nothing says, and whether that counts displays."""
     longest = survey.log.meta.attribution_window
     if longest is not None or window.ticks is not None:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from evaluator.log.contract import to_numpy
 from evaluator.replays.rounds.batch import Batch
-from evaluator.replays.rounds.stream import LogRounds, Piece
+from evaluator.replays.rounds.stream import LogPiece, LogRounds
 
 BLOCK = 1_024
 # Streams never meet: repeat r of a log is shuffled by spawn key (53, r).
@@ -29,7 +29,7 @@ Ints = npt.NDArray[np.int64]
 A = TypeVar("A", bound=npt.NDArray[Any])
 
 
-class Order:
+class LogOrder:
     """The order of the displays of a log, part by part.
 
     Parameters
@@ -42,7 +42,7 @@ class Order:
         self._rng = rng
 
     @classmethod
-    def of_repeat(cls, seed: int, repeat: int) -> Order:
+    def of_repeat(cls, seed: int, repeat: int) -> LogOrder:
         """Return the order that a repeat reads a log in, other than the first, which reads it as it is."""
         return cls(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_ORDER_STREAM, repeat))))
 
@@ -58,7 +58,7 @@ class Order:
         return out
 
 
-class Gathered(NamedTuple):
+class GatheredDisplays(NamedTuple):
     """Some displays of a piece in some order: as a batch, but with their conversions' numbers among the log's own.
 
     Parameters
@@ -90,7 +90,9 @@ class Gathered(NamedTuple):
         )
 
 
-def gather(piece: Piece, action: npt.NDArray[np.int32], displays: Ints, vectors: Iterable[str | None]) -> Gathered:
+def gather(
+    piece: LogPiece, action: npt.NDArray[np.int32], displays: Ints, vectors: Iterable[str | None]
+) -> GatheredDisplays:
     """Take displays out of a piece, in the order asked for; they may come twice.
 
     Parameters
@@ -102,14 +104,14 @@ def gather(piece: Piece, action: npt.NDArray[np.int32], displays: Ints, vectors:
     displays
         Which, counted from the first of the piece.
     vectors
-        Names, as in `Piece.part`.
+        Names, as in `LogPiece.part`.
     """
     first = piece.first_conversion[displays]
     counts = piece.first_conversion[displays + 1] - first
     bounds = np.concatenate([[0], np.cumsum(counts)])
     conversion = np.repeat(first - bounds[:-1], counts) + np.arange(bounds[-1])
     own = {name: _alike(piece.part(name, displays), piece.part(name, slice(0, 1))) for name in vectors}
-    return Gathered(_alike(action[displays], action), own, bounds, conversion)
+    return GatheredDisplays(_alike(action[displays], action), own, bounds, conversion)
 
 
 def _alike(array: A, like: A) -> A:

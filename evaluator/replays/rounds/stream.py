@@ -22,7 +22,7 @@ _OF_A_DISPLAY = ("context", "target")
 _SHARED = "features"
 
 
-class Piece(NamedTuple):
+class LogPiece(NamedTuple):
     """Displays that follow one another, read once for all replays.
 
     Parameters
@@ -99,7 +99,7 @@ class LogRounds:
         kind = (self.log.actions.schema if of_actions else self.log.schema).field(self.vectors).type
         return int((kind.value_type if self.vectors == "action_set" else kind).list_size)
 
-    def batch(self, piece: Piece, action: npt.NDArray[np.int32]) -> Batch:
+    def batch(self, piece: LogPiece, action: npt.NDArray[np.int32]) -> Batch:
         """Return the used displays of a piece, with `action` (thinned) for what was logged."""
         n = min(len(action), self.used - piece.first)
         low, high = int(piece.first_conversion[0]), int(piece.first_conversion[n])
@@ -155,7 +155,7 @@ def vectors_of(log: Log, *, policy: str, reads: str = "") -> str:
     )
 
 
-def pieces(log: Log, columns: list[str], vectors: Sequence[str], size: int = BATCH) -> Iterator[Piece]:
+def pieces(log: Log, columns: list[str], vectors: Sequence[str], size: int = BATCH) -> Iterator[LogPiece]:
     """Read a log once.
 
     Parameters
@@ -184,13 +184,13 @@ def pieces(log: Log, columns: list[str], vectors: Sequence[str], size: int = BAT
         high = int(np.searchsorted(of, first + n, side="left"))
         counts = np.bincount(of[low:high] - first, minlength=n)
         own = {name: _finite(first, name, displays[name]) for name in stored}
-        yield Piece(first, displays, own | shared, np.concatenate([[low], low + np.cumsum(counts)]))
+        yield LogPiece(first, displays, own | shared, np.concatenate([[low], low + np.cumsum(counts)]))
         low = high
 
 
-def blocks(log: Log, columns: list[str], vectors: Sequence[str], size: int) -> Iterator[Piece]:
+def blocks(log: Log, columns: list[str], vectors: Sequence[str], size: int) -> Iterator[LogPiece]:
     """Read a log once, as `pieces` does, in blocks of exactly `size` displays but for the last."""
-    held: list[Piece] = []
+    held: list[LogPiece] = []
     for piece in pieces(log, columns, vectors, size):
         held.append(piece)
         while sum(len(p.action) for p in held) >= size:
@@ -201,11 +201,11 @@ def blocks(log: Log, columns: list[str], vectors: Sequence[str], size: int) -> I
         yield _joined(held)
 
 
-def _joined(several: list[Piece]) -> Piece:
+def _joined(several: list[LogPiece]) -> LogPiece:
     first, *rest = several
     if not rest:
         return first
-    return Piece(
+    return LogPiece(
         first.first,
         {name: _concatenated([piece.displays[name] for piece in several]) for name in first.displays},
         {
@@ -223,8 +223,8 @@ def _concatenated(arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return out
 
 
-def _part(piece: Piece, at: slice) -> Piece:
-    return Piece(
+def _part(piece: LogPiece, at: slice) -> LogPiece:
+    return LogPiece(
         piece.first + at.start,
         {name: column[at] for name, column in piece.displays.items()},
         {name: own if name == _SHARED else own[at] for name, own in piece.vectors.items()},

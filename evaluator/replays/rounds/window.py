@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from evaluator.errors import ParameterError
 from evaluator.log import LogMeta
-from evaluator.replays.rounds.clock import Clock, on_clock
+from evaluator.replays.rounds.clock import ReplayClock, on_clock
 from evaluator.replays.rounds.survey import Survey
 from evaluator.units import NO_WINDOW, duration_ticks, format_duration, parse_duration, parse_whole
 
@@ -30,7 +30,7 @@ _NEGATIVE = re.compile(r"\s*-\d+\s*")
 
 
 @dataclass(frozen=True)
-class Window:
+class ReplayWindow:
     """Cut-off of the system.
 
     Parameters
@@ -63,7 +63,7 @@ class Window:
         # One that spans more rounds than any did when the policy was told of them is not hidden for it.
         return np.where(survey.delay_ticks <= self.ticks, np.minimum(delay, self.rounds), NO_WINDOW)
 
-    def describe(self, clock: Clock) -> str:
+    def describe(self, clock: ReplayClock) -> str:
         """Return the window as it was asked for and, where the log has a time unit, in the other unit."""
         if self.rounds == NO_WINDOW:
             return "none"
@@ -75,7 +75,7 @@ class Window:
         return f"{words}, {format_duration(self.rounds / (clock.rate * clock.share) * clock.tick_seconds)} on average"
 
 
-def resolve_window(text: str | int | None, clock: Clock, survey: Survey) -> Window:
+def resolve_window(text: str | int | None, clock: ReplayClock, survey: Survey) -> ReplayWindow:
     """Return the window a user asked for.
 
     Parameters
@@ -93,7 +93,7 @@ def resolve_window(text: str | int | None, clock: Clock, survey: Survey) -> Wind
         Zero, negative, not a number, a duration on a log of rounds, or one shorter than the log's time stamps tell.
     """
     if text is None:
-        return Window(NO_WINDOW, None, "none")
+        return ReplayWindow(NO_WINDOW, None, "none")
     text = str(text)
     out_of_range = ParameterError(f"--window {text} is out of range.", hint="take at least one round.")
     if _NEGATIVE.fullmatch(text):
@@ -106,10 +106,10 @@ def resolve_window(text: str | int | None, clock: Clock, survey: Survey) -> Wind
     if rounds == 0:
         raise out_of_range
     on_wall = min(np.rint(rounds * clock.share), NO_WINDOW)
-    return Window(max(int(on_wall) if clock.kind == "wall" else rounds, 1), None, text)
+    return ReplayWindow(max(int(on_wall) if clock.kind == "wall" else rounds, 1), None, text)
 
 
-def _of_duration(text: str, clock: Clock, survey: Survey) -> Window:
+def _of_duration(text: str, clock: ReplayClock, survey: Survey) -> ReplayWindow:
     if clock.tick_seconds is None or not np.isfinite(clock.rate):
         raise ParameterError(
             f"--window {text}: this log counts rounds, not time.", hint="give the window in rounds: --window 2000."
@@ -126,4 +126,4 @@ def _of_duration(text: str, clock: Clock, survey: Survey) -> Window:
     # What rounding does to numbers in a traffic of which the log is a part never hides a conversion.
     late = survey.delay[survey.delay_ticks <= ticks].max(initial=1)
     span = on_clock(np.array([max(survey.longest_span(ticks), late)]), clock)
-    return Window(max(int(span[0]), 1), ticks, text)
+    return ReplayWindow(max(int(span[0]), 1), ticks, text)

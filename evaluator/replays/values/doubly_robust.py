@@ -54,9 +54,9 @@ import numpy as np
 
 from evaluator.estimates.weighted import WeightedValue, doubly_robust, mean_value
 from evaluator.replays.loop.engine import Replay
-from evaluator.replays.plan import Plan
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.stream import pieces
-from evaluator.replays.values.final import FrozenValue
+from evaluator.replays.values.final import FinalValue
 from evaluator.replays.values.reward_model import fit_reward_model, model_vectors
 from evaluator.replays.values.rewards import eventual_rewards
 
@@ -64,7 +64,7 @@ LEARNING = "the policy's choice at each display read, as it had learned by then"
 FIXED = "a policy that does not learn"
 
 
-def robust_value(plan: Plan, replays: Sequence[Replay], frozen: FrozenValue | None) -> WeightedValue | None:
+def robust_value(plan: ReplayPlan, replays: Sequence[Replay], frozen: FinalValue | None) -> WeightedValue | None:
     """Return the doubly robust value of a plan's policy, given its repeats; None where it is not asked for.
 
     Parameters
@@ -97,7 +97,7 @@ def said_of_robust(found: WeightedValue | None) -> tuple[list[str], list[str]]:
     ]
 
 
-def running_value(plan: Plan, replays: Sequence[Replay]) -> WeightedValue:
+def running_value(plan: ReplayPlan, replays: Sequence[Replay]) -> WeightedValue:
     """Return the doubly robust value over the displays that the first of a plan's repeats read, its choices recorded.
 
     Costs two scans of the displays read, the first to fit the model.

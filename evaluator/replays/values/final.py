@@ -27,8 +27,8 @@ from evaluator.estimates.weighted import (
     weights_of,
 )
 from evaluator.replays.loop.engine import Replay
-from evaluator.replays.loop.frozen import Frozen
-from evaluator.replays.plan import Plan
+from evaluator.replays.loop.frozen import FrozenPolicy
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.stream import pieces
 from evaluator.replays.values.reward_model import RewardModel, fit_reward_model, model_vectors
 from evaluator.replays.values.rewards import eventual_rewards
@@ -44,7 +44,7 @@ _MANY_TIES = 0.01
 
 
 @dataclass(frozen=True)
-class FrozenValue:
+class FinalValue:
     """Value of the final policy, frozen.
 
     Parameters
@@ -111,14 +111,14 @@ class _Displays(NamedTuple):
     tied: list[int]
 
 
-def frozen_values(done: Sequence[tuple[Plan, Sequence[Replay]]]) -> list[FrozenValue | None]:
+def frozen_values(done: Sequence[tuple[ReplayPlan, Sequence[Replay]]]) -> list[FinalValue | None]:
     """Return the value of each plan's final policy, given its repeats; None where it is not asked for.
 
     Costs a scan of the log for the model of the rewards, shared by plans that count the same rewards, and one of the
     displays judged for each plan.
     """
     models: dict[tuple[object, ...], RewardModel] = {}
-    found: list[FrozenValue | None] = []
+    found: list[FinalValue | None] = []
     for plan, replays in done:
         if not len(plan.judged):
             found.append(None)
@@ -131,7 +131,7 @@ def frozen_values(done: Sequence[tuple[Plan, Sequence[Replay]]]) -> list[FrozenV
     return found
 
 
-def frozen_value(plan: Plan, replays: Sequence[Replay], model: RewardModel) -> FrozenValue:
+def frozen_value(plan: ReplayPlan, replays: Sequence[Replay], model: RewardModel) -> FinalValue:
     """Estimate what the final policy of some repeats of a plan would earn, in one scan of the displays it is judged on.
 
     Parameters
@@ -147,7 +147,7 @@ def frozen_value(plan: Plan, replays: Sequence[Replay], model: RewardModel) -> F
     frozen, shares = None, None if policy.learns else policy.shares(plan.log.n_actions)
     if shares is None and policy.reads != "target":
         frozen = [
-            Frozen(
+            FrozenPolicy(
                 policy, replay.state, n_actions=plan.log.n_actions, displays=len(judged) * len(replays),
                 wanted=options.final_policy, seed=options.seed, repeat=repeat,
             )
@@ -165,7 +165,7 @@ def frozen_value(plan: Plan, replays: Sequence[Replay], model: RewardModel) -> F
     }
     kind: FinalKind = frozen[0].kind if frozen else "fixed" if shares is not None else "columns"
     tied = sum(of.tied) / (len(judged) * len(replays)) if kind == "greedy" else 0.0
-    return FrozenValue(
+    return FinalValue(
         policy=kind,
         displays=len(judged),
         learned=policy.learns,
@@ -187,7 +187,7 @@ def frozen_value(plan: Plan, replays: Sequence[Replay], model: RewardModel) -> F
     )
 
 
-def _read(plan: Plan, frozen: list[Frozen] | None, shares: Floats | None, model: RewardModel) -> _Displays:
+def _read(plan: ReplayPlan, frozen: list[FrozenPolicy] | None, shares: Floats | None, model: RewardModel) -> _Displays:
     judged, k = plan.judged, plan.log.n_actions
     rewards = eventual_rewards(plan, used=plan.maturity.used)
     n = len(judged)
@@ -224,7 +224,9 @@ def _parts(n: int, step: int) -> Iterator[slice]:
         yield slice(low, min(low + step, n))
 
 
-def _probabilities(vectors: npt.NDArray[np.floating], n: int, frozen: list[Frozen] | None, tied: list[int]) -> Floats:
+def _probabilities(
+    vectors: npt.NDArray[np.floating], n: int, frozen: list[FrozenPolicy] | None, tied: list[int]
+) -> Floats:
     """Return pi(a|x_i), shape (n, K): as logged, or the mean over the repeats; notes where one has none above 1/2."""
     if frozen is None:
         return vectors[:, 0].astype(np.float64, copy=False)
@@ -237,7 +239,7 @@ def _probabilities(vectors: npt.NDArray[np.floating], n: int, frozen: list[Froze
     return mean
 
 
-def _of_kind(plan: Plan, kind: FinalKind, tied: float) -> Iterator[str]:
+def _of_kind(plan: ReplayPlan, kind: FinalKind, tied: float) -> Iterator[str]:
     if kind in ("exploring", "posterior sampling") and plan.options.final_policy == "greedy":
         yield (
             f"{plan.policy.name} says nothing of its estimates (it has no method estimates), so its final policy is "

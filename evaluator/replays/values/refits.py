@@ -7,25 +7,25 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.replays.plan import Plan
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.propensity import resolve_propensities
 from evaluator.replays.rounds.thinning import thinning
 from evaluator.replays.told_delays import told_anew
 
 
-def rests_on_delays(plan: Plan) -> bool:
+def rests_on_delays(plan: ReplayPlan) -> bool:
     """Whether a replay depends on delays that were fitted to this log."""
     return plan.maturity.correction is not None or _told_fit(plan)
 
 
-def rests_on_frequencies(plan: Plan) -> bool:
+def rests_on_frequencies(plan: ReplayPlan) -> bool:
     """Whether a replay depends on propensities that are frequencies of this log."""
     return plan.options.propensity == "estimate" and plan.sampler != "logged" and not plan.matched.keeps_all
 
 
 def refitted(
-    plan: Plan, shown: npt.NDArray[np.int64], times: npt.NDArray[np.integer], rng: np.random.Generator
-) -> Plan:
+    plan: ReplayPlan, shown: npt.NDArray[np.int64], times: npt.NDArray[np.integer], rng: np.random.Generator
+) -> ReplayPlan:
     """Return a plan as a resampled log makes it.
 
     Parameters
@@ -56,5 +56,5 @@ def refitted(
     return plan
 
 
-def _told_fit(plan: Plan) -> bool:
+def _told_fit(plan: ReplayPlan) -> bool:
     return "delay CDF" in plan.policy.needs and plan.options.delays == "log" and plan.setting.delay_cdf is not None

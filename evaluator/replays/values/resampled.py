@@ -26,11 +26,11 @@ from evaluator.estimates.clustered import effective, few_clusters, too_few
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.estimates.spread import spread_interval
-from evaluator.replays.loop.engine import Matching, Queueing, Replay, begin
-from evaluator.replays.plan import Plan
+from evaluator.replays.loop.engine import MatchingReplay, QueueReplay, Replay, begin
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.rounds.reorder import Gathered, Order, gather
-from evaluator.replays.rounds.stream import Piece, blocks
+from evaluator.replays.rounds.reorder import GatheredDisplays, LogOrder, gather
+from evaluator.replays.rounds.stream import LogPiece, blocks
 from evaluator.replays.rounds.thinning import Thinning
 from evaluator.replays.values.cluster_draws import ClusterDraws
 from evaluator.replays.values.refits import refitted, rests_on_delays, rests_on_frequencies
@@ -55,18 +55,18 @@ Floats = npt.NDArray[np.float64]
 class _Asked:
     """A plan, its original replays, and what displays earn; None where that depends on the rounds."""
 
-    plan: Plan
+    plan: ReplayPlan
     replays: Sequence[Replay]
     rewards: SparseRewards | None
 
-    def with_plan(self, plan: Plan) -> _Asked:
+    def with_plan(self, plan: ReplayPlan) -> _Asked:
         """Return the same as a resampled log makes it; what displays earn depends on the correction of young ones."""
         rewards = self.rewards if plan.maturity is self.plan.maturity else _rewards(plan)
         return replace(self, plan=plan, rewards=rewards)
 
 
 @dataclass(frozen=True, eq=False)
-class Resampled:
+class ResampledValues:
     """Values of replays of resampled logs.
 
     Parameters
@@ -85,12 +85,12 @@ class Resampled:
 
 
 def resample(
-    plans: Sequence[Plan],
+    plans: Sequence[ReplayPlan],
     replays: Sequence[Sequence[Replay]],
     *,
     jobs: int = 1,
     advance: Callable[[int], None] = lambda displays: None,
-) -> Resampled:
+) -> ResampledValues:
     """Replay plans on resampled logs. Cost: B replays of each; memory: a few blocks, and 8 bytes a round and replay.
 
     What is estimated is estimated anew on each resampled log: the delay CDF that a policy is told, propensities by
@@ -123,12 +123,12 @@ def resample(
                     for i, (value, complete) in zip(chosen, found, strict=True):
                         values[log.number, i] = value
                         short[i] += not complete
-    return Resampled(
+    return ResampledValues(
         values, short, tuple(_clusters_shown(plan, done) for plan, done in zip(plans, replays, strict=True))
     )
 
 
-def with_expected_value(result: ReplayResult, resampled: Resampled, number: int) -> ReplayResult:
+def with_expected_value(result: ReplayResult, resampled: ResampledValues, number: int) -> ReplayResult:
     """Return a result with the interval that column `number` of the resampled values gives its expected value."""
     values, short = resampled.values[:, number], int(resampled.short[number])
     if np.ptp(values) <= 1e-12 * np.abs(values).max():
@@ -233,7 +233,7 @@ def _estimate_anew(logs: Sequence[_ResampledLog]) -> None:
         log.asked = [asked.with_plan(refitted(asked.plan, counts, copies, log.draws(_KNOWN))) for asked in log.asked]
 
 
-def _rewards(plan: Plan) -> SparseRewards | None:
+def _rewards(plan: ReplayPlan) -> SparseRewards | None:
     return None if plan.options.reward == "observed" else logged_rewards(plan, rounds=0)
 
 
@@ -241,7 +241,7 @@ def _drawn(rng: np.random.Generator, n: int) -> Numbers:
     return rng.integers(0, n, n)
 
 
-def _clusters_shown(plan: Plan, replays: Sequence[Replay]) -> float | None:
+def _clusters_shown(plan: ReplayPlan, replays: Sequence[Replay]) -> float | None:
     """Return how many clusters of equal size the rounds of a plan's repeats are worth, the fewest of them."""
     if plan.clusters is None:
         return None
@@ -296,13 +296,13 @@ class _ResampledLog:
         self._orders = [self._order(lap, repeat) for repeat in range(1, repeats)]
         return not self.done
 
-    def _order(self, lap: int, repeat: int) -> Order:
+    def _order(self, lap: int, repeat: int) -> LogOrder:
         """Return the order in which a repeat other than the first reads the log, as it does the original one."""
         seed = self.asked[0].plan.options.seed
         key = (_ORDER_STREAM, self.number, lap, repeat)
-        return Order(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key)))
+        return LogOrder(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key)))
 
-    def read(self, piece: Piece) -> None:
+    def read(self, piece: LogPiece) -> None:
         """Draw from a block of displays, and hand them to the replays."""
         as_drawn = self._draw(piece.first, len(piece.action))
         n = len(as_drawn)
@@ -339,7 +339,7 @@ def _mean_over(repeats: Sequence[_Lane]) -> tuple[float, bool]:
     )
 
 
-def _kept(piece: Piece, drawn: Numbers, lane: _Lane, uniform: Floats) -> npt.NDArray[np.bool_]:
+def _kept(piece: LogPiece, drawn: Numbers, lane: _Lane, uniform: Floats) -> npt.NDArray[np.bool_]:
     """Return which drawn displays are used and left by the thinning."""
     kept: npt.NDArray[np.bool_] = piece.first + drawn < lane.used
     matched = lane.plan.matched
@@ -372,7 +372,7 @@ class _Lane:
             setting = replace(setting, horizon=self.rounds)  # what the original replay was told
         # Repeats 0 to R - 1 are the original replays.
         stream = (number + 1) * options.repeats + repeat
-        self._replaying: Matching | Queueing = begin(
+        self._replaying: MatchingReplay | QueueReplay = begin(
             plan.policy, setting, sampler=plan.sampler, seed=options.seed, repeat=stream
         )
         self._displays: list[Numbers] = []
@@ -391,7 +391,7 @@ class _Lane:
     @property
     def done(self) -> bool:
         """Whether T rounds are reached; for queues, whether the whole log was drawn, and none can run dry before."""
-        if isinstance(self._replaying, Queueing):
+        if isinstance(self._replaying, QueueReplay):
             return self.laps > 0 and bool((self._queued >= self.rounds)[self.plan.survey.shown > 0].all())
         return self._accepted >= self.rounds
 
@@ -400,10 +400,10 @@ class _Lane:
         """Whether T rounds were reached."""
         return self._accepted >= self.rounds
 
-    def read(self, displays: Numbers, gathered: Gathered) -> None:
+    def read(self, displays: Numbers, gathered: GatheredDisplays) -> None:
         """Replay the next displays, which have these numbers in the log."""
         batch = gathered.batch(self.plan.rounds)
-        if isinstance(self._replaying, Queueing):
+        if isinstance(self._replaying, QueueReplay):
             self._replaying.read(0, batch)
             self._displays.append(displays)
             self._queued += np.bincount(batch.action, minlength=len(self._queued))
@@ -415,7 +415,7 @@ class _Lane:
     def value(self) -> float:
         """Return the mean reward of the first T rounds."""
         shown = np.concatenate(self._displays) if self._displays else np.zeros(0, np.int64)
-        if isinstance(self._replaying, Queueing):
+        if isinstance(self._replaying, QueueReplay):
             shown = shown[self._replaying.result().displays]
             self._accepted = len(shown)
         shown = shown[: self.rounds]

@@ -56,7 +56,7 @@ class RewardModel:
         first, n
             Which displays.
         vectors
-            Theirs, as `evaluator.replays.rounds.stream.Piece` has them: shape (n, K, d), (n, 1, d), or (1, ...) for
+            Theirs, as `evaluator.replays.rounds.stream.LogPiece` has them: shape (n, K, d), (n, 1, d), or (1, ...) for
             all.
         """
         out = np.empty((n, self.n_actions))

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.kernels.ranks import count_ranks
 from evaluator.log.contract import to_numpy
-from evaluator.replays.plan import Plan
+from evaluator.replays.plan import ReplayPlan
 
 
-def logged_rewards(plan: Plan, *, rounds: int) -> SparseRewards:
+def logged_rewards(plan: ReplayPlan, *, rounds: int) -> SparseRewards:
     """Return the reward of each used display, as the result counts it.
 
     Parameters
@@ -29,7 +29,7 @@ def logged_rewards(plan: Plan, *, rounds: int) -> SparseRewards:
     return eventual_rewards(plan, used=plan.rounds.used)
 
 
-def eventual_rewards(plan: Plan, *, used: int) -> SparseRewards:
+def eventual_rewards(plan: ReplayPlan, *, used: int) -> SparseRewards:
     """Return the reward of each of the first `used` displays, corrected where they are young and used all the same."""
     rewards = _summed(plan, _within_window(plan) if plan.rewards_end_with_window else None, used)
     correction = plan.maturity.correction
@@ -38,7 +38,7 @@ def eventual_rewards(plan: Plan, *, used: int) -> SparseRewards:
     return SparseRewards(rewards.n, rewards.at, rewards.value * correction.weights(plan.survey, rewards.at))
 
 
-def observed_rewards(plan: Plan, displays: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def observed_rewards(plan: ReplayPlan, displays: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Return each round's reward revealed by the last round: delay at most min(m, T - s). Shape (T,).
 
     T is what the log gives, and so random. Where displays are accepted with one probability whatever the choice
@@ -59,7 +59,7 @@ def observed_rewards(plan: Plan, displays: npt.NDArray[np.int64]) -> npt.NDArray
     return np.bincount(played[shown], weights=value, minlength=t).astype(np.float64)
 
 
-def reward_bound(plan: Plan) -> float:
+def reward_bound(plan: ReplayPlan) -> float:
     """Return the largest reward a display can have: the log's own bound, else the largest seen, times the weights."""
     return plan.largest_reward * plan.maturity.heaviest
 
@@ -73,7 +73,7 @@ class ArmSample:
         Its used displays count.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ReplayPlan) -> None:
         self._used = plan.rounds.used
         self._converted = _distinct(plan.survey.display)[0]
         self._arm = np.full(len(self._converted), -1, np.int32)
@@ -100,7 +100,7 @@ class ArmSample:
         ]
 
 
-def _summed(plan: Plan, share: npt.NDArray[np.float64] | None, used: int) -> SparseRewards:
+def _summed(plan: ReplayPlan, share: npt.NDArray[np.float64] | None, used: int) -> SparseRewards:
     """Return the summed value of each of the first displays' conversions, each counted with its share, (c,)."""
     value = to_numpy(plan.log.conversions["value"]).astype(np.float64, copy=False)
     value = value if share is None else value * share
@@ -115,7 +115,7 @@ def _distinct(ordered: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], np
     return ordered[first], first
 
 
-def _within_window(plan: Plan) -> npt.NDArray[np.float64]:
+def _within_window(plan: ReplayPlan) -> npt.NDArray[np.float64]:
     """Return which conversions are rewards, shape (c,).
 
     Where displays are judged once followed for the policy's window, a later conversion is seen of some displays only.
@@ -123,7 +123,7 @@ def _within_window(plan: Plan) -> npt.NDArray[np.float64]:
     return (plan.rounds.delay <= plan.window.rounds).astype(np.float64)
 
 
-def _shown_in_time(plan: Plan, t: int) -> npt.NDArray[np.float64]:
+def _shown_in_time(plan: ReplayPlan, t: int) -> npt.NDArray[np.float64]:
     delay = plan.rounds.delay
     if t == 0:
         return np.zeros(len(delay))

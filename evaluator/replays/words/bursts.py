@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from evaluator.replays.plan import Plan
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.bursts import BURSTY, peak_within_delay
 from evaluator.units import format_duration
 
 
-def bursts_warning(plan: Plan) -> list[str]:
+def bursts_warning(plan: ReplayPlan) -> list[str]:
     """Return a sentence on traffic whose bursts are as long as the delays, on the traffic clock; none otherwise."""
     delay, ratio = peak_within_delay(plan.survey)
     if plan.clock.kind != "traffic" or plan.sampler == "logged" or not plan.policy.learns or not ratio >= BURSTY:

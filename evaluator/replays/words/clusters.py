@@ -9,7 +9,7 @@ from evaluator.estimates.clustered import clusters_text, effective, few_clusters
 from evaluator.log.clusters import Clusters, Codes
 
 if TYPE_CHECKING:
-    from evaluator.replays.plan import Plan
+    from evaluator.replays.plan import ReplayPlan
 
 INDEPENDENT = "displays are independent and identically distributed over the log's time"
 
@@ -45,13 +45,13 @@ def check_clusters(clusters: Clusters | None, used: int) -> None:
         )
 
 
-def few_of(plan: Plan, code: Codes | None, what: str) -> list[str]:
+def few_of(plan: ReplayPlan, code: Codes | None, what: str) -> list[str]:
     """Return why the displays of these clusters give no interval, where they do not."""
     worth = None if code is None else effective(code)
     return [few_clusters(what, worth, str(plan.options.cluster_by))] if too_few(worth) else []
 
 
-def said_of_clusters(plan: Plan) -> list[str]:
+def said_of_clusters(plan: ReplayPlan) -> list[str]:
     """Return what to read before the numbers of a replay whose displays hang together."""
     clusters, options = plan.clusters, plan.options
     if clusters is None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluator.replays.plan import Plan
+from evaluator.replays.plan import ReplayPlan
 
 # With fewer conversions told per action its rate is known to a third at best, and what a policy does is exploration.
 FEW_TOLD = 10
 _SHARES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 
 
-def little_learned(plan: Plan, *, rounds: int, generated: float, delivered: float, expired: float) -> str:
+def little_learned(plan: ReplayPlan, *, rounds: int, generated: float, delivered: float, expired: float) -> str:
     """Return a sentence on a policy that was told of few conversions, and what would help; empty if it was told enough.
 
     Parameters
@@ -55,7 +55,7 @@ def little_learned(plan: Plan, *, rounds: int, generated: float, delivered: floa
     return f"{so} What helps: {', or '.join([*helps, 'a longer log'])}."
 
 
-def _helpful_share(plan: Plan, rounds: int, generated: float, enough: int) -> float | None:
+def _helpful_share(plan: ReplayPlan, rounds: int, generated: float, enough: int) -> float | None:
     """Return the largest share of the traffic at which enough conversions would be told; None if there is none."""
     if plan.clock.kind == "wall":
         return None
@@ -63,7 +63,7 @@ def _helpful_share(plan: Plan, rounds: int, generated: float, enough: int) -> fl
     return next((s for s in smaller if _told(plan, rounds, generated, s) >= enough), None)
 
 
-def _told(plan: Plan, rounds: int, generated: float, share: float) -> float:
+def _told(plan: ReplayPlan, rounds: int, generated: float, share: float) -> float:
     """Return about how many of a replay's conversions would be told at another share of the traffic.
 
     Of a conversion with a delay of d rounds the share (T - d) / T of the rounds is told by the last one. At a share s

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from evaluator.replays.plan import Plan
+from evaluator.replays.plan import ReplayPlan
 
 
-def meaning(plan: Plan, rounds: int, live_days: float | None) -> tuple[str, ...]:
+def meaning(plan: ReplayPlan, rounds: int, live_days: float | None) -> tuple[str, ...]:
     """Return what the values of a replay are, and what they are not, in sentences.
 
     A replay is one run of a policy on one log. While a policy learns, what it earns in one run may be far from what it

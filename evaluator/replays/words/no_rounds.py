@@ -6,7 +6,7 @@ import numpy as np
 
 from evaluator.errors import NoRoundsError
 from evaluator.replays.loop.engine import Replay
-from evaluator.replays.plan import Plan
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rarest import leaves_out
 
 # So many rounds are not missed by chance: the probability is exp(-20) at most.
@@ -14,7 +14,7 @@ _EXPECTED = 20.0
 _LONGER = "take a longer log, or fewer actions: --actions top:n."
 
 
-def no_rounds(plan: Plan, replay: Replay) -> NoRoundsError:
+def no_rounds(plan: ReplayPlan, replay: Replay) -> NoRoundsError:
     """Return the error of a replay that accepted no display."""
     chosen = replay.dry if plan.sampler == "queue" else replay.waiting
     usable = plan.usable
@@ -51,7 +51,7 @@ def no_rounds(plan: Plan, replay: Replay) -> NoRoundsError:
     )
 
 
-def _way_out(plan: Plan, least: float) -> str:
+def _way_out(plan: ReplayPlan, least: float) -> str:
     if plan.sampler == "rejection" and not plan.policy.contextual:
         return "use --sampler keep, whose rounds no other action's propensity decides."
     for quantile in (0.01, 0.05, 0.2, 0.5):

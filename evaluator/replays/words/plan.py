@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evaluator.delays import DelayCDF
-from evaluator.log.bounds import Capped
+from evaluator.log.bounds import CapLoss
 from evaluator.log.contract import POSITION, WEIGHT
 from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.parts import said_of_parts
 from evaluator.replays.rarest import rarest_warning, unusable_warning
-from evaluator.replays.rounds.clock import Clock
+from evaluator.replays.rounds.clock import ReplayClock
 from evaluator.replays.rounds.correction import Correction
 from evaluator.replays.rounds.gaps import gap_warnings
 from evaluator.replays.rounds.reward_range import RewardRange
-from evaluator.replays.rounds.window import Window
+from evaluator.replays.rounds.window import ReplayWindow
 from evaluator.replays.within import followed_for, of_conversions
 from evaluator.replays.words.clusters import assumption_of
 from evaluator.units import format_duration
@@ -30,15 +30,15 @@ VARIES = 0.02
 FEW_SHARE = 10
 
 if TYPE_CHECKING:
-    from evaluator.replays.plan import Basis, Plan
+    from evaluator.replays.plan import Basis, ReplayPlan
 
 
 def assumptions(
     basis: Basis,
     policy: Any,
     options: ReplayOptions,
-    clock: Clock,
-    window: Window,
+    clock: ReplayClock,
+    window: ReplayWindow,
     sampler: SamplerName,
     told: DelayCDF | None,
     rewards: RewardRange,
@@ -107,7 +107,7 @@ def assumptions(
     return (*said, *_of_cap(basis.capped), *_told_of_rewards(policy, options, rewards), *log.meta.notes)
 
 
-def _of_cap(capped: Capped | None) -> tuple[str, ...]:
+def _of_cap(capped: CapLoss | None) -> tuple[str, ...]:
     """Say which value is estimated, and what is known of that of whole rewards."""
     if capped is None:
         return ()
@@ -147,7 +147,7 @@ def _of_rewards(policy: Any, rewards: RewardRange) -> list[str]:
     return said
 
 
-def warnings(plan: Plan, acceptance: float, rewards: RewardRange) -> list[str]:
+def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[str]:
     """Return what to read before the numbers, as far as it is known before the first round.
 
     Parameters
@@ -208,7 +208,7 @@ def warnings(plan: Plan, acceptance: float, rewards: RewardRange) -> list[str]:
     return [*said, *gap_warnings(plan.survey), *_of_rewards(plan.policy, rewards)]
 
 
-def _overridden(plan: Plan) -> list[str]:
+def _overridden(plan: ReplayPlan) -> list[str]:
     """Say that logged propensities, which follow the context, were replaced by ones that do not."""
     survey = plan.survey
     vary = survey.largest > survey.smallest * (1.0 + VARIES)
@@ -222,7 +222,7 @@ def _overridden(plan: Plan) -> list[str]:
     ]
 
 
-def _coarse_stamps(plan: Plan) -> list[str]:
+def _coarse_stamps(plan: ReplayPlan) -> list[str]:
     """Say what time stamps of whole minutes, hours or days leave unknown."""
     survey, window, seconds = plan.survey, plan.window, plan.log.meta.tick_seconds
     stamp = survey.stamp

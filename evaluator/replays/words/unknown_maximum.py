@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evaluator.estimates.confidence import Interval
-from evaluator.replays.plan import Plan
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.rewards import reward_bound
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 UNKNOWN = "empirical Bernstein with the largest reward seen for the largest possible: not valid if more is possible"
 
 
-def with_honest_kinds(plan: Plan, result: ReplayResult) -> ReplayResult:
+def with_honest_kinds(plan: ReplayPlan, result: ReplayResult) -> ReplayResult:
     """Return a result whose intervals claim no more than holds."""
     if plan.bounded:
         return result
@@ -43,20 +43,20 @@ def with_honest_kinds(plan: Plan, result: ReplayResult) -> ReplayResult:
     )
 
 
-def honest_difference(plan: Plan, found: Difference) -> Difference:
+def honest_difference(plan: ReplayPlan, found: Difference) -> Difference:
     """Return a difference whose interval claims no more than holds."""
     if plan.bounded or found.realised is None:
         return found
     return replace(found, realised=_unknown(found.realised))
 
 
-def honest_ranking(plan: Plan, ranking: Ranking) -> Ranking:
+def honest_ranking(plan: ReplayPlan, ranking: Ranking) -> Ranking:
     """Return a ranking whose conclusion claims no more than holds."""
     rests = ranking.target == "realised" and not plan.bounded
     return replace(ranking, assumed_bound=reward_bound(plan)) if rests else ranking
 
 
-def said_of_bound(plan: Plan) -> list[str]:
+def said_of_bound(plan: ReplayPlan) -> list[str]:
     """Return what to read before the numbers of a log that names no largest reward."""
     if plan.log.meta.reward_max is not None:
         return []

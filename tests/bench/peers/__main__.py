@@ -16,7 +16,7 @@ import numpy as np
 from evaluator.policies import resolve
 from evaluator.replays.loop import run
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.plan import Plan, plan_replay
+from evaluator.replays.plan import ReplayPlan, plan_replay
 from evaluator.replays.values.rewards import logged_rewards
 from tests.bench.peers import coba, mabwiser, obp, river, vowpalwabbit
 from tests.bench.peers.peer import Displays, Outcome, Replay, Way
@@ -60,7 +60,7 @@ def measured(way: Way, displays: Displays, seconds: float) -> Measured:
     return Measured(n, n / float(np.median([taken for taken, _ in runs])), runs[-1][1])
 
 
-def ours(plan: Plan, rounds: LoggedRounds, displays: Displays) -> Outcome:
+def ours(plan: ReplayPlan, rounds: LoggedRounds, displays: Displays) -> Outcome:
     accepted = run(plan.policy, plan.setting, rounds, sampler=plan.sampler).displays
     return Outcome(len(accepted), float(displays.reward[accepted].mean()))
 

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evaluator.datasets.criteo.quantiles import Clock, durations, sizes
+from evaluator.datasets.criteo.quantiles import ArrivalQuantiles, durations, sizes
 from evaluator.datasets.resolve import dataset_spec
 from evaluator.datasets.spec import FileSpec
 from tests.datasets.criteo.conftest import FULL, ROWS
@@ -111,7 +111,7 @@ def test_conversion_rate_does_not_depend_on_the_time(twin):
 
 
 def test_daily_cycle(twin, laws):
-    clock = Clock(laws.arrivals)
+    clock = ArrivalQuantiles(laws.arrivals)
     time = twin.frame["timestamp"].to_numpy()
     for hour in (0, 6, 13, 20):
         begin = np.arange(30) * 86_400 + hour * 3_600

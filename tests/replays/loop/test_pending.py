@@ -8,22 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.replays.loop import pending as pending_module
-from evaluator.replays.loop.pending import LONGEST_RING, Pending, nothing_pending, push, take, with_room
+from evaluator.replays.loop.pending import LONGEST_RING, PendingConversions, nothing_pending, push, take, with_room
 
 
-def held(pending: Pending, slot: int) -> tuple:
+def held(pending: PendingConversions, slot: int) -> tuple:
     of_slot = (pending.due, pending.delay, pending.action, pending.value)
     return (*(array[slot].item() for array in of_slot), pending.vector[slot].tolist())
 
 
-def taken(pending: Pending, now: int) -> list[tuple]:
+def taken(pending: PendingConversions, now: int) -> list[tuple]:
     out = []
     while (slot := take(pending, now)) >= 0:
         out.append(held(pending, slot))
     return out
 
 
-def waiting(pending: Pending) -> list[int]:
+def waiting(pending: PendingConversions) -> list[int]:
     slots = []
     for slot in pending.first.tolist():
         while slot >= 0:

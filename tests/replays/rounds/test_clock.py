@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evaluator.errors import LogError, ParameterError
 from evaluator.log import Log
-from evaluator.replays.rounds.clock import Clock, on_clock, start_clock
+from evaluator.replays.rounds.clock import ReplayClock, on_clock, start_clock
 from evaluator.replays.rounds.survey import displays_until, survey
 from evaluator.replays.rounds.window import resolve_window
 from tests.logs import build_log
@@ -63,9 +63,9 @@ def test_displays_are_counted_whatever_the_batches(times: list[int], when: list[
 
 
 def test_a_share_scales_delays_to_the_nearest_round() -> None:
-    clock = Clock("traffic", 0.1, 1.0, None)
+    clock = ReplayClock("traffic", 0.1, 1.0, None)
     assert on_clock(np.array([0, 4, 6, 10, 96]), clock).tolist() == [0, 0, 1, 1, 10]
-    assert on_clock(np.array([0, 4]), Clock("traffic", 1.0, 1.0, None)).tolist() == [0, 4]
+    assert on_clock(np.array([0, 4]), ReplayClock("traffic", 1.0, 1.0, None)).tolist() == [0, 4]
 
 
 def test_the_wall_clock_is_the_traffic_clock_at_the_acceptance_rate() -> None:

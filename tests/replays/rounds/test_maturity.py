@@ -15,10 +15,10 @@ from evaluator.replays.rounds.clock import start_clock
 from evaluator.replays.rounds.maturity import Maturity
 from evaluator.replays.rounds.maturity import judge_maturity as judge_survey
 from evaluator.replays.rounds.survey import survey
-from evaluator.replays.rounds.window import Window
+from evaluator.replays.rounds.window import ReplayWindow
 from tests.logs import build_log
 
-NONE = Window(NO_WINDOW, None, "none")
+NONE = ReplayWindow(NO_WINDOW, None, "none")
 
 
 def ten_displays(conversions: list[tuple[int, int]] = (), **meta: Any) -> Log:  # type: ignore[assignment]
@@ -34,7 +34,7 @@ def ten_displays(conversions: list[tuple[int, int]] = (), **meta: Any) -> Log:  
     )
 
 
-def judge_maturity(log: Log, window: Window, rule: str, *, share: float = 1.0) -> Maturity:
+def judge_maturity(log: Log, window: ReplayWindow, rule: str, *, share: float = 1.0) -> Maturity:
     seen = survey(log)
     return judge_survey(seen, window, start_clock(seen, "traffic", traffic_share=share, acceptance=0.5), rule)
 
@@ -53,21 +53,21 @@ def test_displays_followed_for_the_attribution_window_are_used(attribution: int,
 
 def test_the_attribution_window_comes_before_the_policys() -> None:
     log = ten_displays(observed_until=90, attribution_window=20)
-    assert judge_maturity(log, Window(5, None, "5"), "drop").used == 8
+    assert judge_maturity(log, ReplayWindow(5, None, "5"), "drop").used == 8
     without = log.with_meta(attribution_window=None)
-    assert judge_maturity(without, Window(5, None, "5"), "drop").used == 5
-    assert judge_maturity(without, Window(5, 50, "50s"), "drop").used == 5
+    assert judge_maturity(without, ReplayWindow(5, None, "5"), "drop").used == 5
+    assert judge_maturity(without, ReplayWindow(5, 50, "50s"), "drop").used == 5
 
 
 def test_a_window_in_rounds_is_followed_in_displays_one_in_time_in_time() -> None:
     # At 0, 1, ..., 8 and 90 s, followed to 90 s: display i was followed for 9 - i displays, and 90 - i seconds.
     log = build_log(time=[*range(9), 90], action=[0, 1] * 5, n_actions=2, tick="s", observed_until=90)
-    assert judge_maturity(log, Window(3, None, "3"), "drop").used == 7
-    assert judge_maturity(log, Window(9, 30, "30s"), "drop").used == 9
+    assert judge_maturity(log, ReplayWindow(3, None, "3"), "drop").used == 7
+    assert judge_maturity(log, ReplayWindow(9, 30, "30s"), "drop").used == 9
     # At a share of 0.3 a display comes 0.3 rounds later: 3 rounds are up to 11 displays, more than there are.
-    assert judge_maturity(log, Window(2, None, "2"), "drop", share=0.3).used == 2
+    assert judge_maturity(log, ReplayWindow(2, None, "2"), "drop", share=0.3).used == 2
     # Followed past the last display at the mean rate of a display in 10 s.
-    assert judge_maturity(log.with_meta(observed_until=110), Window(3, None, "3"), "drop").used == 9
+    assert judge_maturity(log.with_meta(observed_until=110), ReplayWindow(3, None, "3"), "drop").used == 9
 
 
 def test_correcting_for_a_window_in_rounds_weighs_by_displays() -> None:
@@ -76,7 +76,7 @@ def test_correcting_for_a_window_in_rounds_weighs_by_displays() -> None:
         time=[*range(9), 90], action=[0, 1] * 5, conversion_display=[0, 1, 8, 9], conversion_time=[0, 3, 8, 90],
         n_actions=2, tick="s", observed_until=90,
     )  # fmt: skip
-    found = judge_maturity(log, Window(2, None, "2"), "correct")
+    found = judge_maturity(log, ReplayWindow(2, None, "2"), "correct")
     assert (found.used, found.immature) == (10, 2)
     assert found.correction is not None
     young = 1.0 / found.correction.delays(0, [0, 1])

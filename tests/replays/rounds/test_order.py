@@ -12,7 +12,7 @@ from evaluator import compare, replay
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.writing import write_canonical
 from evaluator.log.contract import to_numpy
-from evaluator.replays.rounds.reorder import BLOCK, Order
+from evaluator.replays.rounds.reorder import BLOCK, LogOrder
 from tests.logs import bernoulli_log, linear_log
 from tests.replays.test_scan import same, softmax_log
 
@@ -22,16 +22,16 @@ ACTIONS = linear_log(N, n_actions=3, dimension=2, mean_delay=40.0, seed=1, tempe
 
 
 def test_an_order_is_whole_within_blocks_and_the_same_however_it_is_read() -> None:
-    whole = Order.of_repeat(3, 1).next(N)
+    whole = LogOrder.of_repeat(3, 1).next(N)
     np.testing.assert_array_equal(whole // BLOCK, np.arange(N) // BLOCK)
     np.testing.assert_array_equal(np.sort(whole), np.arange(N))
-    parts = Order.of_repeat(3, 1)
+    parts = LogOrder.of_repeat(3, 1)
     read = [parts.next(2 * BLOCK), 2 * BLOCK + parts.next(BLOCK), 3 * BLOCK + parts.next(N - 3 * BLOCK)]
     np.testing.assert_array_equal(np.concatenate(read), whole)
 
 
 def test_places_within_a_block_are_evenly_spread() -> None:
-    places = Order.of_repeat(0, 1).next(2000 * BLOCK).reshape(-1, BLOCK) % BLOCK
+    places = LogOrder.of_repeat(0, 1).next(2000 * BLOCK).reshape(-1, BLOCK) % BLOCK
     # The mean place of where display 0 of a block goes, and of its last one, is the middle.
     error = BLOCK / 12**0.5 / 2000**0.5
     for display in (0, BLOCK - 1):
@@ -39,7 +39,7 @@ def test_places_within_a_block_are_evenly_spread() -> None:
 
 
 def test_repeats_and_seeds_have_orders_of_their_own() -> None:
-    orders = [Order.of_repeat(seed, repeat).next(BLOCK) for seed in (1, 2) for repeat in (1, 2)]
+    orders = [LogOrder.of_repeat(seed, repeat).next(BLOCK) for seed in (1, 2) for repeat in (1, 2)]
     for i, one in enumerate(orders):
         for other in orders[:i]:
             # Of a block as many displays keep their place as of a random order: one on average.

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from evaluator.errors import ParameterError
 from evaluator.log import Log
 from evaluator.replays.rounds import survey as surveys
-from evaluator.replays.rounds.clock import Clock, on_clock, start_clock
+from evaluator.replays.rounds.clock import ReplayClock, on_clock, start_clock
 from evaluator.replays.rounds.survey import Survey, survey
-from evaluator.replays.rounds.window import Window, resolve_window
+from evaluator.replays.rounds.window import ReplayWindow, resolve_window
 from evaluator.units import NO_WINDOW
 from tests.logs import build_log
 
@@ -28,11 +28,11 @@ def log_at(times: list[int], tick: str = "s", conversions: list[tuple[int, int]]
     )  # fmt: skip
 
 
-def clock_of(seen: Survey, share: float = 1.0) -> Clock:
+def clock_of(seen: Survey, share: float = 1.0) -> ReplayClock:
     return start_clock(seen, "traffic", traffic_share=share, acceptance=0.5)
 
 
-def window_of(log: Log, text: str | int | None, share: float = 1.0) -> Window:
+def window_of(log: Log, text: str | int | None, share: float = 1.0) -> ReplayWindow:
     seen = survey(log)
     return resolve_window(text, clock_of(seen, share), seen)
 
