@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.log import Log, LogMeta
-from evaluator.log.contract import fixed_size_lists
+from evaluator.log.schema import fixed_size_lists
 
 
 def build_log(

@@ -12,7 +12,7 @@ import pyarrow as pa
 from evaluator.datasets import load
 from evaluator.datasets.writing import write_canonical
 from evaluator.log import Log, StoredLog
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 
 
 def part_of(log: Log, keep: npt.NDArray[np.bool_], **columns: npt.NDArray[Any]) -> Log:

@@ -17,7 +17,7 @@ from evaluator.audits.truth import LogTruth
 from evaluator.audits.twins import TwinLog, draw_twin, replay_seed
 from evaluator.comparisons.result import plan_comparison
 from evaluator.estimates.confidence import Interval
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.policies.base import Setting
 from evaluator.replays.plan import ReplayPlan, plan_replay
 from evaluator.replays.result import ReplayResult

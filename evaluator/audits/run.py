@@ -179,7 +179,7 @@ def _pool(truth: LogTruth, policy: Any, claim: ClaimsByLaw, rounds: int, told: S
     if not policy.contextual:
         vectors = np.zeros((1, 1, 0))
     elif truth.pool is None:
-        from evaluator.log.contract import to_numpy
+        from evaluator.log.schema import to_numpy
 
         vectors = to_numpy(truth.actions["features"]).astype(np.float64)[None]
     else:

@@ -17,7 +17,7 @@ from evaluator.audits.twin_delays import DelayLaws, fit_delay_laws, share_within
 from evaluator.delays import DelayCDF
 from evaluator.errors import DataError
 from evaluator.log import LogMeta
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import Basis, ReplayPlan, plan_replay
 from evaluator.replays.values.rewards import logged_rewards

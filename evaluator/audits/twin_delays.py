@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from evaluator.delays import DelayCDF
 from evaluator.delays.by_group import GroupCDFs, group_cdfs
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.replays.plan import ReplayPlan
 
 Floats = npt.NDArray[np.float64]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from evaluator.audits.truth import LogTruth
 from evaluator.log import Log
-from evaluator.log.contract import fixed_size_lists
+from evaluator.log.schema import fixed_size_lists
 
 # Datasets draw from spawn key (0,), replays from (1,) and (2,), simulations from (3,) and (4,).
 _TWIN_STREAM, _SEED_STREAM = 10, 11

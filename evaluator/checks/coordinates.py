@@ -10,7 +10,7 @@ import numpy.typing as npt
 from evaluator.checks.row_pairs import Hashes
 from evaluator.checks.vectors import frequent
 from evaluator.log import Log
-from evaluator.log.contract import Columns, to_numpy
+from evaluator.log.schema import Columns, to_numpy
 
 Floats = npt.NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from evaluator.checks.propensities import p_words
 from evaluator.checks.row_pairs import Pairs, hashes
 from evaluator.checks.significance import normal_tail
 from evaluator.checks.tables import Tables
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 
 Ints = npt.NDArray[np.int64]
 

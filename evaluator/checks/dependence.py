@@ -12,7 +12,7 @@ from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.tables import Tables
 from evaluator.estimates.clustered import clusters_text, effective, too_few
 from evaluator.log.clusters import Clusters
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.tables import Tables
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.times import dated
 
 Floats = npt.NDArray[np.float64]

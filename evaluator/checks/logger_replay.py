@@ -13,7 +13,7 @@ from evaluator.checks.tables import Tables
 from evaluator.errors import DataError
 from evaluator.estimates.confidence import mean_interval
 from evaluator.estimates.sparse import SparseRewards
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 
 # Spawn key of the draws; those before it are listed in evaluator.replays.loop.engine and evaluator.simulations.runs.
 STREAM = 9

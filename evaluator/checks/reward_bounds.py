@@ -6,7 +6,7 @@ import numpy as np
 
 from evaluator.checks.finding import Finding, Verdict
 from evaluator.checks.tables import Tables
-from evaluator.log.contract import WEIGHT, to_numpy
+from evaluator.log.schema import WEIGHT, to_numpy
 
 # Share of all reward that one display may carry, and conversions below which nothing is learned.
 HEAVY, FEWEST_CONVERSIONS = 0.05, 20

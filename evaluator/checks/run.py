@@ -34,7 +34,7 @@ from evaluator.checks.young_delays import young_delays
 from evaluator.errors import ParameterError, nearest
 from evaluator.log import Log
 from evaluator.log.clusters import read_clusters
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.replays.result import json_values
 from evaluator.replays.rounds.propensity import MODES, PropensityMode, resolve_propensities
 from evaluator.replays.rounds.survey import survey

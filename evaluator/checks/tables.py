@@ -16,7 +16,7 @@ from evaluator.checks.row_pairs import Pairs, hashes
 from evaluator.checks.tied_displays import TieSums
 from evaluator.checks.timeline import Timeline
 from evaluator.checks.vectors import Vectors, no_counts
-from evaluator.log.contract import Columns, to_numpy
+from evaluator.log.schema import Columns, to_numpy
 from evaluator.replays.rounds.propensity import Propensities
 from evaluator.replays.rounds.survey import Survey, displays_until
 

@@ -12,7 +12,7 @@ from evaluator.checks.propensities import p_words
 from evaluator.checks.significance import FEWEST, chi_square_tail, holm
 from evaluator.checks.tables import Tables
 from evaluator.delays.by_group import GroupCDFs, group_cdfs
-from evaluator.log.contract import OWN_COLUMNS, to_numpy
+from evaluator.log.schema import OWN_COLUMNS, to_numpy
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.replays.loop.samplers import sure_rounds
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rarest import least_acceptance

@@ -19,8 +19,8 @@ from evaluator.datasets.target import target_of, target_places
 from evaluator.datasets.threads import ahead
 from evaluator.datasets.writing import DisplayWriter, displays_table
 from evaluator.log import PropensityKind
-from evaluator.log.contract import BATCH, POSITION
-from evaluator.log.contract import WEIGHT as OWN_WEIGHT
+from evaluator.log.schema import BATCH, POSITION
+from evaluator.log.schema import WEIGHT as OWN_WEIGHT
 from evaluator.log.traffic import summed
 
 

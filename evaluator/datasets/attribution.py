@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from evaluator.errors import ParameterError, SpecError, UsageError
 from evaluator.log import Log
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole
 
 # Count of the conversions that were cut.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from evaluator.datasets.spec import FileSpec
 from evaluator.errors import UsageError
 from evaluator.log import Log
-from evaluator.log.contract import OWN_COLUMNS
+from evaluator.log.schema import OWN_COLUMNS
 
 
 def check_keep(spec: FileSpec, keep: Sequence[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from evaluator.datasets.actions import USED, ShownActions, choose_actions, kept_propensities
 from evaluator.log import StoredLog
-from evaluator.log.contract import WEIGHT, to_numpy
+from evaluator.log.schema import WEIGHT, to_numpy
 
 
 def first_displays(log: StoredLog, n: int) -> StoredLog:

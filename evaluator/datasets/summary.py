@@ -14,7 +14,7 @@ from evaluator.datasets.resolve import dataset_spec, read, spec_path
 from evaluator.datasets.spec import FileSpec, Spec
 from evaluator.errors import SourceError
 from evaluator.log import Log
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.outputs.failures import writing
 
 QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.99)

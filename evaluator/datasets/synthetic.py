@@ -15,7 +15,7 @@ from evaluator.datasets.scenario import LinearScenario, Scenario
 from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
 from evaluator.errors import ParameterError
 from evaluator.log import Log, LogMeta
-from evaluator.log.contract import fixed_size_lists
+from evaluator.log.schema import fixed_size_lists
 from evaluator.units import ROUND, SECONDS, is_whole
 
 # Replays draw from other children of the same entropy: a log and a policy never share their randomness.

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from evaluator.datasets.meta_file import ACTIONS, CONVERSIONS, DISPLAYS, QUARANTINE, write_meta
 from evaluator.log import Log, LogMeta
-from evaluator.log.contract import fixed_size_lists
+from evaluator.log.schema import fixed_size_lists
 
 ROWS_PER_GROUP = 65_536
 # Columns that hardly move from row to row: as differences they take half of the file's time and space.

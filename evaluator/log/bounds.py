@@ -9,7 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.errors import ParameterError
-from evaluator.log.contract import Log, to_numpy
+from evaluator.log.contract import Log
+from evaluator.log.schema import to_numpy
 
 # Sums of money are rounded.
 _ROUNDING = 1e-9

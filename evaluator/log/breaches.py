@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluator.log.schema import ACTIONS, CONVERSIONS, DISPLAYS, POSITION, VECTORS, WEIGHT, to_numpy
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE
 
 if TYPE_CHECKING:
@@ -74,10 +75,6 @@ def find_breaches(log: Log, *, vectors: bool = True, parts: Collection[str] = PA
 
 
 def _structure(log: Log) -> Iterator[Breach]:
-    import pyarrow as pa
-
-    from evaluator.log.contract import ACTIONS, CONVERSIONS, DISPLAYS, POSITION, WEIGHT
-
     nothing = np.zeros(0, dtype=np.int64)
     for name, schema in (("displays", DISPLAYS), ("conversions", CONVERSIONS), ("actions", ACTIONS)):
         present = log.schema if name == "displays" else getattr(log, name).schema
@@ -108,8 +105,6 @@ def _structure(log: Log) -> Iterator[Breach]:
 
 def _shapes(log: Log) -> Iterator[Breach]:
     """Yield what is wrong with the lists and with the actions."""
-    from evaluator.log.contract import VECTORS, to_numpy
-
     nothing = np.zeros(0, dtype=np.int64)
     in_memory = vars(log).get("displays")
     for name in (*VECTORS, "target"):
@@ -118,7 +113,7 @@ def _shapes(log: Log) -> Iterator[Breach]:
         kind = log.schema.field(name).type
         if not pa.types.is_fixed_size_list(kind):
             yield Breach("displays", name, nothing, (), f"column {name!r} is {kind}",
-                         "make it fixed-size lists (evaluator.log.contract.fixed_size_lists)")  # fmt: skip
+                         "make it fixed-size lists (evaluator.log.schema.fixed_size_lists)")  # fmt: skip
         elif name != "context" and kind.list_size != log.n_actions:
             yield Breach("displays", name, nothing, (),
                          f"column {name!r} has {kind.list_size} entries a display, the log {log.n_actions} actions",
@@ -230,8 +225,6 @@ class _Rows:
                     self._add("displays.target", wrong, values, problem, TARGET_REPAIR, first=first)
 
     def _conversions(self, log: Log) -> None:
-        from evaluator.log.contract import to_numpy
-
         of, when, value = (to_numpy(log.conversions[c]) for c in ("display_id", "time", "value"))
         known = (of >= 0) & (of < len(log))
         self._add("conversions.display_id", ~known, of, "no display has this id", "drop it or check the join key")

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.errors import ParameterError
-from evaluator.log.contract import OWN_COLUMNS, Log
+from evaluator.log.contract import Log
+from evaluator.log.schema import OWN_COLUMNS
 from evaluator.units import SECONDS, duration_ticks, parse_whole
 
 Codes = npt.NDArray[np.int32]

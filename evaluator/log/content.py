@@ -9,7 +9,8 @@ from dataclasses import asdict
 import numpy as np
 import pyarrow as pa
 
-from evaluator.log.contract import Log, to_numpy
+from evaluator.log.contract import Log
+from evaluator.log.schema import to_numpy
 from evaluator.log.stored import StoredLog
 from evaluator.outputs.checksums import checksum
 

@@ -29,23 +29,12 @@ import pyarrow as pa
 
 from evaluator.errors import LogError
 from evaluator.log.breaches import PARTS, find_breaches
+from evaluator.log.schema import BATCH, Columns, to_numpy
 from evaluator.units import ROUND, SECONDS
 
 # Metadata that the rows of each part are validated against.
 _BOUND_BY = {"displays": {"propensity"}, "conversions": {"observed_until", "attribution_window", "reward_max"}}
-# Displays handed over at a time: large enough that what is done once a batch costs nothing, small enough for the cache.
-BATCH = 65_536
-
-# Columns of displays as NumPy arrays, row by row together.
-Columns = dict[str, npt.NDArray[Any]]
 PropensityKind = Literal["logged", "uniform", "estimated", "absent"]
-
-DISPLAYS = {"display_id": pa.int64(), "time": pa.int64(), "action": pa.int32(), "propensity": pa.float64()}
-VECTORS = ("context", "action_set", "expected_reward")
-POSITION, WEIGHT = "position", "weight"
-OWN_COLUMNS = (*DISPLAYS, *VECTORS, POSITION, WEIGHT)
-CONVERSIONS = {"display_id": pa.int64(), "time": pa.int64(), "value": pa.float64()}
-ACTIONS = {"action": pa.int32(), "label": pa.string()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,28 +217,3 @@ def conversions_after(conversions: pa.Table, first: int) -> pa.Table:
     rest = conversions.slice(int(np.searchsorted(display, first)))
     number = pa.array(to_numpy(rest["display_id"]) - first, pa.int64())
     return rest.set_column(rest.schema.get_field_index("display_id"), "display_id", number)
-
-
-def to_numpy(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[Any]:
-    """Return an Arrow column as NumPy, shape (n,) or, for fixed-size lists, (n, p) or (n, K, d)."""
-    if isinstance(column, pa.ChunkedArray):
-        if column.num_chunks == 1:
-            column = column.chunk(0)
-        else:
-            column = column.combine_chunks()
-            if isinstance(column, pa.ChunkedArray):  # an empty column keeps its chunks in some versions
-                column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], type=column.type)
-    shape = [len(column)]
-    while pa.types.is_fixed_size_list(column.type):
-        shape.append(column.type.list_size)
-        column = column.flatten()
-    array: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
-    return array.reshape(shape)
-
-
-def fixed_size_lists(array: npt.NDArray[Any]) -> pa.Array:
-    """Return an array of shape (n, p) or (n, K, d) as nested Arrow fixed-size lists, sharing its memory."""
-    out = pa.array(np.ascontiguousarray(array).reshape(-1))
-    for size in reversed(array.shape[1:]):
-        out = pa.FixedSizeListArray.from_arrays(out, size)
-    return out

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import DataError, ParameterError
-from evaluator.log.contract import OWN_COLUMNS, WEIGHT, Log, to_numpy
+from evaluator.log.contract import Log
+from evaluator.log.schema import OWN_COLUMNS, WEIGHT, to_numpy
 from evaluator.log.stamps import stamp_of
 from evaluator.log.traffic import TrafficCount
 from evaluator.units import SECONDS

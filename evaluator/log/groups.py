@@ -7,7 +7,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.errors import ParameterError
-from evaluator.log.contract import OWN_COLUMNS, Log
+from evaluator.log.contract import Log
+from evaluator.log.schema import OWN_COLUMNS
 
 Ints = npt.NDArray[np.int64]
 

@@ -13,22 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.errors import SourceError
-from evaluator.log.contract import (
-    BATCH,
-    POSITION,
-    WEIGHT,
-    Columns,
-    Log,
-    LogMeta,
-    conversions_after,
-    fixed_size_lists,
-    to_numpy,
-)
+from evaluator.log.contract import Log, LogMeta, conversions_after
 from evaluator.log.parquet import damaged, open_parquet
+from evaluator.log.schema import BATCH, PER_ACTION, POSITION, WEIGHT, Columns, fixed_size_lists, to_numpy
 from evaluator.log.traffic import summed
 
-# Columns with one entry an action: they follow the choice of actions.
-PER_ACTION = ("action_set", "expected_reward", "target")
 # Rows read at a time however few of them are kept.
 _MOST_READ = 8 * BATCH
 

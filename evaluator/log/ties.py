@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.log.contract import Log, to_numpy
+from evaluator.log.contract import Log
+from evaluator.log.schema import to_numpy
 
 Ints = npt.NDArray[np.int64]
 

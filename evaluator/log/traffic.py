@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.log.contract import POSITION, WEIGHT, Columns
+from evaluator.log.schema import POSITION, WEIGHT, Columns
 
 Counts = npt.NDArray[np.int64]
 

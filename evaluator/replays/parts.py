@@ -10,7 +10,7 @@ import numpy.typing as npt
 from evaluator.errors import ParameterError
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.log import Log
-from evaluator.log.contract import WEIGHT, to_numpy
+from evaluator.log.schema import WEIGHT, to_numpy
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.rounds.correction import correct_by
 from evaluator.replays.rounds.propensity import Propensities

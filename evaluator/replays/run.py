@@ -16,7 +16,7 @@ from evaluator.estimates.combine import difference, scaled
 from evaluator.estimates.confidence import Interval, mean_interval
 from evaluator.estimates.repeated import repeated_interval
 from evaluator.estimates.sparse import SparseRewards
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.replays.acceptance import (
     AcceptedDisplays,
     acceptance_warning,

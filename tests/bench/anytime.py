@@ -13,7 +13,7 @@ import numpy as np
 from evaluator.api import replay
 from evaluator.estimates import mean_sequence
 from evaluator.log import Log
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from tests.logs import bernoulli_log, linear_log
 
 MEANS = (0.2, 0.3, 0.25, 0.4)

@@ -11,7 +11,7 @@ from evaluator import Log, check
 from evaluator.checks.follow_up import asked_of_timeline, follow_up
 from evaluator.checks.timeline import read_timeline
 from evaluator.errors import DataError
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.clock import start_clock
 from evaluator.replays.rounds.maturity import Maturity, judge_maturity
 from evaluator.replays.rounds.survey import survey

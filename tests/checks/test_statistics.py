@@ -13,7 +13,8 @@ from evaluator.checks.row_pairs import Pairs, hashes
 from evaluator.checks.significance import chi_square_tail, holm, normal_tail, pearson, weighted_pearson
 from evaluator.checks.tables import CheckInput, VectorMoments, count
 from evaluator.checks.timeline import read_timeline
-from evaluator.log.contract import Log, to_numpy
+from evaluator.log.contract import Log
+from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.propensity import resolve_propensities
 from evaluator.replays.rounds.survey import survey
 from tests.checks.shops import DAY, shop

@@ -17,7 +17,7 @@ from evaluator.datasets.locate import bundled_folder
 from evaluator.datasets.scenario import BernoulliScenario, Delay
 from evaluator.datasets.spec_file import parse_spec, read_spec
 from evaluator.errors import SpecError
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.simulations.scenarios import load_problem
 
 SIGMAS = 4

@@ -5,7 +5,7 @@ from pydantic import TypeAdapter
 from evaluator.datasets import generate, load
 from evaluator.datasets.scenario import BernoulliScenario, LinearScenario, Scenario
 from evaluator.errors import ParameterError, UsageError
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 
 N = 40_000
 SIGMAS = 4

@@ -12,7 +12,7 @@ from evaluator.datasets.writing import write_canonical
 from evaluator.errors import ParameterError
 from evaluator.log import Log
 from evaluator.log.bounds import with_reward_cap, with_reward_max
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from tests.logs import build_log
 
 OF = [0, 1, 1, 1, 3, 3]

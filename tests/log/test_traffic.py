@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from evaluator.errors import DataError, LogError
 from evaluator.log import Log, StoredLog
-from evaluator.log.contract import to_numpy
 from evaluator.log.delay_rows import delay_rows
+from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.in_displays import position_of, traffic_until
 from evaluator.replays.rounds.known_delays import known_delays
 from evaluator.replays.rounds.survey import survey

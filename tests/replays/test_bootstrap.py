@@ -16,7 +16,7 @@ from evaluator.datasets.writing import write_canonical
 from evaluator.errors import ParameterError
 from evaluator.estimates.spread import widened_by
 from evaluator.log import Log
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import plan_replay
 from evaluator.replays.run import execute

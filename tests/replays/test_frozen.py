@@ -14,7 +14,7 @@ from evaluator.api import plan
 from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.estimates.weighted import ips, snips
 from evaluator.log import Log
-from evaluator.log.contract import fixed_size_lists
+from evaluator.log.schema import fixed_size_lists
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute
 from tests.logs import bernoulli_log, build_log, linear_log

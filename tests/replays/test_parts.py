@@ -13,7 +13,7 @@ import pytest
 from evaluator.api import audit, check, plan, replay, study_delays
 from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.log import Log
-from evaluator.log.contract import fixed_size_lists
+from evaluator.log.schema import fixed_size_lists
 from evaluator.replays.rounds.propensity import Propensities, resolve_propensities
 from evaluator.replays.rounds.survey import survey
 from tests.logs import build_log

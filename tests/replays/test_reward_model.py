@@ -8,7 +8,7 @@ import pytest
 
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.log import Log
-from evaluator.log.contract import fixed_size_lists
+from evaluator.log.schema import fixed_size_lists
 from evaluator.replays.values.reward_model import FittedTo, fit_reward_model
 from tests.logs import build_log
 

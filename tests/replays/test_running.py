@@ -12,7 +12,7 @@ from evaluator import compare, replay
 from evaluator.api import plan
 from evaluator.errors import ParameterError
 from evaluator.estimates.weighted import doubly_robust, ips
-from evaluator.log.contract import fixed_size_lists
+from evaluator.log.schema import fixed_size_lists
 from evaluator.replays.one_scan import replay_all
 from evaluator.replays.run import execute
 from evaluator.replays.values.doubly_robust import FIXED, LEARNING

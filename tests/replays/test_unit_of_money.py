@@ -11,7 +11,7 @@ import pytest
 
 from evaluator import replay
 from evaluator.log import Log
-from evaluator.log.contract import fixed_size_lists
+from evaluator.log.schema import fixed_size_lists
 from evaluator.policies import resolve
 from evaluator.replays.loop import kernel as loop
 from evaluator.replays.result import ReplayResult

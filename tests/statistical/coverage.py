@@ -19,7 +19,7 @@ from evaluator import compare
 from evaluator.comparisons.expected import expected_difference
 from evaluator.delays.laws import geometric
 from evaluator.log import Log
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.policies import resolve
 from evaluator.replays.result import ReplayResult
 from evaluator.simulations import BernoulliProblem, LinearProblem, simulate

@@ -13,7 +13,7 @@ from evaluator.comparisons.horizon import first_rounds
 from evaluator.comparisons.realised import p_values_of, weigh
 from evaluator.comparisons.result import Comparison, execute_comparison, plan_comparison
 from evaluator.estimates.multiplicity import holm
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.policies import resolve
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan

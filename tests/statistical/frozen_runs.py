@@ -13,7 +13,7 @@ import numpy as np
 from evaluator.api import plan
 from evaluator.delays.cdf import DelayCDF
 from evaluator.log import Log
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.replays.loop.frozen import FrozenPolicy
 from evaluator.replays.one_scan import replay_all
 from evaluator.replays.rounds.stream import LogRounds

@@ -14,7 +14,7 @@ from evaluator.audits.result import Audit
 from evaluator.audits.twins import draw_twin
 from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.log import Log
-from evaluator.log.contract import fixed_size_lists
+from evaluator.log.schema import fixed_size_lists
 from evaluator.replays.rounds import correction
 from tests.audits.test_truth import logistic_log, truth_of
 from tests.audits.test_twins import cut, rhythmic, timed

@@ -13,7 +13,7 @@ import pytest
 
 from evaluator import replay
 from evaluator.log import Log
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from tests.logs import linear_log
 from tests.statistical.runs import off
 

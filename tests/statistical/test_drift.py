@@ -7,7 +7,7 @@ import pytest
 
 from evaluator.api import replay
 from evaluator.log import Log
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from tests.logs import build_log
 from tests.statistical.runs import off
 

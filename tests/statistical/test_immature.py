@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from evaluator.api import plan as plan_of
 from evaluator.delays.cdf import DelayCDF
 from evaluator.log import Log
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.replays.values.rewards import eventual_rewards
 from tests.logs import bernoulli_log
 from tests.statistical.runs import Floats, off, replays

@@ -17,7 +17,7 @@ from evaluator.comparisons.result import Comparison
 from evaluator.estimates.combine import difference
 from evaluator.estimates.confidence import mean_interval
 from evaluator.log import Log
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from tests.logs import bernoulli_log, linear_log
 from tests.statistical.differences import KINDS, held
 

@@ -10,7 +10,7 @@ import pytest
 from evaluator.api import replay
 from evaluator.estimates.confidence import Interval
 from evaluator.log import Log
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.replays.result import ReplayResult
 from tests.logs import bernoulli_log, linear_log
 from tests.statistical.runs import replays

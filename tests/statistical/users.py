@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from evaluator import compare
 from evaluator.log import Log
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.replays.values.resampled import expected_differences
 from tests.logs import build_log
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator import compare
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds import correction
 from evaluator.replays.rounds.survey import Survey
 from tests.statistical.young_logs import Young

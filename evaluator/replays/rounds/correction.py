@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from evaluator.delays.by_group import GroupCDFs, group_cdfs
 from evaluator.errors import DataError, ParameterError
-from evaluator.log.contract import to_numpy
 from evaluator.log.groups import group_codes
+from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.survey import Survey
 
 # A display whose conversions had less than this chance to show says little and would weigh much.

@@ -49,7 +49,7 @@ import numpy.typing as npt
 
 from evaluator.errors import EvaluatorError
 from evaluator.log import Log
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 
 Floats = npt.NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.survey import Survey
 from evaluator.times import time_words
 

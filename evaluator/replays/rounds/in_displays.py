@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.log import Log
-from evaluator.log.contract import POSITION
+from evaluator.log.schema import POSITION
 from evaluator.log.traffic import Counts, TrafficCount
 
 # Rounding of a product of numbers that are exact.

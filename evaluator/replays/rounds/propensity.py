@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from evaluator.errors import ParameterError, PropensityError, nearest
 from evaluator.log import Log
-from evaluator.log.contract import WEIGHT, Columns, PropensityKind
+from evaluator.log.contract import PropensityKind
+from evaluator.log.schema import WEIGHT, Columns
 from evaluator.replays.rounds.fitted import FOLDS, Acceptance, acceptance_of, fit_logger
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.weights import DisplayWeights, read_weights

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evaluator.errors import LogError
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.survey import Survey
 
 # A display that earns so many times what those that earn something do on average sets a scale on which all others are

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from evaluator.errors import LogError, ParameterError
 from evaluator.log import Log
 from evaluator.log.breaches import TARGET_REPAIR, target_breaches
-from evaluator.log.contract import BATCH, Columns, to_numpy
+from evaluator.log.schema import BATCH, Columns, to_numpy
 from evaluator.replays.rounds.batch import Batch
 
 NO_VECTORS = np.zeros((1, 1, 0))

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from evaluator.errors import LogError
 from evaluator.log import Log
-from evaluator.log.contract import to_numpy
 from evaluator.log.delay_rows import follow_up
+from evaluator.log.schema import to_numpy
 from evaluator.log.stamps import TOLD_APART
 from evaluator.log.traffic import TrafficCount, counted_by
 from evaluator.replays.rounds.in_displays import traffic_until

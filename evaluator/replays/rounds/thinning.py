@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.log import Log
-from evaluator.log.contract import Columns
+from evaluator.log.schema import Columns
 from evaluator.replays.rounds.propensity import Propensities
 
 

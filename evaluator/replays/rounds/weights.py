@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.log import Log
-from evaluator.log.contract import WEIGHT
+from evaluator.log.schema import WEIGHT
 
 Floats = npt.NDArray[np.float64]
 

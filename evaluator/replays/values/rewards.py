@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.kernels.ranks import count_ranks
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.replays.plan import ReplayPlan
 
 

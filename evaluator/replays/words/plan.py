@@ -8,7 +8,7 @@ import numpy as np
 
 from evaluator.delays import DelayCDF
 from evaluator.log.bounds import CapLoss
-from evaluator.log.contract import POSITION, WEIGHT
+from evaluator.log.schema import POSITION, WEIGHT
 from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.parts import said_of_parts

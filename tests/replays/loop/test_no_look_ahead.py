@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evaluator.api import replay as api_replay
 from evaluator.log import Log
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from tests.logged_rounds import LoggedRounds
 from tests.logs import bernoulli_log, build_log, linear_log
 from tests.replays.loop.recorder import logged_rounds, record

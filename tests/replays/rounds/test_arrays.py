@@ -13,7 +13,7 @@ from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import LogError, ParameterError
 from evaluator.log import Log
-from evaluator.log.contract import fixed_size_lists
+from evaluator.log.schema import fixed_size_lists
 from evaluator.replays.rounds.stream import LogRounds, vectors_of
 from tests.logged_rounds import in_memory
 from tests.logs import build_log

@@ -12,7 +12,7 @@ from evaluator.api import plan, replay
 from evaluator.audits.options import AuditOptions
 from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.correction import LEAST_SEEN, Correction
 from evaluator.replays.rounds.survey import survey
 from tests.statistical.young_logs import DAY, Young

@@ -7,7 +7,7 @@ import pytest
 
 from evaluator import replay
 from evaluator.log import Log
-from evaluator.log.contract import to_numpy
+from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.fitted import FOLDS, LOST, fit_logger, folds, largest_c
 from evaluator.replays.rounds.propensity import Propensities, resolve_propensities
 from evaluator.replays.rounds.survey import survey

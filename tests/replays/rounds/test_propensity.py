@@ -8,7 +8,7 @@ import pytest
 from evaluator.api import plan
 from evaluator.errors import ParameterError, PropensityError
 from evaluator.log import Log
-from evaluator.log.contract import Columns
+from evaluator.log.schema import Columns
 from evaluator.replays.rounds.propensity import NONE_GIVEN, resolve_propensities
 from evaluator.replays.rounds.survey import survey
 from evaluator.replays.rounds.thinning import thinning

@@ -1,0 +1,49 @@
+"""The columns of a log's tables (see `evaluator.log.contract`), and their way from Arrow to NumPy and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+# Columns of displays as NumPy arrays, row by row together.
+Columns = dict[str, npt.NDArray[Any]]
+
+DISPLAYS = {"display_id": pa.int64(), "time": pa.int64(), "action": pa.int32(), "propensity": pa.float64()}
+VECTORS = ("context", "action_set", "expected_reward")
+# Columns with one entry an action: they follow the choice of actions.
+PER_ACTION = ("action_set", "expected_reward", "target")
+POSITION, WEIGHT = "position", "weight"
+OWN_COLUMNS = (*DISPLAYS, *VECTORS, POSITION, WEIGHT)
+CONVERSIONS = {"display_id": pa.int64(), "time": pa.int64(), "value": pa.float64()}
+ACTIONS = {"action": pa.int32(), "label": pa.string()}
+
+# Displays handed over at a time: large enough that what is done once a batch costs nothing, small enough for the cache.
+BATCH = 65_536
+
+
+def to_numpy(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[Any]:
+    """Return an Arrow column as NumPy, shape (n,) or, for fixed-size lists, (n, p) or (n, K, d)."""
+    if isinstance(column, pa.ChunkedArray):
+        if column.num_chunks == 1:
+            column = column.chunk(0)
+        else:
+            column = column.combine_chunks()
+            if isinstance(column, pa.ChunkedArray):  # an empty column keeps its chunks in some versions
+                column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], type=column.type)
+    shape = [len(column)]
+    while pa.types.is_fixed_size_list(column.type):
+        shape.append(column.type.list_size)
+        column = column.flatten()
+    array: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return array.reshape(shape)
+
+
+def fixed_size_lists(array: npt.NDArray[Any]) -> pa.Array:
+    """Return an array of shape (n, p) or (n, K, d) as nested Arrow fixed-size lists, sharing its memory."""
+    out = pa.array(np.ascontiguousarray(array).reshape(-1))
+    for size in reversed(array.shape[1:]):
+        out = pa.FixedSizeListArray.from_arrays(out, size)
+    return out
