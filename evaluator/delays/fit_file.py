@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from evaluator.delays.cdf import DelayCDF, stating_the_rest
 from evaluator.delays.families import FAMILIES
 from evaluator.delays.fit_schema import SCHEMA, FitFile, LawFile
+from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.moments import law_moments
 from evaluator.delays.nonparametric import NonparametricFit
-from evaluator.delays.study.fitting import DelayFit
 from evaluator.delays.usable import Floats, Ints
 from evaluator.errors import DataError, ParameterError
 from evaluator.outputs.failures import writing

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from evaluator.delays.study.fitting import DelayFit
+from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.study.joint_rate import JointStudy
 from evaluator.delays.study.result import GROUP_LEVELS, DelayStudy, PeriodRate
 from evaluator.delays.study.words import between, first_positive, in_words, last_shown, words

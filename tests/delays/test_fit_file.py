@@ -12,8 +12,9 @@ import pytest
 from evaluator.delays import DelayCDF
 from evaluator.delays.families import FAMILIES
 from evaluator.delays.fit_file import SCHEMA, law_cdf, load_fit, save_fit, steps_cdf
+from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.nonparametric import fit_nonparametric
-from evaluator.delays.study.fitting import DelayFit, fit_family
+from evaluator.delays.study.fitting import fit_family
 from evaluator.errors import DataError, ParameterError
 from tests.delays.laws import TRUTHS, truncated_draws
 

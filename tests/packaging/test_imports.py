@@ -20,7 +20,7 @@ ALLOWED: dict[str, set[str] | None] = {
     "kernels": set(),
     "log": set(),
     "estimates": set(),
-    "delays": {"kernels", "delays/study"},
+    "delays": {"kernels"},
     "delays/study": {"delays", "kernels", "log", "replays", "replays/rounds"},
     "datasets": {"delays", "log", "datasets/criteo"},
     "datasets/criteo": {"datasets"},

@@ -9,7 +9,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from evaluator.delays.families import FAMILIES
-from evaluator.delays.study.fitting import DelayFit, fit_sample, inapplicable
+from evaluator.delays.fitted_law import DelayFit
+from evaluator.delays.study.fitting import fit_sample, inapplicable
 from evaluator.delays.study.likelihood import TruncatedSample, sample_of
 from evaluator.delays.threads import in_threads
 from evaluator.errors import ParameterError

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.study.criteria import FamilyComparison, compare_families
-from evaluator.delays.study.fitting import DelayFit, fit_sample
+from evaluator.delays.study.fitting import fit_sample
 from evaluator.delays.study.likelihood import sample_of
 from evaluator.delays.threads import in_threads
 from evaluator.delays.usable import Ticks, checked_delays

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from evaluator.delays.study.fitting import DelayFit, beyond_note
+from evaluator.delays.fitted_law import DelayFit
+from evaluator.delays.study.fitting import beyond_note
 from evaluator.delays.study.goodness import FamilyChoice
 
 _SCALES = ("scale", "mean", "minimum")

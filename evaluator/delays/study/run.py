@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.families import FAMILIES
+from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric
 from evaluator.delays.study.changes import DelayDrift, delay_drift
-from evaluator.delays.study.fitting import DelayFit
 from evaluator.delays.study.goodness import FamilyChoice, choose_family
 from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity, fit_groups, heterogeneity
 from evaluator.delays.study.in_ticks import choice_in_ticks

@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import exp
 from typing import NamedTuple
 
+from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.product_limit import tally
-from evaluator.delays.study.fitting import MIXTURE, DelayFit
+from evaluator.delays.study.fitting import MIXTURE
 from evaluator.delays.study.mixture import SMALLEST_SIGMA
 from evaluator.delays.usable import Ints
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.nonparametric import NonparametricFit
-from evaluator.delays.study.fitting import DelayFit
 from evaluator.errors import ParameterError
 
 
