@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.power import DetectableDifference
-from evaluator.replays.result import json_values
+from evaluator.json_values import json_values
 
 # What adding up leaves of two values that are the same, relative to them.
 _ROUNDING = 1e-8
@@ -250,7 +250,7 @@ class Audit:
             "assumptions": self.assumptions,
             "options": self.options.to_dict(),
         }
-        return json_values(out)  # type: ignore[no-any-return]
+        return json_values(out)
 
     def __repr__(self) -> str:
         return self.verdict

@@ -32,10 +32,10 @@ from evaluator.checks.tables import CheckInput, Tables, count
 from evaluator.checks.timeline import read_timeline
 from evaluator.checks.young_delays import young_delays
 from evaluator.errors import ParameterError, nearest
+from evaluator.json_values import json_values
 from evaluator.log import Log
 from evaluator.log.clusters import read_clusters
 from evaluator.log.schema import to_numpy
-from evaluator.replays.result import json_values
 from evaluator.replays.rounds.propensity import MODES, PropensityMode, resolve_propensities
 from evaluator.replays.rounds.survey import survey
 from evaluator.units import refuse_not_whole
@@ -163,7 +163,7 @@ class CheckReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values: numbers that are not finite become None."""
-        return json_values({  # type: ignore[no-any-return]
+        return json_values({
             "schema": SCHEMA, "dataset": self.dataset, "displays": self.displays, "conversions": self.conversions,
             "actions": self.actions, "propensity": self.propensity, "assumption": self.assumption, "fit": self.fit,
             "checks": [asdict(f) for f in self.findings], "options": asdict(self.options),

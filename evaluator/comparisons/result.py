@@ -15,11 +15,12 @@ from evaluator.comparisons.expected import expected_difference
 from evaluator.comparisons.horizon import CommonHorizon, FirstRounds, common_horizon, comparable, first_rounds
 from evaluator.comparisons.ranking import Ranking, rank, ranked_pairs
 from evaluator.errors import NoRoundsError, ParameterError, nearest
+from evaluator.json_values import json_values
 from evaluator.log import Log
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan, plan_replay, read_basis
 from evaluator.replays.rarest import rarest_warning
-from evaluator.replays.result import ReplayResult, json_values
+from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute_all
 from evaluator.replays.words.unknown_maximum import honest_difference, honest_ranking
 

@@ -19,6 +19,7 @@ from evaluator.delays.moments import law_moments
 from evaluator.delays.nonparametric import NonparametricFit
 from evaluator.delays.usable import Floats, Ints
 from evaluator.errors import DataError, ParameterError
+from evaluator.json_values import json_values
 from evaluator.outputs.failures import writing
 from evaluator.outputs.whole import whole_file
 from evaluator.regular import open_regular
@@ -204,7 +205,7 @@ def fill_fit_file(part: Path, fit: DelayFit | NonparametricFit, *, tick: str) ->
         out["source"] = fit.source
         out["steps"] = {"delays": fit.delays.tolist(), "cdf": fit.cdf.tolist()}
     with part.open("w", encoding="utf-8") as file:
-        json.dump(_finite(out), file, allow_nan=False, indent=1)
+        json.dump(json_values(out), file, allow_nan=False, indent=1)
 
 
 def load_fit(path: str | Path) -> SavedFit:
@@ -289,12 +290,3 @@ def _law(read: LawFile) -> DelayFit:
             "notes": tuple(read.notes),
         }
     )
-
-
-def _finite(value: Any) -> Any:
-    """Return a value with null for what JSON has no word for."""
-    if isinstance(value, dict):
-        return {k: _finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

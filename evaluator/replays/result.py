@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
+from evaluator.json_values import json_values
 from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.replays.values.final import FinalValue
 
@@ -151,7 +152,7 @@ class ReplayResult:
         out["doubly_robust"] = None if self.doubly_robust is None else asdict(self.doubly_robust)
         out["final"] = None if self.final is None else self.final.to_dict(self.action_labels)
         out["action_share"] = dict(zip(self.action_labels, self.action_share, strict=True))
-        return json_values(out)  # type: ignore[no-any-return]
+        return json_values(out)
 
     def __repr__(self) -> str:
         v = self.value
@@ -160,14 +161,3 @@ class ReplayResult:
             f"[{v.low:.4g}, {v.high:.4g}], regret {self.regret.estimate:.4g} "
             f"[{self.regret.low:.4g}, {self.regret.high:.4g}] over {self.rounds:,} rounds)"
         )
-
-
-def json_values(value: Any) -> Any:
-    """Return a value as JSON has it: lists for tuples, None for numbers that are not finite."""
-    if isinstance(value, dict):
-        return {str(k): json_values(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_values(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from evaluator.json_values import json_values
 
 SCHEMA = "evaluate.simulate/1"
 # Of the horizon, where tables and JSON state the regret; the curves hold every checkpoint.
@@ -119,7 +120,7 @@ class Simulation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result at the stated checkpoints, as JSON values."""
-        return {
+        out = {
             "schema": SCHEMA,
             "scenario": self.scenario,
             "actions": self.n_actions,
@@ -137,22 +138,23 @@ class Simulation:
                     "regret": [self._point(curve, i) for i in self.stated],
                     "difference_to_first": {
                         "estimate": curve.difference,
-                        "standard_error": _finite(curve.difference_se),
+                        "standard_error": float(curve.difference_se),
                     },
                     "conversions": dict(curve.conversions),
                 }
                 for curve in self.curves
             ],
         }
+        return json_values(out)
 
     def _point(self, curve: RegretCurve, i: int) -> dict[str, Any]:
         bound, observed_bound = self.lower_bound, self.observed_lower_bound
         return {
             "round": int(self.rounds[i]),
             "regret": float(curve.regret[i]),
-            "standard_error": _finite(curve.regret_se[i]),
+            "standard_error": float(curve.regret_se[i]),
             "observed_regret": float(curve.observed[i]),
-            "observed_standard_error": _finite(curve.observed_se[i]),
+            "observed_standard_error": float(curve.observed_se[i]),
             "lower_bound": None if bound is None else float(bound[i]),
             "observed_lower_bound": None if observed_bound is None else float(observed_bound[i]),
         }
@@ -163,7 +165,3 @@ class Simulation:
             f"after {self.horizon:,} rounds, {self.runs} runs"
             for c in self.curves
         )
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

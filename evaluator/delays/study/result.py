@@ -15,8 +15,8 @@ from evaluator.delays.study.options import DelayOptions
 from evaluator.delays.study.tail import TailIndex
 from evaluator.delays.study.window_advice import WindowAdvice, WindowShare
 from evaluator.delays.study.words import between, words
+from evaluator.json_values import json_values
 from evaluator.log.delay_rows import DelayRows
-from evaluator.replays.result import json_values
 
 SCHEMA = "evaluate.delays/1"
 GROUP_LEVELS = (0.25, 0.5, 0.75)
@@ -178,7 +178,7 @@ class DelayStudy:
             "missing": self.missing,
             "options": dict(self.options.__dict__),
         }
-        return json_values(out)  # type: ignore[no-any-return]
+        return json_values(out)
 
     def __repr__(self) -> str:
         median = next(q for q in self.quantiles if q.level == 0.5)
