@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import p_words
-from evaluator.checks.significance import holm
 from evaluator.checks.tables import Tables
 from evaluator.checks.vectors import SHARE
+from evaluator.estimates.multiplicity import holm
 
 Floats = npt.NDArray[np.float64]
 

@@ -6,9 +6,10 @@ import math
 
 from evaluator.checks.finding import SERIOUS, Finding, Verdict, not_applicable
 from evaluator.checks.propensities import p_words
-from evaluator.checks.significance import holm, normal_tail
+from evaluator.checks.significance import normal_tail
 from evaluator.checks.tables import Tables
 from evaluator.checks.tied_displays import CROWD
+from evaluator.estimates.multiplicity import holm
 
 NAME = "order within ties"
 # Below this share of displays that share their time, their order changes no decision; nor does an order by which places

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.finding import Verdict, judged
+from evaluator.estimates.multiplicity import holm
 
 Floats = npt.NDArray[np.float64]
 
@@ -94,20 +95,6 @@ def poisson_tail(count: float, mean: float) -> float:
     from scipy.special import gammainc
 
     return float(gammainc(count, mean)) if count > 0 else 1.0
-
-
-def holm(p_values: npt.ArrayLike) -> Floats:
-    """Return p-values adjusted so that the chance of any false alarm is kept (Holm 1979), in the same order.
-
-    >>> holm([0.01, 0.04, 0.03]).tolist()
-    [0.03, 0.06, 0.06]
-    """
-    p = np.asarray(p_values, np.float64)
-    order = np.argsort(p)
-    adjusted = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    out = np.empty_like(p)
-    out[order] = np.minimum(adjusted, 1.0)
-    return out
 
 
 def relative_error(statistic: float, df: float, n: float) -> float:

@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import p_words
-from evaluator.checks.significance import FEWEST, chi_square_tail, holm
+from evaluator.checks.significance import FEWEST, chi_square_tail
 from evaluator.checks.tables import Tables
 from evaluator.delays.by_group import GroupCDFs, group_cdfs
+from evaluator.estimates.multiplicity import holm
 from evaluator.log.schema import OWN_COLUMNS, to_numpy
 
 Floats = npt.NDArray[np.float64]

@@ -10,9 +10,10 @@ from evaluator.checks.coordinates import cut_contexts
 from evaluator.checks.follow_up import asked_of_timeline, follow_up
 from evaluator.checks.propensities import homogeneity
 from evaluator.checks.row_pairs import Pairs, hashes
-from evaluator.checks.significance import chi_square_tail, holm, normal_tail, pearson, weighted_pearson
+from evaluator.checks.significance import chi_square_tail, normal_tail, pearson, weighted_pearson
 from evaluator.checks.tables import CheckInput, VectorMoments, count
 from evaluator.checks.timeline import read_timeline
+from evaluator.estimates.multiplicity import holm
 from evaluator.log.contract import Log
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.propensity import resolve_propensities

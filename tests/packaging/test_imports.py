@@ -21,7 +21,7 @@ ALLOWED: dict[str, set[str] | None] = {
     "log": set(),
     "estimates": set(),
     "delays": {"kernels"},
-    "delays/study": {"delays", "kernels", "log", "replays", "replays/rounds"},
+    "delays/study": {"delays", "estimates", "kernels", "log", "replays/rounds"},
     "datasets": {"delays", "log", "datasets/criteo"},
     "datasets/criteo": {"datasets"},
     "policies": {"delays", "kernels"},

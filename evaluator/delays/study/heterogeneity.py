@@ -15,6 +15,7 @@ from evaluator.delays.study.criteria import FamilyComparison, compare_families
 from evaluator.delays.study.permutations import permutable, permuted
 from evaluator.delays.usable import Floats, Ints, Ticks, checked_delays
 from evaluator.errors import DataError, ParameterError
+from evaluator.estimates.multiplicity import holm
 
 _CELLS = 64
 # A pair is given up as alike once this many permutations differ more (Besag, Clifford 1991, "Sequential Monte Carlo
@@ -254,7 +255,11 @@ def heterogeneity(
             _, alike = _test(delay[pair], own, (codes[pair] == second).astype(np.int64), 2, draws, _ENOUGH, rng)
             tests.append((alike, labels[first], labels[second]))
     tests.sort(key=lambda test: test[0])
-    pairs = _holm(tests)
+    adjusted = holm([alike for alike, _, _ in tests]).tolist()
+    pairs = tuple(
+        PairDifference(first, second, alike, by_number)
+        for (alike, first, second), by_number in zip(tests, adjusted, strict=True)
+    )
     differing = [pair for pair in pairs if pair.adjusted_p <= level]
     return Heterogeneity(
         statistic=statistic,
@@ -321,12 +326,3 @@ def _distance(mass: Floats, ends: Floats, taken: Ints, group: Ints, k: int) -> f
     inside = (every > 0) & (every < 1.0 - 1e-12)
     gaps = (np.cumsum(counts, axis=1) / np.maximum(sizes, 1) - every)[:, inside]
     return float((sizes * gaps**2 * (h / (every * (1.0 - every) + ~inside))[inside]).sum())
-
-
-def _holm(tests: list[tuple[float, str, str]]) -> tuple[PairDifference, ...]:
-    out = []
-    adjusted = 0.0
-    for i, (p, first, second) in enumerate(tests):
-        adjusted = max(adjusted, min(1.0, (len(tests) - i) * p))
-        out.append(PairDifference(first, second, p, adjusted))
-    return tuple(out)
