@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from evaluator.delays.study.result import DelayStudy
     from evaluator.log import Log, LogMeta
     from evaluator.policies import Policy
-    from evaluator.replays.learned.file import load_policy
-    from evaluator.replays.learned.policy import LearnedPolicy
+    from evaluator.replays.learned.policy import LearnedPolicy, load_policy
     from evaluator.replays.result import ReplayResult
     from evaluator.simulations.result import Simulation
 
@@ -62,7 +61,7 @@ _HOMES = {
     "compare": "evaluator.api",
     "load": "evaluator.api",
     "LearnedPolicy": "evaluator.replays.learned.policy",
-    "load_policy": "evaluator.replays.learned.file",
+    "load_policy": "evaluator.replays.learned.policy",
     "replay": "evaluator.api",
     "study_delays": "evaluator.api",
     "Log": "evaluator.log",

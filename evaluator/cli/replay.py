@@ -66,7 +66,8 @@ def replay_command(
     holds at any stopping time, and what they rest on.
     """
     from evaluator.api import as_description
-    from evaluator.replays.learned.file import fill_policy_file, refuse_unsavable
+    from evaluator.replays.learned.file import refuse_unsavable
+    from evaluator.replays.learned.policy import fill_policy_file
     from evaluator.replays.options import ReplayOptions
     from evaluator.replays.plan import plan_replay
     from evaluator.replays.run import execute

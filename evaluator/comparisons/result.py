@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from evaluator.comparisons.assumed_bound import honest_difference, honest_ranking
 from evaluator.comparisons.curves import VariantCurve, curve_table, draw_curve
 from evaluator.comparisons.differences import Difference, find_differences, reward_cut, to_widest_window
 from evaluator.comparisons.expected import expected_difference
@@ -22,7 +23,6 @@ from evaluator.replays.plan import ReplayPlan, plan_replay, read_basis
 from evaluator.replays.rarest import rarest_warning
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute_all
-from evaluator.replays.words.unknown_maximum import honest_difference, honest_ranking
 
 SCHEMA = "evaluate.compare/1"
 # Replays that walk through the log together: they bound the memory of a scan.

@@ -15,7 +15,7 @@ from evaluator.datasets.spec import Source
 from evaluator.datasets.spec_file import read_spec
 from evaluator.errors import ParameterError, SourceError, SpecError
 from evaluator.regular import NotRegularError, open_regular, refuse_irregular
-from evaluator.replays.learned.file import load_policy
+from evaluator.replays.learned.policy import load_policy
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
 

@@ -22,7 +22,6 @@ from evaluator.delays.fit_file import save_fit
 from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.study.fitting import fit_family
 from evaluator.log import Log
-from evaluator.replays.learned.file import write_policy
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.run import execute_all
@@ -182,7 +181,7 @@ def _lines(folder: Path) -> None:
 def _policies(folder: Path) -> None:
     log = linear_log(300, n_actions=3, dimension=2, mean_delay=20.0, seed=1)
     for spec in ("otflinucb", "delayed-klucb"):
-        write_policy(folder / f"{spec}.npz", replay(log, spec, window=50, seed=1).learned)
+        replay(log, spec, window=50, seed=1).learned.save(folder / f"{spec}.npz")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What a policy file says of its arrays, as JSON: written from a learned policy, and checked word by word when read."""
+"""What a policy file says of its arrays, as JSON: written from a description, and checked word by word when read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from evaluator.delays.moments import DelayMoments
 from evaluator.errors import DataError, ParameterError, SourceError
 from evaluator.policies.base import Setting
 from evaluator.replays.learned.arrays import Arrays
-from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.units import NO_WINDOW
 
 SCHEMA = "evaluate.policy/3"
@@ -54,18 +53,18 @@ class PolicyDescription:
     setting: Setting
 
 
-def written(learned: LearnedPolicy) -> bytes:
+def written(described: PolicyDescription) -> bytes:
     """Return what `read_about` reads."""
-    setting, cdf = learned.setting, learned.setting.delay_cdf
+    setting, cdf = described.setting, described.setting.delay_cdf
     about = {
         "schema": SCHEMA,
         "version": __version__,
-        "policy": learned.policy.spec,
-        "parameters": learned.policy.parameters,
-        "labels": list(learned.labels),
-        "rounds": learned.rounds,
-        "prepared": learned.fresh,
-        "stream": learned.rng.bit_generator.state,
+        "policy": described.policy,
+        "parameters": described.parameters,
+        "labels": list(described.labels),
+        "rounds": described.rounds,
+        "prepared": described.prepared,
+        "stream": described.rng.bit_generator.state,
         "setting": {name: getattr(setting, name) for name in (*_SIZES, "reward_max")},
         "delay_cdf": None
         if cdf is None

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import reprlib
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from evaluator.errors import EvaluatorError, ParameterError, SourceError, UnknownNameError, UsageError
-from evaluator.outputs.failures import writing
-from evaluator.outputs.whole import whole_files
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.registry import resolve
 from evaluator.replays.learned.about import PolicyDescription, read_about, written
 from evaluator.replays.learned.arrays import Arrays, read_arrays
-from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.replays.learned.state import refuse_nan, restored, state_arrays
 from evaluator.replays.loop.pending import PendingConversions, nothing_pending, push
 
@@ -42,52 +39,36 @@ def refuse_unsavable(policy: Any) -> None:
         raise UsageError("logging follows its log and learns nothing to save.", hint="take another policy.")
 
 
-def write_policy(path: Path, learned: LearnedPolicy) -> None:
-    """Write a learned policy to a new file, whole or not at all."""
-    with writing(path), whole_files([path]) as (part,):
-        fill_policy_file(part, learned)
+class PolicyContent(NamedTuple):
+    """What a file holds: the policy's description, what is said of it, its state, and what it is still to be told."""
+
+    policy: Any
+    about: PolicyDescription
+    state: Any
+    pending: PendingConversions
 
 
-def fill_policy_file(part: Path, learned: LearnedPolicy) -> None:
-    """Write a learned policy to a file that is reserved for it."""
-    refuse_unsavable(learned.policy)
-    learned.end_round()
-    arrays: Arrays = dict(state_arrays(learned.state))
-    refuse_nan(arrays)
-    arrays |= {f"pending.{name}": column for name, column in _waiting(learned.pending).items()}
-    cdf = learned.setting.delay_cdf
-    if cdf is not None:
-        arrays |= {"delay_cdf.delays": cdf.delays, "delay_cdf.cdf": cdf.cdf}
-    arrays["about"] = np.frombuffer(written(learned), np.uint8)
-    with part.open("wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
-
-
-def load_policy(path: str | Path, *, policy: Policy | None = None) -> LearnedPolicy:
-    """Read a policy that `LearnedPolicy.save` or ``evaluate replay --save-policy`` wrote.
-
-    Parameters
-    ----------
-    path
-        The file.
-    policy
-        Its description, where it is a class of your own that no installed package registers; with the parameters it
-        was saved with. A file names policies of this package and of installed ones, and nothing else is imported.
-
-    Returns
-    -------
-    LearnedPolicy
-        It goes on as if it had never been saved.
+def fill_file(part: Path, content: PolicyContent) -> None:
+    """Write a policy that can be saved (`refuse_unsavable`) to a file that is reserved for it.
 
     Raises
     ------
     SourceError
-        No such file, or it is damaged, or not one of a learned policy, or of another version's state; or it says what
-        cannot be: more actions than it names, a conversion of a round to come, an estimate that is not a number.
-    UnknownNameError, ParameterError
-        The policy is not known here, or `policy` is another one.
+        Its state holds NaN.
     """
-    path = Path(path)
+    arrays: Arrays = dict(state_arrays(content.state))
+    refuse_nan(arrays)
+    arrays |= {f"pending.{name}": column for name, column in _waiting(content.pending).items()}
+    cdf = content.about.setting.delay_cdf
+    if cdf is not None:
+        arrays |= {"delay_cdf.delays": cdf.delays, "delay_cdf.cdf": cdf.cdf}
+    arrays["about"] = np.frombuffer(written(content.about), np.uint8)
+    with part.open("wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
+
+
+def read_file(path: Path, policy: Policy | None) -> PolicyContent:
+    """Read what `fill_file` wrote; arguments and errors as of `evaluator.load_policy`."""
     if policy is not None and not isinstance(policy, Policy):
         raise ParameterError(
             f"policy = {policy!r} is no description of a policy.",
@@ -116,16 +97,7 @@ def load_policy(path: str | Path, *, policy: Policy | None = None) -> LearnedPol
         raise SourceError(f"{path} lacks {error}: it is not a whole policy file.", hint="save it again.") from error
     except SourceError as error:
         raise SourceError(f"{path}: {error.what}", hint=error.hint) from error
-    return LearnedPolicy(
-        policy=description,
-        setting=about.setting,
-        labels=about.labels,
-        rounds=about.rounds,
-        state=state,
-        prepared=about.prepared,
-        rng=about.rng,
-        pending=pending,
-    )
+    return PolicyContent(description, about, state, pending)
 
 
 def _description(path: Path, about: PolicyDescription) -> Policy:

@@ -13,9 +13,13 @@ import numpy.typing as npt
 
 from evaluator.errors import EvaluatorError, ParameterError, PolicyError
 from evaluator.kernels.scores import check_score
+from evaluator.outputs.failures import writing
+from evaluator.outputs.whole import whole_files
 from evaluator.policies import dispatch
-from evaluator.policies.base import Setting
+from evaluator.policies.base import Policy, Setting
 from evaluator.policies.running import blamed, reward_unit
+from evaluator.replays.learned.about import PolicyDescription
+from evaluator.replays.learned.file import PolicyContent, fill_file, read_file, refuse_unsavable
 from evaluator.replays.loop.pending import PendingConversions, nothing_pending, take
 
 _SAVE_AGAIN = "replay the policy and save it again."
@@ -191,9 +195,9 @@ class LearnedPolicy:
         UsageError
             A plain Python policy keeps what it knows to itself.
         """
-        from evaluator.replays.learned.file import write_policy
-
-        write_policy(Path(path), self)
+        path = Path(path)
+        with writing(path), whole_files([path]) as (part,):
+            fill_policy_file(part, self)
 
     @contextmanager
     def _going_on(self) -> Iterator[None]:
@@ -252,4 +256,57 @@ def learned_policy(policy: Any, setting: Setting, labels: tuple[str, ...], repla
         prepared=replay.prepared,
         rng=replay.rng,
         pending=nothing_pending(0, setting.dimension) if replay.calendar is None else replay.calendar,
+    )
+
+
+def fill_policy_file(part: Path, learned: LearnedPolicy) -> None:
+    """Write a learned policy to a file that is reserved for it."""
+    refuse_unsavable(learned.policy)
+    learned.end_round()
+    about = PolicyDescription(
+        policy=learned.policy.spec,
+        parameters=learned.policy.parameters,
+        labels=learned.labels,
+        rounds=learned.rounds,
+        prepared=learned.fresh,
+        rng=learned.rng,
+        setting=learned.setting,
+    )
+    fill_file(part, PolicyContent(learned.policy, about, learned.state, learned.pending))
+
+
+def load_policy(path: str | Path, *, policy: Policy | None = None) -> LearnedPolicy:
+    """Read a policy that `LearnedPolicy.save` or ``evaluate replay --save-policy`` wrote.
+
+    Parameters
+    ----------
+    path
+        The file.
+    policy
+        Its description, where it is a class of your own that no installed package registers; with the parameters it
+        was saved with. A file names policies of this package and of installed ones, and nothing else is imported.
+
+    Returns
+    -------
+    LearnedPolicy
+        It goes on as if it had never been saved.
+
+    Raises
+    ------
+    SourceError
+        No such file, or it is damaged, or not one of a learned policy, or of another version's state; or it says what
+        cannot be: more actions than it names, a conversion of a round to come, an estimate that is not a number.
+    UnknownNameError, ParameterError
+        The policy is not known here, or `policy` is another one.
+    """
+    read = read_file(Path(path), policy)
+    return LearnedPolicy(
+        policy=read.policy,
+        setting=read.about.setting,
+        labels=read.about.labels,
+        rounds=read.about.rounds,
+        state=read.state,
+        prepared=read.about.prepared,
+        rng=read.about.rng,
+        pending=read.pending,
     )

@@ -14,46 +14,32 @@ value, and the report says so.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.values.rewards import reward_bound
-
-if TYPE_CHECKING:
-    from evaluator.comparisons.differences import Difference
-    from evaluator.comparisons.ranking import Ranking
 
 UNKNOWN = "empirical Bernstein with the largest reward seen for the largest possible: not valid if more is possible"
+
+
+def with_honest_kind(interval: Interval) -> Interval:
+    """Return an interval, of a replay whose largest reward nobody knows, that claims no more than holds."""
+    return replace(interval, kind=UNKNOWN)
 
 
 def with_honest_kinds(plan: ReplayPlan, result: ReplayResult) -> ReplayResult:
     """Return a result whose intervals claim no more than holds."""
     if plan.bounded:
         return result
-    best = replace(result.best_fixed_action, value=_unknown(result.best_fixed_action.value))
+    best = replace(result.best_fixed_action, value=with_honest_kind(result.best_fixed_action.value))
     return replace(
         result,
-        value=_unknown(result.value),
-        regret=_unknown(result.regret),
-        uplift=_unknown(result.uplift),
-        logging_value=_unknown(result.logging_value),
+        value=with_honest_kind(result.value),
+        regret=with_honest_kind(result.regret),
+        uplift=with_honest_kind(result.uplift),
+        logging_value=with_honest_kind(result.logging_value),
         best_fixed_action=best,
     )
-
-
-def honest_difference(plan: ReplayPlan, found: Difference) -> Difference:
-    """Return a difference whose interval claims no more than holds."""
-    if plan.bounded or found.realised is None:
-        return found
-    return replace(found, realised=_unknown(found.realised))
-
-
-def honest_ranking(plan: ReplayPlan, ranking: Ranking) -> Ranking:
-    """Return a ranking whose conclusion claims no more than holds."""
-    rests = ranking.target == "realised" and not plan.bounded
-    return replace(ranking, assumed_bound=reward_bound(plan)) if rests else ranking
 
 
 def said_of_bound(plan: ReplayPlan) -> list[str]:
@@ -69,7 +55,3 @@ def said_of_bound(plan: ReplayPlan) -> list[str]:
         "display can earn at most (--reward-max, or reward_max in the spec), or have capped rewards evaluated, of "
         "which they hold (--reward-cap)."
     ]
-
-
-def _unknown(interval: Interval) -> Interval:
-    return replace(interval, kind=UNKNOWN)
