@@ -24,7 +24,7 @@ from evaluator.comparisons.result import plan_comparison
 from evaluator.log import Log
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.plan import read_basis
-from evaluator.simulations.runs import in_order
+from evaluator.threads import in_threads
 from evaluator.units import NO_WINDOW
 
 # After those of `evaluator.audits.twins`.
@@ -78,7 +78,7 @@ def run_audit(
     def one(twin: int) -> TwinReplays:
         return replay_twin(truth, policies, options, claimed, twin, horizon=common)
 
-    for twin, replayed in enumerate(in_order(one, range(options.twins), options.jobs)):
+    for twin, replayed in enumerate(in_threads(one, range(options.twins), options.jobs)):
         done.append(replayed)
         if twin > 0:
             advance(1)
@@ -156,7 +156,7 @@ def _play_live(
 
     tasks = [(run, p) for run in range(runs) for p in range(len(policies))]
     values = np.empty((len(policies), runs, 2))
-    for (run, p), value in zip(tasks, in_order(one, tasks, options.jobs), strict=True):
+    for (run, p), value in zip(tasks, in_threads(one, tasks, options.jobs), strict=True):
         values[p, run] = value
         advance(1)
     return _Live(values[:, :, 0], values[:, :, 1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from evaluator.comparisons.horizon import FirstRounds
@@ -13,6 +12,7 @@ from evaluator.estimates.confidence import Interval
 from evaluator.estimates.paired import UNPAIRED
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.rewards import reward_bound
+from evaluator.threads import in_threads
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,7 @@ def find_differences(
             shared=shared,
         )
 
-    with ThreadPoolExecutor(jobs) as pool:
-        evidence = list(pool.map(weighed, compared))
+    evidence = list(in_threads(weighed, compared, jobs))
     alpha = 1.0 - plans[0].options.level
     for pair, of, p in zip(compared, evidence, p_values_of(evidence, alpha=alpha), strict=True):
         lacks = "" if of.n else SAME

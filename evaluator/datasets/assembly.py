@@ -16,12 +16,12 @@ from evaluator.datasets.contexts import CODE, Array, ContextVectors
 from evaluator.datasets.intake import ACTION, PROPENSITY, TIME, WEIGHT, Intake
 from evaluator.datasets.labels import KEPT
 from evaluator.datasets.target import target_of, target_places
-from evaluator.datasets.threads import ahead
 from evaluator.datasets.writing import DisplayWriter, displays_table
 from evaluator.log import PropensityKind
 from evaluator.log.schema import BATCH, POSITION
 from evaluator.log.schema import WEIGHT as OWN_WEIGHT
 from evaluator.log.traffic import summed
+from evaluator.threads import ahead
 
 
 @dataclass(frozen=True)

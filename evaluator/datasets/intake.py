@@ -21,7 +21,7 @@ from evaluator.datasets.shuffled_ties import TieShuffler
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import Spool
 from evaluator.datasets.target import check_target, target_codes
-from evaluator.datasets.threads import behind
+from evaluator.threads import behind
 
 TIME, ACTION, PROPENSITY = "time", "action", "propensity"
 # What no column of the spool's other parts can be called.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from evaluator.replays.rounds.reorder import BLOCK, LogOrder, gather
 from evaluator.replays.rounds.stream import LogPiece, blocks, pieces
 from evaluator.replays.rounds.thinning import Thinning
 from evaluator.replays.values.rewards import ArmSample
+from evaluator.threads import ahead
 
 # Displays put in order at a time: what a thread holds of them.
 _PART = 8_192
@@ -122,7 +123,7 @@ def replay_all(
         else pieces(log, thinnings.columns, vectors, batch_size)
     )
     with ThreadPoolExecutor(jobs) as pool:
-        for piece in _ahead(source):
+        for piece in ahead(source):
             if piece.first >= last:
                 break
             actions = thinnings.of(piece)
@@ -147,15 +148,6 @@ def _each(pool: Executor, job: Callable[[T], R], items: Sequence[T]) -> None:
         job(items[0])
     else:
         list(pool.map(job, items))
-
-
-def _ahead(source: Iterator[T]) -> Iterator[T]:
-    """Yield from an iterator whose next item is being made meanwhile."""
-    with ThreadPoolExecutor(1) as reader:
-        coming = reader.submit(next, source, None)
-        while (item := coming.result()) is not None:
-            coming = reader.submit(next, source, None)
-            yield item
 
 
 def _key(lane: Lane, thinning: Thinning) -> tuple[object, ...]:

@@ -7,11 +7,9 @@ streams of its own, and sums are taken in the order of the runs.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +24,7 @@ from evaluator.simulations.lower_bound import lower_bound
 from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.problem import BernoulliProblem, LinearProblem, Problem
 from evaluator.simulations.result import RegretCurve, Simulation
+from evaluator.threads import in_threads
 from evaluator.units import NO_WINDOW, ROUND
 
 # Datasets draw from spawn key (0,), replays from (1, repeat) and (2, repeat).
@@ -33,8 +32,6 @@ _WORLD_STREAM, _POLICY_STREAM = 3, 4
 CHECKPOINTS = 200
 
 Floats = npt.NDArray[np.float64]
-Task = TypeVar("Task")
-Result = TypeVar("Result")
 
 
 def simulate(
@@ -89,7 +86,7 @@ def simulate(
     totals = [_Totals() for _ in policies]
     tasks = [(run, p) for run in range(options.runs) for p in range(len(policies))]
     first = 0.0
-    for (_, p), played in zip(tasks, in_order(one, tasks, options.jobs), strict=True):
+    for (_, p), played in zip(tasks, in_threads(one, tasks, options.jobs), strict=True):
         final = float(played.regret[-1])
         first = final if p == 0 else first
         totals[p].add(played, final - first)
@@ -213,24 +210,6 @@ def _run(policy: Any, setting: Setting, world: loop.LiveWorld, seed: int, run: i
     with blamed(policy, setting.n_actions):
         played: loop.RunOutcome = step(policy.start(setting), policy_stream(seed, run), world_stream(seed, run), world)
     return played
-
-
-def in_order(job: Callable[[Task], Result], tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
-    """Yield each task's result in the order of the tasks, with few of them waiting at any time."""
-    if jobs == 1:  # in this thread, which alone hears Ctrl-C
-        yield from map(job, tasks)
-        return
-    coming: deque[Future[Result]] = deque()
-    with ThreadPoolExecutor(jobs) as pool:
-        try:
-            for task in tasks:
-                coming.append(pool.submit(job, task))
-                if len(coming) > 4 * jobs:
-                    yield coming.popleft().result()
-            while coming:
-                yield coming.popleft().result()
-        finally:
-            pool.shutdown(cancel_futures=True)
 
 
 class _Totals:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -16,7 +14,7 @@ import numpy as np
 
 from evaluator.datasets.criteo.campaign_contexts import CampaignTruth, truth
 from evaluator.datasets.criteo.chunks import CHUNK_ROWS, COLUMNS, ChunkPlan, chunk_text
-from evaluator.datasets.criteo.gzip_stream import CompressedText, GzipStream, compress
+from evaluator.datasets.criteo.gzip_stream import GzipStream, compress
 from evaluator.datasets.criteo.journeys import journey_sizes, plan_journeys
 from evaluator.datasets.criteo.parameters import TwinParameters
 from evaluator.datasets.criteo.quantiles import ArrivalQuantiles
@@ -29,6 +27,7 @@ from evaluator.errors import ParameterError, UsageError
 from evaluator.outputs.checksums import described
 from evaluator.outputs.failures import writing
 from evaluator.outputs.whole import whole_files
+from evaluator.threads import in_threads
 from evaluator.units import is_whole
 
 FEWEST_ROWS = 1_000
@@ -173,27 +172,9 @@ def _write(plan: ChunkPlan, path: Path, jobs: int, advance: Callable[[int], None
     with path.open("wb") as file:
         stream = GzipStream(file)
         stream.write(compress(("\t".join(COLUMNS) + "\n").encode()))
-        for piece in _pieces(plan, jobs):
+        chunks = in_threads(lambda number: compress(chunk_text(plan, number)), range(plan.chunks), jobs, ready=jobs)
+        for piece in chunks:  # at most `jobs` + 1 of them are in memory
             stream.write(piece)
             if advance is not None:
                 advance(piece.text.count(b"\n"))
         stream.close()
-
-
-def _piece(plan: ChunkPlan, number: int) -> CompressedText:
-    return compress(chunk_text(plan, number))
-
-
-def _pieces(plan: ChunkPlan, jobs: int) -> Iterator[CompressedText]:
-    """Yield the chunks in order; at most `jobs` + 1 of them are in memory."""
-    with ThreadPoolExecutor(jobs) as pool:
-        waiting: deque[Future[CompressedText]] = deque()
-        try:
-            for number in range(plan.chunks):
-                waiting.append(pool.submit(_piece, plan, number))
-                if len(waiting) > jobs:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            pool.shutdown(cancel_futures=True)

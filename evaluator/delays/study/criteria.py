@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,8 @@ from evaluator.delays.families import FAMILIES
 from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.study.fitting import fit_sample, inapplicable
 from evaluator.delays.study.likelihood import TruncatedSample, sample_of
-from evaluator.delays.threads import in_threads
 from evaluator.errors import ParameterError
+from evaluator.threads import in_threads
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,8 @@ def compare_sample(
             applicable.append(name)
     if not applicable:
         raise ParameterError(f"No family is left of {', '.join(names)}.", hint="; ".join(skipped.values()))
-    fits = in_threads(lambda name: fit_sample(sample, name, seed=seed), applicable)
+    found = in_threads(lambda name: fit_sample(sample, name, seed=seed), applicable, os.cpu_count() or 1)
     # Stable: of equal ones the first named, which has fewer parameters.
-    fits.sort(key=lambda fit: fit.aic)
+    fits = sorted(found, key=lambda fit: fit.aic)
     margin = fits[1].aic - fits[0].aic if len(fits) > 1 else float("inf")
     return FamilyComparison(fits=tuple(fits), best=fits[0].family, margin=margin, skipped=skipped)

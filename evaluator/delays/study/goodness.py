@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +15,9 @@ from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.study.criteria import FamilyComparison, compare_families
 from evaluator.delays.study.fitting import fit_sample
 from evaluator.delays.study.likelihood import sample_of
-from evaluator.delays.threads import in_threads
 from evaluator.delays.usable import Ticks, checked_delays
 from evaluator.errors import ParameterError
+from evaluator.threads import in_threads
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,8 @@ def goodness_of_fit(
     def refitted(drawn: Ticks) -> tuple[float, float]:
         return _distances(fit_sample(sample_of(drawn, limit, rounding=rounding), family, start=start), drawn, limit)
 
-    distances = in_threads(refitted, [fit.draw(rng, limit, delay.size) for _ in range(bootstraps)])
+    samples = [fit.draw(rng, limit, delay.size) for _ in range(bootstraps)]
+    distances = list(in_threads(refitted, samples, os.cpu_count() or 1))
     above_smirnov = sum(one >= smirnov for one, _ in distances)
     above_darling = sum(other >= darling for _, other in distances)
     observed = fit_nonparametric(delay, limit)
