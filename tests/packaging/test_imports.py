@@ -74,7 +74,10 @@ def imports(file: Path) -> set[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module} if node.module != "evaluator" else {f"evaluator.{a.name}" for a in node.names}
+            whole = {f"{node.module}.{a.name}" for a in node.names}
+            # A file that is imported by its name counts, not the folder that it is in.
+            files = {name for name in whole if (PACKAGE.parent / name.replace(".", "/")).with_suffix(".py").is_file()}
+            found |= whole if node.module == "evaluator" else files or {node.module}
     return found
 
 
@@ -112,6 +115,71 @@ def test_rooms_import_only_what_comes_before_them(name: str) -> None:
 def test_every_folder_is_fenced() -> None:
     folders = {f.name for f in PACKAGE.iterdir() if f.is_dir() and list(f.glob("*.py"))}
     assert folders == {name.split("/")[0] for name in ALLOWED}
+
+
+def imported_files() -> dict[str, set[str]]:
+    """Return which modules of the package each of them imports."""
+    modules = {module_of(file).removesuffix(".__init__"): file for file in PACKAGE.rglob("*.py")}
+    return {name: {m for m in imports(file) if m in modules} - {name} for name, file in modules.items()}
+
+
+def circles(imported: dict[str, set[str]]) -> list[set[str]]:
+    """Return the groups of modules that import each other in a loop: the strongly connected components (Tarjan)."""
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    path: list[str] = []
+    found = []
+
+    def visit(module: str) -> None:
+        number[module] = lowest[module] = len(number)
+        path.append(module)
+        for other in imported[module]:
+            if other not in number:
+                visit(other)
+            if other in path:
+                lowest[module] = min(lowest[module], lowest[other])
+        if lowest[module] == number[module]:
+            loop = {path.pop()}
+            while module not in loop:
+                loop.add(path.pop())
+            if len(loop) > 1:
+                found.append(loop)
+
+    for module in imported:
+        if module not in number:
+            visit(module)
+    return found
+
+
+def test_a_circle_is_found() -> None:
+    assert circles({"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": {"e"}, "e": set()}) == [{"a", "b", "c"}]
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    imported = imported_files()
+    assert "evaluator.log.schema" in imported["evaluator.log.contract"]
+    assert circles(imported) == []
+
+
+# Names that files of several rooms may have, because each plays the same part in its room.
+SAME_PART = {
+    "__init__.py": "says what the room holds",
+    "options.py": "the options of the room's command",
+    "run.py": "the room's work from beginning to end",
+    "result.py": "what the room finds",
+    "words.py": "what the room says of its result",
+}
+
+
+def test_no_name_stands_in_two_rooms_for_two_things() -> None:
+    """But for `SAME_PART`, a command and its report (cli, report), and a file and what is said of it (words)."""
+    names: dict[str, set[str]] = {}
+    for file in PACKAGE.rglob("*.py"):
+        folder = file.parent.relative_to(PACKAGE).as_posix()
+        if file.name not in SAME_PART and not folder.endswith("words"):
+            names.setdefault(file.name, set()).add(folder)
+    twice = {name: folders for name, folders in names.items() if len(folders) > 1 and folders != {"cli", "report"}}
+    assert twice == {}
 
 
 def loaded_by(code: str) -> set[str]:
