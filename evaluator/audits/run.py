@@ -24,11 +24,10 @@ from evaluator.comparisons.result import plan_comparison
 from evaluator.log import Log
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.plan import read_basis
+from evaluator.streams import Stream, random_stream
 from evaluator.threads import in_threads
 from evaluator.units import NO_WINDOW
 
-# After those of `evaluator.audits.twins`.
-_LUCK_STREAM, _POLICY_STREAM = 12, 13
 # Live runs a twin: their error is then small beside that of the replays.
 RUNS_PER_TWIN = 2
 
@@ -147,10 +146,8 @@ def _play_live(
         run, p = task
         if isinstance(policies[p], LoggingPolicy):  # its rounds are alike: known without playing
             return np.asarray(weights[p].sum(axis=2)[:, claimed[p].law] @ truth.logging_values)
-        own, luck = (
-            np.random.default_rng(np.random.SeedSequence(options.seed, spawn_key=(stream, run)))
-            for stream in (_POLICY_STREAM, _LUCK_STREAM)
-        )
+        own = random_stream(Stream.AUDIT_POLICY, options.seed, run)
+        luck = random_stream(Stream.AUDIT_WORLD, options.seed, run)
         setting = done[run % len(done)].told[p].setting
         return play_in_pool(policies[p], setting, pools[p], weights[p], own=own, luck=luck) * truth.mean_value
 

@@ -11,9 +11,8 @@ import pyarrow as pa
 from evaluator.audits.truth import LogTruth
 from evaluator.log import Log
 from evaluator.log.schema import fixed_size_lists
+from evaluator.streams import Stream, child_streams, seed_sequence
 
-# Datasets draw from spawn key (0,), replays from (1,) and (2,), simulations from (3,) and (4,).
-_TWIN_STREAM, _SEED_STREAM = 10, 11
 # Displays drawn at a time where actions have probabilities of their own in each context.
 _AT_ONCE = 65_536
 
@@ -27,7 +26,7 @@ class TwinLog(NamedTuple):
 
 def replay_seed(seed: int, twin: int) -> int:
     """Return the seed of the replays of a twin: others for each, the same for every policy."""
-    words = np.random.SeedSequence(seed, spawn_key=(_SEED_STREAM, twin)).generate_state(2, np.uint32)
+    words = seed_sequence(Stream.AUDIT_SEED, seed, twin).generate_state(2, np.uint32)
     return int(words[0]) << 32 | int(words[1])
 
 
@@ -43,8 +42,7 @@ def draw_twin(truth: LogTruth, *, seed: int, twin: int, vectors: bool = True) ->
     vectors
         Whether the log holds contexts or action sets; without them it is the same otherwise.
     """
-    stream = np.random.SeedSequence(seed, spawn_key=(_TWIN_STREAM, twin))
-    contexts, logger, rewards, waits, worths, arrivals = map(np.random.default_rng, stream.spawn(6))
+    contexts, logger, rewards, waits, worths, arrivals = child_streams(6, Stream.AUDIT_TWIN, seed, twin)
     n = truth.displays
     time = np.arange(n) if truth.traffic is None else truth.traffic.stretch(n, arrivals)
     entry = contexts.integers(truth.entries, size=n) if truth.entries > 1 else np.zeros(n, np.int64)

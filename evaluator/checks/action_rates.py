@@ -12,12 +12,11 @@ from evaluator.checks.additive import AdditiveFit
 from evaluator.checks.finding import MOST_SHOWN, POWER_Z, Finding, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.tables import Tables
+from evaluator.streams import Stream, random_stream
 
 Floats = npt.NDArray[np.float64]
 
 NAME = "rates by action"
-# Spawn key of the draws.
-STREAM = 59
 # Change of an action's rate against the others that matters, relative.
 CHANGE, FEWEST_CONVERSIONS = 0.1, 50
 # Added to variances, so that cells of few expected conversions do not decide.
@@ -54,7 +53,7 @@ def action_rates(t: Tables, level: float, seed: int) -> Finding:
         return not_applicable(NAME, "fewer than two actions, or two periods, have conversions")
     if fit.seen.sum() < FEWEST_CONVERSIONS:
         return not_applicable(NAME, f"{fit.seen.sum():.0f} conversions; {FEWEST_CONVERSIONS} are the fewest")
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM,)))
+    rng = random_stream(Stream.ACTION_RATES, seed)
     found = _statistics(fit, fit.left[None] / math.sqrt(fit.dispersion))
     test = _tested(fit, found, math.ceil(_DRAWS / level), level, rng)
     return _finding(t, fit, test, level)

@@ -14,9 +14,8 @@ from evaluator.errors import DataError
 from evaluator.estimates.confidence import mean_interval
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.log.schema import to_numpy
+from evaluator.streams import Stream, random_stream
 
-# Spawn key of the draws; those before it are listed in evaluator.replays.loop.engine and evaluator.simulations.runs.
-STREAM = 9
 NAME = "replay of the logger"
 DO = "Look at uniformity, calibration, overlap and drift: they say which propensities are wrong, and where or when."
 
@@ -50,7 +49,7 @@ def _sampled(t: Tables, level: float, seed: int) -> Finding:
     with np.errstate(invalid="ignore"):
         # A draw equals the logged action with its share's probability: one number settles draw and acceptance.
         accept = np.nan_to_num(shares * np.nanmin(constant) / constant)
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM,)))
+    rng = random_stream(Stream.LOGGER_REPLAY, seed)
     value = to_numpy(log.conversions["value"]).astype(np.float64)
     rounds, at, rewards, largest, least = 0, [], [], 0.0, 0.0
     for first, batch in log.batches(["action"]):

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.streams import STEP, mixed
+
 Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 
 LAGS = (1, 2)
 # Chance pairs a row beyond which times are too coarse to tell copies.
 CROWDED = 1.0
-# An odd number, so that multiplying by it loses nothing; its bits are those of the golden ratio.
-_ODD = np.uint64(0x9E3779B97F4A7C15)
 _WORDS = 64
 
 
@@ -59,11 +59,11 @@ class Pairs:
         if self.step == 0:
             self.step = max(int(np.gcd.reduce(np.diff(np.unique(time)))) if len(np.unique(time)) > 1 else 1, 1)
         ticks = (time // self.step).astype(np.uint64)
-        codes, count = np.unique(mixed(key) + ticks * _ODD, return_counts=True)
+        codes, count = np.unique(mixed(key) + ticks * STEP, return_counts=True)
         self.rows_again += int((count - 1).sum())
         self.same += float((count * (count - 1) // 2).sum())
         for lag in LAGS:
-            later = codes + np.array([lag], np.uint64) * _ODD
+            later = codes + np.array([lag], np.uint64) * STEP
             at = np.minimum(np.searchsorted(codes, later), len(codes) - 1)
             self.apart += float((count * count[at])[codes[at] == later].sum()) / len(LAGS)
 
@@ -92,18 +92,12 @@ class Pairs:
         return (self.same - self.expected) / math.sqrt(1.5 * self.expected + 1.0)
 
 
-def mixed(key: Hashes) -> Hashes:
-    """Return keys scrambled, so that they differ from shifted times."""
-    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    return (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-
-
 def hashes(rows: npt.NDArray[Any]) -> Hashes:
     """Return a hash of each row, shape (n,), of its first 256 bytes."""
     flat = np.ascontiguousarray(rows.reshape(len(rows), -1))
     words = flat.view(np.uint32)[:, :_WORDS].astype(np.uint64)
     out = np.zeros(len(rows), np.uint64)
     for column in words.T:
-        out = (out ^ column) * _ODD
+        out = (out ^ column) * STEP
         out ^= out >> np.uint64(29)
     return out

@@ -16,10 +16,9 @@ from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
 from evaluator.errors import ParameterError
 from evaluator.log import Log, LogMeta
 from evaluator.log.schema import fixed_size_lists
+from evaluator.streams import Stream, child_streams
 from evaluator.units import ROUND, SECONDS, is_whole
 
-# Replays draw from other children of the same entropy: a log and a policy never share their randomness.
-STREAM = (0,)
 # Of logs whose displays arrive in time.
 TICK = "ms"
 # Numbers of a log's contexts, all of which are in memory: 8 GB.
@@ -74,9 +73,7 @@ def generate(
         raise ParameterError(f"displays={n}, seed={seed}.", hint="displays is 1 to 2^63 - 1, seed 0 to 2^63 - 1.")
     _refuse_large(scenario, n, name)
     # One stream a quantity: a longer log starts with the shorter one's contexts, actions, rewards and delays.
-    vectors, logger, rewards, waits, arrivals = map(
-        np.random.default_rng, np.random.SeedSequence(entropy=seed, spawn_key=STREAM).spawn(5)
-    )
+    vectors, logger, rewards, waits, arrivals = child_streams(5, Stream.SYNTHETIC_LOG, seed)
     columns: dict[str, pa.Array] = {}
     if isinstance(scenario, LinearScenario):
         sets = _action_sets(n, scenario.actions, scenario.dimensions, vectors)

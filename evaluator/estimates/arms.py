@@ -26,12 +26,11 @@ import numpy.typing as npt
 
 from evaluator.estimates.confidence import Interval, mean_interval
 from evaluator.estimates.sparse import SparseRewards
+from evaluator.streams import STEP, Stream, mixed, seed_sequence
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Streams never meet: the halves draw from spawn key (52,).
-_HALVES_STREAM = 52
 # Counters of two actions never meet: none has so many displays.
 _PAIRS = np.uint64(40)
 
@@ -123,7 +122,7 @@ def _halves(arms: Sequence[SparseRewards], seed: int) -> tuple[_Moments, _Moment
     arm = np.repeat(np.arange(k), [len(of.at) for of in arms])
     place = np.concatenate([of.at for of in arms]).astype(np.int64, copy=False)
     value = np.concatenate([of.value for of in arms])
-    key = np.asarray(np.random.SeedSequence(seed, spawn_key=(_HALVES_STREAM,)).generate_state(1, np.uint64), np.uint64)
+    key = np.asarray(seed_sequence(Stream.HALVES, seed).generate_state(1, np.uint64), np.uint64)
     to = _coins(key, arm, place // 2) ^ (place & 1)
     odd: Ints = _coins(key, np.arange(k), shown // 2)
     cell = to * k + arm
@@ -135,10 +134,7 @@ def _halves(arms: Sequence[SparseRewards], seed: int) -> tuple[_Moments, _Moment
 def _coins(key: npt.NDArray[np.uint64], arm: Ints, pair: Ints) -> Ints:
     """Return a fair coin for each pair of displays of an action: the first bit of SplitMix64 at that counter."""
     counter = (arm.astype(np.uint64) << _PAIRS) + pair.astype(np.uint64) + np.uint64(1)
-    x = key + counter * np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray((x ^ (x >> np.uint64(31))) >> np.uint64(63), np.int64)
+    return np.asarray(mixed(key + counter * STEP) >> np.uint64(63), np.int64)
 
 
 def _both_ways(one: _Moments, other: _Moments) -> tuple[float, tuple[int, int]]:

@@ -14,13 +14,12 @@ import pyarrow as pa
 
 from evaluator.log.contract import Log
 from evaluator.log.schema import to_numpy
+from evaluator.streams import STEP, mixed
 
 Ints = npt.NDArray[np.int64]
 
 # Of the order that every reader gives a log.
 SEED = 0
-# Increment and multipliers of SplitMix64 (Steele, Lea, Flood 2014), a bijection of 64 bits.
-_STEP, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def tied(time: Ints) -> npt.NDArray[np.bool_]:
@@ -49,7 +48,7 @@ def tie_order(time: Ints, *, first: int = 0, seed: int = SEED) -> Ints | None:
     moving = np.flatnonzero(same | np.append(same[1:], False))
     group = np.cumsum(~same[moving]).astype(np.uint64)
     with np.errstate(over="ignore"):
-        key = _hashed((moving + first).astype(np.uint64) + _hashed(np.array([seed], np.uint64)))
+        key = mixed((moving + first).astype(np.uint64) + mixed(np.array([seed], np.uint64) + STEP) + STEP)
     key = group << np.uint64(32) | key >> np.uint64(32)
     order = np.arange(len(time))
     order[moving] = moving[np.argsort(key, kind="stable")]
@@ -91,10 +90,3 @@ def shuffle_ties(log: Log, *, seed: int = SEED) -> Log:
         log.actions,
         log.meta,
     )
-
-
-def _hashed(number: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    z = number + _STEP
-    z = (z ^ (z >> np.uint64(30))) * _FIRST
-    z = (z ^ (z >> np.uint64(27))) * _SECOND
-    return z ^ (z >> np.uint64(31))

@@ -14,9 +14,7 @@ from evaluator.log.schema import WEIGHT, to_numpy
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.rounds.correction import correct_by
 from evaluator.replays.rounds.propensity import Propensities
-
-# Streams never meet; the audit's are the ones before.
-_CONVERSIONS_STREAM, _DISPLAYS_STREAM = 30, 31
+from evaluator.streams import Stream, random_stream
 
 
 def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions) -> None:
@@ -95,7 +93,7 @@ def even_conversions(log: Log, display: npt.NDArray[np.int64], seed: int) -> sli
     weight = to_numpy(log.take(display, [WEIGHT])[WEIGHT])
     if weight.min() == weight.max():
         return slice(None)
-    draws = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_CONVERSIONS_STREAM,))).random(len(weight))
+    draws = random_stream(Stream.EVEN_CONVERSIONS, seed).random(len(weight))
     return np.flatnonzero(draws * weight.max() < weight)
 
 
@@ -114,7 +112,7 @@ def evened(log: Log, rewards: SparseRewards, seed: int) -> SparseRewards:
     if WEIGHT not in log.schema.names:
         return rewards
     largest = max(float(batch[WEIGHT].max()) for _, batch in log.batches([WEIGHT]))
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_DISPLAYS_STREAM,)))
+    rng = random_stream(Stream.EVEN_DISPLAYS, seed)
     n, at, value = 0, [np.zeros(0, np.int64)], [np.zeros(0)]
     for first, batch in log.batches([WEIGHT]):
         weight = batch[WEIGHT][: max(rewards.n - first, 0)]

@@ -24,11 +24,10 @@ from evaluator.simulations.lower_bound import lower_bound
 from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.problem import BernoulliProblem, LinearProblem, Problem
 from evaluator.simulations.result import RegretCurve, Simulation
+from evaluator.streams import Stream, random_stream
 from evaluator.threads import in_threads
 from evaluator.units import NO_WINDOW, ROUND
 
-# Datasets draw from spawn key (0,), replays from (1, repeat) and (2, repeat).
-_WORLD_STREAM, _POLICY_STREAM = 3, 4
 CHECKPOINTS = 200
 
 Floats = npt.NDArray[np.float64]
@@ -113,12 +112,12 @@ def simulate(
 
 def world_stream(seed: int, run: int) -> np.random.Generator:
     """Return the stream of contexts and luck of a run: the same for every policy."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_WORLD_STREAM, run)))
+    return random_stream(Stream.LIVE_WORLD, seed, run)
 
 
 def policy_stream(seed: int, run: int) -> np.random.Generator:
     """Return the stream that a policy draws from."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_POLICY_STREAM, run)))
+    return random_stream(Stream.LIVE_POLICY, seed, run)
 
 
 def _check(problem: Problem, policies: Sequence[Any]) -> None:

@@ -15,6 +15,7 @@ from evaluator.datasets.criteo.parameters import TwinParameters
 from evaluator.datasets.criteo.quantiles import ArrivalQuantiles, draw
 from evaluator.datasets.criteo.text_columns import Amounts, Categories, last_click
 from evaluator.datasets.criteo.users import Users
+from evaluator.streams import Stream, random_stream
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -27,6 +28,8 @@ COLUMNS = (
 # Fixed, so that the bytes do not depend on the number of threads.
 CHUNK_ROWS = 131_072
 TIE_BITS = 20
+# The streams of chunks; those before are the streams of what the chunks share.
+OF_CHUNKS = 3
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class ChunkPlan:
 
     twin: TwinParameters
     clock: ArrivalQuantiles
-    seed: np.random.SeedSequence
+    seed: int
     journeys: Journeys
     users: Users
     edges: Ints
@@ -64,8 +67,7 @@ def chunk_text(plan: ChunkPlan, number: int) -> bytes:
 
 def chunk_rows(plan: ChunkPlan, number: int) -> pl.DataFrame:
     """Return the rows of a chunk with the columns `COLUMNS`."""
-    key = (*plan.seed.spawn_key, number)
-    rng = np.random.default_rng(np.random.SeedSequence(plan.seed.entropy, spawn_key=key))
+    rng = random_stream(Stream.CRITEO_TWIN, plan.seed, OF_CHUNKS, number)
     n_campaigns = len(plan.click_rate)
     j = plan.journeys
     first, last = np.searchsorted(j.row_time, plan.edges[number : number + 2])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from evaluator.datasets.criteo.campaign_contexts import CampaignTruth, truth
-from evaluator.datasets.criteo.chunks import CHUNK_ROWS, COLUMNS, ChunkPlan, chunk_text
+from evaluator.datasets.criteo.chunks import CHUNK_ROWS, COLUMNS, OF_CHUNKS, ChunkPlan, chunk_text
 from evaluator.datasets.criteo.gzip_stream import GzipStream, compress
 from evaluator.datasets.criteo.journeys import journey_sizes, plan_journeys
 from evaluator.datasets.criteo.parameters import TwinParameters
@@ -27,12 +27,11 @@ from evaluator.errors import ParameterError, UsageError
 from evaluator.outputs.checksums import described
 from evaluator.outputs.failures import writing
 from evaluator.outputs.whole import whole_files
+from evaluator.streams import Stream, random_stream
 from evaluator.threads import in_threads
 from evaluator.units import is_whole
 
 FEWEST_ROWS = 1_000
-# Replays and synthetic logs draw from other children of the same entropy.
-STREAM = 8
 
 
 @dataclass(frozen=True)
@@ -124,9 +123,7 @@ def make(
 
 def plan_twin(twin: TwinParameters, *, rows: int, seed: int) -> tuple[ChunkPlan, CampaignTruth]:
     """Return what the chunks of a twin share, and its truth. It keeps 4 bytes a row."""
-    journey_rng, user_rng, count_rng = (
-        np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM, k))) for k in range(3)
-    )
+    journey_rng, user_rng, count_rng = (random_stream(Stream.CRITEO_TWIN, seed, k) for k in range(OF_CHUNKS))
     per_journey = journey_sizes(twin, rows)
     n_others = rows - int(per_journey.sum())
     known = truth(twin, conversion_rate=1 - n_others / rows)
@@ -140,7 +137,7 @@ def plan_twin(twin: TwinParameters, *, rows: int, seed: int) -> tuple[ChunkPlan,
     plan = ChunkPlan(
         twin=twin,
         clock=clock,
-        seed=np.random.SeedSequence(seed, spawn_key=(STREAM, 3)),
+        seed=seed,
         journeys=journeys,
         users=plan_users(twin, rows, journeys.rows, user_rng),
         edges=edges,

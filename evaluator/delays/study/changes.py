@@ -12,6 +12,7 @@ from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.study.permutations import permutable, permuted
 from evaluator.delays.usable import Floats, Ints, checked_delays
 from evaluator.errors import DataError, ParameterError
+from evaluator.streams import seed_stream
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ def delay_drift(
     day = np.asarray(days)
     if day.shape != delay.shape:
         raise DataError(f"There are {delay.size} delays but days of shape {day.shape}.", hint="one day a delay.")
-    rng = np.random.default_rng(seed)
+    rng = seed_stream(seed)
     chosen = np.arange(delay.size)
     if delay.size > rows:
         chosen = np.sort(rng.choice(delay.size, rows, replace=False))

@@ -17,6 +17,7 @@ from evaluator.delays.study.fitting import fit_sample
 from evaluator.delays.study.likelihood import sample_of
 from evaluator.delays.usable import Ticks, checked_delays
 from evaluator.errors import ParameterError
+from evaluator.streams import seed_stream
 from evaluator.threads import in_threads
 
 
@@ -103,7 +104,7 @@ def goodness_of_fit(
     delay, limit = checked_delays(delays, limits, whole=rounding == "floor")
     if rounding is None:
         rounding = "floor" if delay.dtype == np.int64 else "none"
-    rng = np.random.default_rng(seed)
+    rng = seed_stream(seed)
     conversions = delay.size
     if conversions > rows:
         chosen = rng.choice(conversions, rows, replace=False)

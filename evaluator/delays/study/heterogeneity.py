@@ -16,6 +16,7 @@ from evaluator.delays.study.permutations import permutable, permuted
 from evaluator.delays.usable import Floats, Ints, Ticks, checked_delays
 from evaluator.errors import DataError, ParameterError
 from evaluator.estimates.multiplicity import holm
+from evaluator.streams import seed_stream
 
 _CELLS = 64
 # A pair is given up as alike once this many permutations differ more (Besag, Clifford 1991, "Sequential Monte Carlo
@@ -235,7 +236,7 @@ def heterogeneity(
             f"{smallest} conversions are pooled.",
             hint="lower `smallest`, or group by another column.",
         )
-    rng = np.random.default_rng(seed)
+    rng = seed_stream(seed)
     if conversions > rows:
         chosen = np.sort(rng.choice(conversions, rows, replace=False))
         delay, codes = delay[chosen], codes[chosen]

@@ -9,6 +9,7 @@ import numpy as np
 from evaluator.delays.study.likelihood import TruncatedSample
 from evaluator.delays.usable import Floats
 from evaluator.kernels.compiling import compiled
+from evaluator.streams import seed_stream
 
 # Below this a component of log delays is a tie, whose density would grow without bound.
 SMALLEST_SIGMA = 0.02
@@ -89,7 +90,7 @@ def mixture_start(sample: TruncatedSample, components: int, *, seed: int = 0) ->
     coarse = sample.coarse()
     y, counts = coarse.log_nodes[:, 0], coarse.node_counts
     ends = np.log(coarse.limits)
-    rng = np.random.default_rng(seed)
+    rng = seed_stream(seed)
     best, best_value = np.empty((3, components)), -np.inf
     for start in range(_STARTS):
         theta = _quantile_start(y, counts, components) if not start else _drawn_start(rng, y, counts, components)

@@ -25,6 +25,7 @@ from evaluator.log import Log
 from evaluator.log.delay_rows import DelayRows, delay_rows
 from evaluator.replays.rounds.clock import on_clock, start_clock
 from evaluator.replays.rounds.survey import survey
+from evaluator.streams import seed_stream
 from evaluator.units import duration_ticks, parse_whole
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
@@ -182,7 +183,7 @@ def _laws(rows: DelayRows, options: DelayOptions, missing: dict[str, str]) -> Fa
         return None
     kept: npt.NDArray[np.int64] | slice = slice(None)
     if n > LAW_ROWS:
-        kept = np.random.default_rng(options.seed).choice(n, LAW_ROWS, replace=False)
+        kept = seed_stream(options.seed).choice(n, LAW_ROWS, replace=False)
     names = options.families
     if rows.tick_seconds is not None and (names is None or rows.stamp > 1):
         # It counts rounds: on time its law would be another in seconds than in minutes.

@@ -16,6 +16,7 @@ from evaluator.delays.moments import DelayMoments
 from evaluator.errors import DataError, ParameterError, SourceError
 from evaluator.policies.base import Setting
 from evaluator.replays.learned.arrays import Arrays
+from evaluator.streams import stream_at
 from evaluator.units import NO_WINDOW
 
 SCHEMA = "evaluate.policy/3"
@@ -147,12 +148,10 @@ def _delay_cdf(about: dict[str, Any], arrays: Arrays) -> DelayCDF | None:
 
 
 def _stream(state: dict[str, Any]) -> np.random.Generator:
-    rng = np.random.default_rng()
     try:
-        rng.bit_generator.state = state
+        return stream_at(state)
     except (ValueError, TypeError, KeyError, ArithmeticError) as error:
         raise SourceError(f"`stream` is no state of a generator ({error}).", hint="save the policy again.") from error
-    return rng
 
 
 def _word(said: Any, name: str, kind: type, *, or_none: bool = False) -> Any:

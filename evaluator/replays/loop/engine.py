@@ -20,11 +20,9 @@ from evaluator.replays.loop import kernel as loop
 from evaluator.replays.loop.pending import PendingConversions, nothing_pending, with_room
 from evaluator.replays.loop.samplers import SamplerName, safe_horizon
 from evaluator.replays.rounds.batch import Batch
+from evaluator.streams import Stream, random_stream
 
 BATCH = 65_536
-# Streams never meet. Spawn keys begin with 0 for datasets, 1 and 2 for replays, 3 and 4 for live runs, 6 for resampled
-# logs, 7 for frozen policies, 8 for twins of the Criteo log, 9 for checks, 10 to 13 for audits.
-_SAMPLER_STREAM, _POLICY_STREAM = 1, 2
 
 
 @dataclass(frozen=True)
@@ -73,12 +71,12 @@ class Replay:
 
 def sampler_stream(seed: int, repeat: int) -> np.random.Generator:
     """Return the stream that thins the log: the same for every policy."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_SAMPLER_STREAM, repeat)))
+    return random_stream(Stream.THINNING, seed, repeat)
 
 
 def policy_stream(seed: int, repeat: int) -> np.random.Generator:
     """Return the stream that a policy draws from."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_POLICY_STREAM, repeat)))
+    return random_stream(Stream.REPLAYED_POLICY, seed, repeat)
 
 
 class MatchingReplay:

@@ -33,11 +33,11 @@ from evaluator.policies.base import Policy
 from evaluator.policies.dispatch import choose, estimates, has_estimates, is_pure, prepare
 from evaluator.policies.running import blamed, loop_for
 from evaluator.replays.rounds.held_out import FinalPolicyName
+from evaluator.streams import Stream, random_stream, seed_stream
 
 FrozenKind = Literal["greedy", "exploring", "posterior sampling"]
 Floats = npt.NDArray[np.float64]
 
-_STREAM, _BLOCK_STREAM = 7, 40
 # Draws that serve all displays, at the least and at the most; as many as there are displays in between, so that what
 # they leave open is next to nothing beside what the displays do. Probabilities are off by .0012 at most.
 _DRAWS, _MOST_SHARED, _DRAWS_IN_PYTHON = 200_000, 5_000_000, 100_000
@@ -139,7 +139,7 @@ class FrozenPolicy:
         self._state = copy.deepcopy(state)
         self._n_actions = n_actions
         self._seed, self._repeat = seed, repeat
-        self._rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAM, repeat)))
+        self._rng = random_stream(Stream.FROZEN_POLICY, seed, repeat)
         greedy = wanted == "greedy" and has_estimates(state)
         self.kind: FrozenKind = "greedy" if greedy else "posterior sampling" if policy.posterior else "exploring"
         self._asked = 0
@@ -201,8 +201,7 @@ class FrozenPolicy:
             low = high
 
     def _stream_of(self, block: int) -> np.random.Generator:
-        key = (_BLOCK_STREAM, self._repeat, block)
-        return np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=key))
+        return random_stream(Stream.FROZEN_BLOCK, self._seed, self._repeat, block)
 
     def _draws(self, displays: int) -> int:
         python = not isinstance(self._policy, Policy)
@@ -214,7 +213,7 @@ class FrozenPolicy:
 
     def _begin(self, state: Any) -> bool:
         """Begin the next round; return whether that consumes randomness: with one state, it always does or never."""
-        rng = np.random.default_rng(0)
+        rng = seed_stream(0)
         before = rng.bit_generator.state
         with blamed(self._policy, self._n_actions):
             prepare(state, rng)

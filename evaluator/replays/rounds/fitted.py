@@ -35,7 +35,6 @@ References
 ----------
 Chernozhukov, Chetverikov, Demirer, Duflo, Hansen, Newey, Robins. Double/debiased machine learning for treatment and
 structural parameters. Econometrics Journal 21, 2018.
-Steele, Lea, Flood. Fast splittable pseudorandom number generators. OOPSLA 2014: the numbers' mixing.
 """
 
 from __future__ import annotations
@@ -50,6 +49,7 @@ import numpy.typing as npt
 from evaluator.errors import EvaluatorError
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
+from evaluator.streams import STEP, Stream, mixed, seed_sequence
 
 Floats = npt.NDArray[np.float64]
 
@@ -58,7 +58,6 @@ FOLDS = 5
 LOST = 0.01
 # Displays that the models of the context are fitted to, four times each; evenly spaced in longer logs.
 MODEL_DISPLAYS = 125_000
-_STREAM = 43
 # Displays that the information matrix is summed over, and numbers by which c is found.
 _INFORMATION, _NUMBERS = 20_000, 2**22
 _NEGLIGIBLE = 0.005
@@ -160,12 +159,10 @@ class FittedLogger:
 
 def folds(number: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the group of each display, 0 to FOLDS - 1, from its number alone."""
-    word = np.random.SeedSequence(0, spawn_key=(_STREAM,)).generate_state(1, np.uint64)[0]
+    word = seed_sequence(Stream.CROSS_FITTING, 0).generate_state(1, np.uint64)[0]
     with np.errstate(over="ignore"):
-        z = (np.asarray(number).astype(np.uint64) + word) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    fold: npt.NDArray[np.int64] = ((z ^ (z >> np.uint64(31))) % np.uint64(FOLDS)).astype(np.int64)
+        z = mixed((np.asarray(number).astype(np.uint64) + word) * STEP)
+    fold: npt.NDArray[np.int64] = (z % np.uint64(FOLDS)).astype(np.int64)
     return fold
 
 

@@ -20,10 +20,9 @@ import numpy.typing as npt
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.batch import Batch
 from evaluator.replays.rounds.stream import LogPiece, LogRounds
+from evaluator.streams import Stream, random_stream
 
 BLOCK = 1_024
-# Streams never meet: repeat r of a log is shuffled by spawn key (53, r).
-_ORDER_STREAM = 53
 
 Ints = npt.NDArray[np.int64]
 A = TypeVar("A", bound=npt.NDArray[Any])
@@ -44,7 +43,7 @@ class LogOrder:
     @classmethod
     def of_repeat(cls, seed: int, repeat: int) -> LogOrder:
         """Return the order that a repeat reads a log in, other than the first, which reads it as it is."""
-        return cls(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_ORDER_STREAM, repeat))))
+        return cls(random_stream(Stream.REPEAT_ORDER, seed, repeat))
 
     def next(self, n: int) -> Ints:
         """Return the next `n` displays in their new order, counted from 0: whole blocks, but at the end of the log."""

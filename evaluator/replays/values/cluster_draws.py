@@ -22,14 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.log.clusters import Clusters
+from evaluator.streams import STEP, mixed
 
 Numbers = npt.NDArray[np.int64]
-_Words = npt.NDArray[np.uint64]
 
-# Odd numbers that spread consecutive ones over 64 bits; shifts and factors of SplitMix64 (Steele, Lea, Flood 2014).
-_OF_CLUSTER, _OF_COPY = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1342543DE82EF95)
-_MIX = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
-_LAST = np.uint64(31)
+# Odd numbers that spread consecutive ones over 64 bits.
+_OF_CLUSTER, _OF_COPY = STEP, np.uint64(0xD1342543DE82EF95)
 
 
 class ClusterDraws:
@@ -57,12 +55,6 @@ class ClusterDraws:
         copy = np.arange(len(at)) - np.repeat(np.cumsum(copies) - copies, copies)
         key = self._rng.integers(2**64, dtype=np.uint64)
         with np.errstate(over="ignore"):
-            shift = _mixed(code[at].astype(np.uint64) * _OF_CLUSTER + copy.astype(np.uint64) * _OF_COPY + key)
+            shift = mixed(code[at].astype(np.uint64) * _OF_CLUSTER + copy.astype(np.uint64) * _OF_COPY + key)
             place = at.astype(np.uint64) * np.uint64((2**64 - 1) // n) + shift
         return np.asarray(at[np.argsort(place, kind="stable")])
-
-
-def _mixed(x: _Words) -> _Words:
-    for shift, factor in _MIX:
-        x = (x ^ (x >> shift)) * factor
-    return np.asarray(x ^ (x >> _LAST))

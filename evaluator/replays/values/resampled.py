@@ -35,6 +35,7 @@ from evaluator.replays.rounds.thinning import Thinning
 from evaluator.replays.values.cluster_draws import ClusterDraws
 from evaluator.replays.values.refits import refitted, rests_on_delays, rests_on_frequencies
 from evaluator.replays.values.rewards import logged_rewards, observed_rewards
+from evaluator.streams import Stream, random_stream
 
 # Displays among which draws are made; no result depends on how the log is read.
 BLOCK = 65_536
@@ -42,8 +43,6 @@ BLOCK = 65_536
 _PART = 8_192
 # Resampled logs replayed in one scan; those whose replays keep a queue are as many as there are threads.
 _TOGETHER = 16
-# Streams never meet: resampled log b draws from spawn key (6, b, ...), and its orders from (54, b, ...).
-_STREAM, _ORDER_STREAM = 6, 54
 # In the place of the lap: what was known of the delays before the log.
 _KNOWN = 2
 
@@ -277,7 +276,7 @@ class _ResampledLog:
     def draws(self, lap: int, *more: int) -> np.random.Generator:
         """Return the stream that draws displays in a lap through the log, or, for a repeat, that thins them."""
         seed = self.asked[0].plan.options.seed
-        return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAM, self.number, lap, *more)))
+        return random_stream(Stream.RESAMPLED_LOG, seed, self.number, lap, *more)
 
     def drawing(self, lap: int) -> Callable[[int, int], Numbers]:
         """Return what draws from the blocks of a lap, one after the other: from (first display, displays)."""
@@ -299,8 +298,7 @@ class _ResampledLog:
     def _order(self, lap: int, repeat: int) -> LogOrder:
         """Return the order in which a repeat other than the first reads the log, as it does the original one."""
         seed = self.asked[0].plan.options.seed
-        key = (_ORDER_STREAM, self.number, lap, repeat)
-        return LogOrder(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key)))
+        return LogOrder(random_stream(Stream.RESAMPLED_ORDER, seed, self.number, lap, repeat))
 
     def read(self, piece: LogPiece) -> None:
         """Draw from a block of displays, and hand them to the replays."""
