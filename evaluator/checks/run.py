@@ -31,7 +31,7 @@ from evaluator.checks.steadiness import traffic
 from evaluator.checks.tables import CheckInput, Tables, count
 from evaluator.checks.timeline import read_timeline
 from evaluator.checks.young_delays import young_delays
-from evaluator.errors import ParameterError, nearest
+from evaluator.errors import ParameterError, UnknownNameError, nearest
 from evaluator.json_values import json_values
 from evaluator.log import Log
 from evaluator.log.clusters import read_clusters
@@ -158,8 +158,17 @@ class CheckReport:
         return tuple(f for f in self.findings if f.verdict != "not applicable" and f.name in TESTED_CHECKS)
 
     def __getitem__(self, name: str) -> Finding:
-        """Return the finding of a check."""
-        return next(f for f in self.findings if f.name == name)
+        """Return the finding of a check.
+
+        Raises
+        ------
+        UnknownNameError
+            No check has this name.
+        """
+        by_name = {f.name: f for f in self.findings}
+        if name not in by_name:
+            raise UnknownNameError(f"No check is called {name!r}.", hint=nearest(name, by_name))
+        return by_name[name]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values: numbers that are not finite become None."""

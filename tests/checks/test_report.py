@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 
+import pytest
+
 from evaluator import check
+from evaluator.errors import UnknownNameError
 from evaluator.report.check import print_check
 from evaluator.report.console import ReportConsole
 from tests.checks.defects import DEFECTS
@@ -48,3 +51,11 @@ def test_verdicts_with_findings_say_so_first() -> None:
     report = check(DEFECTS["an action never shown"][0](7))
     assert not report.fit
     assert "Not fit for replay: 1 failed, 0 warned." in printed(report)
+
+
+def test_a_name_that_no_check_has_is_answered_with_the_nearest() -> None:
+    report = check(bernoulli_log(500, [0.1, 0.2], mean_delay=20, seed=1))
+    with pytest.raises(UnknownNameError, match=r"No check is called 'uniformty'\. Hint: did you mean uniformity\?"):
+        report["uniformty"]
+    with pytest.raises(KeyError):
+        report["typo"]
