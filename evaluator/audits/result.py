@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.power import DetectableDifference
+from evaluator.in_notebooks import ShownInNotebooks
 from evaluator.json_values import json_values
 
 # What adding up leaves of two values that are the same, relative to them.
@@ -189,7 +190,7 @@ _PARTS = ("coverage", "alone", "ranked", "expected", "expected_ranked")
 
 
 @dataclass(frozen=True, eq=False)
-class Audit:
+class Audit(ShownInNotebooks):
     """What replays can tell on a log like this one.
 
     Parameters

@@ -32,6 +32,7 @@ from evaluator.checks.tables import CheckInput, Tables, count
 from evaluator.checks.timeline import read_timeline
 from evaluator.checks.young_delays import young_delays
 from evaluator.errors import ParameterError, UnknownNameError, nearest
+from evaluator.in_notebooks import ShownInNotebooks
 from evaluator.json_values import json_values
 from evaluator.log import Log
 from evaluator.log.clusters import read_clusters
@@ -117,7 +118,7 @@ TESTED = len(TESTED_CHECKS) - 1
 
 
 @dataclass(frozen=True, eq=False)
-class CheckReport:
+class CheckReport(ShownInNotebooks):
     """Whether a log is fit for replay.
 
     Parameters

@@ -16,6 +16,7 @@ from evaluator.comparisons.expected import expected_difference
 from evaluator.comparisons.horizon import CommonHorizon, FirstRounds, common_horizon, comparable, first_rounds
 from evaluator.comparisons.ranking import Ranking, rank, ranked_pairs
 from evaluator.errors import NoRoundsError, ParameterError, nearest
+from evaluator.in_notebooks import ShownInNotebooks
 from evaluator.json_values import json_values
 from evaluator.log import Log
 from evaluator.replays.options import ReplayOptions
@@ -49,7 +50,7 @@ class VariantInputs:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(ShownInNotebooks):
     """Results of several replays of one log, and how they differ.
 
     Variants are numbered from 0, policy by policy, within it window by window.

@@ -110,9 +110,7 @@ def log_facts(log: Log) -> dict[str, Any]:
         "top_actions": [
             {"label": log.labels[k], "displays": int(shown[k]), "conversions": int(converted[k])} for k in top
         ],
-        "context_dimensions": log.displays.schema.field("context").type.list_size
-        if "context" in log.displays.column_names
-        else None,
+        "context_dimensions": log.schema.field("context").type.list_size if "context" in log.schema.names else None,
         "counts": dict(log.meta.counts),
         "fingerprint": log.meta.fingerprint,
         "notes": list(log.meta.notes),

@@ -28,6 +28,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.errors import LogError
+from evaluator.in_notebooks import ShownInNotebooks
 from evaluator.log.breaches import PARTS, find_breaches
 from evaluator.log.schema import BATCH, Columns, to_numpy
 from evaluator.units import ROUND, SECONDS
@@ -88,7 +89,7 @@ class LogMeta:
 
 
 @dataclass(frozen=True, eq=False)
-class Log:
+class Log(ShownInNotebooks):
     """A validated log of displays and conversions (see the module for the schema of its tables).
 
     This one is in memory; `evaluator.log.StoredLog` reads its displays from disk, batch by batch. Whatever goes through

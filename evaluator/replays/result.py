@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
+from evaluator.in_notebooks import ShownInNotebooks
 from evaluator.json_values import json_values
 from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.replays.values.final import FinalValue
@@ -39,7 +40,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class ReplayResult:
+class ReplayResult(ShownInNotebooks):
     """Result of a replay.
 
     Parameters

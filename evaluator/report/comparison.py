@@ -55,7 +55,7 @@ def print_comparison(console: ReportConsole, comparison: Comparison) -> None:
         console.print(line, style="dim")
     level = f"{results[0].value.level:.0%}"
     named: list[Column] = [
-        ("window", lambda i: _window(results[i])),
+        ("window", lambda i: window_text(results[i])),
         ("rounds", lambda i: f"{results[i].rounds:,}"),
         ("told", lambda i: f"{delivered_each(results[i]):,}"),
         ("value", lambda i: results[i].value),
@@ -126,7 +126,7 @@ def _print_differences(console: ReportConsole, comparison: Comparison, level: st
     console.print(
         Text.assemble(
             ("\nDifference per round ", "bold"),
-            f"to line {comparison.baseline + 1} ({visible(base.plan['policy'])}, window {visible(_window(base))})",
+            f"to line {comparison.baseline + 1} ({visible(base.plan['policy'])}, window {visible(window_text(base))})",
             f" over the first {horizon.rounds:,} rounds{visible(why)}",
         )
     )
@@ -249,7 +249,8 @@ def _told(assumed: VariantInputs) -> list[str]:
     return said
 
 
-def _window(result: ReplayResult) -> str:
+def window_text(result: ReplayResult) -> str:
+    """Return the window of a variant as tables name it."""
     window, ticks = result.plan["window_rounds"], result.plan["window_ticks"]
     if window is None:
         return "none"

@@ -21,7 +21,7 @@ Spec = dict[str, Any]
 
 # Okabe and Ito's colours, told apart by all.
 CORRECTED, NAIVE, GREY = "#0072B2", "#D55E00", "#999999"
-_LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C564B", "#7F3C8D", "#B5A800", "#000000")
+LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C564B", "#7F3C8D", "#B5A800", "#000000")
 _DAYS = (1.0, 3.0, 7.0, 14.0, 30.0, 90.0, 365.0)
 _MARKS = (1e-3, 1.0, 10.0, 60.0, 600.0, 3600.0, 21600.0, *(86400.0 * days for days in _DAYS))
 _WIDTH, _HEIGHT = 640, 300
@@ -132,7 +132,7 @@ def groups_chart(study: DelayStudy) -> Spec | None:
             if fit.delays[i] > 0:
                 row = {"delay": float(fit.delays[i]) * scale, "cdf": round(float(fit.cdf[i]), 5), "group": names[-1]}
                 values.append(row)
-    colours = [_LINES[i % len(_LINES)] for i in range(len(names))]
+    colours = [LINES[i % len(LINES)] for i in range(len(names))]
     if len(study.groups[-1].members) > 1:
         colours[-1] = GREY
     share = alt.Axis(format="%", title="share of conversions come")
@@ -212,10 +212,10 @@ def _spread(delays: npt.NDArray[Any], points: int) -> npt.NDArray[np.int64]:
     return np.unique(np.concatenate([np.minimum(by_log, n - 1), np.linspace(0, n - 1, points // 2).astype(np.int64)]))
 
 
-def finished(chart: Any, title: str, subtitle: str | Sequence[str]) -> Spec:
+def finished(chart: Any, title: str, subtitle: str | Sequence[str], *, height: int = _HEIGHT) -> Spec:
     """Return a chart with its title, in the size and look of all."""
     named = chart.properties(
-        width=_WIDTH, height=_HEIGHT, title=alt.TitleParams(title, subtitle=subtitle or [], anchor="start")
+        width=_WIDTH, height=height, title=alt.TitleParams(title, subtitle=subtitle or [], anchor="start")
     )
     spec: Spec = named.configure_view(strokeWidth=0).configure_axis(gridColor="#EEEEEE").to_dict()
     return spec

@@ -33,7 +33,7 @@ def print_study(console: ReportConsole, study: DelayStudy) -> None:
     )
     console.print(sentences("What the log can see", study.sight))
     console.print(_titled("How late", _quantiles(study)))
-    if study.drawable:
+    if study.drawable and not console.has_picture:
         console.print(Padding(_sketch(console, study), (1, 0, 0, 2), expand=False))
     console.print(details("Law", _law(study)))
     console.print(_titled("Windows", _windows(study)))

@@ -1,6 +1,7 @@
-"""Draw charts as PNG: a script, because the library that draws takes its process down with it when it fails.
+"""Draw charts: a script, because the library that draws takes its process down with it when it fails.
 
-Each line of stdin is a chart as JSON, each line of stdout its picture in base 64, empty if it cannot be drawn.
+Each line of stdin is a chart as JSON, each line of stdout its picture in base 64, empty if it cannot be drawn. The
+argument is the format: png, at twice the size, or svg.
 """
 
 from __future__ import annotations
@@ -12,14 +13,18 @@ import sys
 import vl_convert
 
 
-def _main() -> None:
+def _main(form: str) -> None:
     for line in sys.stdin:
+        chart = json.loads(line)
         try:
-            picture = vl_convert.vegalite_to_png(json.loads(line), scale=2)
+            if form == "svg":
+                picture = vl_convert.vegalite_to_svg(chart).encode()
+            else:
+                picture = vl_convert.vegalite_to_png(chart, scale=2)
         except ValueError:
             picture = b""
         print(base64.b64encode(picture).decode(), flush=True)
 
 
 if __name__ == "__main__":
-    _main()
+    _main(sys.argv[1])

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluator.in_notebooks import ShownInNotebooks
 from evaluator.json_values import json_values
 
 SCHEMA = "evaluate.simulate/1"
@@ -49,7 +50,7 @@ class RegretCurve:
 
 
 @dataclass(frozen=True, eq=False)
-class Simulation:
+class Simulation(ShownInNotebooks):
     """Live runs of policies on one problem.
 
     Parameters

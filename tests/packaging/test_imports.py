@@ -37,7 +37,10 @@ ALLOWED: dict[str, set[str] | None] = {
     "audits": {
         "comparisons", "delays", "estimates", "kernels", "log", "policies", "replays", "replays/rounds", "simulations",
     },
-    "report": {"audits", "checks", "comparisons", "delays", "delays/study", "estimates", "replays", "simulations"},
+    "report": {
+        "audits", "checks", "comparisons", "datasets", "delays", "delays/study", "estimates", "log", "replays",
+        "simulations",
+    },
     "cli": None,
 }  # fmt: skip
 # Third parties that only these folders touch.
@@ -180,6 +183,16 @@ def test_no_name_stands_in_two_rooms_for_two_things() -> None:
             names.setdefault(file.name, set()).add(folder)
     twice = {name: folders for name, folders in names.items() if len(folders) > 1 and folders != {"cli", "report"}}
     assert twice == {}
+
+
+def test_one_file_leads_from_results_to_their_report() -> None:
+    """Results show themselves in a notebook: the only way back against the flow, taken when one asks for it."""
+    reach = {f for f in PACKAGE.rglob("*.py") if any(room(module) == "report" for module in imports(f))}
+    assert {f.name for f in reach if room(module_of(f)) not in ("report", "cli")} == {"in_notebooks.py"}
+    public = "from evaluator import Audit, CheckReport, Comparison, DelayStudy, Log, ReplayResult, Simulation"
+    modules = loaded_by(public)
+    assert "evaluator.in_notebooks" in modules
+    assert not {m for m in modules if m.startswith(("evaluator.report", "rich", "altair"))}
 
 
 def loaded_by(code: str) -> set[str]:

@@ -15,6 +15,7 @@ from evaluator.delays.study.options import DelayOptions
 from evaluator.delays.study.tail import TailIndex
 from evaluator.delays.study.window_advice import WindowAdvice, WindowShare
 from evaluator.delays.study.words import between, words
+from evaluator.in_notebooks import ShownInNotebooks
 from evaluator.json_values import json_values
 from evaluator.log.delay_rows import DelayRows
 
@@ -87,7 +88,7 @@ class PeriodRate:
 
 
 @dataclass(frozen=True, eq=False)
-class DelayStudy:
+class DelayStudy(ShownInNotebooks):
     """What the conversions of a log say about their delays (`study_delays`). Delays in ticks.
 
     Parameters

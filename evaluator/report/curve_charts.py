@@ -1,0 +1,139 @@
+"""Charts of replays, comparisons, simulations and audits, as Vega-Lite specifications."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from evaluator.audits.result import Audit
+from evaluator.comparisons.curves import checkpoints
+from evaluator.comparisons.result import Comparison
+from evaluator.replays.result import ReplayResult
+from evaluator.report.comparison import window_text
+from evaluator.report.delay_charts import CORRECTED, GREY, LINES, NAIVE, Spec, drawable, finished
+from evaluator.simulations.result import Simulation
+
+# Of the rounds: before that a mean says nothing, and would take all of the axis.
+_FIRST_SHARE = 0.05
+_HEIGHT = 220
+# More bands hide each other.
+_MOST_BANDS = 4
+Row = dict[str, Any]
+
+
+def replay_chart(result: ReplayResult) -> Spec:
+    """Return the mean reward of the rounds so far, a line a repeat, up to the realised value with its interval."""
+    policy, logger = drawable(result.plan["policy"]), "logging policy"
+    repeat, reward = (result.trajectory[name].to_numpy() for name in ("repeat", "reward"))
+    values: list[Row] = []
+    for r in np.unique(repeat):
+        own = reward[repeat == r]
+        at = checkpoints(len(own))
+        at = at[at >= _FIRST_SHARE * len(own)]
+        means = np.cumsum(own)[at - 1] / at
+        values += [
+            {"round": int(t), "mean": float(m), "repeat": int(r), "of": policy} for t, m in zip(at, means, strict=True)
+        ]
+    of = alt.Color("of:N", title=None, scale=alt.Scale(domain=[policy, logger], range=[CORRECTED, GREY]),
+                   legend=_legend())  # fmt: skip
+    x = alt.X("round:Q", axis=alt.Axis(title="round", format=",d"), scale=alt.Scale(nice=False))
+    y = alt.Y("mean:Q", axis=alt.Axis(title="mean reward of the rounds so far"), scale=alt.Scale(zero=False))
+    lines = alt.Chart(alt.InlineData(values)).mark_line(strokeWidth=1.5).encode(x=x, y=y, color=of, detail="repeat:N")
+    level = alt.Chart(alt.InlineData([{"mean": result.logging_value.estimate, "of": logger}]))
+    end = {"round": result.rounds, "low": result.value.low, "high": result.value.high}
+    interval = alt.Chart(alt.InlineData([end])).mark_rule(color=CORRECTED, strokeWidth=3, opacity=0.5)
+    layers = [
+        level.mark_rule(strokeDash=[4, 3]).encode(y=y, color=of),
+        *([interval.encode(x=x, y=alt.Y("low:Q"), y2="high:Q")] if np.isfinite(result.value.low) else []),
+        lines,
+    ]
+    return finished(
+        alt.layer(*layers),
+        "Mean reward per round",
+        f"at the end the realised value with its {result.value.level:.0%} interval",
+        height=_HEIGHT,
+    )
+
+
+def comparison_chart(comparison: Comparison) -> Spec:
+    """Return the regret of every variant that was compared, with bands that hold at all rounds where these are few."""
+    lived = [i for i, curve in enumerate(comparison.curves) if len(curve.rounds)]
+    names = {}
+    for i in lived:
+        result = comparison.results[i]
+        names[i] = f"{i + 1} {drawable(result.plan['policy'])}, window {window_text(result)}"
+    values = [
+        {"round": int(t), "regret": float(of), "low": float(low), "high": float(high), "of": names[i]}
+        for i in lived
+        for t, of, low, high in zip(
+            comparison.curves[i].rounds, *vars(comparison.curves[i].regret).values(), strict=True
+        )
+        if np.isfinite(of)
+    ]
+    level = comparison.results[0].value.level
+    bands = len(lived) <= _MOST_BANDS
+    said = f"with {level:.0%} bands that hold at all rounds at once" if bands else ""
+    return finished(
+        _curves(values, list(names.values()), bands=bands), "Regret against the best fixed action", said, height=_HEIGHT
+    )
+
+
+def simulation_chart(found: Simulation) -> Spec:
+    """Return the regret of every policy, with bands of one standard error where these are few, and the lower bound."""
+    names = [drawable(curve.policy) for curve in found.curves]
+    values = [
+        {"round": int(t), "regret": float(of), "low": float(of - se), "high": float(of + se), "of": name}
+        for name, curve in zip(names, found.curves, strict=True)
+        for t, of, se in zip(found.rounds, curve.regret, np.nan_to_num(curve.regret_se), strict=True)
+    ]
+    chart = _curves(values, names, bands=len(names) <= _MOST_BANDS)
+    said = "mean over the runs, with one standard error"
+    if found.lower_bound is not None:
+        bound = [{"round": int(t), "regret": float(b)} for t, b in zip(found.rounds, found.lower_bound, strict=True)]
+        line = alt.Chart(alt.InlineData(bound)).mark_line(color=GREY, strokeDash=[4, 3])
+        chart = alt.layer(chart, line.encode(x="round:Q", y="regret:Q"))
+        said += "; grey: lower bound"
+    return finished(chart, "Regret", said, height=_HEIGHT)
+
+
+def audit_chart(audit: Audit) -> Spec:
+    """Return the replayed values of all twins beside the live value, policy by policy."""
+    twins = audit.twins
+    policies, replayed = twins["policy"].to_pylist(), twins["value"].to_numpy()
+    values = [
+        {"policy": drawable(p), "value": float(v), "of": "replayed, one twin"}
+        for p, v in zip(policies, replayed, strict=True)
+    ]
+    live = [{"policy": drawable(p.policy), "value": p.live_value, "of": "live, expected"} for p in audit.policies]
+    values = [{"policy": drawable(p), "value": float(v)} for p, v in zip(policies, replayed, strict=True)]
+    live = [{"policy": drawable(p.policy), "value": p.live_value} for p in audit.policies]
+    x = alt.X("value:Q", axis=alt.Axis(title="value per round"), scale=alt.Scale(zero=False))
+    y = alt.Y("policy:N", sort=[drawable(p.policy) for p in audit.policies], axis=alt.Axis(title=None, labelLimit=0))
+    chart = alt.layer(
+        alt.Chart(alt.InlineData(values))
+        .mark_tick(color=CORRECTED, opacity=0.6, thickness=2, size=24)
+        .encode(x=x, y=y),
+        alt.Chart(alt.InlineData(live))
+        .mark_point(color=NAIVE, shape="diamond", filled=True, size=110, opacity=1)
+        .encode(x=x, y=y),
+    )
+    said = "blue: replayed, a line a twin; orange: live, expected"
+    return finished(chart, "Replayed and live value", said, height=60 + 40 * len(audit.policies))
+
+
+def _curves(values: Sequence[Row], names: Sequence[str], *, bands: bool) -> Any:
+    colours = [LINES[i % len(LINES)] for i in range(len(names))]
+    of = alt.Color("of:N", title=None, sort=names, scale=alt.Scale(domain=names, range=colours), legend=_legend(2))
+    base = alt.Chart(alt.InlineData(values)).encode(
+        x=alt.X("round:Q", axis=alt.Axis(title="round", format=",d"), scale=alt.Scale(nice=False)), color=of
+    )
+    line = base.mark_line(strokeWidth=1.5).encode(y=alt.Y("regret:Q", axis=alt.Axis(title="regret")))
+    area = base.mark_area(opacity=0.15).encode(y="low:Q", y2="high:Q")
+    return alt.layer(*([area] if bands else []), line)
+
+
+def _legend(columns: int = 0) -> alt.Legend:
+    return alt.Legend(orient="top", symbolType="stroke", symbolOpacity=1, labelLimit=0, columns=columns)

@@ -1,0 +1,168 @@
+"""What a notebook shows: the terminal's words and numbers, a picture, and nothing that runs or asks another host."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+import evaluator
+from evaluator import Log
+from evaluator.datasets.summary import log_facts
+from evaluator.report.audit import print_audit
+from evaluator.report.check import print_check
+from evaluator.report.comparison import print_comparison
+from evaluator.report.console import ReportConsole
+from evaluator.report.dataset import print_facts
+from evaluator.report.delays import print_study
+from evaluator.report.html_console import COLOURS, HtmlConsole
+from evaluator.report.notebook import FOLDED, as_html
+from evaluator.report.simulation import print_simulation
+from evaluator.report.terminal import print_result
+from tests.logs import build_log
+from tests.report.conftest import ATTACK
+
+PICTURES = {"replay", "compare", "audit", "simulate", "delays"}
+# What a report is made of: nothing that loads, runs, or is clicked but for the fold.
+HTML = {"style", "div", "p", "span", "br", "ul", "li", "table", "caption", "thead", "tbody", "tr", "th", "td", "figure"}
+TAGS = HTML | {"details", "summary", "svg", "g", "path", "line", "text", "tspan", "rect", "defs", "clippath"}
+
+
+def _print_log(console: ReportConsole, log: Log) -> None:
+    print_facts(console, {"name": log.meta.name, "spec": None, "log": log_facts(log)})
+
+
+PRINTS: dict[str, Callable[[ReportConsole, Any], None]] = {
+    "log": _print_log,
+    "replay": print_result,
+    "compare": print_comparison,
+    "audit": print_audit,
+    "simulate": print_simulation,
+    "delays": print_study,
+    "check": print_check,
+}
+
+
+class Page(HTMLParser):
+    """The words and tags of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.words: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not {"style", "figure"} & set(self.open):
+            self.words.append(data)
+
+
+def letters(text: str) -> list[str]:
+    """Without spaces, which are layout, and without the marks of lists, which the page draws: sorted, for the order of
+    cells that take several lines is the terminal's own."""
+    return sorted(re.sub(r"[\s-]", "", text))
+
+
+@pytest.fixture(scope="session")
+def pages(results: dict[str, Any]) -> dict[str, str]:
+    return {name: result._repr_html_() for name, result in results.items()}
+
+
+@pytest.mark.parametrize("name", PRINTS)
+def test_a_notebook_says_what_the_terminal_says(name: str, results: dict[str, Any], pages: dict[str, str]) -> None:
+    out = io.StringIO()
+    terminal = ReportConsole(file=out, width=120)
+    terminal.has_picture = True
+    PRINTS[name](terminal, results[name])
+    said = "".join(Page(pages[name]).words)
+    assert letters(said) == letters(out.getvalue())
+    for number in re.findall(r"\d[\d.,]*\d", out.getvalue().replace("\n", "  ")):
+        assert number in said or len(number) < 4
+
+
+@pytest.mark.parametrize("name", PRINTS)
+def test_a_page_runs_nothing_and_asks_nobody(name: str, pages: dict[str, str]) -> None:
+    page = Page(pages[name])
+    assert not page.open
+    for tag, attributes in page.tags:
+        assert tag in TAGS
+        assert not [a for a in attributes if a.startswith("on") or a in ("src", "href", "xlink:href", "action")]
+    assert "http" not in pages[name]
+    assert "url(" not in re.sub(r"url\(#[\w-]+\)", "", pages[name])
+    assert ATTACK not in pages[name]
+
+
+@pytest.mark.parametrize("name", PRINTS)
+def test_there_is_a_picture_where_there_is_one(name: str, pages: dict[str, str]) -> None:
+    figures = [attributes["aria-label"] for tag, attributes in Page(pages[name]).tags if tag == "figure"]
+    assert len(figures) == (name in PICTURES)
+    assert all(label and label != "chart" for label in figures)
+    assert len(pages[name]) < 150_000
+
+
+def test_pictures_of_two_results_share_no_name(pages: dict[str, str]) -> None:
+    names = [found for name in PICTURES for found in set(re.findall(r'\bid="([^"]+)"', pages[name]))]
+    assert names
+    assert len(names) == len(set(names))
+    for name in PICTURES:
+        inside = set(re.findall(r'\bid="([^"]+)"', pages[name]))
+        assert set(re.findall(r"url\(#([^)]+)\)", pages[name])) <= inside
+
+
+def test_colours_are_read_on_light_and_dark_pages() -> None:
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for colour in COLOURS.values():
+        for page in ("#ffffff", "#111111"):
+            low, high = sorted((luminance(colour), luminance(page)))
+            assert (high + 0.05) / (low + 0.05) > 3.8, f"{colour} on {page}"
+
+
+def test_words_take_the_pages_own_colour(pages: dict[str, str]) -> None:
+    for name in PICTURES:
+        assert 'fill="currentColor"' in pages[name]
+        assert not re.search(r'fill="(#000|#000000|black|white|#fff|#ffffff)"', pages[name])
+
+
+def test_what_is_folded_is_there(pages: dict[str, str]) -> None:
+    folded = {found for page in pages.values() for found in re.findall(r"<summary>(.*?)</summary>", page)}
+    assert {re.sub("<.*?>", "", title) for title in folded} == FOLDED
+
+
+def test_every_public_result_shows_itself(results: dict[str, Any]) -> None:
+    shown = {type(result) for result in results.values()}
+    public = {getattr(evaluator, name) for name in evaluator.__all__}
+    assert {of for of in public if hasattr(of, "_repr_html_")} == shown
+
+
+def test_a_log_that_breaks_its_contract_says_how() -> None:
+    broken = build_log(time=[3, 1], action=[0, 1], n_actions=2)
+    assert "displays.time: earlier than the row before (row 1: 1)." in "".join(Page(broken._repr_html_()).words)
+    assert "displays=0" in build_log(time=[], action=[], n_actions=2)._repr_html_()
+
+
+def test_what_has_no_report_is_refused() -> None:
+    with pytest.raises(TypeError, match="A int has no report"):
+        as_html(1)
+    with pytest.raises(TypeError, match="A report prints a int, which has no HTML yet"):
+        HtmlConsole().print(1)
