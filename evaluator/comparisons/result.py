@@ -19,6 +19,7 @@ from evaluator.errors import NoRoundsError, ParameterError, nearest
 from evaluator.in_notebooks import ShownInNotebooks
 from evaluator.json_values import json_values
 from evaluator.log import Log
+from evaluator.policies.base import Need
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan, plan_replay, read_basis
 from evaluator.replays.rarest import rarest_warning
@@ -44,9 +45,14 @@ class VariantInputs:
         The largest number of rounds, which it was told if it needs the horizon; None where not.
     """
 
-    needs: tuple[str, ...]
+    needs: tuple[Need, ...]
     delay_cdf: str | None
     horizon: int | None
+
+    @property
+    def needs_cdf(self) -> bool:
+        """Whether the policy asks for a delay CDF."""
+        return Need.DELAY_CDF in self.needs
 
 
 @dataclass(frozen=True)
@@ -337,6 +343,6 @@ def _assumed(plan: ReplayPlan) -> VariantInputs:
     cdf = plan.setting.delay_cdf
     return VariantInputs(
         needs=tuple(plan.policy.needs),
-        delay_cdf=cdf.source if cdf is not None and "delay CDF" in plan.policy.needs else None,
-        horizon=plan.setting.horizon if "horizon" in plan.policy.needs else None,
+        delay_cdf=cdf.source if cdf is not None and Need.DELAY_CDF in plan.policy.needs else None,
+        horizon=plan.setting.horizon if Need.HORIZON in plan.policy.needs else None,
     )

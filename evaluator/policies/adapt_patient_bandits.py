@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from evaluator.kernels.argmax import argmax
 from evaluator.kernels.compiling import inlinable
-from evaluator.policies.base import Policy, Setting, parameter
+from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.estimates import estimate_rates
 from evaluator.policies.patient_bandits import log_term, patient_index
@@ -84,9 +84,10 @@ class AdaptPatientBandits(Policy):
     """PatientBandits that estimates a lower bound on the delays' tail index from its most shown arm."""
 
     name = "adapt-patient-bandits"
+    delays = "the same, with the tail index estimated meanwhile"
     unit_rewards = True
     paper = "Manegueu et al. 2020, Algorithm 2"
-    needs = ("horizon",)
+    needs = (Need.HORIZON,)
     note = (
         "T is --horizon; without it a number of rounds that the replay reaches all but surely. With the constants of "
         "the paper the estimate stays at alpha_min for every T <= 10,000."

@@ -7,6 +7,7 @@ import math
 import types
 import typing
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,6 +55,36 @@ class Setting:
         return self.n_actions if self.rows == 1 else 1
 
 
+class Need(StrEnum):
+    """What a policy must be told to work, beside the number of actions; its value is the word that reports print."""
+
+    DELAY_CDF = "delay CDF"
+    HORIZON = "horizon"
+    WINDOW = "window"
+
+    def missing(self, policy: str, *, because: str = "", instead: str = "") -> ParameterError:
+        """Return the error of a setting that lacks it.
+
+        Parameters
+        ----------
+        policy
+            Name of the policy.
+        because
+            What would happen without it.
+        instead
+            Another way out, beside giving it.
+
+        Examples
+        --------
+        >>> str(Need.HORIZON.missing("improved-ucb"))
+        'improved-ucb needs a horizon. Hint: give --horizon.'
+        """
+        ways = ("--delays log", "--delays geometric:500") if self is Need.DELAY_CDF else (f"--{self}",)
+        more = (*ways, instead) if instead else ways
+        said = " or ".join(more) if len(more) < 3 else f"{', '.join(more[:-1])}, or {more[-1]}"
+        return ParameterError(f"{policy} needs a {self}{f': {because}' if because else ''}.", hint=f"give {said}.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Policy:
     """Description of a policy: frozen parameters; `start` makes the state that the replay changes.
@@ -64,8 +95,11 @@ class Policy:
 
     name: ClassVar[str] = ""
     contextual: ClassVar[bool] = False
+    # What it does about delays: a cell of the table of policies.
+    delays: ClassVar[str] = ""
+    # Where it is from: authors, year, place. Empty for a baseline.
     paper: ClassVar[str] = ""
-    needs: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[Need, ...]] = ()
     # The one column of the displays it reads, where no other vectors will do.
     reads: ClassVar[str] = ""
     # Whether it learns from a zero reward that it is told of, as a conversion of value 0; no log tells of any.

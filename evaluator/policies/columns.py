@@ -23,6 +23,7 @@ class Columns(Policy):
     """Your own policy, as columns of the log that hold its action probabilities: `[target]` in the spec."""
 
     name = "columns"
+    delays = "your own policy, its action probabilities being columns of the log"
     contextual = True
     unit_rewards = True
     learns = False

@@ -15,10 +15,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.errors import ParameterError
 from evaluator.kernels.argmax import argmax
 from evaluator.kernels.exposure import Exposure, add_pull, start_exposure
-from evaluator.policies.base import Policy, Setting, parameter
+from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 
 
@@ -37,17 +36,18 @@ class DelayedThompson(Policy):
     """Thompson sampling with Beta posteriors on delay-corrected counts: Beta(1 + S, 1 + max(N~ - S, 0))."""
 
     name = "delayed-thompson"
+    delays = "counts a display as the chance of having seen its conversion; needs the delay CDF"
     unit_rewards = True
     paper = "N~ of Vernade et al. 2017, Section 5.1, in Agrawal, Goyal 2012, Algorithm 1; a heuristic of neither"
     posterior = True
-    needs = ("delay CDF",)
+    needs = (Need.DELAY_CDF,)
     successes: float = parameter(1.0, "first parameter of the Beta prior", above=0)
     failures: float = parameter(1.0, "second parameter of the Beta prior", above=0)
 
     def start(self, setting: Setting) -> DelayedThompsonState:
         """Return the state before the first round."""
         if setting.delay_cdf is None:
-            raise ParameterError(f"{self.name} needs a delay CDF.", hint="give --delays log or --delays geometric:500.")
+            raise Need.DELAY_CDF.missing(self.name)
         conversions, draws = np.zeros((2, setting.n_actions))
         return DelayedThompsonState(
             exposure=start_exposure(setting.n_actions, setting.window, setting.horizon, setting.delay_cdf),

@@ -14,10 +14,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.errors import ParameterError
 from evaluator.kernels.exposure import Exposure, add_pull, start_exposure
 from evaluator.kernels.kl_index import poisson_index, poisson_slope
-from evaluator.policies.base import Policy, Setting, parameter
+from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.delayed_index import NOTHING_DUE
 from evaluator.policies.delayed_online import OnlineCounts, OnlineGeometric, start_online
 from evaluator.policies.dispatch import implement
@@ -40,7 +39,7 @@ class DelayedState(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class _Delayed(Policy):
     unit_rewards = True
-    needs = ("delay CDF",)
+    needs = (Need.DELAY_CDF,)
     note = (
         "Under a window the uncensored model counts conversions that the window has cut off as failures; the paper "
         "uses it without one."
@@ -80,6 +79,7 @@ class DelayedUCB(_Delayed):
     """
 
     name = "delayed-ucb"
+    delays = "divides by the chance of having seen a conversion; needs the delay CDF, or estimates it (`cdf=online`)"
     paper = "Vernade et al. 2017, Section 5.2, Appendix D (online)"
 
     def start(self, setting: Setting) -> DelayedState | OnlineCounts | OnlineGeometric:
@@ -92,6 +92,7 @@ class DelayedKLUCB(_Delayed):
     """KL index on the delay-corrected rate: max{q in [theta^, 1]: N~ d_Pois(theta^, q) <= beta}; 1 when theta^ >= 1."""
 
     name = "delayed-klucb"
+    delays = "the same, with a Kullback-Leibler index"
     paper = "Vernade et al. 2017, Section 5.3, Appendix D (online)"
 
     def start(self, setting: Setting) -> DelayedState | OnlineCounts | OnlineGeometric:
@@ -101,7 +102,7 @@ class DelayedKLUCB(_Delayed):
 
 def _start(name: str, setting: Setting, window: int, epsilon: float, *, kl: bool, ties: str) -> DelayedState:
     if setting.delay_cdf is None:
-        raise ParameterError(f"{name} needs a delay CDF.", hint="give --delays log or --delays geometric:500.")
+        raise Need.DELAY_CDF.missing(name)
     exposure = start_exposure(setting.n_actions, window, setting.horizon, setting.delay_cdf)
     indices = start_indices(setting.n_actions, ties=ties)
     return DelayedState(exposure, np.zeros(setting.n_actions), indices, np.zeros(1, np.int64), epsilon, kl)

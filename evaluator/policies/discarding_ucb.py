@@ -19,9 +19,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.errors import ParameterError
 from evaluator.kernels.argmax import argmax
-from evaluator.policies.base import Policy, Setting, parameter
+from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.delayed_index import delayed_index
 from evaluator.policies.dispatch import implement
 from evaluator.policies.estimates import estimate_rates
@@ -59,7 +58,7 @@ class DiscardingState(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class _Discarding(Policy):
     unit_rewards = True
-    needs = ("window", "delay CDF")
+    needs = (Need.WINDOW, Need.DELAY_CDF)
     note = (
         "Plays in turn for the first m + K rounds: without a window, or with one as long as the horizon, it never "
         "does anything else."
@@ -75,15 +74,13 @@ class _Discarding(Policy):
         """Check the parameters; an estimated CDF need not be given."""
         super().__post_init__()
         if self.cdf == "online":
-            object.__setattr__(self, "needs", ("window",))
+            object.__setattr__(self, "needs", (Need.WINDOW,))
 
     def _start(self, setting: Setting, *, kl: bool) -> DiscardingState:
         tau = 1.0
         if self.cdf == "known":
             if setting.delay_cdf is None:
-                raise ParameterError(
-                    f"{self.name} needs a delay CDF.", hint="give --delays log, --delays geometric:500, or cdf=online."
-                )
+                raise Need.DELAY_CDF.missing(self.name, instead="cdf=online")
             tau = float(setting.delay_cdf(min(setting.window, setting.horizon)))
         pulls, conversions, indices = np.zeros((3, setting.n_actions))
         choice, rounds, closed = np.zeros((3, 1), np.int64)
@@ -109,6 +106,7 @@ class DiscardingUCB(_Discarding):
     """UCB on the pulls whose window has closed, the younger ones left out: theta^m + sqrt(beta / (2 tau_m N(t-m)))."""
 
     name = "discarding-ucb"
+    delays = "learns from a display once its window has closed, forgets the others; needs the delay CDF"
     paper = "Vernade et al. 2017, Section 6"
 
     def start(self, setting: Setting) -> DiscardingState:
@@ -124,6 +122,7 @@ class DiscardingKLUCB(_Discarding):
     """
 
     name = "discarding-klucb"
+    delays = "the same, with a Kullback-Leibler index"
     paper = "Vernade et al. 2017, Section 6"
 
     def start(self, setting: Setting) -> DiscardingState:

@@ -17,9 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.errors import ParameterError
 from evaluator.kernels.compiling import inlinable
-from evaluator.policies.base import Policy, Setting
+from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.dispatch import implement
 from evaluator.policies.estimates import NO_ESTIMATE
 from evaluator.units import NO_WINDOW
@@ -42,15 +41,16 @@ class ImprovedUCB(Policy):
     """Elimination of arms in phases of known length, unseen conversions counted as failures."""
 
     name = "improved-ucb"
+    delays = "naive; eliminates arms in phases; needs the horizon"
     unit_rewards = True
     paper = "Auer, Ortner 2010, Figure 1"
-    needs = ("horizon",)
+    needs = (Need.HORIZON,)
     note = "T is --horizon; without it a number of rounds that the replay reaches all but surely."
 
     def start(self, setting: Setting) -> ImprovedUCBState:
         """Return the state before the first round."""
         if setting.horizon == NO_WINDOW:
-            raise ParameterError(f"{self.name} needs a horizon.", hint="give --horizon.")
+            raise Need.HORIZON.missing(self.name)
         horizon = float(max(setting.horizon, 1))
         return ImprovedUCBState(
             pulls=np.zeros(setting.n_actions),

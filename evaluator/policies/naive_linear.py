@@ -34,6 +34,7 @@ class LinUCB(Policy):
     """LinUCB on what has been seen: <a, theta^> + alpha ||a|| in V⁻¹, unseen conversions counted as failures."""
 
     name = "linucb"
+    delays = "naive"
     contextual = True
     unit_rewards = True
     paper = "Li et al. 2010, Algorithm 1 (disjoint); Chu et al. 2011 (shared)"
@@ -95,6 +96,7 @@ class LinTS(Policy):
     """Linear Thompson sampling on what has been seen: theta~ from N(theta^, scale² V⁻¹), one draw a round."""
 
     name = "lints"
+    delays = "naive"
     contextual = True
     unit_rewards = True
     posterior = True

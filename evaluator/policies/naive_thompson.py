@@ -32,6 +32,7 @@ class BetaThompson(Policy):
     """Thompson sampling with Beta posteriors on what has been seen, unseen conversions counted as failures."""
 
     name = "thompson"
+    delays = "naive"
     unit_rewards = True
     posterior = True
     paper = "Agrawal, Goyal 2012, Algorithm 1"

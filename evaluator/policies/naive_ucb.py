@@ -33,6 +33,7 @@ class UCB1(Policy):
     """UCB1 on what has been seen: mean + sqrt(exploration · log t / N), unseen conversions counted as failures."""
 
     name = "ucb1"
+    delays = "naive: not yet seen is a failure"
     unit_rewards = True
     paper = "Auer, Cesa-Bianchi, Fischer 2002, Figure 1"
     exploration: float = parameter(2.0, "factor of log t in the width", at_least=0)
@@ -48,6 +49,7 @@ class KLUCB(Policy):
     """KL-UCB on what has been seen: max{q: N d(mean, q) <= log t + c log log t}, d the Bernoulli divergence."""
 
     name = "klucb"
+    delays = "naive"
     unit_rewards = True
     paper = "Garivier, Cappe 2011, Algorithm 1"
     c: float = parameter(0.0, "factor of log log t; 0 is what the authors run, 3 what they prove", at_least=0)

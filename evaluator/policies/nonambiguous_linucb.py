@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.kernels.ridge import LEAST_RIDGE, add_display, add_reward, block, estimate_rewards, row
-from evaluator.policies.base import Policy, Setting, parameter
+from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.missing_feedback import confidence, theorem_width
 from evaluator.policies.optimism import Optimist, begin_round, best, is_best, start_optimist
@@ -62,10 +62,11 @@ class NonambiguousLinUCB(Policy):
     """Linear UCB on the displays whose reward has arrived, conversions at once and zeros when their window closes."""
 
     name = "nonambiguous-linucb"
+    delays = "learns from a conversion when it comes, from a zero once its window has closed"
     contextual = True
     unit_rewards = True
     paper = "Vernade et al. 2018, Section 3.1"
-    needs = ("window",)
+    needs = (Need.WINDOW,)
     note = "Without a window no zero ever arrives: it learns from the converted displays alone."
     alpha: float = parameter(1.0, "factor of the bonus", at_least=0)
     delta: float = parameter(0.1, "confidence level of the width", above=0, below=1)

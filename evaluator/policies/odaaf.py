@@ -29,9 +29,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.moments import DelayMoments
-from evaluator.errors import ParameterError
 from evaluator.kernels.compiling import inlinable
-from evaluator.policies.base import Policy, Setting, parameter
+from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.estimates import NO_ESTIMATE
 from evaluator.units import NO_WINDOW
@@ -80,9 +79,10 @@ class ODAAF(Policy):
     """Elimination in phases from each round's sum alone; knows the mean delay."""
 
     name = "odaaf"
+    delays = "is told each round's sum only; eliminates arms in phases; needs the delay CDF and the horizon"
     unit_rewards = True
     paper = "Pike-Burke et al. 2018, Section 4.1"
-    needs = ("delay CDF", "horizon")
+    needs = (Need.DELAY_CDF, Need.HORIZON)
 
     def start(self, setting: Setting) -> ODAAFState:
         """Return the state before the first round."""
@@ -95,9 +95,10 @@ class ODAAFB(Policy):
     """Elimination in phases with bridges, from each round's sum alone; knows mean and bound of the delays."""
 
     name = "odaaf-b"
+    delays = "the same, with bridges for bounded delays"
     unit_rewards = True
     paper = "Pike-Burke et al. 2018, Section 4.2"
-    needs = ("delay CDF", "horizon")
+    needs = (Need.DELAY_CDF, Need.HORIZON)
     bridge: Literal["best", "first", "random"] = parameter("best", "arm of a bridge: best so far, first, or random")
 
     def start(self, setting: Setting) -> ODAAFState:
@@ -112,9 +113,10 @@ class ODAAFV(Policy):
     """Elimination in phases with bridges, from each round's sum alone; knows mean and variance of the delays."""
 
     name = "odaaf-v"
+    delays = "the same, with bridges, by the delays' variance"
     unit_rewards = True
     paper = "Pike-Burke et al. 2018, Section 4.3"
-    needs = ("delay CDF", "horizon")
+    needs = (Need.DELAY_CDF, Need.HORIZON)
     bridge: Literal["best", "first", "random"] = parameter("best", "arm of a bridge: best so far, first, or random")
 
     def start(self, setting: Setting) -> ODAAFState:
@@ -127,9 +129,9 @@ class ODAAFV(Policy):
 
 def _told(name: str, setting: Setting) -> tuple[int, DelayMoments]:
     if setting.horizon == NO_WINDOW:
-        raise ParameterError(f"{name} needs a horizon.", hint="give --horizon.")
+        raise Need.HORIZON.missing(name)
     if setting.delay_cdf is None:
-        raise ParameterError(f"{name} needs a delay CDF.", hint="give --delays log or --delays geometric:500.")
+        raise Need.DELAY_CDF.missing(name)
     return setting.horizon, setting.delay_cdf.moments_within(min(setting.window, setting.horizon))
 
 

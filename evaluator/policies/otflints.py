@@ -56,6 +56,7 @@ class OTFLinTS(Policy):
     """Linear Thompson sampling that learns on the fly and widens its posterior by the conversions on their way."""
 
     name = "otflints"
+    delays = "the same, by posterior sampling"
     contextual = True
     unit_rewards = True
     posterior = True

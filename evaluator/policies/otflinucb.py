@@ -4,8 +4,8 @@ V grows at the display, B at the conversion, so displays still waiting pull thet
 With x = ||a|| in V_t⁻¹ and M the sum of `evaluator.policies.missing_feedback`:
 
 theorem   <a, theta^> + alpha (2 f_t + M) x
-figures   <a, theta^> + alpha (sqrt(b + ridge) + M) x², the norms in M squared too, b = 2 log(1/delta) + d log(1 +
-t/(ridge d))
+figures   <a, theta^> + alpha (sqrt(b + ridge) + M) x², where b = 2 log(1/delta) + d log(1 + t/(ridge d)), and the norms
+          in M are squared too
 
 The theorem's width explores for thousands of rounds (it does not learn within the paper's own 3,000); the published
 figures come from the squared one, which is the default. In the disjoint model d is that of e_k ⊗ x, i.e. K times the
@@ -51,6 +51,7 @@ class OTFLinUCB(Policy):
     """Linear UCB that learns on the fly and widens its bonus by the conversions still on their way."""
 
     name = "otflinucb"
+    delays = "learns on the fly, widens its bonus by what is still missing"
     contextual = True
     unit_rewards = True
     paper = "Vernade et al. 2020, Algorithm 1; buffered bonus: Section 5"

@@ -17,10 +17,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.errors import ParameterError
 from evaluator.kernels.argmax import argmax
 from evaluator.kernels.compiling import inlinable
-from evaluator.policies.base import Policy, Setting, parameter
+from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.estimates import estimate_rates
 from evaluator.units import NO_WINDOW
@@ -45,9 +44,10 @@ class PatientBandits(Policy):
     """UCB with a bias term for delays of known tail index, whatever the arms' own distributions."""
 
     name = "patient-bandits"
+    delays = "allows for a heavy tail of known index, whatever each arm's delays; needs the horizon"
     unit_rewards = True
     paper = "Manegueu et al. 2020, Algorithm 1"
-    needs = ("horizon",)
+    needs = (Need.HORIZON,)
     note = (
         "T is --horizon; without it a number of rounds that the replay reaches all but surely. A window cuts off the "
         "tail that alpha describes: conversions beyond it count as failures for ever."
@@ -82,7 +82,7 @@ def log_term(setting: Setting, *, policy: str) -> float:
         There is no horizon T; names the policy.
     """
     if setting.horizon == NO_WINDOW:
-        raise ParameterError(f"{policy} needs a horizon.", hint="give --horizon.")
+        raise Need.HORIZON.missing(policy)
     return 2.0 * (math.log(2.0 * setting.n_actions) + 3.0 * math.log(max(setting.horizon, 1)))
 
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from evaluator.kernels.argmax import argmax
 from evaluator.kernels.compiling import inlinable
 from evaluator.kernels.kl_index import bernoulli_index
-from evaluator.policies.base import Policy, Setting, parameter
+from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.estimates import estimate_rates
 
@@ -77,9 +77,13 @@ class QPMD(Policy):
     """A delay-free base policy fed from one queue of observations an arm."""
 
     name = "qpm-d"
+    delays = (
+        "feeds `ucb1` or `klucb` from a queue of observations an arm; a zero is known when its window closes (in "
+        'scenarios with `zeros = "told"`, when it comes)'
+    )
     unit_rewards = True
     paper = "Joulani, György, Szepesvári 2013, Algorithm 1"
-    needs = ("window",)
+    needs = (Need.WINDOW,)
     takes_zeros = True
     note = (
         "A display without a conversion is a zero once its window has closed; without a window no zero is ever "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import importlib.util
+import re
 import sys
 import typing
 from importlib.metadata import entry_points
@@ -118,7 +119,8 @@ def describe(name: str) -> dict[str, Any]:
         "name": cls.name,
         "summary": lines[0] if lines else "",
         "contextual": cls.contextual,
-        "needs": list(cls.needs),
+        "needs": [str(need) for need in cls.needs],
+        "delays": cls.delays,
         "paper": cls.paper,
         "note": cls.note,
         "parameters": [
@@ -132,6 +134,31 @@ def describe(name: str) -> dict[str, Any]:
             for f in dataclasses.fields(cls)
         ],
     }
+
+
+def table() -> list[str]:
+    """Return the table of the package's policies in Markdown: contexts read, what each does about delays, source."""
+    rows = ["| policy | reads contexts | what it does about delays | source |", "|---|---|---|---|"]
+    for said in map(describe, POLICIES):
+        source = citation(said["paper"])
+        reads = "yes" if said["contextual"] else "no"
+        rows.append(f"| `{said['name']}` | {reads} | {said['delays']} | {source + ' ' if source else ''}|")
+    return rows
+
+
+def citation(paper: str) -> str:
+    """Return the first work that a policy's `paper` names, as tables cite it.
+
+    >>> citation("Auer, Cesa-Bianchi, Fischer 2002, Figure 1"), citation("Garivier, Cappe 2011, Algorithm 1")
+    ('Auer et al. 2002', 'Garivier, Cappe 2011')
+    """
+    if "heuristic" in paper:
+        return "heuristic"
+    work = re.match(r"(?P<authors>\D+) (?P<year>\d{4})", paper)
+    if work is None:
+        return paper
+    authors = work["authors"].split(", ")
+    return f"{', '.join(authors) if len(authors) < 3 else f'{authors[0]} et al.'} {work['year']}"
 
 
 def _type_text(hint: Any) -> str:

@@ -25,6 +25,7 @@ class RandomPolicy(Policy):
     """Uniformly random play: the baseline every policy has to beat."""
 
     name = "random"
+    delays = "nothing to learn: the baseline"
     unit_rewards = True
     learns = False
 
@@ -42,6 +43,7 @@ class FixedAction(Policy):
     """Always the same action (its index; `evaluate datasets show` lists the labels)."""
 
     name = "fixed"
+    delays = "always the same action"
     unit_rewards = True
     learns = False
     action: int = parameter(0, "index of the action", at_least=0)
@@ -65,6 +67,7 @@ class LoggingPolicy(Policy):
     """The policy that wrote the log: every display is a round, and the value is the log's own mean."""
 
     name = "logging"
+    delays = "the policy that wrote the log"
     unit_rewards = True
     learns = False
 

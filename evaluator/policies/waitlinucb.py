@@ -14,10 +14,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.errors import ParameterError
 from evaluator.kernels.compiling import inlinable
 from evaluator.kernels.ridge import LEAST_RIDGE, add_display, add_reward, block, estimate_rewards, row
-from evaluator.policies.base import Policy, Setting, parameter
+from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.missing_feedback import confidence, theorem_width
 from evaluator.policies.optimism import Optimist, begin_round, best, is_best, start_optimist
@@ -59,10 +58,11 @@ class WaitLinUCB(Policy):
     """Linear UCB that waits for each display's window to close before learning from it."""
 
     name = "waitlinucb"
+    delays = "learns from a display once its window has closed"
     contextual = True
     unit_rewards = True
     paper = "Vernade et al. 2018, Section 3.2"
-    needs = ("window",)
+    needs = (Need.WINDOW,)
     alpha: float = parameter(1.0, "factor of the bonus", at_least=0)
     delta: float = parameter(0.1, "confidence level of the width", above=0, below=1)
     ridge: float = parameter(1.0, "ridge regularisation", at_least=LEAST_RIDGE)
@@ -72,9 +72,7 @@ class WaitLinUCB(Policy):
     def start(self, setting: Setting) -> WaitLinUCBState:
         """Return the state before the first round."""
         if setting.window == NO_WINDOW:
-            raise ParameterError(
-                "waitlinucb needs a window: without one it would wait for ever.", hint="give --window."
-            )
+            raise Need.WINDOW.missing(self.name, because="without one it would wait for ever")
         held = min(setting.window, setting.horizon) + 1
         return WaitLinUCBState(
             optimist=start_optimist(setting, ridge=self.ridge, squared=self.width == "figures", ties=self.ties),

@@ -13,7 +13,7 @@ from evaluator.errors import ParameterError, PropensityError
 from evaluator.log import Log
 from evaluator.log.bounds import CapLoss, with_reward_cap, with_reward_max
 from evaluator.log.clusters import Clusters, read_clusters
-from evaluator.policies.base import Setting
+from evaluator.policies.base import Need, Setting
 from evaluator.replays.loop.samplers import SamplerName, choose_sampler, sure_rounds
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.parts import even_conversions, refuse_on_parts
@@ -167,7 +167,7 @@ class ReplayPlan:
             "followed": followed_for(self.survey, self.clock),
             "propensity": self.propensities.kind,
             "policy_delays": self.setting.delay_cdf.source
-            if self.setting.delay_cdf is not None and "delay CDF" in self.policy.needs
+            if self.setting.delay_cdf is not None and Need.DELAY_CDF in self.policy.needs
             else None,
             "reward_bound": {"largest": self.setting.reward_max, "known": self.bounded},
             "reward_cap": None if self.capped is None else self.capped._asdict(),
@@ -353,7 +353,7 @@ def _horizon(
     displays = int(usable.sum())
     if options.horizon is not None:
         return min(options.horizon, displays)
-    if "horizon" in policy.needs and sampler in ("rejection", "keep"):
+    if Need.HORIZON in policy.needs and sampler in ("rejection", "keep"):
         return max(sure_rounds(displays, least_acceptance(matched, usable)), 1)
     return displays
 

@@ -242,7 +242,7 @@ def _shares(result: ReplayResult) -> str:
 
 def _told(assumed: VariantInputs) -> list[str]:
     said = []
-    if "delay CDF" in assumed.needs:
+    if assumed.needs_cdf:
         said.append(f"the policy was told the delay CDF: {assumed.delay_cdf or 'none, for there are no conversions'}")
     if assumed.horizon is not None:
         said.append(f"the policy was told the horizon: at most {assumed.horizon:,} rounds")

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.given import given_cdf, told_cdf
 from evaluator.errors import ParameterError
-from evaluator.policies.base import Setting
+from evaluator.policies.base import Need, Setting
 from evaluator.policies.running import blamed, loop_for
 from evaluator.simulations import live_loop as loop
 from evaluator.simulations.lower_bound import lower_bound
@@ -91,7 +91,7 @@ def simulate(
         totals[p].add(played, final - first)
         advance(1)
     bounds = _bounds(problem, world)
-    needs_cdf = any("delay CDF" in policy.needs for policy in policies)
+    needs_cdf = any(Need.DELAY_CDF in policy.needs for policy in policies)
     return Simulation(
         scenario=problem.name,
         n_actions=problem.n_actions,
@@ -162,7 +162,7 @@ def _one_round(file: str, tick: str) -> float:
 
 
 def _setting(problem: Problem, policy: Any, shared: Setting) -> Setting:
-    if "delay CDF" in policy.needs and shared.delay_cdf is None:
+    if Need.DELAY_CDF in policy.needs and shared.delay_cdf is None:
         raise ParameterError(
             f"{policy.name} needs one delay CDF, and scenario {problem.name!r} has one an action.",
             hint="say what it is to believe: --delays pareto:0.7.",

@@ -11,7 +11,7 @@ import pytest
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import ParameterError
 from evaluator.policies import dispatch, names, resolve
-from evaluator.policies.base import NO_WINDOW, Setting
+from evaluator.policies.base import NO_WINDOW, Need, Setting
 from evaluator.policies.user import UserPolicy
 from evaluator.replays.loop.engine import Replay, run
 from evaluator.replays.loop.samplers import SamplerName
@@ -203,11 +203,11 @@ def test_a_horizon_is_needed(spec: str) -> None:
 @pytest.mark.parametrize("name", ["delayed-ucb", "delayed-klucb", "discarding-ucb", "discarding-klucb"])
 def test_a_cdf_is_needed_unless_it_is_estimated(name: str) -> None:
     setting = Setting(n_actions=2, window=5, horizon=9)
-    assert "delay CDF" in resolve(name).needs
+    assert Need.DELAY_CDF in resolve(name).needs
     with pytest.raises(ParameterError, match="needs a delay CDF"):
         resolve(name).start(setting)
     estimating = resolve(f"{name}:cdf=online")
-    assert "delay CDF" not in estimating.needs
+    assert Need.DELAY_CDF not in estimating.needs
     estimating.start(setting)
 
 

@@ -1,15 +1,16 @@
 """Which sampler replays a policy without bias, also where rates drift and the logger is uneven.
 
-rejection   each display is accepted when the policy's choice is the logged action and a draw is below c / propensity,
-            c one number for the whole log. Right for every policy; the only one for contextual policies. How many
+rejection   A display is accepted when the policy's choice is the logged action and a draw is below c / propensity, with
+            one number c for the whole log. Right for every policy, and the only one for contextual policies. How many
             displays are accepted depends on no outcome.
-keep        the choice of a non-contextual policy, with its randomness, is held until a logged display matches it. Needs
-            no propensities when the logger ignored contexts and outcomes. Keeps the order of the log. Where the logger
-            is uneven the number of rounds depends on what the policy chose.
-queue       each action's displays wait in a queue; every round is served from the queue of its choice (Mandel et al.
-            2015). Up to N rounds; from the whole log in its order as far as it has displays of what is chosen, so rates
-            that drift while an action is chosen more often than it was logged become bias. By name only.
-logged      the logging policy itself: every display is a round.
+keep        The choice of a non-contextual policy is held, with its randomness, until a logged display matches it. It
+            needs no propensities where the logger ignored contexts and outcomes, and keeps the order of the log. Where
+            the logger is uneven, the number of rounds depends on what the policy chose.
+queue       Each action's displays wait in a queue of their own, and every round is served from the queue of its choice
+            (Mandel et al. 2015). It gives up to N rounds, until the log has no more displays of what is chosen. The
+            policy meets an action's displays earlier or later than the others', so rates that drift while an action is
+            chosen more often than it was logged become bias. Used only where it is asked for by name.
+logged      The logging policy itself: every display is a round.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.policies.base import Need
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.propensity import resolve_propensities
 from evaluator.replays.rounds.thinning import thinning
@@ -57,4 +58,4 @@ def refitted(
 
 
 def _told_fit(plan: ReplayPlan) -> bool:
-    return "delay CDF" in plan.policy.needs and plan.options.delays == "log" and plan.setting.delay_cdf is not None
+    return Need.DELAY_CDF in plan.policy.needs and plan.options.delays == "log" and plan.setting.delay_cdf is not None

@@ -9,6 +9,7 @@ import numpy as np
 from evaluator.delays import DelayCDF
 from evaluator.log.bounds import CapLoss
 from evaluator.log.schema import POSITION, WEIGHT
+from evaluator.policies.base import Need
 from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.parts import said_of_parts
@@ -88,16 +89,16 @@ def assumptions(
         said.append("the last displays are left out of the replay, for the final policy (--final)")
         if basis.propensities.kind == "estimated":
             said.append("the final policy's intervals take the estimated propensities as known")
-    if "delay CDF" in policy.needs and known is not None:
+    if Need.DELAY_CDF in policy.needs and known is not None:
         said.append("the policy knows the delay CDF as fitted before the replay, without hindsight")
-    elif "delay CDF" in policy.needs and options.delays == "log" and options.final is not None:
+    elif Need.DELAY_CDF in policy.needs and options.delays == "log" and options.final is not None:
         said.append(
             "the policy knows the delay CDF of this log as it was known when the displays that are left out began "
             "(hindsight within the replay)"
         )
-    elif "delay CDF" in policy.needs and options.delays == "log":
+    elif Need.DELAY_CDF in policy.needs and options.delays == "log":
         said.append("the policy knows the delay CDF of this whole log (hindsight)")
-    elif "delay CDF" in policy.needs and options.delays.endswith(".json"):
+    elif Need.DELAY_CDF in policy.needs and options.delays.endswith(".json"):
         known_as = "" if told is None else f" ({told.source})"
         said.append(f"the policy knows the delay CDF of {options.delays}{known_as}, on the clock of this log's traffic")
     if window.ends_rewards(log.meta):
@@ -161,7 +162,7 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
     """
     said = []
     rarest = ""
-    if plan.sampler != "keep" or ("horizon" in plan.policy.needs and plan.options.horizon is None):
+    if plan.sampler != "keep" or (Need.HORIZON in plan.policy.needs and plan.options.horizon is None):
         rarest = rarest_warning(
             plan.survey, plan.matched, plan.usable, sampler=plan.sampler, contextual=plan.policy.contextual,
             horizon=plan.options.horizon,
@@ -203,7 +204,7 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
         )
     if plan.tau_window < 0.5:
         said.append(f"Only {plan.tau_window:.1%} {of_seen} come within the window: the policy sees few of them.")
-    if "delay CDF" in plan.policy.needs and plan.setting.delay_cdf is None:
+    if Need.DELAY_CDF in plan.policy.needs and plan.setting.delay_cdf is None:
         said.append("The log has no conversions to fit a delay CDF to.")
     return [*said, *gap_warnings(plan.survey), *_of_rewards(plan.policy, rewards)]
 
