@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import Any, overload
+from collections.abc import Mapping
+from typing import Any
 
 
-@overload
-def json_values(value: dict[Any, Any]) -> dict[str, Any]: ...
-
-
-@overload
-def json_values(value: Any) -> Any: ...
-
-
-def json_values(value: Any) -> Any:
-    """Return a value as JSON has it: lists for tuples, None for numbers that are not finite.
+def json_values(of: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a result says as JSON has it, however nested: lists for tuples, None for what is not finite.
 
     Examples
     --------
     >>> json_values({"low": float("-inf"), "windows": (500, 2000)})
     {'low': None, 'windows': [500, 2000]}
     """
+    return {str(name): _json_value(value) for name, value in of.items()}
+
+
+def _json_value(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(k): json_values(v) for k, v in value.items()}
+        return json_values(value)
     if isinstance(value, list | tuple):
-        return [json_values(v) for v in value]
+        return [_json_value(one) for one in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
