@@ -13,10 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.kernels.compiling import compiled, compiled_uncached, inlinable
+from evaluator.kernels.memory import borrowed
 from evaluator.kernels.ridge import row
 from evaluator.policies.base import Setting
 from evaluator.policies.dispatch import choose, collected, converted, displayed, prepare
 from evaluator.policies.running import blamed, loop_for, reward_unit
+from evaluator.simulations.ring import RoundRing, empty_ring, keep, next_revealed, reveal_later, rounds_since
 
 Floats = npt.NDArray[np.float64]
 
@@ -71,19 +73,17 @@ class ContextPool(NamedTuple):
 
 
 def _play(
-    state: Any, own: np.random.Generator, luck: np.random.Generator, pool: ContextPool, weights: npt.NDArray[np.float64]
+    state: Any,
+    own: np.random.Generator,
+    luck: np.random.Generator,
+    pool: ContextPool,
+    weights: npt.NDArray[np.float64],
+    ring: RoundRing,
 ) -> npt.NDArray[np.float64]:
     """Play one run of weights.shape[2] rounds; return sum over s of weights[c, r_s, s] rate_s, r_s the law, by c."""
+    ring = borrowed(ring)
     n, k_all = pool.rates.shape
     horizon = weights.shape[2]
-    # A ring of the last rounds, as in `evaluator.simulations.live_loop`: each holds at most one conversion.
-    size = pool.reach + 1
-    first = np.full(size, -1, np.int64)
-    last = np.full(size, -1, np.int64)
-    following = np.full(size, -1, np.int64)
-    actions = np.zeros(size, np.int64)
-    value = np.zeros(size)
-    shown = np.zeros((size, pool.vectors.shape[2]))
     sums = np.zeros(weights.shape[0])
     in_time = pool.times.shape[0] > 0
     arrival = int(luck.random() * (pool.last - pool.first)) if in_time else 0
@@ -108,30 +108,20 @@ def _play(
         for c in range(weights.shape[0]):
             sums[c] += weights[c, counted, t - 1] * rate
 
-        at = t % size
-        actions[at] = action
-        r = row(vectors, action)
-        for i in range(vectors.shape[1]):
-            shown[at, i] = vectors[r, i]
+        at = keep(ring, t, action, vectors, row(vectors, action))
         if converts < rate:
-            value[at] = pool.values[int(worth * pool.values.shape[0])]
             delay = int(np.searchsorted(pool.tau[law], wait, side="right"))
             if in_time:
                 delay = _rounds_until(pool, at_time, delay)
-            if delay < size and t + delay <= horizon:
-                due = (t + delay) % size
-                following[at] = -1
-                if first[due] < 0:
-                    first[due] = at
-                else:
-                    following[last[due]] = at
-                last[due] = at
+            if delay <= pool.reach and t + delay <= horizon:
+                reveal_later(ring, at, t + delay, pool.values[int(worth * pool.values.shape[0])])
         total = 0.0
-        while first[at] >= 0:
-            come = first[at]
-            first[at] = following[come]
-            total += value[come]
-            converted(state, shown[come], actions[come], (t - come) % size, value[come])
+        shown = next_revealed(ring, at)
+        while shown >= 0:
+            value = ring.value[shown]
+            total += value
+            converted(state, ring.vector[shown], ring.action[shown], rounds_since(ring, shown, t), value)
+            shown = next_revealed(ring, at)
         collected(state, total)
     return sums
 
@@ -188,6 +178,7 @@ def play_in_pool(
     """
     step = loop_for(policy, _compiled, _compiled_uncached, _play)
     pool = pool._replace(values=pool.values / reward_unit(policy, setting))
+    ring = empty_ring(pool.reach, pool.vectors.shape[2])
     with blamed(policy, setting.n_actions):
-        found: Floats = step(policy.start(setting), own, luck, pool, weights)
+        found: Floats = step(policy.start(setting), own, luck, pool, weights, ring)
     return found

@@ -15,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.kernels.compiling import compiled, compiled_uncached, inlinable
+from evaluator.kernels.memory import borrowed
 from evaluator.policies.dispatch import choose, collected, converted, displayed, prepare
+from evaluator.simulations.ring import RoundRing, keep, next_revealed, reveal_later, rounds_since
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -72,20 +74,15 @@ COUNTS = ("generated", "delivered", "pending", "expired", "lost")
 _GENERATED, _DELIVERED, _PENDING, _EXPIRED, _LOST = range(5)
 
 
-def _play(state: Any, own: np.random.Generator, luck: np.random.Generator, world: LiveWorld) -> RunOutcome:
-    """Play one run."""
+def _play(
+    state: Any, own: np.random.Generator, luck: np.random.Generator, world: LiveWorld, ring: RoundRing
+) -> RunOutcome:
+    """Play one run; `ring` is empty."""
+    ring = borrowed(ring)
     means, tau, row, ever = world.means, world.tau, world.row, world.ever
     k_all = means.shape[0]
-    # A ring of the last rounds, round s at s mod size. Each holds at most one reward, which is out by the time its
-    # place is taken. `first`, `last`, `following`: the rewards that a round reveals, in the order of display.
     size = tau.shape[1]
     reach = size - 1
-    first = np.full(size, -1, np.int64)
-    last = np.full(size, -1, np.int64)
-    following = np.full(size, -1, np.int64)
-    actions = np.zeros(size, np.int64)
-    value = np.zeros(size)
-    vectors_shown = np.zeros((size, world.shown))
     # What the best action would have brought, less what the one played did, by delay law.
     gaps = np.zeros((tau.shape[0], size))
 
@@ -111,14 +108,10 @@ def _play(state: Any, own: np.random.Generator, luck: np.random.Generator, world
             raise ValueError("the policy chose an impossible action")
         displayed(state, vectors, action)
 
-        at = t % size
-        actions[at] = action
-        for i in range(world.shown):
-            vectors_shown[at, i] = vectors[action, i]
+        at = keep(ring, t, action, vectors, action)
         # A zero that is told takes the way of a conversion, and is counted as none.
         one = 1 if converts < rates[action] else 0
         if one == 1 or world.zeros:
-            value[at] = one
             counts[_GENERATED] += one
             if wait >= ever[action]:
                 counts[_LOST] += one
@@ -129,20 +122,15 @@ def _play(state: Any, own: np.random.Generator, luck: np.random.Generator, world
                 if delay > reach or t + delay > world.horizon:
                     counts[_PENDING] += one
                 else:
-                    due = (t + delay) % size
-                    following[at] = -1
-                    if first[due] < 0:
-                        first[due] = at
-                    else:
-                        following[last[due]] = at
-                    last[due] = at
+                    reveal_later(ring, at, t + delay, one)
         total = 0.0
-        while first[at] >= 0:
-            shown = first[at]
-            first[at] = following[shown]
-            total += value[shown]
-            counts[_DELIVERED] += int(value[shown])
-            converted(state, vectors_shown[shown], actions[shown], (t - shown) % size, value[shown])
+        shown = next_revealed(ring, at)
+        while shown >= 0:
+            value = ring.value[shown]
+            total += value
+            counts[_DELIVERED] += int(value)
+            converted(state, ring.vector[shown], ring.action[shown], rounds_since(ring, shown, t), value)
+            shown = next_revealed(ring, at)
         collected(state, total)
 
         best = action

@@ -24,6 +24,7 @@ from evaluator.simulations.lower_bound import lower_bound
 from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.problem import BernoulliProblem, LinearProblem, Problem
 from evaluator.simulations.result import RegretCurve, Simulation
+from evaluator.simulations.ring import empty_ring
 from evaluator.streams import Stream, random_stream
 from evaluator.threads import in_threads
 from evaluator.units import NO_WINDOW, ROUND
@@ -207,7 +208,10 @@ def _bounds(problem: Problem, world: loop.LiveWorld) -> tuple[Floats | None, Flo
 def _run(policy: Any, setting: Setting, world: loop.LiveWorld, seed: int, run: int) -> loop.RunOutcome:
     step = loop_for(policy, loop.play, loop.play_uncached, loop.play_interpreted)
     with blamed(policy, setting.n_actions):
-        played: loop.RunOutcome = step(policy.start(setting), policy_stream(seed, run), world_stream(seed, run), world)
+        ring = empty_ring(world.tau.shape[1] - 1, world.shown)
+        played: loop.RunOutcome = step(
+            policy.start(setting), policy_stream(seed, run), world_stream(seed, run), world, ring
+        )
     return played
 
 
