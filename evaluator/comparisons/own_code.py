@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.outputs.checksums import checksum
+from evaluator.policies.running import is_ours
 
 # More is no path.
 _LONGEST = 1024
@@ -40,10 +41,10 @@ def own_code(policy: Any) -> tuple[str, ...]:
     of a file, from the working folder or from beside the code; what a policy reads or imports by a name that it puts
     together is not.
     """
+    if is_ours(policy):
+        return ()
     cls = getattr(policy, "cls", type(policy))
     name = cls.__module__
-    if name.startswith("evaluator."):
-        return ()
     file = _file_of(sys.modules.get(name))
     if file is None:  # it can never be recognised
         return (secrets.token_hex(),)

@@ -32,7 +32,7 @@ def blamed(policy: Any, n_actions: int, rounds: npt.NDArray[np.int64] | None = N
     except NanScoreError as error:
         raise _no_score(policy, int(error.args[0]), None if rounds is None else int(rounds[0]) + 1) from None
     except Exception as error:
-        if isinstance(error, EvaluatorError) or _is_ours(policy):
+        if isinstance(error, EvaluatorError) or is_ours(policy):
             raise
         raise PolicyError(
             f"{policy.name} raised {type(error).__name__}: {error}.",
@@ -43,7 +43,7 @@ def blamed(policy: Any, n_actions: int, rounds: npt.NDArray[np.int64] | None = N
 def _no_score(policy: Any, action: int, round: int | None) -> PolicyError:
     when = "" if round is None else f" in round {round:,}"
     spec = getattr(policy, "spec", policy.name)
-    if ":" in spec and _is_ours(policy):
+    if ":" in spec and is_ours(policy):
         hint = f"its parameters are out of the range that floating point carries: change {spec.partition(':')[2]}."
     else:
         hint = "look for numbers of extreme size in the contexts, the values, and the policy's parameters."
@@ -52,9 +52,9 @@ def _no_score(policy: Any, action: int, round: int | None) -> PolicyError:
 
 def loop_for(policy: Any, cached: Any, uncached: Any, interpreted: Any) -> Any:
     """Return the form of a loop that a policy runs in."""
-    if not isinstance(policy, Policy):
+    if is_plain_python(policy):
         return interpreted
-    return cached if _is_ours(policy) else uncached
+    return cached if is_ours(policy) else uncached
 
 
 def reward_unit(policy: Any, setting: Setting) -> float:
@@ -62,5 +62,11 @@ def reward_unit(policy: Any, setting: Setting) -> float:
     return setting.reward_max if policy.unit_rewards else 1.0
 
 
-def _is_ours(policy: Any) -> bool:
-    return type(policy).__module__.startswith("evaluator.") and isinstance(policy, Policy)
+def is_plain_python(policy: Any) -> bool:
+    """Return whether a policy is a plain Python class: loops that run it are interpreted, its state is its own."""
+    return not isinstance(policy, Policy)
+
+
+def is_ours(policy: Any) -> bool:
+    """Return whether a policy is of this package, whose version says what its code is."""
+    return type(policy).__module__.startswith("evaluator.") and not is_plain_python(policy)

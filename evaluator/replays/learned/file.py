@@ -14,6 +14,7 @@ import numpy as np
 from evaluator.errors import EvaluatorError, ParameterError, SourceError, UnknownNameError, UsageError
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.registry import resolve
+from evaluator.policies.running import is_plain_python
 from evaluator.replays.learned.about import PolicyDescription, read_about, written
 from evaluator.replays.learned.arrays import Arrays, read_arrays
 from evaluator.replays.learned.state import refuse_nan, restored, state_arrays
@@ -30,7 +31,7 @@ def refuse_unsavable(policy: Any) -> None:
     UsageError
         Naming the policy and the reason.
     """
-    if not isinstance(policy, Policy):
+    if is_plain_python(policy):
         raise UsageError(
             f"{policy.name} is a plain Python class: what it knows cannot be saved without pickling it.",
             hint="write it as a Policy, whose state is arrays (evaluator/policies/base.py).",

@@ -29,9 +29,8 @@ import numpy.typing as npt
 from evaluator.kernels.compiling import compiled, compiled_uncached
 from evaluator.kernels.memory import borrowed
 from evaluator.kernels.scores import check_score
-from evaluator.policies.base import Policy
 from evaluator.policies.dispatch import choose, estimates, has_estimates, is_pure, prepare
-from evaluator.policies.running import blamed, loop_for
+from evaluator.policies.running import blamed, is_plain_python, loop_for
 from evaluator.replays.rounds.held_out import FinalPolicyName
 from evaluator.streams import Stream, random_stream, seed_stream
 
@@ -204,7 +203,7 @@ class FrozenPolicy:
         return random_stream(Stream.FROZEN_BLOCK, self._seed, self._repeat, block)
 
     def _draws(self, displays: int) -> int:
-        python = not isinstance(self._policy, Policy)
+        python = is_plain_python(self._policy)
         if not self._policy.contextual:
             return _DRAWS_IN_PYTHON if python else min(max(displays, _DRAWS), _MOST_SHARED)
         if self.kind == "posterior sampling":
