@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
+from evaluator.log.vectors import display_vectors
 from evaluator.replays.rounds.fitted import context_model
 from evaluator.replays.rounds.propensity import Propensities
 
@@ -53,9 +54,10 @@ def fit_logger(
         p = np.where(np.isnan(low), 0.0, low)
         said = "estimated frequencies" if propensities.kind == "estimated" else "logged propensities"
         return Logger((p / p.sum())[None], f"twins are logged by the {said}, which do not depend on the context")
-    if "context" in log.schema.names:
+    vectors = display_vectors(log, first="context")
+    if vectors == "context":
         table, said = _by_context(log, pool), "a multinomial logistic model of the context"
-    elif "action_set" in log.schema.names:
+    elif vectors == "action_set":
         table, said = _by_vector(log, pool), "a conditional logistic model of the actions' vectors"
     else:
         return Logger(

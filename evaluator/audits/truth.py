@@ -18,6 +18,7 @@ from evaluator.delays import DelayCDF
 from evaluator.errors import DataError
 from evaluator.log import LogMeta
 from evaluator.log.schema import to_numpy
+from evaluator.log.vectors import display_vectors, readable_vectors
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import Basis, ReplayPlan, plan_replay
 from evaluator.replays.values.rewards import logged_rewards
@@ -159,7 +160,7 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
     if longest is not None and traffic is None:
         longest = _in_displays(plan, longest)
     laws = fit_delay_laws(plan, longest, in_time=in_time)
-    vectors = next((name for name in ("action_set", "context") if name in log.schema.names), None)
+    vectors = display_vectors(log)
     entries = _entries(len(log), log.n_actions) if vectors else np.zeros(1, np.int64)
     pool = to_numpy(log.take(entries, [vectors])[vectors]) if vectors else None
     converted = np.zeros(plan.rounds.used, np.bool_)
@@ -170,8 +171,7 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
     hours = fit_hours(plan, converted, traffic)
     logger = fit_logger(log, basis.propensities, survey.shown, entries)
     kept = survey.kept  # twins hold no display of other actions: they are a sample of the traffic
-    if vectors is None and "features" in log.actions.column_names:
-        vectors = "features"
+    vectors = vectors or readable_vectors(log)
     return LogTruth(
         vectors=vectors,
         pool=pool,

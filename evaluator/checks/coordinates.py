@@ -11,6 +11,7 @@ from evaluator.checks.row_pairs import Hashes
 from evaluator.checks.vectors import frequent
 from evaluator.log import Log
 from evaluator.log.schema import Columns, to_numpy
+from evaluator.log.vectors import display_vectors
 
 Floats = npt.NDArray[np.float64]
 
@@ -88,7 +89,7 @@ class Coordinates:
 
 def cut_contexts(log: Log) -> Coordinates:
     """Return the coordinates of a log's contexts and their bins, from displays evenly spaced over the log."""
-    column = next((name for name in ("context", "action_set") if name in log.schema.names), None)
+    column = display_vectors(log, first="context")
     none = np.zeros(0)
     if column is None:
         return Coordinates(None, np.zeros(0, np.int64), 0, (), none, none)

@@ -16,6 +16,8 @@ VECTORS = ("context", "action_set", "expected_reward")
 # Columns with one entry an action: they follow the choice of actions.
 PER_ACTION = ("action_set", "expected_reward", "target")
 POSITION, WEIGHT = "position", "weight"
+# Vectors of the actions, the same for all displays: a column of `actions`.
+FEATURES = "features"
 OWN_COLUMNS = (*DISPLAYS, *VECTORS, POSITION, WEIGHT)
 CONVERSIONS = {"display_id": pa.int64(), "time": pa.int64(), "value": pa.float64()}
 ACTIONS = {"action": pa.int32(), "label": pa.string()}

@@ -12,14 +12,13 @@ import numpy.typing as npt
 from evaluator.errors import LogError, ParameterError
 from evaluator.log import Log
 from evaluator.log.breaches import TARGET_REPAIR, target_breaches
-from evaluator.log.schema import BATCH, Columns, to_numpy
+from evaluator.log.schema import BATCH, FEATURES, Columns, to_numpy
+from evaluator.log.vectors import readable_vectors
 from evaluator.replays.rounds.batch import Batch
 
 NO_VECTORS = np.zeros((1, 1, 0))
 # One vector a display, whatever the action.
 _OF_A_DISPLAY = ("context", "target")
-# Vectors of the actions, the same for all displays.
-_SHARED = "features"
 
 
 class LogPiece(NamedTuple):
@@ -95,7 +94,7 @@ class LogRounds:
         """Length d of the vectors, 0 without."""
         if self.vectors is None:
             return 0
-        of_actions = self.vectors == _SHARED
+        of_actions = self.vectors == FEATURES
         kind = (self.log.actions.schema if of_actions else self.log.schema).field(self.vectors).type
         return int((kind.value_type if self.vectors == "action_set" else kind).list_size)
 
@@ -144,11 +143,9 @@ def vectors_of(log: Log, *, policy: str, reads: str = "") -> str:
         )
     if reads:
         return reads
-    for name in ("action_set", "context"):
-        if name in log.schema.names:
-            return name
-    if _SHARED in log.actions.column_names:
-        return _SHARED
+    found = readable_vectors(log)
+    if found is not None:
+        return found
     raise ParameterError(
         f"{policy} needs contexts, and log {log.meta.name!r} has none.",
         hint="name context columns with --features, or take a policy without contexts such as delayed-klucb.",
@@ -175,9 +172,9 @@ def pieces(log: Log, columns: list[str], vectors: Sequence[str], size: int = BAT
         A vector is not finite, or a row of a policy's probabilities is none.
     """
     of = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
-    stored = [name for name in vectors if name != _SHARED]
+    stored = [name for name in vectors if name != FEATURES]
     read = [*dict.fromkeys([*columns, *stored])]
-    shared = {name: to_numpy(log.actions[name]).astype(np.float64)[None] for name in vectors if name == _SHARED}
+    shared = {name: to_numpy(log.actions[name]).astype(np.float64)[None] for name in vectors if name == FEATURES}
     low = 0
     for first, displays in log.batches(read, size):
         n = len(displays["action"])
@@ -209,7 +206,7 @@ def _joined(several: list[LogPiece]) -> LogPiece:
         first.first,
         {name: _concatenated([piece.displays[name] for piece in several]) for name in first.displays},
         {
-            name: own if name == _SHARED else _concatenated([piece.vectors[name] for piece in several])
+            name: own if name == FEATURES else _concatenated([piece.vectors[name] for piece in several])
             for name, own in first.vectors.items()
         },
         np.concatenate([first.first_conversion, *(piece.first_conversion[1:] for piece in rest)]),
@@ -227,7 +224,7 @@ def _part(piece: LogPiece, at: slice) -> LogPiece:
     return LogPiece(
         piece.first + at.start,
         {name: column[at] for name, column in piece.displays.items()},
-        {name: own if name == _SHARED else own[at] for name, own in piece.vectors.items()},
+        {name: own if name == FEATURES else own[at] for name, own in piece.vectors.items()},
         piece.first_conversion[at.start : None if at.stop is None else at.stop + 1],
     )
 

@@ -53,11 +53,12 @@ from dataclasses import replace
 import numpy as np
 
 from evaluator.estimates.weighted import WeightedValue, doubly_robust, mean_value
+from evaluator.log.vectors import readable_vectors
 from evaluator.replays.loop.engine import Replay
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.stream import pieces
 from evaluator.replays.values.final import FinalValue
-from evaluator.replays.values.reward_model import fit_reward_model, model_vectors
+from evaluator.replays.values.reward_model import fit_reward_model
 from evaluator.replays.values.rewards import eventual_rewards
 
 LEARNING = "the policy's choice at each display read, as it had learned by then"
@@ -109,7 +110,7 @@ def running_value(plan: ReplayPlan, replays: Sequence[Replay]) -> WeightedValue:
     model = fit_reward_model(plan.log, rewards, to="earlier")
     target, propensity, q_shown, q_chosen = np.empty((4, n))
     columns = list(dict.fromkeys(["action", *plan.propensities.reads]))
-    name = model_vectors(plan.log)
+    name = readable_vectors(plan.log)
     for piece in pieces(plan.log, columns, [] if name is None else [name]):
         size = min(len(piece.action), n - piece.first)
         if size <= 0:

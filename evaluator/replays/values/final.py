@@ -26,11 +26,12 @@ from evaluator.estimates.weighted import (
     snips,
     weights_of,
 )
+from evaluator.log.vectors import readable_vectors
 from evaluator.replays.loop.engine import Replay
 from evaluator.replays.loop.frozen import FrozenPolicy
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.stream import pieces
-from evaluator.replays.values.reward_model import RewardModel, fit_reward_model, model_vectors
+from evaluator.replays.values.reward_model import RewardModel, fit_reward_model
 from evaluator.replays.values.rewards import eventual_rewards
 from evaluator.replays.words.clusters import few_of
 
@@ -195,7 +196,7 @@ def _read(plan: ReplayPlan, frozen: list[FrozenPolicy] | None, shares: Floats | 
     reward = rewards.taken(np.arange(judged.start, judged.stop))
     out = _Displays(reward, target, propensity, q_shown, q_target, np.zeros(k), [])
     step = max(_PROBABILITIES // k, 1)
-    names = dict.fromkeys([plan.rounds.vectors, model_vectors(plan.log)])
+    names = dict.fromkeys([plan.rounds.vectors(plan.log)])
     propensities = plan.propensities.after(judged.start)
     columns = list(dict.fromkeys(["action", *propensities.reads]))
     for piece in pieces(plan.log.after(judged.start), columns, [name for name in names if name is not None]):
@@ -212,7 +213,7 @@ def _read(plan: ReplayPlan, frozen: list[FrozenPolicy] | None, shares: Floats | 
                 if shares is None
                 else np.tile(shares, (len(rows), 1))
             )
-            q = model.values(judged.start + at.start, len(rows), piece.part(model_vectors(plan.log), part))
+            q = model.values(judged.start + at.start, len(rows), piece.part(readable_vectors(plan.log), part))
             out.target[at], out.model[at] = pi[rows, action], q[rows, action]
             out.model_value[at] = (pi * q).sum(axis=1)
             out.shares[:] += pi.sum(axis=0)

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.log import Log
+from evaluator.log.vectors import readable_vectors
 from evaluator.replays.rounds.stream import LogRounds, pieces
 
 Floats = npt.NDArray[np.float64]
@@ -70,14 +71,6 @@ class RewardModel:
         return out
 
 
-def model_vectors(log: Log) -> str | None:
-    """Return what the model reads of a display: ``action_set``, ``context``, ``features`` (of the actions), or None."""
-    for name in ("action_set", "context"):
-        if name in log.schema.names:
-            return name
-    return "features" if "features" in log.actions.column_names else None
-
-
 def fit_reward_model(log: Log, rewards: SparseRewards, *, to: FittedTo) -> RewardModel:
     """Fit the model in one scan of a log, to normal equations: no more memory for a longer log.
 
@@ -92,7 +85,7 @@ def fit_reward_model(log: Log, rewards: SparseRewards, *, to: FittedTo) -> Rewar
     to
         Which groups a group's model is fitted to.
     """
-    name, k, n = model_vectors(log), log.n_actions, rewards.n
+    name, k, n = readable_vectors(log), log.n_actions, rewards.n
     shape = LogRounds(log, n, name, np.zeros(0, np.int64))
     blocks, d = (1 if shape.rows > 1 else k), shape.dimension + 1
     groups = int(np.clip(_MOST_NUMBERS // (blocks * d * d), 2, _MOST_GROUPS))
