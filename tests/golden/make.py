@@ -1,13 +1,15 @@
 """Mean regrets of the policies' slow twins: ``python -m tests.golden.make`` writes them to ``regret.json`` beside it.
 
 The loop is the plain one of tests/simulations/slow.py, the policies those of tests/twins; no compiled code takes part.
-It takes about seven minutes of one core.
+It takes about seven minutes of one core; ``python -m tests.golden.make NAME...`` makes the rows of these policies only,
+and keeps the others.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from evaluator.policies.base import Setting
 from evaluator.simulations import BernoulliProblem, LinearProblem, Problem
 from tests.policies.variants import PLAYED
 from tests.simulations.slow import slow_run
-from tests.twins import TWINS
+from tests.twins import twin_of
 
 TABLE = Path(__file__).with_name("regret.json")
 RUNS, SEED = 400, 2018
@@ -73,7 +75,7 @@ def row(spec: str) -> dict[str, Any]:
     at = [t - 1 for t in rounds_of(scenario)]
     runs = []
     for run in range(RUNS):
-        twin = TWINS[policy.name](setting, **policy.parameters)
+        twin = twin_of(policy.name)(setting, **policy.parameters)
         regret = slow_run(twin, problem, setting, seed=SEED, run=run).regret
         runs.append([regret[t] for t in at])
     error = np.std(runs, axis=0, ddof=1) / np.sqrt(RUNS)
@@ -85,19 +87,22 @@ def row(spec: str) -> dict[str, Any]:
     }
 
 
-def main() -> None:
+def main(names: list[str]) -> None:
     specs = [lowest(spec) for spec in PLAYED]
+    kept = {row["spec"]: row for row in json.loads(TABLE.read_text(encoding="utf-8"))["regret"]} if names else {}
+    kept = {spec: row for spec, row in kept.items() if resolve(spec).name not in names}
+    made = [spec for spec in specs if spec not in kept]
     with ProcessPoolExecutor(2) as pool:
-        rows = list(pool.map(row, specs))
+        kept |= dict(zip(made, pool.map(row, made), strict=True))
     table = {
         "command": "python -m tests.golden.make",
         "runs": RUNS,
         "seed": SEED,
         "scenarios": {name: {**scenario, "rounds": rounds_of(scenario)} for name, scenario in SCENARIOS.items()},
-        "regret": rows,
+        "regret": [kept[spec] for spec in specs],
     }
     TABLE.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -145,8 +145,8 @@ def check_description_is_complete(policy: Policy) -> None:
     assert said["summary"].endswith(".")
     assert said["summary"] == inspect.getdoc(type(policy)).splitlines()[0]
     assert said["contextual"] is policy.contextual
-    baselines = {"random", "fixed", "logging", "columns"}
-    assert bool(said["paper"]) is (policy.name not in baselines)
+    assert bool(said["paper"]) is policy.learns, f"say where {policy.name} is from: paper = '...' in its class"
+    assert said["delays"], f"say what {policy.name} does about delays: delays = '...' in its class"
     assert [p["name"] for p in said["parameters"]] == list(policy.parameters)
     for p in said["parameters"]:
         assert p["help"]

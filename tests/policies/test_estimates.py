@@ -18,7 +18,7 @@ from evaluator.replays.loop.samplers import SamplerName
 from tests.policies.checks import layouts
 from tests.policies.rounds import random_rounds, setting_for
 from tests.policies.variants import ALL, ANONYMOUS, CDFS
-from tests.twins import TWINS
+from tests.twins import twin_of
 
 # Probabilities of the log, and whatever was logged: neither has learned anything.
 WITHOUT = {"columns"}
@@ -28,7 +28,9 @@ WITHOUT = {"columns"}
 def test_every_policy_that_learns_says_what_it_has_learned(name: str) -> None:
     policy = resolve(name)
     setting = Setting(n_actions=3, dimension=2, rows=1, window=9, horizon=50, delay_cdf=CDFS["steps"])
-    assert dispatch.has_estimates(policy.start(setting)) is (name not in WITHOUT)
+    assert dispatch.has_estimates(policy.start(setting)) is (name not in WITHOUT), (
+        f"{name} does not say what it has learned: give implement(..., estimates=...) in its file"
+    )
 
 
 # Few rounds: some arms are not known yet. Many: phases end, windows close.
@@ -39,7 +41,7 @@ def test_it_is_what_the_twin_sums_up(spec: str, n: int) -> None:
     n *= 9 if spec in (*ANONYMOUS, "improved-ucb") else 1
     for layout in layouts(policy):
         rounds = random_rounds(layout, n, mean_delay=5.0, seed=21)
-        twin = UserPolicy(cls=TWINS[policy.name], parameters=policy.parameters)
+        twin = UserPolicy(cls=twin_of(policy.name), parameters=policy.parameters)
         told = setting_for(rounds, window=15, delay_cdf=CDFS["geometric from 0"])
         sampler: SamplerName = "rejection" if policy.contextual else "queue"
         fast, slow = (run(p, told, rounds, sampler=sampler, seed=5) for p in (policy, twin))

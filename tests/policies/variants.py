@@ -1,12 +1,19 @@
-"""Policies and parameters that the tests replay: every branch of every policy, ties to the lowest index."""
+"""Policies and parameters that the tests replay: every branch of every policy, ties to the lowest index.
+
+A policy that no group names is replayed with its defaults and with every other choice of its parameters.
+"""
 
 from __future__ import annotations
+
+import dataclasses
+import typing
 
 import numpy as np
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.policies import names
+from evaluator.policies import names, resolve
 from evaluator.policies.base import NO_WINDOW
+from evaluator.policies.registry import POLICIES
 from tests.policies.rounds import Layout
 
 INDEX = (
@@ -67,22 +74,46 @@ ARRIVED = (
     "nonambiguous-linucb:alpha=0.3,ties=lowest",
     "nonambiguous-linucb:alpha=0.1,ridge=2,width=theorem,unconverted=censored,ties=lowest",
 )
-ALL = (
+GROUPS = (
     *INDEX,
     *DELAYED,
     *ONLINE,
     *DISCARDING,
     *DELAYED_DRAWS,
     *QUEUED,
-    "improved-ucb",
     *ANONYMOUS,
     *PATIENT,
     *LINEAR,
     *WINDOWED,
     *WAITING,
     *ARRIVED,
-    "columns",
 )
+
+
+def choices(name: str) -> tuple[str, ...]:
+    """Return the policy with its defaults, and with each other choice of a parameter that has choices."""
+    policy = resolve(name)
+    if "ties" in policy.parameters:
+        policy = dataclasses.replace(policy, ties="lowest")
+    hints = typing.get_type_hints(type(policy))
+    changed = [
+        dataclasses.replace(policy, **{parameter: choice}).spec
+        for parameter, value in policy.parameters.items()
+        if parameter != "ties" and typing.get_origin(hints[parameter]) is typing.Literal
+        for choice in typing.get_args(hints[parameter])
+        if choice != value
+    ]
+    return policy.spec, *changed
+
+
+# The logging policy follows its log: there is nothing to choose.
+REST = tuple(
+    spec
+    for name in POLICIES
+    if name not in {resolve(spec).name for spec in GROUPS} | {"logging"}
+    for spec in choices(name)
+)
+ALL = (*GROUPS, *REST)
 
 # Policies that are played against a known truth, by name or with parameters that choose another algorithm, or whose
 # defaults explore for longer than a test can wait. The logging policy and the fixed ones have nothing to choose.

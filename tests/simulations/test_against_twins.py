@@ -15,7 +15,7 @@ from evaluator.simulations import BernoulliProblem, LinearProblem, Problem, simu
 from evaluator.simulations.options import SimulateOptions
 from tests.simulations.problems import LINEAR_WORLDS, WORLDS
 from tests.simulations.slow import slow_run
-from tests.twins import TWINS
+from tests.twins import twin_of
 
 
 class Interpreted:
@@ -51,7 +51,7 @@ def agree(spec: str, problem: Problem, *, told: str = "geometric:12", twin: bool
         delay_cdf=DelayCDF.parse(told),
     )
     slow = [
-        TWINS[policy.name](setting, **policy.parameters) if twin else Interpreted(policy, setting) for _ in range(2)
+        twin_of(policy.name)(setting, **policy.parameters) if twin else Interpreted(policy, setting) for _ in range(2)
     ]
     runs = [slow_run(slow[r], problem, setting, seed=7, run=r) for r in range(2)]
     assert len(set(runs[0].actions)) > 1

@@ -41,3 +41,19 @@ TWINS: dict[str, type[Twin]] = {
     "otflinucb": OTFLinUCBTwin,
     "otflints": OTFLinTSTwin,
 }
+
+
+def twin_of(name: str) -> type[Twin]:
+    """Return the slow twin of a policy.
+
+    Raises
+    ------
+    LookupError
+        It has none; the message says what to write.
+    """
+    if name not in TWINS:
+        raise LookupError(
+            f"tests/twins has no reference twin of {name!r}: write a subclass of tests.twins.history.Twin from the "
+            f"paper's formula, and its line in TWINS of tests/twins/__init__.py."
+        )
+    return TWINS[name]
