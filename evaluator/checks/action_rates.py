@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.additive import AdditiveFit
+from evaluator.checks.check import Check
 from evaluator.checks.finding import MOST_SHOWN, POWER_Z, Finding, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.tables import Tables
@@ -189,3 +190,10 @@ def _finding(t: Tables, fit: AdditiveFit, test: _Test, level: float) -> Finding:
         "labels or leave these displays out; if the rates did change, replay the time before and after apart."
         if wrong else "",
     )  # fmt: skip
+
+
+ACTION_RATES = Check(
+    name=NAME,
+    finds="labels exchanged for half of the log or for a day; rates that drift apart",
+    run=action_rates,
+)

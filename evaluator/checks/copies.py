@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.row_pairs import Pairs, hashes
@@ -20,7 +21,7 @@ DISPLAYS, CONVERSIONS, MANY_CONVERSIONS = 0.002, 0.01, 0.1
 
 def duplicated_displays(t: Tables, level: float) -> Finding:
     """Count displays with the time, context and action of another, beyond those that chance makes."""
-    name, copies = "duplicated displays", t.copies
+    name, copies = DUPLICATED_DISPLAYS.name, t.copies
     if copies.crowded:
         return not_applicable(name, "too many displays share a time and a context by chance")
     p = _one_sided(copies)
@@ -29,8 +30,7 @@ def duplicated_displays(t: Tables, level: float) -> Finding:
         name=name, verdict="warn" if wrong else "pass", number=_number(copies, p), statistic=copies.z, p_value=p,
         effect=copies.excess, numbers=_numbers(copies),
         means="The same display stands in the log more than once: it counts several times, so that intervals are "
-              "narrower "
-        "than they should be, and its conversions may be counted again too." if wrong
+        "narrower than they should be, and its conversions may be counted again too." if wrong
         else "No more displays are alike than chance makes.",
         do="Remove repeated rows at the source, by the id of the display." if wrong else "",
     )  # fmt: skip
@@ -38,7 +38,7 @@ def duplicated_displays(t: Tables, level: float) -> Finding:
 
 def shared_conversions(t: Tables, level: float) -> Finding:
     """Count conversions of different displays with one time and value, beyond those that chance makes."""
-    name = "shared conversions"
+    name = SHARED_CONVERSIONS.name
     table = t.logged.survey.log.conversions
     when = to_numpy(table["time"]).astype(np.int64, copy=False)
     value = to_numpy(table["value"]).astype(np.float64)
@@ -55,8 +55,8 @@ def shared_conversions(t: Tables, level: float) -> Finding:
                "before_display": int((delay < 0).sum()), "at_display": int((delay == 0).sum())}  # fmt: skip
     if (delay < 0).any():
         return Finding(
-            name=name, verdict="fail", number=f"{(delay < 0).sum():,} conversions before their "
-                                              "display", numbers=numbers,
+            name=name, verdict="fail", numbers=numbers,
+            number=f"{(delay < 0).sum():,} conversions before their display",
             means="A conversion that precedes its display was not caused by it.",
             do="Check the time columns, their units, and how conversions were joined.",
         )  # fmt: skip
@@ -73,11 +73,9 @@ def shared_conversions(t: Tables, level: float) -> Finding:
         name=name, verdict="pass" if not wrong else "fail" if excess >= MANY_CONVERSIONS else "warn",
         number=_number(copies, p), statistic=copies.z, p_value=p, effect=excess, numbers=numbers,
         means=("One conversion is written on several displays, so the log counts it several times: rewards are too "
-               "high, "
-               "most for actions shown often to one user." if wrong else
+               "high, most for actions shown often to one user." if wrong else
                "Conversions are shared out, each display has its part of the value: rewards are right, but such "
-               "displays go "
-               "together, so intervals are a little too narrow." if split else
+               "displays go together, so intervals are a little too narrow." if split else
                "Too many conversions share a time by chance to tell copies." if copies.crowded else
                "No more conversions are alike than chance makes.") + said,
         do="Give the spec the conversion's id and choose who gets it: --deduplicate last_click, first_click or share."
@@ -105,3 +103,15 @@ def _number(copies: Pairs, p: float) -> str:
 def _numbers(copies: Pairs) -> dict[str, float]:
     return {"rows": copies.rows, "equal_pairs": copies.same, "expected_pairs": copies.expected,
             "excess_share": copies.excess, "repeating_rows": copies.rows_again}  # fmt: skip
+
+
+DUPLICATED_DISPLAYS = Check(
+    name="duplicated displays",
+    finds="displays logged twice, beyond what chance makes",
+    run=duplicated_displays,
+)
+SHARED_CONVERSIONS = Check(
+    name="shared conversions",
+    finds="one conversion written on several displays",
+    run=shared_conversions,
+)

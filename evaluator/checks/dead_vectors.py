@@ -7,6 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.tables import Tables
@@ -95,3 +96,10 @@ def _share_words(many: int, share: float) -> str:
     if many == 1:
         return f"One vector has {share:.1%} of the displays and hardly a conversion"
     return f"{many} vectors have {share:.1%} of the displays and hardly a conversion"
+
+
+DEAD_VECTORS = Check(
+    name=NAME,
+    finds="a robot: 1 % of the displays or more, at less than a tenth of the usual rate",
+    run=vectors_without_conversions,
+)

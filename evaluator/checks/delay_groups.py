@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.tables import Tables
@@ -177,3 +178,7 @@ def _finding(name: str, t: Tables, found: MissingDelays, level: float, group: st
         means=bad if wrong else "Short and long delays are where they should be, as far as the log can tell.",
         do=repair if wrong else "",
     )  # fmt: skip
+
+
+DELAYS_OF_DAYS = Check(name=OF_DAYS, finds="conversions written late for a day", run=delays_of_days)
+DELAYS_OF_ACTIONS = Check(name=OF_ACTIONS, finds="an action followed for less", run=delays_of_actions)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.tables import Tables
 from evaluator.estimates.clustered import clusters_text, effective, too_few
@@ -176,3 +177,10 @@ def _of_actions(reward: Floats, action: Ints, clusters: Clusters, grown: float) 
     if kept.sum() < 2:
         return grown * float(of_values.sum() / alone.sum()), math.nan
     return grown * float(of_values.sum() / alone.sum()), grown * float(apart.sum() / independent.sum())
+
+
+DEPENDENCE = Check(
+    name=NAME,
+    finds="users or days whose displays hang together, and how much wider intervals are to be (`--cluster-by`)",
+    run=dependence,
+)

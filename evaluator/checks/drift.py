@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.absences import absence_cause
+from evaluator.checks.check import Check
 from evaluator.checks.finding import MOST_SHOWN, POWER, POWER_Z, Finding, not_applicable
 from evaluator.checks.propensities import homogeneity, p_words, worst_numbers
 from evaluator.checks.significance import FEWEST, chi_square_tail, judge
@@ -25,7 +26,7 @@ _SHORT = "fewer than three days: hours of the day cannot be told from a drift"
 
 def share_drift(t: Tables, level: float) -> Finding:
     """Test that the actions' shares are the same in all periods (chi-square)."""
-    name = "drift of action shares"
+    name = SHARE_DRIFT.name
     if t.logged.constant is None:
         return not_applicable(name, "the propensities may change with time: calibration tests them by period")
     period = t.logged.timeline.period
@@ -57,7 +58,7 @@ def rate_drift(t: Tables, level: float) -> Finding:
     drift. The statistic adds up observed minus expected converted displays over the actions (Cochran, Mantel,
     Haenszel), so that drifting shares of good and bad actions are no drift of rates.
     """
-    name, period, timeline = "drift of conversion rates", t.logged.timeline.period, t.logged.timeline
+    name, period, timeline = RATE_DRIFT.name, t.logged.timeline.period, t.logged.timeline
     if t.logged.propensities.weights is not None:
         return not_applicable(name, "displays have weights: the rates in the log are not those of the traffic")
     if timeline.about_a_day:
@@ -106,14 +107,13 @@ def rate_drift(t: Tables, level: float) -> Finding:
         number=f"rates vary by {change:.1%} by {period}, p {p_words(p)}",
         statistic=statistic, p_value=p, effect=change, numbers=numbers, shows=_shown_by(df, noise, level),
         means=(f"From {ratio.min():.2f} to {ratio.max():.2f} times the expected. A replay takes displays as "
-               "identically "
-               "distributed: it plays a mixture of these times, the early ones with a policy that has learned little."
+               "identically distributed: it plays a mixture of these times, the early ones with a policy that has "
+               "learned little."
                if wrong else "The actions convert alike over the log, as far as it can tell."),
         do="Prefer --sampler keep or rejection, which keep the order of the log, to queue; compare policies with each "
         "other rather than with a target; replay parts of the log apart. Where conversions go to the last click, the "
-        "last "
-        "days of a log win them for want of later clicks (the first days with first_click): --deduplicate share shows "
-        "whether that is all." if wrong else "",
+        "last days of a log win them for want of later clicks (the first days with first_click): --deduplicate share "
+        "shows whether that is all." if wrong else "",
     )  # fmt: skip
 
 
@@ -134,7 +134,7 @@ def _shown_by(df: int, noise: float, level: float) -> str:
 
 def delays_drift(t: Tables, level: float, seed: int) -> Finding:
     """Test that delays are the same in all periods, allowing for what each period could show (permutations)."""
-    name, period, timeline = "drift of delays", t.logged.timeline.period, t.logged.timeline
+    name, period, timeline = DELAY_DRIFT.name, t.logged.timeline.period, t.logged.timeline
     survey, follow = t.logged.survey, t.logged.follow_up
     if timeline.about_a_day:
         return not_applicable(name, _SHORT)
@@ -165,13 +165,11 @@ def delays_drift(t: Tables, level: float, seed: int) -> Finding:
         statistic=found.statistic, p_value=found.p, effect=shift,
         numbers={"change_after": found.change_after, "largest_shift": shift, "permutations": found.permutations,
                  "conversions": found.rows},
-        means=(f"Conversions come sooner or later than before from about {period} {(found.change_after or 0) + 1} "
-               "on: one "
-               "delay CDF for the whole log is wrong for parts of it." if wrong else "One law of delays does for the "
-                                                                                     "log."),
-        do="Look at `evaluate delays`; give policies the delays known at the time (--delays-from first:20%), or "
-           "replay the "
-        "time after the change." if wrong else "",
+        means=(f"Conversions come sooner or later than before from about {period} {(found.change_after or 0) + 1} on: "
+               "one delay CDF for the whole log is wrong for parts of it." if wrong else
+               "One law of delays does for the log."),
+        do="Look at `evaluate delays`; give policies the delays known at the time (--delays-from first:20%), or replay "
+        "the time after the change." if wrong else "",
     )  # fmt: skip
 
 
@@ -185,3 +183,20 @@ def _compared(t: Tables) -> npt.NDArray[np.bool_]:
         return timeline.whole
     compared = timeline.whole & (timeline.edges[1:] <= t.logged.follow_up.mature)
     return compared if compared.sum() >= _FEWEST_DAYS else np.ones(len(compared), bool)
+
+
+SHARE_DRIFT = Check(
+    name="drift of action shares",
+    finds="shares of the actions that change along the log",
+    run=share_drift,
+)
+RATE_DRIFT = Check(
+    name="drift of conversion rates",
+    finds="rates of all actions that change along the log, of judged displays only",
+    run=rate_drift,
+)
+DELAY_DRIFT = Check(
+    name="drift of delays",
+    finds="delays that become longer or shorter along the log",
+    run=delays_drift,
+)

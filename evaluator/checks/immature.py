@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding
 from evaluator.checks.follow_up import JUDGED, MANY_MISSING
 from evaluator.checks.propensities import p_words
@@ -13,11 +14,12 @@ from evaluator.units import format_duration
 
 # Share of the displays beyond which leaving them out leaves another log.
 MANY_IMMATURE = 0.5
+NAME = "immature displays"
 
 
 def immature_displays(t: Tables) -> Finding:
     """Say how many displays were not followed long enough, and whether conversions stop where the log says they do."""
-    name, survey, follow = "immature displays", t.logged.survey, t.logged.follow_up
+    name, survey, follow = NAME, t.logged.survey, t.logged.follow_up
     meta, n = survey.log.meta, len(survey.log)
     until, window = meta.observed_until, meta.attribution_window
     immature = None
@@ -58,9 +60,8 @@ def immature_displays(t: Tables) -> Finding:
             number=f"{follow.beyond:,} conversions ({missing:.1%}) missing after the last one, p "
                    f"{p_words(follow.p_value)}",
             statistic=float(follow.beyond), p_value=follow.p_value, effect=missing, numbers=numbers,
-            means=f"The log stops looking {end} and does not say so: earlier displays had conversions at ages at "
-                  "which the "
-            "last ones have none. Young displays count as failures, and actions shown late look worse than they "
+            means=f"The log stops looking {end} and does not say so: earlier displays had conversions at ages at which "
+            "the last ones have none. Young displays count as failures, and actions shown late look worse than they "
             f"are.{short}",
             do=_said_wrong(t) if until is not None else
             "Say in the spec until when conversions were followed ([log] observed_until), and for how long after a "
@@ -70,8 +71,7 @@ def immature_displays(t: Tables) -> Finding:
         return Finding(
             name=name, verdict="warn", number="no attribution window", numbers=numbers,
             means="The log stops looking at some time, but nothing says how long conversions take, so nothing says "
-                  "which "
-            "displays are too young to be judged.",
+            "which displays are too young to be judged.",
             do="Give the spec an attribution_window, or every replay a --window; `evaluate delays` recommends one.",
         )  # fmt: skip
     if immature is None:
@@ -106,7 +106,7 @@ def _none_judged(t: Tables, numbers: dict[str, float | None]) -> Finding:
     value = str(shorter) if seconds is None else format_duration(shorter * seconds).replace(" ", "")
     cut = f"Take a shorter one, which cuts later conversions off: --attribution-window {value} judges {JUDGED:.0%} of "
     return Finding(
-        name="immature displays", verdict="fail", effect=1.0, numbers=numbers,
+        name=NAME, verdict="fail", effect=1.0, numbers=numbers,
         number=f"all: none was followed for {_long(t, window)}",
         means=f"The attribution window, {_long(t, window)}, is longer than any display was followed: the first one was "
         f"for {_long(t, until - timeline.start)}. No display can be judged, and replay refuses the log.",
@@ -127,7 +127,7 @@ def _strays(t: Tables, missing: float, numbers: dict[str, float | None]) -> Find
     few = "A conversion comes" if len(when) == 1 else f"{len(when)} conversions come"
     named = ", ".join(str(d) for d in of.tolist())
     return Finding(
-        name="immature displays", verdict="fail" if missing >= MANY_MISSING else "warn",
+        name=NAME, verdict="fail" if missing >= MANY_MISSING else "warn",
         number=f"stray at {lone}; {follow.beyond:,} ({missing:.1%}) missing before, p {p_words(follow.p_value)}",
         statistic=float(follow.beyond), p_value=follow.p_value, effect=missing,
         numbers={**numbers, "last_but_strays": last},
@@ -159,3 +159,10 @@ def _coarse(t: Tables) -> bool:
 def _long(t: Tables, ticks: int) -> str:
     seconds = t.logged.survey.log.meta.tick_seconds
     return f"{ticks:,} rounds" if seconds is None else format_duration(ticks * seconds)
+
+
+IMMATURE = Check(
+    name=NAME,
+    finds="young displays, also where the log ends without saying so; strays; windows longer than the log",
+    run=immature_displays,
+)

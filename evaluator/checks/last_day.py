@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.tables import Tables
@@ -178,3 +179,6 @@ def _conversions(days: _Days) -> list[Shortfall]:
         root = 2.0 * (np.sqrt(some) - np.sqrt(usual))[used]
         out.append(Shortfall(what, float(some[0]), float(usual[0]), _student(root, np.ones(len(root)))))
     return out
+
+
+LAST_DAY = Check(name=NAME, finds="half of its displays or conversions missing", run=last_day)

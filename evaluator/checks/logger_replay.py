@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.significance import LOPSIDED, normal_tail
@@ -117,3 +118,10 @@ def _weighted(t: Tables, level: float) -> Finding:
            "lose the log's mean: the weights tilt the traffic, and bias every value."),
         do=DO if wrong else "",
     )  # fmt: skip
+
+
+LOGGER_REPLAY = Check(
+    name=NAME,
+    finds="propensities that do not give back the log's own mean reward",
+    run=replay_of_logger,
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from evaluator.checks.check import Check
 from evaluator.checks.finding import POWER_Z, Finding, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.repeats import NEAR_S, NEIGHBOURS
@@ -61,3 +62,10 @@ def near_copies(t: Tables, level: float) -> Finding:
         do="Remove repeated rows at the source, by the id of the display; if the logger keeps a choice for a while, "
         "log one display a choice." if wrong else "",
     )  # fmt: skip
+
+
+NEAR_COPIES = Check(
+    name=NAME,
+    finds="displays logged again some seconds later, beyond what chance makes",
+    run=near_copies,
+)

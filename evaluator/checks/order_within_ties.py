@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from evaluator.checks.check import Check
 from evaluator.checks.finding import SERIOUS, Finding, Verdict, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.significance import normal_tail
@@ -102,3 +103,10 @@ def _shifted(shift: float, variance: float, varied: float, places: float) -> tup
 
 def _quiet(number: str, numbers: dict[str, float], means: str, p_value: float | None = None) -> Finding:
     return Finding(name=NAME, verdict="pass", number=number, numbers=numbers, means=means, p_value=p_value)
+
+
+ORDER_WITHIN_TIES = Check(
+    name=NAME,
+    finds="files sorted by action, context or outcome within one time",
+    run=order_within_ties,
+)

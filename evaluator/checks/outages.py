@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.tables import Tables
 from evaluator.replays.rounds.gaps import Gap, conversion_gaps, gap_words
@@ -80,3 +81,6 @@ def _repair(t: Tables, gap: Gap) -> str:
     if kept == 0:
         return f"{start}; no display before it was followed for the whole attribution window."
     return f"{start}, or --limit {kept}, the displays followed for the whole attribution window before it."
+
+
+OUTAGES = Check(name=NAME, finds="hours without conversions where other days have many", run=outages, tested=False)

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.absences import absence_advice, absences, without
+from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding, Verdict
 from evaluator.checks.tables import CERTAIN, Tables
 from evaluator.times import time_words
@@ -13,6 +14,7 @@ from evaluator.times import time_words
 # Displays an action needs before anything can be said of it, rounds a replay needs, and rounds it should have.
 FEW_SHOWN, NO_ROUNDS, FEW_ROUNDS = 30, 10, 100
 _NAMED = 5
+NAME = "overlap"
 
 
 def overlap(t: Tables) -> Finding:
@@ -43,13 +45,11 @@ def overlap(t: Tables) -> Finding:
     if t.certain:
         grave: Verdict = "fail" if t.certain > 0.01 * n else "warn"
         said.append((grave, f"{t.certain / n:.1%} of the displays have a propensity of {CERTAIN} or more: there the "
-                            "logger left "
-                     "nothing to chance, and the log cannot tell what another action would have earned",
+                     "logger left nothing to chance, and the log cannot tell what another action would have earned",
                      "Log with some exploration, or leave these displays out."))  # fmt: skip
     if (shown == 0).any():
-        said.append(("fail", f"never shown: {_some(labels, shown == 0)}. A policy that chooses them finds no "
-                             "display, and "
-                     "its replay stalls or is made of the other choices",
+        said.append(("fail", f"never shown: {_some(labels, shown == 0)}. A policy that chooses them finds no display, "
+                     "and its replay stalls or is made of the other choices",
                      "Leave these actions out: --actions used, or top:K, or labels."))  # fmt: skip
     # Where no display at all can be judged, immature displays says so.
     young = (shown > 0) & (t.usable == 0) & (t.logged.usable > 0)
@@ -77,12 +77,11 @@ def overlap(t: Tables) -> Finding:
             verdict = grade
     lead = f"smallest p {least:.2g}, about {rounds:,.0f} rounds, ESS of the worst action {own[worst]:,.0f}"
     words = [what for _, what, _ in said] or [
-        f"a contextual replay gets about {rounds:,.0f} rounds, importance weights leave {own[worst]:,.0f} displays "
-        "or more "
-        f"for a fixed action ({labels[worst]}), {numbers['ess_uniform']:,.0f} for uniform play"
+        f"a contextual replay gets about {rounds:,.0f} rounds, importance weights leave {own[worst]:,.0f} displays or "
+        f"more for a fixed action ({labels[worst]}), {numbers['ess_uniform']:,.0f} for uniform play"
     ]
     return Finding(
-        name="overlap", verdict=verdict, number=lead, numbers=numbers, effect=least,
+        name=NAME, verdict=verdict, number=lead, numbers=numbers, effect=least,
         means=". ".join(w[0].upper() + w[1:] for w in words) + ".",
         do=" ".join(do for _, _, do in said),
     )  # fmt: skip
@@ -101,3 +100,11 @@ def _some(labels: list[str], chosen: npt.NDArray[np.bool_]) -> str:
     named = [labels[a] for a in np.flatnonzero(chosen)]
     more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
     return ", ".join(named[:_NAMED]) + more
+
+
+OVERLAP = Check(
+    name=NAME,
+    finds="actions never or hardly shown, launched, retired or too young; displays without choice; few rounds left",
+    run=overlap,
+    tested=False,
+)

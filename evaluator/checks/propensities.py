@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.absences import absence_cause, deficits, hole_cause
+from evaluator.checks.check import Check
 from evaluator.checks.finding import POWER_Z, TRIVIAL, Finding, not_applicable
 from evaluator.checks.significance import (
     FEWEST,
@@ -29,7 +30,7 @@ Floats = npt.NDArray[np.float64]
 
 def uniformity(t: Tables, level: float) -> Finding:
     """Test that every action was shown equally often: in all, by period, by group of contexts (chi-square, Holm)."""
-    name = "uniformity"
+    name = UNIFORMITY.name
     if not said_uniform(t):
         return not_applicable(name, "the log is not said to be uniform")
     tests = claim_tests(t)
@@ -50,7 +51,7 @@ def uniformity(t: Tables, level: float) -> Finding:
 
 def calibration(t: Tables, level: float) -> Finding:
     """Test that the given propensities are those the log shows: mean of 1{A = a} / p is 1 for each action and group."""
-    name, kind = "calibration", t.logged.propensities.kind
+    name, kind = CALIBRATION.name, t.logged.propensities.kind
     if said_uniform(t):
         return not_applicable(name, "the log is said to be uniform: uniformity tests that")
     if kind in ("absent", "estimated") and t.logged.constant is not None:
@@ -78,7 +79,7 @@ def calibration(t: Tables, level: float) -> Finding:
 
 def independence(t: Tables, level: float) -> Finding:
     """Test that the action does not depend on the context, as constant propensities say (chi-square, trend, Holm)."""
-    name = "independence"
+    name = INDEPENDENCE.name
     if t.logged.constant is None:
         return not_applicable(name, "the propensities change with the display: calibration tests them")
     if t.logged.coordinates.column is None:
@@ -260,3 +261,21 @@ def p_words(p: float) -> str:
     ('0.031', '< 1e-9')
     """
     return "< 1e-9" if p < 1e-9 else f"{p:.2g}"
+
+
+UNIFORMITY = Check(
+    name="uniformity",
+    finds="actions of a log said to be uniform that are shown more or less often: in all, by day, hour, context",
+    run=uniformity,
+)
+CALIBRATION = Check(
+    name="calibration",
+    finds="actions shown more or less often than their propensities say; holes told from wrong propensities",
+    run=calibration,
+    instead_of="uniformity",
+)
+INDEPENDENCE = Check(
+    name="independence",
+    finds="a logger that chose by context although its propensities are constant",
+    run=independence,
+)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding, Verdict
 from evaluator.checks.tables import Tables
 from evaluator.log.schema import WEIGHT, to_numpy
 
 # Share of all reward that one display may carry, and conversions below which nothing is learned.
 HEAVY, FEWEST_CONVERSIONS = 0.05, 20
+NAME = "rewards"
 
 
 def rewards(t: Tables) -> Finding:
@@ -36,9 +38,8 @@ def rewards(t: Tables) -> Finding:
         said.append(("fail", "no conversions", "There is no reward in the log: every policy earns nothing.",
                      "Check the conversion columns of the spec and how they are joined."))  # fmt: skip
     elif len(paid) == n and np.ptp(reward) == 0:
-        said.append(("fail", f"every display earns {reward[0]:g}", "All actions are worth the same, for certain: "
-                                                                   "there is "
-                     "nothing to learn.", "Check the column that marks conversions."))  # fmt: skip
+        said.append(("fail", f"every display earns {reward[0]:g}", "All actions are worth the same, for certain: there "
+                     "is nothing to learn.", "Check the column that marks conversions."))  # fmt: skip
     if beyond:
         said.append(("fail", f"{beyond:,} displays above reward_max = {most:g}",
                      f"{beyond:,} displays earn more than the spec says is possible, up to {reward.max():g}: intervals "
@@ -48,8 +49,7 @@ def rewards(t: Tables) -> Finding:
                      "Shift or split the rewards."))  # fmt: skip
     if len(paid) >= FEWEST_CONVERSIONS and top > HEAVY:
         said.append(("warn", f"one display carries {top:.0%} of all reward", f"One display carries {top:.0%} of all "
-                                                                             "reward, "
-                     "so whether a replay accepts it decides the value, and intervals are as wide as it is.",
+                     "reward, so whether a replay accepts it decides the value, and intervals are as wide as it is.",
                      "Check that value; cap values or count conversions instead."))  # fmt: skip
     elif 0 < len(value) < FEWEST_CONVERSIONS:
         said.append(("warn", f"{len(value)} conversions", f"{len(value)} conversions are too few to tell actions "
@@ -62,9 +62,12 @@ def rewards(t: Tables) -> Finding:
             " Intervals of realised values then are not anytime-valid: name it (--reward-max), or a cap (--reward-cap)."
         )
     return Finding(
-        name="rewards", verdict=verdict, numbers=numbers, effect=None if np.isnan(top) else top,
+        name=NAME, verdict=verdict, numbers=numbers, effect=None if np.isnan(top) else top,
         number="; ".join(s[1] for s in said) or f"mean {mean:.4g}, largest {numbers['largest']:.4g}, top "
                                                 f"{top:.2%}",
         means=" ".join(s[2] for s in said) or f"{rewarded:.2%} of the displays earn something.{known}",
         do=" ".join(s[3] for s in said),
     )  # fmt: skip
+
+
+REWARDS = Check(name=NAME, finds="rewards out of bounds, or resting on one display", run=rewards, tested=False)

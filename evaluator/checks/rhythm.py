@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import homogeneity, most_off, p_words, trend, worst_numbers
 from evaluator.checks.significance import GroupTest, judge
@@ -45,3 +46,10 @@ def hours_and_weekdays(t: Tables, level: float) -> Finding:
         "estimated from it: put the hour and the weekday among the context columns of the spec, and read with "
         "--propensity estimate:context." if wrong else "",
     )  # fmt: skip
+
+
+RHYTHM = Check(
+    name=NAME,
+    finds="a logger that followed the clock although its propensities are constant",
+    run=hours_and_weekdays,
+)

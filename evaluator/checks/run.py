@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from evaluator.checks.action_rates import action_rates
 from evaluator.checks.coordinates import cut_contexts
-from evaluator.checks.copies import duplicated_displays, shared_conversions
-from evaluator.checks.dead_vectors import vectors_without_conversions
-from evaluator.checks.delay_groups import delays_of_actions, delays_of_days
-from evaluator.checks.dependence import dependence
-from evaluator.checks.drift import delays_drift, rate_drift, share_drift
 from evaluator.checks.finding import Finding, Verdict
 from evaluator.checks.follow_up import asked_of_timeline, follow_up
-from evaluator.checks.immature import immature_displays
-from evaluator.checks.last_day import last_day
-from evaluator.checks.logger_replay import replay_of_logger
-from evaluator.checks.near_copies import near_copies
-from evaluator.checks.order_within_ties import order_within_ties
-from evaluator.checks.outages import outages
-from evaluator.checks.overlap import overlap
-from evaluator.checks.propensities import calibration, independence, uniformity
-from evaluator.checks.reward_bounds import rewards
-from evaluator.checks.rhythm import hours_and_weekdays
-from evaluator.checks.steadiness import traffic
-from evaluator.checks.tables import CheckInput, Tables, count
+from evaluator.checks.registry import CHECKS, number_tested
+from evaluator.checks.tables import CheckInput, count
 from evaluator.checks.timeline import read_timeline
-from evaluator.checks.young_delays import young_delays
 from evaluator.errors import ParameterError, UnknownNameError, nearest
 from evaluator.in_notebooks import ShownInNotebooks
 from evaluator.json_values import json_values
@@ -85,38 +67,6 @@ class CheckOptions:
         refuse_not_whole(self, seed=0)
 
 
-# In the order of the report. Each takes the tables, its share of the false alarms, and the seed.
-CHECKS: dict[str, Callable[[Tables, float, int], Finding]] = {
-    "replay of the logger": replay_of_logger,
-    "uniformity": lambda t, level, seed: uniformity(t, level),
-    "calibration": lambda t, level, seed: calibration(t, level),
-    "overlap": lambda t, level, seed: overlap(t),
-    "independence": lambda t, level, seed: independence(t, level),
-    "drift of action shares": lambda t, level, seed: share_drift(t, level),
-    "hours and weekdays": lambda t, level, seed: hours_and_weekdays(t, level),
-    "drift of conversion rates": lambda t, level, seed: rate_drift(t, level),
-    "rates by action": action_rates,
-    "drift of delays": delays_drift,
-    "delays of each day": lambda t, level, seed: delays_of_days(t, level),
-    "delays of each action": lambda t, level, seed: delays_of_actions(t, level),
-    "order within ties": lambda t, level, seed: order_within_ties(t, level),
-    "duplicated displays": lambda t, level, seed: duplicated_displays(t, level),
-    "near copies": lambda t, level, seed: near_copies(t, level),
-    "vectors without conversions": lambda t, level, seed: vectors_without_conversions(t, level),
-    "shared conversions": lambda t, level, seed: shared_conversions(t, level),
-    "immature displays": lambda t, level, seed: immature_displays(t),
-    "last day": lambda t, level, seed: last_day(t, level),
-    "delays of young displays": lambda t, level, seed: young_delays(t, level),
-    "gaps in conversions": lambda t, level, seed: outages(t),
-    "traffic": lambda t, level, seed: traffic(t.logged.timeline, t.logged.survey),
-    "rewards": lambda t, level, seed: rewards(t),
-}
-# These compare numbers with stated thresholds. All other verdicts rest on a test, and share the false alarms evenly; of
-# uniformity and calibration at most one applies. Where clusters are named, the dependence of displays is one more.
-TESTED_CHECKS = CHECKS.keys() - {"overlap", "gaps in conversions", "traffic", "rewards"}
-TESTED = len(TESTED_CHECKS) - 1
-
-
 @dataclass(frozen=True, eq=False)
 class CheckReport(ShownInNotebooks):
     """Whether a log is fit for replay.
@@ -132,7 +82,7 @@ class CheckReport(ShownInNotebooks):
     options
         As asked.
     findings
-        One a check, in the order of `CHECKS`, then that of the dependence of displays.
+        One a check, in the order of `evaluator.checks.registry.CHECKS`.
     """
 
     dataset: str
@@ -156,7 +106,9 @@ class CheckReport(ShownInNotebooks):
     @property
     def tested(self) -> tuple[Finding, ...]:
         """Return the findings that rest on a test of this log."""
-        return tuple(f for f in self.findings if f.verdict != "not applicable" and f.name in TESTED_CHECKS)
+        # How displays of one cluster hang together says how wide intervals are to be, not whether the log is fit.
+        tested = {check.name for check in CHECKS if check.tested and "clusters" not in check.needs}
+        return tuple(f for f in self.findings if f.verdict != "not applicable" and f.name in tested)
 
     def __getitem__(self, name: str) -> Finding:
         """Return the finding of a check.
@@ -189,7 +141,7 @@ def check_log(log: Log, options: CheckOptions) -> CheckReport:
 
     Cost: about seven passes of few columns, one of them with the contexts; memory grows with the conversions only.
     """
-    level = options.false_alarms / (TESTED + (options.cluster_by is not None))
+    level = options.false_alarms / number_tested(clustered=options.cluster_by is not None)
     clusters = None if options.cluster_by is None else read_clusters(log, options.cluster_by)
     surveyed = survey(log)
     mode = options.propensity
@@ -208,8 +160,5 @@ def check_log(log: Log, options: CheckOptions) -> CheckReport:
         propensity=propensities.kind,
         assumption=propensities.assumption,
         options=options,
-        findings=(
-            *(check(tables, level, options.seed) for check in CHECKS.values()),
-            dependence(tables, clusters, level),
-        ),
+        findings=tuple(check.find(tables, level=level, seed=options.seed, clusters=clusters) for check in CHECKS),
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding, not_applicable
-from evaluator.checks.timeline import Timeline
+from evaluator.checks.tables import Tables
 from evaluator.replays.rounds.bursts import BURSTY, peak_within_delay
-from evaluator.replays.rounds.survey import Survey
 from evaluator.units import format_duration
 
 Floats = npt.NDArray[np.float64]
@@ -21,8 +21,9 @@ NAME = "traffic"
 _HOUR_S = 3600.0
 
 
-def traffic(timeline: Timeline, survey: Survey) -> Finding:
+def traffic(t: Tables) -> Finding:
     """Say how displays vary by the hour and within a delay, and name hours without any that usually have many."""
+    timeline, survey = t.logged.timeline, t.logged.survey
     hours, seconds = timeline.hours, survey.log.meta.tick_seconds
     if seconds is not None and survey.stamp * seconds >= _HOUR_S:
         unit = format_duration(survey.stamp * seconds)
@@ -45,9 +46,8 @@ def traffic(timeline: Timeline, survey: Survey) -> Finding:
                "busiest_hour_share": top, "hours": len(hours)}  # fmt: skip
     words = f"{low:,.0f} to {high:,.0f} displays in most hours"
     worth = (
-        f"The traffic clock takes the mean rate, {mean:,.0f} an hour, for every hour: a window of that many rounds "
-        "is an "
-        f"hour by it, but {mean / max(high, 1e-9):.2g} hours at busy times and {mean / max(low, 1e-9):.2g} at quiet "
+        f"The traffic clock takes the mean rate, {mean:,.0f} an hour, for every hour: a window of that many rounds is "
+        f"an hour by it, but {mean / max(high, 1e-9):.2g} hours at busy times and {mean / max(low, 1e-9):.2g} at quiet "
         "ones."
     )
     said = []
@@ -98,3 +98,6 @@ def _usual(hours: Floats, first: int) -> Floats:
 def _longest(gaps: npt.NDArray[np.bool_]) -> int:
     edges = np.flatnonzero(np.diff(np.concatenate(([False], gaps, [False])).astype(np.int8)))
     return int((edges[1::2] - edges[::2]).max()) if len(edges) else 0
+
+
+TRAFFIC = Check(name=NAME, finds="missing hours and bursts", run=traffic, tested=False)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.significance import FEWEST, chi_square_tail
@@ -215,3 +216,10 @@ def log_rank(seen: SeenConversions, group: Ints, *, n_groups: int) -> tuple[Floa
         expected += n @ share
         variance += np.diag(weight @ share) - (share * weight[:, None]).T @ share
     return observed, expected, variance
+
+
+YOUNG_DELAYS = Check(
+    name=NAME,
+    finds="delays that go with more than the action: the context, a kept column, the day",
+    run=young_delays,
+)

@@ -10,13 +10,13 @@ import pytest
 
 from evaluator import check
 from evaluator.checks.dependence import NAME, design_effects
-from evaluator.checks.run import TESTED
+from evaluator.checks.registry import number_tested
 from evaluator.log.clusters import Clusters
 from tests.cli.runs import evaluate
 from tests.logs import bernoulli_log
 from tests.statistical.users import Crowd
 
-LOGS, LEVEL = 500, 0.04 / (TESTED + 1)
+LOGS, LEVEL = 500, 0.04 / number_tested(clustered=True)
 
 
 def clusters_of(sizes: np.ndarray) -> Clusters:

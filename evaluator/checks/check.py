@@ -1,0 +1,48 @@
+"""What a check is: its name, the defect it is for, and the function that looks for it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from evaluator.checks.finding import Finding
+from evaluator.checks.tables import Tables
+from evaluator.log.clusters import Clusters
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """A check of a log.
+
+    Parameters
+    ----------
+    name
+        As reports and options call it.
+    finds
+        The defect that it finds: a cell of the table of checks.
+    run
+        Takes the tables of a log and, by name, what else it needs: ``level``, its share of the false alarms; ``seed``,
+        of its draws; ``clusters``, which displays hang together, None where the user named none.
+    tested
+        Whether its verdict rests on a test that takes a share of the false alarms; else it compares numbers with stated
+        thresholds.
+    instead_of
+        Name of a check of which this one takes the place: of the two at most one applies, so they need one share.
+    """
+
+    name: str
+    finds: str
+    run: Callable[..., Finding]
+    tested: bool = True
+    instead_of: str = ""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of what `run` takes beside the tables."""
+        return tuple(inspect.signature(self.run).parameters)[1:]
+
+    def find(self, tables: Tables, *, level: float, seed: int, clusters: Clusters | None) -> Finding:
+        """Return what it finds in a log."""
+        given = {"level": level, "seed": seed, "clusters": clusters}
+        return self.run(tables, **{name: given[name] for name in self.needs})

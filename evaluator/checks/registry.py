@@ -1,0 +1,68 @@
+"""Every check, in the order of the report. Adding one is its file, which ends with its record, and its line here."""
+
+from __future__ import annotations
+
+from evaluator.checks import (
+    action_rates,
+    copies,
+    dead_vectors,
+    delay_groups,
+    dependence,
+    drift,
+    immature,
+    last_day,
+    logger_replay,
+    near_copies,
+    order_within_ties,
+    outages,
+    overlap,
+    propensities,
+    reward_bounds,
+    rhythm,
+    steadiness,
+    young_delays,
+)
+
+CHECKS = (
+    logger_replay.LOGGER_REPLAY,
+    propensities.UNIFORMITY,
+    propensities.CALIBRATION,
+    overlap.OVERLAP,
+    propensities.INDEPENDENCE,
+    drift.SHARE_DRIFT,
+    rhythm.RHYTHM,
+    drift.RATE_DRIFT,
+    action_rates.ACTION_RATES,
+    drift.DELAY_DRIFT,
+    delay_groups.DELAYS_OF_DAYS,
+    delay_groups.DELAYS_OF_ACTIONS,
+    order_within_ties.ORDER_WITHIN_TIES,
+    copies.DUPLICATED_DISPLAYS,
+    near_copies.NEAR_COPIES,
+    dead_vectors.DEAD_VECTORS,
+    copies.SHARED_CONVERSIONS,
+    immature.IMMATURE,
+    last_day.LAST_DAY,
+    young_delays.YOUNG_DELAYS,
+    outages.OUTAGES,
+    steadiness.TRAFFIC,
+    reward_bounds.REWARDS,
+    dependence.DEPENDENCE,
+)
+
+
+def number_tested(*, clustered: bool) -> int:
+    """Return how many checks share the false alarms: those that test, two of which take one another's place as one.
+
+    Parameters
+    ----------
+    clustered
+        Whether the user names by what displays hang together: without, no check of that applies.
+    """
+    tested = [check for check in CHECKS if check.tested and (clustered or "clusters" not in check.needs)]
+    return len({check.instead_of or check.name for check in tested})
+
+
+def table() -> list[str]:
+    """Return the checks as a Markdown table: what each is called, and what it finds."""
+    return ["| check | finds |", "|---|---|", *(f"| {check.name} | {check.finds} |" for check in CHECKS)]
