@@ -217,7 +217,7 @@ def simulate(scenario: str | Problem, policies: Any, **options: Any) -> Simulati
     --------
     >>> found = simulate("vernade2017-high", ["delayed-klucb", "random"], runs=10, horizon=2000)
     >>> informed, blind = (curve.regret[-1] for curve in found.curves)
-    >>> bool(informed < blind), found.table.num_rows
+    >>> bool(informed < blind), found.curve_table.num_rows
     (True, 400)
     """
     from evaluator.simulations.runs import simulate as play

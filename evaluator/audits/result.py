@@ -12,6 +12,7 @@ from evaluator.audits.options import AuditOptions
 from evaluator.audits.power import DetectableDifference
 from evaluator.in_notebooks import ShownInNotebooks
 from evaluator.json_values import json_values
+from evaluator.tabular import FLAG, NUMBER, TEXT, arrow_table
 
 # What adding up leaves of two values that are the same, relative to them.
 _ROUNDING = 1e-8
@@ -232,6 +233,38 @@ class Audit(ShownInNotebooks):
     twins: pa.Table
     differences: pa.Table
     live: pa.Table
+
+    @property
+    def policy_table(self) -> pa.Table:
+        """`policies`, one row each; how often the intervals of value, regret and uplift held, and their mean width."""
+        numbers = ("rounds", "acceptance_rate", "value", "live_value", "live_standard_error", "bias",
+                   "bias_standard_error", "spread", "detectable_bias")  # fmt: skip
+        held = [name.replace("_coverage", end) for name in _COVERAGES for end in ("_held", "_width")]
+        columns = {"policy": TEXT, "sampler": TEXT, **dict.fromkeys((*numbers, *held), NUMBER), "biased": FLAG}
+        rows = []
+        for policy in self.policies:
+            coverages = [getattr(policy, name) for name in _COVERAGES]
+            cells = (cell for of in coverages for cell in (of.share, of.mean_width))
+            rows.append(
+                {name: getattr(policy, name) for name in columns if name not in held}
+                | dict(zip(held, cells, strict=True))
+            )
+        return arrow_table(columns, rows)
+
+    @property
+    def pair_table(self) -> pa.Table:
+        """`pairs`, one row each, with the difference that each test detects, and whether the pair is told apart."""
+        own = ("live_difference", "live_standard_error", "difference", "spread", "ranked_rightly")
+        tests = ("alone", "ranked", "expected", "expected_ranked")
+        detects = {f"detects_{name}": name for name in tests}
+        columns = {"first": TEXT, "second": TEXT, **dict.fromkeys((*own, *detects), NUMBER),
+                   "told_apart": FLAG, "told_apart_ranked": FLAG}  # fmt: skip
+        rows = (
+            {name: getattr(pair, name) for name in columns if name not in detects}
+            | {name: getattr(pair, test).high for name, test in detects.items()}
+            for pair in self.pairs
+        )
+        return arrow_table(columns, rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the audit without its tables, as JSON values: what is not finite becomes None."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,11 @@ from evaluator.log.clusters import read_clusters
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.propensity import MODES, PropensityMode, resolve_propensities
 from evaluator.replays.rounds.survey import survey
+from evaluator.tabular import NUMBER, TEXT, arrow_table
 from evaluator.units import refuse_not_whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SCHEMA = "evaluate.check/1"
 
@@ -109,6 +113,13 @@ class CheckReport(ShownInNotebooks):
         # How displays of one cluster hang together says how wide intervals are to be, not whether the log is fit.
         tested = {check.name for check in CHECKS if check.tested and "clusters" not in check.needs}
         return tuple(f for f in self.findings if f.verdict != "not applicable" and f.name in tested)
+
+    @property
+    def finding_table(self) -> pa.Table:
+        """`findings`, one row a check: its name, verdict, numbers, what they mean and what to do."""
+        words = dict.fromkeys(("name", "verdict", "number", "means", "do", "shows"), TEXT)
+        numbers = dict.fromkeys(("statistic", "p_value", "effect"), NUMBER)
+        return arrow_table({**words, **numbers}, (vars(finding) for finding in self.findings))
 
     def __getitem__(self, name: str) -> Finding:
         """Return the finding of a check.

@@ -15,6 +15,7 @@ from evaluator.comparisons.differences import Difference, find_differences, rewa
 from evaluator.comparisons.expected import expected_difference
 from evaluator.comparisons.horizon import CommonHorizon, FirstRounds, common_horizon, comparable, first_rounds
 from evaluator.comparisons.ranking import Ranking, rank, ranked_pairs
+from evaluator.comparisons.result_tables import difference_table, ranking_table, test_table, variant_table
 from evaluator.errors import NoRoundsError, ParameterError, nearest
 from evaluator.in_notebooks import ShownInNotebooks
 from evaluator.json_values import json_values
@@ -97,11 +98,37 @@ class Comparison(ShownInNotebooks):
     @property
     def trajectory(self) -> pa.Table:
         """Every variant's rounds, with its number in ``variant``."""
-        tables = [
-            result.trajectory.add_column(0, "variant", pa.array([i] * len(result.trajectory), pa.int32()))
-            for i, result in enumerate(self.results)
-        ]
-        return pa.concat_tables(tables)
+        return _numbered([result.trajectory for result in self.results])
+
+    @property
+    def variant_table(self) -> pa.Table:
+        """One row a variant: policy, window, rounds, conversions delivered, value, regret and uplift with intervals."""
+        return variant_table(self)
+
+    @property
+    def difference_table(self) -> pa.Table:
+        """`differences`, one row each: variant, reference, difference and its ends, n, p, and the same as expected."""
+        return difference_table(self.differences)
+
+    @property
+    def window_cost_table(self) -> pa.Table:
+        """`window_costs` in the columns of `difference_table`."""
+        return difference_table(self.window_costs)
+
+    @property
+    def ranking_table(self) -> pa.Table:
+        """One row a variant, best first: variant, group, value at the horizon, and the variants that it is ahead of."""
+        return ranking_table(self)
+
+    @property
+    def test_table(self) -> pa.Table:
+        """The tests of the ranking: the columns of `difference_table`, p_adjusted, and whether they are apart."""
+        return test_table(self)
+
+    @property
+    def action_table(self) -> pa.Table:
+        """Share of the rounds of each action: variant, action, label, share."""
+        return _numbered([result.action_table for result in self.results])
 
     @property
     def curve_table(self) -> pa.Table:
@@ -152,6 +179,12 @@ class Comparison(ShownInNotebooks):
 
     def __repr__(self) -> str:
         return "\n".join([*map(repr, self.results), self.ranking.conclusion])
+
+
+def _numbered(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return the variants' tables as one, with the number of each in ``variant``."""
+    numbered = (t.add_column(0, "variant", pa.array([i] * len(t), pa.int32())) for i, t in enumerate(tables))
+    return pa.concat_tables(numbered)
 
 
 def plan_comparison(

@@ -14,6 +14,7 @@ from evaluator.in_notebooks import ShownInNotebooks
 from evaluator.json_values import json_values
 from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.replays.values.final import FinalValue
+from evaluator.tabular import ACTION, COUNT, NUMBER, TEXT, arrow_table
 
 SCHEMA = "evaluate.replay/1"
 
@@ -134,6 +135,31 @@ class ReplayResult(ShownInNotebooks):
     ended_by: tuple[str, ...] = ()
     meaning: tuple[str, ...] = ()
     clusters: float | None = None
+
+    @property
+    def estimate_table(self) -> pa.Table:
+        """Every estimate with its interval, one row each: name, estimate, low, high, level, n, kind of the interval.
+
+        Those of a final policy begin with ``final_``.
+        """
+        weighed: dict[str, WeightedValue | None] = {"doubly_robust": self.doubly_robust}
+        if self.final is not None:
+            weighed |= {f"final_{name}": getattr(self.final, name) for name in ("dr", "snips", "ips", "logging")}
+        found = {
+            **{name: getattr(self, name) for name in ("value", "expected_value", "regret", "uplift", "logging_value")},
+            "best_fixed_action": self.best_fixed_action.value,
+            **{name: of.value for name, of in weighed.items() if of is not None},
+        }
+        columns = {"name": TEXT, "estimate": NUMBER, "low": NUMBER, "high": NUMBER, "level": NUMBER, "n": COUNT}
+        rows = ({"name": name, **vars(interval)} for name, interval in found.items() if interval is not None)
+        return arrow_table({**columns, "kind": TEXT}, rows)
+
+    @property
+    def action_table(self) -> pa.Table:
+        """Share of the rounds of each action, one row an action: action, label, share."""
+        pairs = zip(self.action_labels, self.action_share, strict=True)
+        rows = ({"action": k, "label": label, "share": share} for k, (label, share) in enumerate(pairs))
+        return arrow_table({"action": ACTION, "label": TEXT, "share": NUMBER}, rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result without its trajectory, as JSON values: nan becomes None."""

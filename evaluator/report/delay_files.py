@@ -56,12 +56,9 @@ def write_study(folder: Path, study: DelayStudy, *, source: dict[str, Any], quar
     fill_fit_file(folder / "fit.json", _thinned(study.fit), tick=tick)
     if study.choice is not None:
         fill_fit_file(folder / "law.json", study.choice.comparison.best_fit, tick=tick)
-    fit = study.fit
-    pq.write_table(
-        pa.table({"delay": fit.delays, **{name: getattr(fit, name) for name in _ARRAYS}}), folder / "cdf.parquet"
-    )
+    pq.write_table(study.cdf_table, folder / "cdf.parquet")
     if study.groups:
-        pq.write_table(_groups(study), folder / "groups.parquet")
+        pq.write_table(study.group_cdf_table, folder / "groups.parquet")
     if quarantine.num_rows:
         pq.write_table(quarantine, folder / "quarantine.parquet")
     write_json(folder / "result.json", study.to_dict())
@@ -83,17 +80,3 @@ def _thinned(fit: NonparametricFit) -> NonparametricFit:
     at = np.unique(np.searchsorted(fit.cdf, np.arange(1, _STEPS + 1) / _STEPS).clip(max=fit.delays.size - 1))
     arrays = {name: getattr(fit, name)[at] for name in ("delays", *_ARRAYS)}
     return replace(fit, **arrays, source=f"{fit.source}, at {at.size:,} quantiles")
-
-
-def _groups(study: DelayStudy) -> pa.Table:
-    parts = [
-        pa.table(
-            {
-                "group": pa.array([group.label] * group.fit.delays.size, pa.string()),
-                "delay": group.fit.delays,
-                **{name: getattr(group.fit, name) for name in ("cdf", "low", "high")},
-            }
-        )
-        for group in study.groups
-    ]
-    return pa.concat_tables(parts)

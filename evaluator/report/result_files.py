@@ -50,7 +50,7 @@ def write_result(
 def write_simulation(folder: Path, found: Simulation, *, options: SimulateOptions) -> None:
     """Write ``curves.parquet``, ``result.json`` and ``manifest.json`` to an empty folder."""
     policies = [curve.policy for curve in found.curves]
-    pq.write_table(found.table, folder / "curves.parquet")
+    pq.write_table(found.curve_table, folder / "curves.parquet")
     write_json(folder / "result.json", found.to_dict())
     write_manifest(folder, scenario=found.scenario, policies=policies, options=asdict(options))
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from evaluator.in_notebooks import ShownInNotebooks
 from evaluator.json_values import json_values
+from evaluator.tabular import COUNT, NUMBER, TEXT, arrow_table
 
 SCHEMA = "evaluate.simulate/1"
 # Of the horizon, where tables and JSON state the regret; the curves hold every checkpoint.
@@ -98,9 +99,29 @@ class Simulation(ShownInNotebooks):
         return list(dict.fromkeys(wanted))
 
     @property
-    def table(self) -> pa.Table:
+    def curve_table(self) -> pa.Table:
         """The curves, one row a policy and checkpoint; bounds are null where there is none."""
         return pa.concat_tables([self._rows(curve) for curve in self.curves])
+
+    @property
+    def policy_table(self) -> pa.Table:
+        """One row a policy: regret after all rounds, its difference to the first policy's, and its conversions."""
+        counts = ("generated", "delivered", "pending", "expired", "lost")
+        numbers = ("regret", "regret_se", "observed_regret", "observed_regret_se", "difference", "difference_se")
+        rows = (
+            {
+                "policy": curve.policy,
+                "regret": float(curve.regret[-1]),
+                "regret_se": float(curve.regret_se[-1]),
+                "observed_regret": float(curve.observed[-1]),
+                "observed_regret_se": float(curve.observed_se[-1]),
+                "difference": curve.difference,
+                "difference_se": curve.difference_se,
+                **curve.conversions,
+            }
+            for curve in self.curves
+        )
+        return arrow_table({"policy": TEXT, **dict.fromkeys(numbers, NUMBER), **dict.fromkeys(counts, COUNT)}, rows)
 
     def _rows(self, curve: RegretCurve) -> pa.Table:
         none = pa.nulls(len(self.rounds), pa.float64())

@@ -46,7 +46,7 @@ def test_the_command_prints_what_the_function_returns(tmp_path: Path) -> None:
     found = evaluator.simulate("vernade2017-low", ["delayed-klucb", "thompson"], runs=4, horizon=300, window=50, seed=3)
     assert run.json == found.to_dict()
     assert run.json["schema"] == "evaluate.simulate/1"
-    assert pq.read_table(out / "curves.parquet").equals(found.table)
+    assert pq.read_table(out / "curves.parquet").equals(found.curve_table)
     assert json.loads((out / "result.json").read_text()) == run.json
     manifest = manifest_of(out)
     assert manifest["options"]["seed"] == 3

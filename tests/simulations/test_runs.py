@@ -75,14 +75,14 @@ def test_every_conversion_has_one_fate(problem: Problem) -> None:
 def test_threads_change_nothing() -> None:
     specs = ("thompson", "delayed-klucb", "random")
     one, more = (run(WORLDS["geometric, window"], *specs, runs=30, jobs=jobs) for jobs in (1, 3))
-    assert one.table.equals(more.table)
+    assert one.curve_table.equals(more.curve_table)
     assert one.to_dict() == more.to_dict()
 
 
 def test_company_changes_nothing() -> None:
-    alone = run(bernoulli(), "thompson", runs=5).table
+    alone = run(bernoulli(), "thompson", runs=5).curve_table
     together = run(bernoulli(), "ucb1", "thompson", runs=5)
-    assert together.table.slice(len(together.rounds)).equals(alone)
+    assert together.curve_table.slice(len(together.rounds)).equals(alone)
 
 
 def test_the_difference_is_paired() -> None:

@@ -30,11 +30,11 @@ def play(problem: BernoulliProblem | LinearProblem, *specs: str, runs: int = RUN
 
 
 def test_under_a_fixed_delay_a_zero_is_told_when_its_window_closes() -> None:
-    told, closed = (play(arms(fixed(40), zeros), "qpm-d", window=40).table for zeros in ("told", "window"))
+    told, closed = (play(arms(fixed(40), zeros), "qpm-d", window=40).curve_table for zeros in ("told", "window"))
     assert told.equals(closed)
     # Told, it needs no window; not told, it never hears of a zero without one.
-    assert play(arms(fixed(40), "told"), "qpm-d").table["regret"].equals(told["regret"])
-    assert not play(arms(fixed(40), "window"), "qpm-d").table["regret"].equals(told["regret"])
+    assert play(arms(fixed(40), "told"), "qpm-d").curve_table["regret"].equals(told["regret"])
+    assert not play(arms(fixed(40), "window"), "qpm-d").curve_table["regret"].equals(told["regret"])
 
 
 def test_a_delay_costs_what_is_on_its_way_and_a_window_costs_the_window() -> None:
@@ -61,7 +61,7 @@ def test_nobody_else_hears_of_a_zero(spec: str) -> None:
     takers = [name for name in names() if resolve(name).takes_zeros]
     assert takers == ["qpm-d"], "a policy that takes zeros needs a test here of what it makes of them, and its name"
     told, silent = (play(arms(geometric(12), zeros), spec, runs=3, window=60) for zeros in ("told", "window"))
-    assert told.table.equals(silent.table)
+    assert told.curve_table.equals(silent.curve_table)
     assert told.to_dict() == silent.to_dict()
     assert told.told_zeros == ()
 
@@ -79,7 +79,7 @@ def test_a_zero_is_no_conversion() -> None:
 def test_a_policy_without_contexts_is_told_in_a_linear_world_too() -> None:
     problem = LinearProblem(name="sets", n_actions=3, dimension=2, laws=(fixed(30),), horizon=400)
     told, closed = (
-        play(dataclasses.replace(problem, zeros=zeros), "qpm-d", runs=3, window=30).table
+        play(dataclasses.replace(problem, zeros=zeros), "qpm-d", runs=3, window=30).curve_table
         for zeros in ("told", "window")
     )
     assert told.equals(closed)

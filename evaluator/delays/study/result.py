@@ -6,7 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from evaluator.delays.nonparametric import NonparametricFit
+from evaluator.delays.study import result_tables
 from evaluator.delays.study.changes import DelayDrift
 from evaluator.delays.study.goodness import FamilyChoice
 from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity
@@ -150,6 +153,41 @@ class DelayStudy(ShownInNotebooks):
     def drawable(self) -> bool:
         """Whether there is a delay above 0, without which a logarithmic axis shows nothing."""
         return bool(self.fit.delays[-1] > 0)
+
+    @property
+    def cdf_table(self) -> pa.Table:
+        """The CDF, one row a step: delay, cdf, naive, and the ends of the pointwise and of the simultaneous band."""
+        return result_tables.cdf_table(self)
+
+    @property
+    def quantile_table(self) -> pa.Table:
+        """`quantiles`: level, naive, corrected, low, high."""
+        return result_tables.quantile_table(self)
+
+    @property
+    def law_table(self) -> pa.Table:
+        """The laws that were fitted, the best by AIC first, with their parameters."""
+        return result_tables.law_table(self)
+
+    @property
+    def window_table(self) -> pa.Table:
+        """`windows`: ticks, rounds, the share of the conversions that each keeps with its ends, the share it loses."""
+        return result_tables.window_table(self)
+
+    @property
+    def group_table(self) -> pa.Table:
+        """Quantiles of each group's delays: group, conversions, level, corrected, low, high."""
+        return result_tables.group_table(self)
+
+    @property
+    def group_cdf_table(self) -> pa.Table:
+        """The CDF of each group: group, delay, cdf, low, high."""
+        return result_tables.group_cdf_table(self)
+
+    @property
+    def period_table(self) -> pa.Table:
+        """Conversion rates and quantiles of the delays by period."""
+        return result_tables.period_table(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the study without the steps of its CDFs, as JSON values: nan and inf become None."""

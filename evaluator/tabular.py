@@ -1,0 +1,55 @@
+"""Results as Arrow tables, which polars (`polars.from_arrow`) and pandas (``table.to_pandas()``) take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+# Types of columns that any table may have.
+TEXT, FLAG, COUNT, NUMBER = pa.string(), pa.bool_(), pa.int64(), pa.float64()
+VARIANT, ACTION = pa.int32(), pa.int32()
+
+
+class Ends(Protocol):
+    """An estimate with the ends of its interval."""
+
+    @property
+    def estimate(self) -> float:
+        """The estimate."""
+
+    @property
+    def low(self) -> float:
+        """Its lower end."""
+
+    @property
+    def high(self) -> float:
+        """Its upper end."""
+
+
+def arrow_table(columns: Mapping[str, pa.DataType], rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Return rows as a table with these columns; what a row does not have, and what is no number, is null.
+
+    >>> arrow_table({"name": TEXT, "value": NUMBER}, [{"name": "a", "value": math.nan}, {"name": "b"}]).to_pylist()
+    [{'name': 'a', 'value': None}, {'name': 'b', 'value': None}]
+    """
+    plain = [{name: _known(row.get(name)) for name in columns} for row in rows]
+    return pa.Table.from_pylist(plain, schema=pa.schema(list(columns.items())))
+
+
+def interval_columns(*names: str) -> dict[str, pa.DataType]:
+    """Return the columns of `interval_cells`."""
+    return {f"{name}{end}": NUMBER for name in names for end in ("", "_low", "_high")}
+
+
+def interval_cells(name: str, interval: Ends | None) -> dict[str, float]:
+    """Return an interval as cells: ``name``, ``name_low`` and ``name_high``; none where there is no interval."""
+    if interval is None:
+        return {}
+    return {name: interval.estimate, f"{name}_low": interval.low, f"{name}_high": interval.high}
+
+
+def _known(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
