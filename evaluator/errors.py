@@ -41,6 +41,8 @@ class EvaluatorError(Exception):
     """
 
     exit_code = 1
+    # Whether names in backticks are keys of a file, and not options.
+    quotes_keys = False
 
     def __init__(self, what: str, *, hint: str = "") -> None:
         self.what = _one_line(what)
@@ -90,6 +92,12 @@ class UnknownNameError(UsageError, KeyError):
 
 class ParameterError(UsageError):
     """A parameter is unknown, of the wrong type or out of range."""
+
+
+class KeyOfFileError(ParameterError):
+    """A key of a file is unknown, or its value does not fit; the message names it as it stands there."""
+
+    quotes_keys = True
 
 
 class OutputExistsError(UsageError, FileExistsError):

@@ -96,23 +96,6 @@ def is_whole(value: object, least: int, bits: int = 63) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**bits
 
 
-def refuse_not_whole(options: object, **least: int) -> None:
-    """Raise unless the options named, where they are given, are whole numbers from the least one on.
-
-    Raises
-    ------
-    ParameterError
-        Naming the option, its value and its range. Seeds have 64 bits, as those that are drawn for twins.
-    """
-    for name, low in least.items():
-        value, bits = getattr(options, name), 64 if name == "seed" else 63
-        if value is not None and not is_whole(value, low, bits):
-            raise ParameterError(
-                f"--{name} {shortened(repr(value))} is out of range.",
-                hint=f"take a whole number from {low} to 2^{bits} - 1.",
-            )
-
-
 def format_duration(seconds: float) -> str:
     """Return a duration in the largest unit that keeps the number above one.
 

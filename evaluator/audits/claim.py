@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.audits.truth import LogTruth
-from evaluator.delays import DelayCDF
+from evaluator.delays.cdf import DelayCDF
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.window import ReplayWindow
 from evaluator.units import NO_WINDOW

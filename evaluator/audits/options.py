@@ -5,49 +5,38 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from evaluator.errors import ParameterError
+from evaluator.options import documented, option
 from evaluator.replays.options import ReplayOptions
-from evaluator.units import refuse_not_whole
 
 
+@documented
 @dataclass(frozen=True, kw_only=True)
 class AuditOptions(ReplayOptions):
-    """Options of an audit: those of `evaluator.replays.options.ReplayOptions`, with which every twin is replayed.
+    """Options of an audit: its own, and those of a replay, with which every twin is replayed."""
 
-    Parameters
-    ----------
-    twins
-        Logs drawn from the truth, 10 at least.
-    displays
-        Of a twin; None for as many as the log has.
-
-    Raises
-    ------
-    ParameterError
-        Naming the option, the value and what it takes.
-    """
-
-    twins: int = 200
-    displays: int | None = None
+    twins: int = option(200, "Logs drawn from the fitted truth, and replayed", example="50", flags=("-n",), at_least=10)
+    displays: int | None = option(
+        None, "Displays of a twin. Default: as many as the log has", example="1000000", at_least=200
+    )
 
     def __post_init__(self) -> None:
-        """Check every option's range."""
+        """Check every option, and that it goes with an audit."""
         super().__post_init__()
         if self.cluster_by is not None:
             raise ParameterError(
-                "--cluster-by does not go with an audit: the displays of its twins are independent.",
-                hint="leave it out; evaluate check LOG --cluster-by says how much wider intervals are to be.",
+                "`cluster_by` does not go with an audit: the displays of its twins are independent.",
+                hint="leave it out; `evaluate check LOG --cluster-by` says how much wider intervals are to be.",
             )
         if self.reward_cap is not None or self.reward_max is not None:
             raise ParameterError(
-                "--reward-max and --reward-cap do not go with an audit: its truth has the log's own rewards.",
+                "`reward_max` and `reward_cap` do not go with an audit: its truth has the log's own rewards.",
                 hint="leave them out; name reward_max in the spec.",
             )
         if self.keeps:
             raise ParameterError(
-                f"--immature {self.immature}: twins have no such columns.",
-                hint="audit with --immature correct, which corrects by action.",
+                f"`immature={self.immature!r}`: twins have no such columns.",
+                hint="audit with `immature='correct'`, which corrects by action.",
             )
-        refuse_not_whole(self, twins=10, displays=200)
 
     def of_replays(self, *, seed: int) -> ReplayOptions:
         """Return the options of the replays of one twin."""

@@ -14,7 +14,7 @@ from evaluator.audits.hours import HourFactors, fit_hours
 from evaluator.audits.logger import fit_logger
 from evaluator.audits.rates import Rates, rates_by_action, rates_by_context, rates_by_vector
 from evaluator.audits.twin_delays import DelayLaws, fit_delay_laws, share_within
-from evaluator.delays import DelayCDF
+from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import DataError
 from evaluator.log import LogMeta
 from evaluator.log.schema import to_numpy

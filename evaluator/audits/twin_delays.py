@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.delays import DelayCDF
 from evaluator.delays.by_group import GroupCDFs, group_cdfs
+from evaluator.delays.cdf import DelayCDF
 from evaluator.log.schema import to_numpy
 from evaluator.replays.plan import ReplayPlan
 

@@ -10,65 +10,24 @@ import numpy as np
 from evaluator.checks.coordinates import cut_contexts
 from evaluator.checks.finding import Finding, Verdict
 from evaluator.checks.follow_up import asked_of_timeline, follow_up
+from evaluator.checks.options import CheckOptions
 from evaluator.checks.registry import CHECKS, number_tested
 from evaluator.checks.tables import CheckInput, count
 from evaluator.checks.timeline import read_timeline
-from evaluator.errors import ParameterError, UnknownNameError, nearest
+from evaluator.errors import UnknownNameError, nearest
 from evaluator.in_notebooks import ShownInNotebooks
 from evaluator.json_values import json_values
 from evaluator.log import Log
 from evaluator.log.clusters import read_clusters
 from evaluator.log.schema import to_numpy
-from evaluator.replays.rounds.propensity import MODES, PropensityMode, resolve_propensities
+from evaluator.replays.rounds.propensity import resolve_propensities
 from evaluator.replays.rounds.survey import survey
 from evaluator.tabular import NUMBER, TEXT, arrow_table
-from evaluator.units import refuse_not_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SCHEMA = "evaluate.check/1"
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckOptions:
-    """Options of a check.
-
-    Parameters
-    ----------
-    propensity
-        column, uniform, estimate, estimate:context; None for the log's own, or estimate where it has none.
-    false_alarms
-        Probability that a clean log gets any warning or failure that rests on a test, split evenly over those.
-    seed
-        Of the draws of the logging policy and of permutations.
-    cluster_by
-        What displays may hang together by: a column that the log keeps, such as the user, or ``every:1d``.
-    """
-
-    propensity: PropensityMode | None = None
-    false_alarms: float = 0.04
-    seed: int = 0
-    cluster_by: str | None = None
-
-    def __post_init__(self) -> None:
-        """Check every option's range.
-
-        Raises
-        ------
-        ParameterError
-            Naming the option, the value and what it takes.
-        """
-        if self.propensity is not None and self.propensity not in MODES:
-            raise ParameterError(
-                f"--propensity {self.propensity!r} is not a choice.", hint=nearest(str(self.propensity), MODES)
-            )
-        if not 1e-4 <= self.false_alarms < 1.0:
-            raise ParameterError(
-                f"--false-alarms {self.false_alarms:g} is out of range.",
-                hint="take a probability from 0.0001 on: 0.04.",
-            )
-        refuse_not_whole(self, seed=0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ import typer
 
 from evaluator.cli import audit, check, compare, datasets, delays, options, policies, replay, simulate
 from evaluator.cli.streams import guard_streams
+from evaluator.command_words import in_command_words
 from evaluator.errors import EvaluatorError, refuse_no_utf8
 from evaluator.visible import visible
 
@@ -72,7 +73,9 @@ def main() -> None:
             refuse_no_utf8(word)
         app()
     except EvaluatorError as error:
-        _fail(error, str(error), error.exit_code)
+        # Errors of the library speak Python; this is the one place that turns them into words of the command line.
+        line = str(error) if error.quotes_keys else in_command_words(str(error))
+        _fail(error, line, error.exit_code)
     except OSError as error:
         what = f"{error.filename}: {error.strerror}." if error.filename and error.strerror else f"{error}."
         _fail(error, f"{what} Hint: check that the file is there and may be used; --debug shows where.", 3)

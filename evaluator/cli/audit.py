@@ -7,10 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from evaluator.audits.options import AuditOptions
 from evaluator.cli import options as o
+from evaluator.cli.lending import takes
 from evaluator.cli.output import new_folder
 from evaluator.cli.reading import Dataset, open_log, reads_log
-from evaluator.cli.replaying import OUTPUT, origin, replays
+from evaluator.cli.replaying import origin
+from evaluator.shared_options import OUTPUT
 
 EXAMPLES = (
     "Examples: evaluate audit -p otflinucb -p linucb -p random --window 2000 --twins 50   |   evaluate audit "
@@ -19,25 +22,14 @@ EXAMPLES = (
 
 
 @reads_log
-@replays
+@takes(AuditOptions, to="auditing")
 def audit_command(
     reading: dict[str, Any],
-    replaying: dict[str, Any],
+    auditing: dict[str, Any],
     policy: Annotated[
         list[str],
         typer.Option("--policy", "-p", help="As in replay; once for each policy: -p otflinucb -p random"),
     ],
-    window: Annotated[
-        str | None,
-        typer.Option("--window", "-w", help="Cut-off of the system: rounds (2000) or a duration (7d). Default: none."),
-    ] = None,
-    twins: Annotated[
-        int, typer.Option("--twins", "-n", help="Logs drawn from the fitted truth, and replayed: --twins 50")
-    ] = 200,
-    displays: Annotated[
-        int | None,
-        typer.Option("--displays", help="Of a twin: --displays 1000000. Default: as many as the log has."),
-    ] = None,
     dataset: Dataset = None,
     as_json: o.AsJson = False,
     out: Annotated[
@@ -54,11 +46,10 @@ def audit_command(
     Prints bias, coverage of the intervals, and the smallest difference between policies that such a log shows.
     """
     from evaluator.api import as_description
-    from evaluator.audits.options import AuditOptions
     from evaluator.audits.run import run_audit, steps
     from evaluator.report.result_files import write_audit
 
-    asked = AuditOptions(window=window, twins=twins, displays=displays, **replaying)
+    asked = AuditOptions(**auditing)
     policies = [as_description(spec) for spec in policy]
     with new_folder(out) as save:
         source = open_log(dataset, reading)

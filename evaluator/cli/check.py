@@ -6,7 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from evaluator.checks.options import CheckOptions
 from evaluator.cli import options as o
+from evaluator.cli.lending import takes
 from evaluator.cli.reading import Dataset, open_log, reads_log
 from evaluator.errors import UsageError
 
@@ -17,35 +19,14 @@ EXAMPLES = (
 
 
 @reads_log
+@takes(CheckOptions, to="checking")
 def check_command(
     reading: dict[str, Any],
+    checking: dict[str, Any],
     log: Annotated[
         str | None, typer.Argument(help="As --dataset: a bundled name, a spec.toml or a converted folder.")
     ] = None,
     dataset: Dataset = None,
-    propensity: Annotated[
-        str | None,
-        typer.Option(
-            "--propensity",
-            help="As replay will be given: column, uniform, estimate (frequencies) or estimate:context. Default: the "
-            "log's own or, where it has none, estimate.",
-        ),
-    ] = None,
-    false_alarms: Annotated[
-        float,
-        typer.Option(
-            "--false-alarms", help="Chance that a test warns about a clean log, over all tests: --false-alarms 0.01"
-        ),
-    ] = 0.04,
-    cluster_by: Annotated[
-        str | None,
-        typer.Option(
-            "--cluster-by",
-            help="Source column whose displays may hang together, such as the user, or every:1d: how much wider "
-            "intervals are to be. Default: not looked at.",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of draws and permutations: --seed 7")] = 0,
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
@@ -53,15 +34,13 @@ def check_command(
 
     Each check gives a verdict, its number, what it means for a replay, and what to do. Exit code 3 when a check failed.
     """
-    from evaluator.checks.run import CheckOptions, check_log
+    from evaluator.checks.run import check_log
     from evaluator.log.clusters import source_columns
 
     if log is not None and dataset is not None:
         raise UsageError("LOG and --dataset name two logs.", hint="leave one out.")
-    options = CheckOptions(
-        propensity=propensity, false_alarms=false_alarms, seed=seed, cluster_by=cluster_by,  # type: ignore[arg-type]
-    )  # fmt: skip
-    found = check_log(open_log(log or dataset, {**reading, "keep": source_columns(cluster_by)}).log, options)
+    options = CheckOptions(**checking)
+    found = check_log(open_log(log or dataset, {**reading, "keep": source_columns(options.cluster_by)}).log, options)
     if as_json:
         o.print_json(found.to_dict())
     else:

@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evaluator.cli import options as o
+from evaluator.cli.lending import takes
 from evaluator.cli.output import new_folder
 from evaluator.cli.reading import Dataset, open_log, reads_log
-from evaluator.cli.replaying import OUTPUT, replays, save_result
+from evaluator.cli.replaying import save_result
+from evaluator.comparisons.options import CompareOptions
+from evaluator.replays.options import ReplayOptions
+from evaluator.shared_options import OUTPUT
 
 if TYPE_CHECKING:
     from evaluator.comparisons.kept import FoundResults
@@ -24,26 +28,16 @@ EXAMPLES = (
 
 
 @reads_log
-@replays
+@takes(CompareOptions, to="comparing")
+@takes(ReplayOptions, to="replaying", but=("window",))
 def compare_command(
     context: typer.Context,
     reading: dict[str, Any],
+    comparing: dict[str, Any],
     replaying: dict[str, Any],
     policy: Annotated[
         list[str] | None,
         typer.Option("--policy", "-p", help="As in replay; once for each policy: -p otflinucb:alpha=0.1 -p ucb1"),
-    ] = None,
-    windows: Annotated[
-        str | None,
-        typer.Option("--windows", "-w", help="Cut-offs, each as in replay, or none: --windows 500,2000,7d,none"),
-    ] = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option("--baseline", "-b", help="One of the policies, to compare the others with. Default: the first."),
-    ] = None,
-    study: Annotated[
-        Path | None,
-        typer.Option("--study", help="TOML file that says what to compare; options beside it win: --study study.toml"),
     ] = None,
     dataset: Dataset = None,
     as_json: o.AsJson = False,
@@ -69,28 +63,26 @@ def compare_command(
     from evaluator.comparisons.kept import KeptResults
     from evaluator.comparisons.kept_folder import kept_beside
     from evaluator.comparisons.result import execute_comparison, find_baseline, plan_comparison, scans
-    from evaluator.replays.options import ReplayOptions
 
     with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
-        asked: list[str | int | None] | None
-        asked = None if windows is None else [None if w.strip() == "none" else w.strip() for w in windows.split(",")]
-        specs = policy or []
-        if study is not None:
+        own = CompareOptions(**comparing)
+        specs, windows, baseline = policy or [], own.asked_windows, own.baseline
+        if own.study is not None:
             from evaluator.comparisons.study_file import read_study
 
-            said = read_study(study)
+            said = read_study(own.study)
             given = _given(context)
             dataset = said.dataset if dataset is None else dataset
             reading = {**{name: value for name, value in said.reading.items() if name not in given}, **reading}
             replaying = {**replaying, **{name: value for name, value in said.options.items() if name not in given}}
             specs = specs or list(said.policies)
-            asked = list(said.windows) if asked is None and said.windows is not None else asked
+            windows = said.windows if windows is None else windows
             baseline = said.baseline if baseline is None else baseline
         descriptions = [as_description(spec) for spec in specs]
         kept = None if folder is None else KeptResults(folder, descriptions)
         options = ReplayOptions(**replaying)
         source = open_log(dataset, reading, options.keeps)
-        plans = plan_comparison(source.log, descriptions, asked or [None], options)
+        plans = plan_comparison(source.log, descriptions, windows or [None], options)
         first = find_baseline(plans, None if baseline is None else as_description(baseline).spec)
         finished = {} if kept is None else _taken_up(kept.find(plans, source.log), len(plans), kept.folder)
         total = sum(max(len(plans[i].rounds) for i in group) for group in scans(plans, finished))

@@ -9,7 +9,9 @@ import typer
 
 from evaluator.cli import datasets_make
 from evaluator.cli import options as o
+from evaluator.cli.lending import takes
 from evaluator.cli.reading import reads_log
+from evaluator.datasets.options import ReadingOptions
 
 app = typer.Typer(help="Logs: what they hold, whether they are sound, and their fast form.", no_args_is_help=True)
 
@@ -94,15 +96,11 @@ def validate_command(
 @app.command(
     "convert", epilog="Example: evaluate datasets convert my/spec.toml my-log && evaluate replay -d my-log -p ucb1"
 )
-@reads_log
+@takes(ReadingOptions, to="reading", but=("seed",), given_only=True)
 def convert_command(
     dataset: Name,
     out: Annotated[Path, typer.Argument(help="New folder.")],
     reading: dict[str, Any],
-    keep: Annotated[
-        str | None,
-        typer.Option("--keep", help="Columns of the source to keep as labels, for delays --by: --keep country,device"),
-    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a converted folder.")] = False,
     as_json: o.AsJson = False,
     debug: o.Debug = False,
@@ -113,9 +111,8 @@ def convert_command(
     """
     from evaluator.datasets import convert
 
-    kept = [] if keep is None else [column.strip() for column in keep.split(",")]
     with o.progress("rows", None) as advance:
-        done = convert(dataset, out, overwrite=overwrite, advance=advance, keep=kept, **reading)
+        done = convert(dataset, out, overwrite=overwrite, advance=advance, **reading)
     log, left_out = done.log, done.quarantine
     if as_json:
         facts = {"name": log.meta.name, "displays": len(log), "conversions": log.conversions.num_rows,

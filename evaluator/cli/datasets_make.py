@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from evaluator.cli import options as o
+from evaluator.cli.lending import takes
+from evaluator.datasets.make_options import MakeOptions
 
 EXAMPLES = (
     "Example: evaluate datasets make criteo_twin --rows 1000000 --seed 1 -o twin.tsv.gz && "
@@ -15,26 +17,22 @@ EXAMPLES = (
 )
 
 
+@takes(MakeOptions, to="making")
 def make_command(
     dataset: Annotated[str, typer.Argument(help=r"criteo_twin, or a spec.toml with a \[twin] section.")],
     out: Annotated[
         Path, typer.Option("--out", "-o", help="New gzipped file; its truth goes beside it: -o twin.tsv.gz")
     ],
-    rows: Annotated[int, typer.Option("--rows", help="Number of displays, 1,000 to 16,468,027: --rows 200000")] = (
-        1_000_000
-    ),
-    seed: Annotated[int, typer.Option("--seed", help="Same seed and rows, same bytes: --seed 7")] = 0,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", help="Threads; the bytes do not depend on it. Default: up to 4.")
-    ] = None,
+    making: dict[str, Any],
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
     """Generate a dataset in the exact format of a real one, with its truth in a file beside it."""
     from evaluator.datasets import make
 
-    with o.progress("rows", rows) as advance:
-        made = make(dataset, out, rows=rows, seed=seed, jobs=jobs, advance=advance)
+    asked = MakeOptions(**making)
+    with o.progress("rows", asked.rows) as advance:
+        made = make(dataset, out, rows=asked.rows, seed=asked.seed, jobs=asked.jobs, advance=advance)
     if as_json:
         files = {"out": str(made.path), "truth": str(made.truth), "table": str(made.table)}
         o.print_json({"schema": "evaluate.twin/1", **files, **made.counts})

@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evaluator.cli import options as o
+from evaluator.cli.lending import takes
 from evaluator.cli.output import new_folder
 from evaluator.cli.reading import Dataset, open_log, reads_log
-from evaluator.cli.replaying import ESTIMATE, OUTPUT, origin
+from evaluator.cli.replaying import origin
+from evaluator.delays.study.options import STUDY, DelayOptions
 from evaluator.errors import UsageError
+from evaluator.shared_options import OUTPUT
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from evaluator.log.delay_rows import DelayRows
 
-STUDY, FILE = "Study", "A bare file of delays"
+FILE = "A bare file of delays"
 EXAMPLES = (
     "Examples: evaluate delays shop-log --windows 1h,1d,7d,30d,2000   |   "
     "evaluate delays --file delays.csv --delay-column delay_s --by arm --followed 30d --out how-late"
@@ -26,8 +29,10 @@ EXAMPLES = (
 
 
 @reads_log
+@takes(DelayOptions, to="studying")
 def delays_command(
     reading: dict[str, Any],
+    studying: dict[str, Any],
     log: Annotated[
         str | None, typer.Argument(help="As --dataset: a bundled name, a spec.toml or a converted folder.")
     ] = None,
@@ -60,43 +65,6 @@ def delays_command(
             help="Source column whose values are groups, or none: --by country. Default: action; of a file, none.",
         ),
     ] = None,
-    groups: Annotated[
-        int,
-        typer.Option(
-            "--groups", rich_help_panel=STUDY, help="So many of the largest stand alone and are compared in pairs: 10"
-        ),
-    ] = 10,
-    windows: Annotated[
-        str | None,
-        typer.Option(
-            "--windows", "-w", rich_help_panel=STUDY, help="Durations or rounds to judge: --windows 1h,1d,7d,30d,2000"
-        ),
-    ] = None,
-    share: Annotated[
-        float,
-        typer.Option("--share", rich_help_panel=STUDY, help="Of the conversions the recommended window keeps: 0.9"),
-    ] = 0.9,
-    families: Annotated[
-        str | None,
-        typer.Option(
-            "--families", rich_help_panel=STUDY, help="Laws to fit: --families weibull,lognormal. Default: all."
-        ),
-    ] = None,
-    joint: Annotated[
-        bool,
-        typer.Option(
-            "--joint", rich_help_panel=STUDY, help="Correct the conversion rate too, by the contexts of a log: --joint"
-        ),
-    ] = False,
-    bootstraps: Annotated[
-        int, typer.Option("--bootstraps", rich_help_panel=ESTIMATE, help="Of the goodness of fit: --bootstraps 999")
-    ] = 99,
-    level: Annotated[
-        float, typer.Option("--level", rich_help_panel=ESTIMATE, help="Level of the intervals: --level 0.9")
-    ] = 0.95,
-    seed: Annotated[
-        int, typer.Option("--seed", rich_help_panel=ESTIMATE, help="Of samples, bootstrap, permutations: --seed 7")
-    ] = 0,
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None,
@@ -114,20 +82,16 @@ def delays_command(
     Corrects for what the log could not see yet: a conversion is in the log only if it came before the log stopped
     looking, so plain histograms show delays too short.
     """
-    from evaluator.delays.study.options import DelayOptions
     from evaluator.delays.study.run import study_log, study_rows
     from evaluator.report.delay_files import write_study
 
-    options = DelayOptions(
-        windows=_list(windows), families=_list(families), groups=groups, share=share,
-        bootstraps=bootstraps, level=level, seed=seed, joint=joint,
-    )  # fmt: skip
+    options = DelayOptions(**studying)
     group = None if by == "none" else by
     source: dict[str, Any]
     with new_folder(out) as save:
         if file is not None:
             of_log = {f"--{name.replace('_', '-')}": value for name, value in reading.items() if name != "on_error"}
-            _only_of(file, {"LOG": log, "--dataset": dataset, "--joint": joint or None, **of_log})
+            _only_of(file, {"LOG": log, "--dataset": dataset, "--joint": options.joint or None, **of_log})
             rows, quarantine = _of_file(file, delay_column, unit, followed, group, reading.get("on_error", "stop"))
             source = {"file": str(file), "delay_column": delay_column, "unit": rows.tick, "followed": followed}
             study = study_rows(rows, options)
@@ -152,10 +116,6 @@ def delays_command(
         o.note(f"Wrote {', '.join(written.files)} to {out}.")
         if written.undrawn:
             o.note(f"{', '.join(written.undrawn)} could not be drawn; delays.html has the same charts.")
-
-
-def _list(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(word.strip() for word in text.split(","))
 
 
 def _only_of(file: Path, others: dict[str, Any]) -> None:

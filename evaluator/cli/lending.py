@@ -1,44 +1,109 @@
-"""Options that a command shares with others, declared once as the parameters of a function."""
+"""The options of a command, from the declarations of an options dataclass."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evaluator.options import Option, Options, alternatives, declaration, kinds_of, several
 
 Command = Callable[..., None]
+# Every command has these, and lists them at the end.
+LAST = ("as_json", "debug")
 
 
-def lends(lender: Command, *, to: str, given_only: bool) -> Callable[[Command], Command]:
-    """Return a decorator that gives a command the options of another function.
+def takes(
+    options: type[Options], *, to: str, but: Sequence[str] = (), given_only: bool = False
+) -> Callable[[Command], Command]:
+    """Return a decorator that gives a command the options of a dataclass.
 
     Parameters
     ----------
-    lender
-        Its parameters are the options.
+    options
+        Its fields are the options.
     to
         The command's argument that takes them, as a dict; it disappears from the command's own options.
+    but
+        Fields that are no options of this command.
     given_only
         Leave out those that the user did not give, so that what they do not apply to need not know them.
     """
-    lent = inspect.signature(lender, eval_str=True).parameters
-    unused = {name: parameter.default for name, parameter in lent.items()}
+    kinds = kinds_of(options)
+    own_options = {
+        field.name: (declaration(field), kinds[field.name])
+        for field in dataclasses.fields(options)
+        if field.name not in but
+    }
 
     def decorate(command: Command) -> Command:
         own = inspect.signature(command, eval_str=True).parameters
 
         @functools.wraps(command)
-        def with_lent(**arguments: Any) -> None:
-            taken = {name: arguments.pop(name) for name in lent}
+        def with_options(**arguments: Any) -> None:
+            taken = {name: _value(arguments.pop(name), kind) for name, (_, kind) in own_options.items()}
             if given_only:
-                taken = {name: value for name, value in taken.items() if value != unused[name]}
+                taken = {name: value for name, value in taken.items() if value != own_options[name][0].default}
             command(**{to: taken}, **arguments)
 
-        parameters = [*(p for name, p in own.items() if name != to), *lent.values()]
+        declared = (
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=_default(option, kind), annotation=annotated
+            )
+            for name, (option, kind) in own_options.items()
+            for annotated in [flag(name, option, kind)]
+        )
+        parameters = [*(p for name, p in own.items() if name not in (to, *LAST)), *declared]
+        parameters += [own[name] for name in LAST if name in own]
         keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
-        with_lent.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
-        with_lent.__annotations__ = {p.name: p.annotation for p in keyword}
-        return with_lent
+        with_options.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
+        with_options.__annotations__ = {p.name: p.annotation for p in keyword}
+        return with_options
 
     return decorate
+
+
+def flag(name: str, option: Option, kind: Any) -> Any:
+    """Return the annotation by which the command line takes an option of a type."""
+    pairs = [word for word in option.flags if "/" in word]
+    names = pairs or [f"--{name.replace('_', '-')}"]
+    names += [f"--{option.singular}"] if option.singular else []
+    names += [word for word in option.flags if "/" not in word]
+    return Annotated[
+        _read_as(kind), typer.Option(*names, help=help_text(name, option), rich_help_panel=option.panel or None)
+    ]
+
+
+def help_text(name: str, option: Option) -> str:
+    """Return what ``--help`` says of an option."""
+    if not option.example:
+        return f"{option.help}." if ". " in option.help else option.help
+    example = f"--{name.replace('_', '-')} {option.example}"
+    before, stop, default = option.help.partition(". Default:")
+    return f"{before}: {example}{stop}{default}{'.' if stop else ''}"
+
+
+def _read_as(kind: Any) -> Any:
+    kinds = alternatives(kind)
+    if several(kind) is not None and str not in kinds:
+        return list[str] | None
+    plain = next((one for one in (bool, float, int) if one in kinds and str not in kinds), None)
+    read: Any = plain or (Path if Path in kinds and str not in kinds else str)
+    return read | None if type(None) in kinds else read
+
+
+def _default(option: Option, kind: Any) -> Any:
+    return None if several(kind) is not None and str not in alternatives(kind) else option.default
+
+
+def _value(given: Any, kind: Any) -> Any:
+    """Return several values, where these are taken, from words that may hold several with commas."""
+    if several(kind) is None or str in alternatives(kind):
+        return given
+    words = tuple(word.strip() for one in given or () for word in one.split(","))
+    return words or (None if type(None) in alternatives(kind) else ())

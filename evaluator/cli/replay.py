@@ -8,9 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from evaluator.cli import options as o
+from evaluator.cli.lending import takes
 from evaluator.cli.output import new_file, new_folder, refuse_one_place
 from evaluator.cli.reading import Dataset, open_log, reads_log
-from evaluator.cli.replaying import OUTPUT, replays, save_result
+from evaluator.cli.replaying import save_result
+from evaluator.replays.options import ReplayOptions
+from evaluator.shared_options import OUTPUT
 
 EXAMPLES = (
     "Examples: evaluate replay --policy otflinucb --window 2000   |   evaluate replay -d criteo_attribution "
@@ -19,7 +22,7 @@ EXAMPLES = (
 
 
 @reads_log
-@replays
+@takes(ReplayOptions, to="replaying")
 def replay_command(
     reading: dict[str, Any],
     replaying: dict[str, Any],
@@ -31,10 +34,6 @@ def replay_command(
             help="name[:parameter=value,...], or path/to/mine.py:Class: -p otflinucb:alpha=0.1",
         ),
     ],
-    window: Annotated[
-        str | None,
-        typer.Option("--window", "-w", help="Cut-off of the system: rounds (2000) or a duration (7d). Default: none."),
-    ] = None,
     dataset: Dataset = None,
     as_json: o.AsJson = False,
     out: Annotated[
@@ -68,7 +67,6 @@ def replay_command(
     from evaluator.api import as_description
     from evaluator.replays.learned.file import refuse_unsavable
     from evaluator.replays.learned.policy import fill_policy_file
-    from evaluator.replays.options import ReplayOptions
     from evaluator.replays.plan import plan_replay
     from evaluator.replays.run import execute
 
@@ -76,7 +74,7 @@ def replay_command(
     if save_policy is not None:
         refuse_unsavable(description)
     refuse_one_place(out=out, save_policy=save_policy)
-    chosen = ReplayOptions(window=window, **replaying)
+    chosen = ReplayOptions(**replaying)
     if dry_run:
         plan = plan_replay(open_log(dataset, reading, chosen.keeps).log, description, chosen)
         o.print_json({"schema": "evaluate.plan/1", **plan.to_dict()})

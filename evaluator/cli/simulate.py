@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from evaluator.cli import options as o
+from evaluator.cli.lending import takes
 from evaluator.cli.output import new_folder
+from evaluator.simulations.options import SimulateOptions
 
 EXAMPLES = (
     "Example: evaluate simulate --scenario vernade2017-low -p delayed-klucb -p ucb1 --runs 100. "
@@ -16,7 +18,9 @@ EXAMPLES = (
 )
 
 
+@takes(SimulateOptions, to="simulating")
 def simulate_command(
+    simulating: dict[str, Any],
     scenario: Annotated[
         str,
         typer.Option(
@@ -26,24 +30,6 @@ def simulate_command(
     policy: Annotated[
         list[str], typer.Option("--policy", "-p", help="Once for each policy: -p delayed-klucb -p ucb1:exploration=1")
     ],
-    runs: Annotated[int, typer.Option("--runs", "-n", help="Independent runs of each policy: --runs 400")] = 100,
-    horizon: Annotated[
-        int | None, typer.Option("--horizon", help="Rounds of a run: --horizon 3000. Default: the scenario's.")
-    ] = None,
-    window: Annotated[
-        str | None,
-        typer.Option("--window", "-w", help="Cut-off in rounds, or none: --window 500. Default: the scenario's."),
-    ] = None,
-    delays: Annotated[
-        str,
-        typer.Option(
-            "--delays",
-            help="Delay CDF that policies are told: known (the scenario's), a law in rounds (geometric:500, fixed:30, "
-            "pareto:0.7...), or a file of evaluate delays in rounds: how-late/fit.json",
-        ),
-    ] = "known",
-    seed: Annotated[int, typer.Option("--seed", help="Seed of worlds and policies: --seed 7")] = 0,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Threads; no result depends on it: --jobs 2")] = 1,
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="New folder for curves, result and manifest: --out run1")
@@ -57,14 +43,13 @@ def simulate_command(
     from evaluator.api import as_description
     from evaluator.report.result_files import write_simulation
     from evaluator.simulations import simulate
-    from evaluator.simulations.options import SimulateOptions
     from evaluator.simulations.scenarios import load_problem
 
-    asked = SimulateOptions(runs=runs, horizon=horizon, window=window, delays=delays, seed=seed, jobs=jobs)
+    asked = SimulateOptions(**simulating)
     policies = [as_description(spec) for spec in policy]
     with new_folder(out) as save:
         problem = load_problem(scenario)
-        with o.progress("runs", runs * len(policies), compiles=True) as advance:
+        with o.progress("runs", asked.runs * len(policies), compiles=True) as advance:
             found = simulate(problem, policies, asked, advance=advance)
         save(write_simulation, found, options=asked)
     if as_json:

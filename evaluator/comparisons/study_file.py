@@ -19,28 +19,29 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from evaluator.errors import EvaluatorError, ParameterError, nearest
+from evaluator.datasets.options import ReadingOptions
+from evaluator.errors import EvaluatorError, KeyOfFileError, ParameterError, nearest
+from evaluator.options import alternatives, kinds_of
 from evaluator.policies.registry import resolve
 from evaluator.replays.options import ReplayOptions
 from evaluator.toml_file import NotTomlError, read_toml
 
-# What each key takes; numbers with a point may be written without one.
-READING: dict[str, type] = {
-    "path": str, "actions": str, "features": str, "deduplicate": str, "attributed_only": bool, "limit": int,
-    "sampling_rate": float, "sort": bool, "attribution_window": str, "on_error": str,
-}  # fmt: skip
-REPLAYING: dict[str, type] = {
-    "horizon": int, "clock": str, "traffic_share": float, "sampler": str, "propensity": str, "accept_quantile": float,
-    "delays": str, "delays_from": str, "reward": str, "immature": str, "seed": int, "repeats": int, "jobs": int,
-    "level": float, "bootstrap": int, "cluster_by": str, "final": str, "final_policy": str,
-    "doubly_robust": bool, "reward_max": float, "reward_cap": float,
-}  # fmt: skip
+# A comparison says by which windows and policies itself; generated logs have a seed in their spec.
+READING = tuple(field.name for field in fields(ReadingOptions) if field.name not in ("seed", "keep"))
+REPLAYING = tuple(field.name for field in fields(ReplayOptions) if field.name != "window")
+_KINDS = {**kinds_of(ReplayOptions), **{name: kinds_of(ReadingOptions)[name] for name in READING}}
 _OWN: dict[str, type] = {"dataset": str, "baseline": str, "policies": list, "windows": list, "policy": list}
 _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false", list: "a list"}
+
+
+def _key_kind(name: str) -> type:
+    """Return what a key of an option takes; numbers with a point may be written without one."""
+    kinds = alternatives(_KINDS[name])
+    return next((kind for kind in (bool, float, int) if kind in kinds and str not in kinds), str)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,30 +85,32 @@ def read_study(path: str | Path) -> StudyFile:
     try:
         said = read_toml(Path(path))
     except OSError as error:
-        raise ParameterError(
+        raise KeyOfFileError(
             f"{path}: no study can be read there: {error.strerror}.", hint="name a .toml file."
         ) from None
     except NotTomlError as error:
-        raise ParameterError(f"{path}: {error}.", hint="datasets/README.md shows a study.") from None
-    kinds = {**_OWN, **READING, **REPLAYING}
+        raise KeyOfFileError(f"{path}: {error}.", hint="datasets/README.md shows a study.") from None
+    kinds = {**_OWN, **{name: _key_kind(name) for name in (*READING, *REPLAYING)}}
     for key, value in said.items():
         if key not in kinds:
-            raise ParameterError(f"{path}: unknown key `{key}`.", hint=nearest(key, kinds))
+            raise KeyOfFileError(f"{path}: unknown key `{key}`.", hint=nearest(key, kinds))
         _check(path, key, value, kinds[key])
     for key, kind in (("policies", str), ("policy", dict)):
         for i, value in enumerate(said.get(key, [])):
             if not isinstance(value, kind):
                 hint = 'write a spec: "otflinucb:alpha=0.1".' if kind is str else "write [[policy]] and its lines."
-                raise ParameterError(f"{path}: `{key}[{i}]` is {value!r}.", hint=hint)
+                raise KeyOfFileError(f"{path}: `{key}[{i}]` is {value!r}.", hint=hint)
     if "baseline" in said:
         with _naming(f"{path}: `baseline`"):
             resolve(said["baseline"], files=False)
     options = {key: value for key, value in said.items() if key in REPLAYING}
-    with _naming(path):
+    reading = {key: value for key, value in said.items() if key in READING}
+    with _naming(path, kind=ParameterError):
+        ReadingOptions(**reading)
         ReplayOptions(**options)
     return StudyFile(
         dataset=said.get("dataset"),
-        reading={key: value for key, value in said.items() if key in READING},
+        reading=reading,
         policies=tuple(_specs(path, said)),
         windows=tuple(_window(path, i, w) for i, w in enumerate(said["windows"])) if "windows" in said else None,
         baseline=said.get("baseline"),
@@ -119,12 +122,12 @@ def _check(path: str | Path, key: str, value: object, kind: type) -> None:
     fits = isinstance(value, int | float if kind is float else kind) and (kind is bool or not isinstance(value, bool))
     if not fits:
         what = "[[policy]] and its lines" if key == "policy" else _NAMES[kind]
-        raise ParameterError(f"{path}: `{key}` is {value!r}.", hint=f"write {what}.")
+        raise KeyOfFileError(f"{path}: `{key}` is {value!r}.", hint=f"write {what}.")
 
 
 def _window(path: str | Path, i: int, value: object) -> str | int | None:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise ParameterError(f"{path}: `windows[{i}]` is {value!r}.", hint='write rounds, "7d" or "none".')
+        raise KeyOfFileError(f"{path}: `windows[{i}]` is {value!r}.", hint='write rounds, "7d" or "none".')
     return None if value == "none" else value
 
 
@@ -136,11 +139,11 @@ def _specs(path: str | Path, said: dict[str, Any]) -> Iterator[str]:
     for i, table in enumerate(said.get("policy", [])):
         where = f"{path}: `policy[{i}]`"
         if not isinstance(table.get("name"), str):
-            raise ParameterError(f"{where} has no name.", hint='write name = "otflinucb".')
+            raise KeyOfFileError(f"{where} has no name.", hint='write name = "otflinucb".')
         values = {key: value if isinstance(value, list) else [value] for key, value in table.items() if key != "name"}
         for key, value in values.items():
             if not value or any(isinstance(x, list | dict) for x in value):
-                raise ParameterError(f"{where}.{key} is {table[key]!r}.", hint="write a value, or a list of values.")
+                raise KeyOfFileError(f"{where}.{key} is {table[key]!r}.", hint="write a value, or a list of values.")
         for chosen in itertools.product(*values.values()):
             words = ",".join(f"{key}={value}" for key, value in zip(values, chosen, strict=True))
             spec = f"{table['name']}:{words}" if words else table["name"]
@@ -150,9 +153,9 @@ def _specs(path: str | Path, said: dict[str, Any]) -> Iterator[str]:
 
 
 @contextmanager
-def _naming(where: object) -> Iterator[None]:
+def _naming(where: object, *, kind: type[ParameterError] = KeyOfFileError) -> Iterator[None]:
     """Let errors say where in the file they arose."""
     try:
         yield
     except EvaluatorError as error:
-        raise ParameterError(f"{where}: {error.what}", hint=error.hint) from None
+        raise kind(f"{where}: {error.what}", hint=error.hint) from None

@@ -30,13 +30,14 @@ from evaluator.datasets.intake import TIME, Intake
 from evaluator.datasets.keeping import check_keep
 from evaluator.datasets.labels import Labels
 from evaluator.datasets.metadata import log_meta, propensity_kind, tick_of
+from evaluator.datasets.options import Deduplicate
 from evaluator.datasets.outcomes import find_outcomes
 from evaluator.datasets.row_breaches import Breaches, check_on_error
 from evaluator.datasets.row_rules import TimeOrder
 from evaluator.datasets.second_table import SecondTable
 from evaluator.datasets.shuffled_ties import whole_ties
 from evaluator.datasets.sorting import SortedChunks
-from evaluator.datasets.spec import Deduplicate, FileSpec
+from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import Spool, spools
 from evaluator.datasets.target import target_columns
 from evaluator.datasets.writing import write_rest

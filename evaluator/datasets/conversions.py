@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from evaluator.datasets.cells import Kind
+from evaluator.datasets.options import Deduplicate
 from evaluator.datasets.row_breaches import CheckedRows
 from evaluator.datasets.row_rules import BEYOND, beyond_clocks
-from evaluator.datasets.spec import Conversion, Deduplicate, FileSpec
+from evaluator.datasets.spec import Conversion, FileSpec
 from evaluator.units import MOST_VALUE
 
 KEY = "__key"

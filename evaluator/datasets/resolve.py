@@ -12,8 +12,9 @@ from evaluator.datasets.delay_laws import delay_files
 from evaluator.datasets.files import find_files
 from evaluator.datasets.keeping import check_kept
 from evaluator.datasets.locate import bundled_folder
+from evaluator.datasets.options import Deduplicate, OnError, ReadingOptions
 from evaluator.datasets.row_breaches import QUARANTINE
-from evaluator.datasets.spec import Deduplicate, FileSpec, ScenarioSpec, Spec
+from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.datasets.spec_file import read_spec
 from evaluator.datasets.synthetic import generate
 from evaluator.datasets.writing import write_canonical
@@ -93,7 +94,7 @@ def read(
     seed: int | None = None,
     sort: bool | None = None,
     attribution_window: str | int | None = None,
-    on_error: str = "stop",
+    on_error: OnError = "stop",
     keep: Sequence[str] = (),
     sampling_rate: float | None = None,
     into: Path | None = None,
@@ -111,6 +112,11 @@ def read(
     into, contexts, advance
         As in `evaluator.datasets.adapter.read_files`.
     """
+    ReadingOptions(
+        path=path, actions=actions, features=features, deduplicate=deduplicate, attributed_only=attributed_only,
+        limit=limit, seed=seed, sort=sort, attribution_window=attribution_window, on_error=on_error, keep=keep,
+        sampling_rate=sampling_rate,
+    )  # fmt: skip
     where = spec_path(dataset)
     if sampling_rate is not None and not LEAST_SAMPLE <= sampling_rate <= 1.0:
         raise UsageError(

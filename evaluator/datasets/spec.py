@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from evaluator.datasets.criteo.parameters import TwinParameters
+from evaluator.datasets.options import Deduplicate
 from evaluator.datasets.scenario import BernoulliScenario, LinearScenario
 from evaluator.datasets.text import known_encoding
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE
@@ -16,7 +17,6 @@ Name = Annotated[str, Field(min_length=1)]
 Delimiter = Annotated[str, Field(pattern=r"^[\t -!#-~]$")]
 Sentinel = str | int | Annotated[float, Field(allow_inf_nan=True)]
 TimeUnit = Literal["ns", "us", "ms", "s", "min", "h", "d", "round", "datetime"]
-Deduplicate = Literal["last_click", "first_click", "all", "share"]
 Encoding = Literal["hash", "one-hot", "number"]
 ColumnKind = Literal["category", "number"]
 

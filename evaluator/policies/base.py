@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-import types
 import typing
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.errors import ParameterError, nearest
+from evaluator.options import Wording, checked, declaration, option
 from evaluator.units import NO_WINDOW
 
 
@@ -117,7 +115,9 @@ class Policy:
         """Check every parameter's type and range."""
         hints = typing.get_type_hints(type(self))
         for field in dataclasses.fields(self):
-            value = _checked(self.name or type(self).__name__, field, hints[field.name], getattr(self, field.name))
+            where = f"{self.name or type(self).__name__}: parameter {field.name}"
+            wording = Wording(where, f"{where} = {{}}", f"{where} = {{}}")
+            value = checked(getattr(self, field.name), hints[field.name], declaration(field), wording)
             object.__setattr__(self, field.name, value)
 
     def start(self, setting: Setting) -> Any:
@@ -157,50 +157,9 @@ def parameter(
     at_most: float | None = None,
 ) -> Any:
     """Declare a parameter: its default, what it does, and its range (`above`/`below` exclude the bound)."""
-    bounds = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
-    return dataclasses.field(default=default, metadata={"help": help, "bounds": bounds})
+    return option(default, help, above=above, at_least=at_least, below=below, at_most=at_most)
 
 
 def range_text(field: dataclasses.Field[Any]) -> str:
     """Return a parameter's range as text, empty when unbounded."""
-    words = {"above": ">", "at_least": ">=", "below": "<", "at_most": "<="}
-    bounds: dict[str, float | None] = field.metadata.get("bounds", {})
-    return ", ".join(f"{words[k]} {v:g}" for k, v in bounds.items() if v is not None)
-
-
-def _checked(policy: str, field: dataclasses.Field[Any], hint: Any, value: Any) -> Any:
-    where = f"{policy}: parameter {field.name}"
-    if typing.get_origin(hint) is typing.Literal:
-        choices = typing.get_args(hint)
-        if value not in choices:
-            raise ParameterError(
-                f"{where} = {value!r} is not a choice.", hint=nearest(str(value), [str(c) for c in choices])
-            )
-        return value
-    optional = isinstance(hint, types.UnionType) and type(None) in typing.get_args(hint)
-    if optional and value is None:
-        return None
-    kind = next(a for a in typing.get_args(hint) if a is not type(None)) if optional else hint
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value) if abs(value) < 2**1023 else (math.inf if value > 0 else -math.inf)
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise ParameterError(f"{where}: expected {kind.__name__}, got {value!r}.", hint=field.metadata.get("help", ""))
-    if kind in (int, float):
-        _check_range(where, field, value)
-    return value
-
-
-def _check_range(where: str, field: dataclasses.Field[Any], value: float) -> None:
-    bounds: dict[str, float | None] = field.metadata.get("bounds", {})
-    above, at_least, below, at_most = (bounds.get(k) for k in ("above", "at_least", "below", "at_most"))
-    outside = (
-        (isinstance(value, int) and not -(2**63) <= value < 2**63)
-        or not math.isfinite(value)
-        or (above is not None and value <= above)
-        or (at_least is not None and value < at_least)
-        or (below is not None and value >= below)
-        or (at_most is not None and value > at_most)
-    )
-    if outside:
-        said = f"{value:g}" if isinstance(value, float) or abs(value) < 2**63 else "a number beyond 64 bits"
-        raise ParameterError(f"{where} = {said} is out of range.", hint=f"take a number {range_text(field)}.")
+    return declaration(field).range_text

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from evaluator.errors import ParameterError, PolicyError, UnknownNameError, nearest
+from evaluator.options import declaration
 from evaluator.policies.base import Policy, range_text
 
 POLICIES = {
@@ -129,7 +130,7 @@ def describe(name: str) -> dict[str, Any]:
                 "type": _type_text(hints[f.name]),
                 "default": None if f.default is dataclasses.MISSING else f.default,
                 "range": range_text(f),
-                "help": f.metadata.get("help", ""),
+                "help": declaration(f).help,
             }
             for f in dataclasses.fields(cls)
         ],

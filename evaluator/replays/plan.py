@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.delays import DelayCDF
+from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import ParameterError, PropensityError
 from evaluator.log import Log
 from evaluator.log.bounds import CapLoss, with_reward_cap, with_reward_max
@@ -22,7 +22,7 @@ from evaluator.replays.rounds.clock import ReplayClock, on_clock, start_clock
 from evaluator.replays.rounds.held_out import held_out
 from evaluator.replays.rounds.known_delays import KnownDelays, known_delays
 from evaluator.replays.rounds.maturity import Maturity, judge_maturity
-from evaluator.replays.rounds.propensity import Propensities, PropensityMode, display_weights, resolve_propensities
+from evaluator.replays.rounds.propensity import Propensities, display_weights, resolve_propensities
 from evaluator.replays.rounds.reward_range import reward_range
 from evaluator.replays.rounds.shares import known_share
 from evaluator.replays.rounds.stream import LogRounds, vectors_of
@@ -33,6 +33,7 @@ from evaluator.replays.told_delays import fit_on_clock, told_delays
 from evaluator.replays.within import followed_for, share_within
 from evaluator.replays.words.clusters import check_clusters, said_of_clusters
 from evaluator.replays.words.plan import assumptions, warnings
+from evaluator.shared_options import PropensityMode
 from evaluator.units import NO_WINDOW
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.delays import DelayCDF, product_limit
+from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.given import given_cdf, told_cdf
+from evaluator.delays.product_limit import product_limit
 from evaluator.errors import ParameterError
 from evaluator.replays.parts import even_conversions
 from evaluator.replays.rounds.clock import ReplayClock, on_clock

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.delays import DelayCDF, product_limit
+from evaluator.delays.cdf import DelayCDF
+from evaluator.delays.product_limit import product_limit
 from evaluator.replays.rounds.clock import ReplayClock
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.window import ReplayWindow

@@ -9,6 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
+from evaluator.command_words import in_command_words, option_mentions, spoken
 from evaluator.visible import visible
 
 
@@ -22,6 +23,9 @@ class ReportConsole(Console):
     ----------
     options
         As of `rich.console.Console`.
+
+    It is also the one place where what a result says of options, in the words of Python, becomes those of the command
+    line.
     """
 
     # Whether a picture stands beside the text, so that no chart is drawn in characters.
@@ -32,12 +36,28 @@ class ReportConsole(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Return a string as it is to be shown."""
-        return super().render_str(visible(text), **{**options, "markup": False, "emoji": False})
+        return super().render_str(in_command_words(visible(text)), **{**options, "markup": False, "emoji": False})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield what is to be shown; a last look, at what came by way of `rich.text.Text`."""
+        if isinstance(renderable, Text):
+            renderable = _in_command_words(renderable)
         for segment in super().render(renderable, options):
             if segment.control or segment.text == "\n":
                 yield segment
             else:
                 yield segment._replace(text="\n".join(map(visible, segment.text.split("\n"))))
+
+
+def _in_command_words(text: Text) -> Text:
+    """Return a text whose options are named as on the command line: what results say of them speaks Python."""
+    mentions = option_mentions(text.plain)
+    if not mentions:
+        return text
+    done, end = text.blank_copy(), 0
+    for found in mentions:
+        done.append_text(text[end : found.start()])
+        done.append(spoken(found))
+        end = found.end()
+    done.append_text(text[end:])
+    return done

@@ -1,54 +1,43 @@
-"""What can be asked of a simulation; the command line's options are these fields."""
+"""What can be asked of a simulation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from evaluator.errors import ParameterError
-from evaluator.units import parse_whole, refuse_not_whole
+from evaluator.options import Options, documented, option
+from evaluator.shared_options import DELAYS, HORIZON, JOBS, SEED, WINDOW
+from evaluator.units import parse_whole
 from evaluator.visible import shortened
 
 
+@documented
 @dataclass(frozen=True, kw_only=True)
-class SimulateOptions:
-    """Options of a simulation.
+class SimulateOptions(Options):
+    """Options of a simulation."""
 
-    Parameters
-    ----------
-    runs
-        Independent runs of each policy.
-    horizon
-        Rounds of a run; None for what the scenario recommends.
-    window
-        Cut-off in rounds (``1000``), ``"none"`` for none, None for what the scenario recommends.
-    delays
-        Delay CDF that policies are told: ``known`` (the scenario's own), a law such as ``geometric:500``
-        (`evaluator.delays.laws.parse_law`), or a ``.json`` file of `evaluate delays` that counts rounds.
-    seed
-        Of the worlds' and the policies' streams.
-    jobs
-        Threads.
-
-    Raises
-    ------
-    ParameterError
-        Naming the option, the value and what it takes.
-    """
-
-    runs: int = 100
-    horizon: int | None = None
-    window: str | int | None = None
-    delays: str = "known"
-    seed: int = 0
-    jobs: int = 1
+    runs: int = option(100, "Independent runs of each policy", example="400", flags=("-n",), at_least=1)
+    horizon: int | None = HORIZON.but(help="Rounds of a run. Default: the scenario's", panel="").field()
+    window: str | int | None = WINDOW.but(
+        help="Cut-off in rounds, or none. Default: the scenario's", more="", example="500"
+    ).field()
+    delays: str = DELAYS.but(
+        default="known",
+        help="Delay CDF that policies are told: known (the scenario's), a law in rounds (geometric:500, fixed:30, "
+        "pareto:0.7...), or a file of evaluate delays in rounds: how-late/fit.json",
+        more="`evaluator.delays.laws.parse_law` lists the laws.",
+        panel="",
+    ).field()
+    seed: int = SEED.but(panel="").field()
+    jobs: int = JOBS.but(panel="").field()
 
     def __post_init__(self) -> None:
-        """Check every option's range."""
-        refuse_not_whole(self, runs=1, horizon=1, seed=0, jobs=1)
+        """Check every option."""
+        super().__post_init__()
         word = str(self.window).strip()
         if self.window is not None and word != "none" and not parse_whole(word):
             raise ParameterError(
-                f"--window {shortened(repr(self.window))} is no number of rounds.",
+                f"`window={shortened(repr(self.window))}` is no number of rounds.",
                 hint="take 1 round or more, or none.",
             )
 

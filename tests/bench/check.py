@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
-from evaluator.checks.run import CheckOptions, CheckReport, check_log
+from evaluator.checks.options import CheckOptions
+from evaluator.checks.run import CheckReport, check_log
 from tests.checks.awkward import AWKWARD, NIGHTS
 from tests.checks.clean import CLEAN
 from tests.checks.defects import DEFECTS

@@ -105,7 +105,7 @@ def test_delays_takes_every_option_of_the_python_function() -> None:
 
 def test_check_takes_every_option_of_the_python_function() -> None:
     from evaluator import datasets
-    from evaluator.checks.run import CheckOptions
+    from evaluator.checks.options import CheckOptions
 
     given = {p.name: p for p in command("check").params}
     fields = {f.name: f.default for f in dataclasses.fields(CheckOptions)}

@@ -48,7 +48,7 @@ class Impossible(Raises):
         (("-p", "random", "--dataset", "absent/spec.toml"), BAD_DATA, "absent/spec.toml"),
         (("-p", "absent.py:Mine"), USAGE, "No policy file"),
         (("-p", "random", "--no-such-option"), USAGE, "No such option"),
-        (("-p", "random", "--limit", "0"), USAGE, "or equal to 1"),
+        (("-p", "random", "--limit", "0"), USAGE, "--limit 0 is out of range. Hint: take a whole number from 1"),
     ],
 )
 def test_one_line_that_teaches(words: tuple[str, ...], code: int, said: str) -> None:

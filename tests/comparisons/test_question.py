@@ -16,7 +16,7 @@ from evaluator.comparisons import question
 from evaluator.comparisons.question import LIBRARIES, NO_MATTER, question_key, software
 from evaluator.comparisons.study_file import READING
 from evaluator.datasets import load
-from evaluator.delays import DelayCDF
+from evaluator.delays.cdf import DelayCDF
 from evaluator.log.content import content_hash
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan, plan_replay

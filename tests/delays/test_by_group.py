@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evaluator.delays import by_group, product_limit
+from evaluator.delays import by_group
 from evaluator.delays.by_group import group_cdfs
+from evaluator.delays.product_limit import product_limit
 
 Ints = npt.NDArray[np.int64]
 LONGEST, SPAN = 3_000, 6_000

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.delays import DelayCDF, product_limit
+from evaluator.delays.cdf import DelayCDF
+from evaluator.delays.product_limit import product_limit
 from evaluator.errors import DataError, ParameterError
 
 

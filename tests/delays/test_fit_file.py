@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluator.delays import DelayCDF
+from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.families import FAMILIES
 from evaluator.delays.fit_file import SCHEMA, law_cdf, load_fit, save_fit, steps_cdf
 from evaluator.delays.fitted_law import DelayFit

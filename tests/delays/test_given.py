@@ -10,7 +10,7 @@ import pytest
 
 from evaluator import simulate
 from evaluator.api import plan
-from evaluator.delays import DelayCDF
+from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.fit_file import save_fit
 from evaluator.delays.given import CDF_STEPS, given_cdf
 from evaluator.delays.laws import parse_law

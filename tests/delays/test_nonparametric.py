@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta, norm
 
-from evaluator.delays import DelayCDF, product_limit
+from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.nonparametric import NonparametricFit, _supremum_quantile, fit_nonparametric
+from evaluator.delays.product_limit import product_limit
 from evaluator.delays.usable import usable_rows
 from evaluator.errors import DataError, ParameterError
 

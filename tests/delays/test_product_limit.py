@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from evaluator.delays import DelayCDF, product_limit
+from evaluator.delays.cdf import DelayCDF
+from evaluator.delays.product_limit import product_limit
 from evaluator.errors import DataError, ParameterError
 
 Pairs = list[tuple[int, int]]

@@ -32,7 +32,7 @@ ALLOWED: dict[str, set[str] | None] = {
     "replays": {
         "delays", "estimates", "kernels", "log", "policies", "replays/learned", "replays/loop", "replays/rounds",
     },
-    "comparisons": {"estimates", "log", "policies", "replays", "replays/loop"},
+    "comparisons": {"datasets", "estimates", "log", "policies", "replays", "replays/loop"},
     "checks": {"delays", "delays/study", "estimates", "log", "replays", "replays/rounds"},
     "audits": {
         "comparisons", "delays", "estimates", "kernels", "log", "policies", "replays", "replays/rounds", "simulations",

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from evaluator.errors import ParameterError
+from evaluator.options import declaration
 from evaluator.policies import describe, dispatch, resolve
 from evaluator.policies.base import Policy
 from evaluator.policies.registry import as_policy
@@ -118,8 +119,8 @@ def check_wrong_types_are_refused(policy: Policy) -> None:
 
 def check_out_of_range_is_refused(policy: Policy) -> None:
     for field in dataclasses.fields(policy):
-        bounds = {k: v for k, v in field.metadata["bounds"].items() if v is not None}
         beyond = {"above": 0.0, "below": 0.0, "at_least": -1.0, "at_most": 1.0}
+        bounds = {k: v for k in beyond if (v := getattr(declaration(field), k)) is not None}
         outside = [type(field.default)(bound + beyond[kind]) for kind, bound in bounds.items()]
         if isinstance(field.default, float):
             assert bounds, "a number's range must be stated"

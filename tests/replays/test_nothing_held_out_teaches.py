@@ -13,7 +13,7 @@ from evaluator import compare, replay
 from evaluator.api import plan
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.writing import write_canonical
-from evaluator.delays import product_limit
+from evaluator.delays.product_limit import product_limit
 from evaluator.log import Log
 from evaluator.replays.rounds.survey import survey
 from tests.logs import build_log

@@ -40,7 +40,7 @@ LOG = bernoulli_log(500, [0.5, 0.3], mean_delay=5.0, seed=1)
 def test_a_bad_option_is_named(name: str, value: Any) -> None:
     with pytest.raises(ParameterError) as error:
         ReplayOptions(**{name: value})
-    assert f"--{name.replace('_', '-')}" in str(error.value)
+    assert f"`{name}" in str(error.value)
     assert "Hint" in str(error.value)
 
 

@@ -10,7 +10,8 @@ import pytest
 from evaluator.delays.laws import fixed, geometric, packet_loss, pareto
 from evaluator.errors import ParameterError
 from evaluator.policies import resolve
-from evaluator.simulations import lower_bound, simulate
+from evaluator.simulations import simulate
+from evaluator.simulations.lower_bound import lower_bound
 from evaluator.simulations.options import SimulateOptions
 from tests.simulations.problems import bernoulli, linear
 

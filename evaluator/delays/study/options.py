@@ -1,57 +1,58 @@
-"""Options of a study of delays."""
+"""What can be asked of a study of delays."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evaluator.errors import ParameterError
-from evaluator.units import refuse_not_whole
+from evaluator.options import Options, documented, option
+from evaluator.shared_options import ESTIMATE, LEVEL, SEED, WINDOWS
+
+STUDY = "Study"
 
 
+@documented
 @dataclass(frozen=True, kw_only=True)
-class DelayOptions:
-    """Options of a study of delays.
+class DelayOptions(Options):
+    """Options of a study of delays."""
 
-    Parameters
-    ----------
-    windows
-        In rounds (``"2000"``) or as durations (``"7d"``); None takes 1 h, 1 d, 7 d and 30 d, or 100 to 5,000 rounds.
-    families
-        Delay laws to fit; None for all.
-    groups
-        At most so many groups stand alone in tables and charts and are compared in pairs, those with the most
-        conversions; the test of one law for all is of all groups with at least 50.
-    share
-        Of the conversions that the recommended window keeps, in (0, 1).
-    bootstraps
-        Of the goodness of fit, 19 at least: the smallest p-value is 1 / (bootstraps + 1).
-    level
-        Of the intervals.
-    seed
-        Of samples, bootstrap and permutations.
-    joint
-        Also correct the conversion rate by the log's contexts (`evaluator.delays.study.joint_rate.study_joint`).
-    """
-
-    windows: Sequence[str | int] | None = None
-    families: Sequence[str] | None = None
-    groups: int = 10
-    share: float = 0.9
-    bootstraps: int = 99
-    level: float = 0.95
-    seed: int = 0
-    joint: bool = False
-
-    def __post_init__(self) -> None:
-        """Check every option's range.
-
-        Raises
-        ------
-        ParameterError
-            Naming the option, the value and what it takes.
-        """
-        refuse_not_whole(self, groups=2, bootstraps=19, seed=0)
-        for name in ("level", "share"):
-            if not 0.0 < getattr(self, name) < 1.0:
-                raise ParameterError(f"--{name} {getattr(self, name):g} is out of range.", hint="take one in (0, 1).")
+    windows: Sequence[str | int] | None = WINDOWS.but(
+        help="Cut-offs to judge, each in rounds or as a duration. Default: 1h,1d,7d,30d, or 100 to 5,000 rounds",
+        example="1h,1d,7d,30d,2000",
+        panel=STUDY,
+    ).field()
+    families: Sequence[str] | None = option(
+        None, "Laws to fit: weibull,lognormal. Default: all", panel=STUDY, singular="family"
+    )
+    groups: int = option(
+        10,
+        "So many of the largest groups stand alone and are compared in pairs",
+        more="Those with the most conversions; the test of one law for all is of all groups with at least 50.",
+        example="10",
+        panel=STUDY,
+        at_least=2,
+    )
+    share: float = option(
+        0.9,
+        "Share of the conversions that the recommended window keeps",
+        example="0.9",
+        panel=STUDY,
+        above=0.0,
+        below=1.0,
+    )
+    bootstraps: int = option(
+        99,
+        "Bootstraps of the goodness of fit",
+        more="The smallest p-value is 1 / (bootstraps + 1).",
+        example="999",
+        panel=ESTIMATE,
+        at_least=19,
+    )
+    level: float = LEVEL.field()
+    seed: int = SEED.but(panel=ESTIMATE).field()
+    joint: bool = option(
+        False,
+        "Correct the conversion rate too, by the contexts of a log",
+        more="See `evaluator.delays.study.joint_rate.study_joint`.",
+        panel=STUDY,
+    )

@@ -10,15 +10,14 @@ traffic, and for no other.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import ParameterError
 from evaluator.replays.rounds.survey import Survey
+from evaluator.shared_options import ClockName
 
-ClockName = Literal["traffic", "wall"]
 # Shares of the traffic beyond these are slips of the pen.
 _LEAST_SHARE = 1e-6
 # Whole numbers in floating point, and what lies past them still has room in 64 bits.

@@ -111,7 +111,7 @@ def correct_by(rule: str) -> tuple[str, ...] | None:
         return None
     if name != "correct" or (colon and not all(named)):
         raise ParameterError(
-            f"--immature {rule!r} is not a choice.",
+            f"`immature` {rule!r} is not a choice.",
             hint="take drop, correct (delays by action), or correct:COLUMN (by action and that column of the log).",
         )
     return tuple(column for column in named if column and column != "action")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,9 @@ from evaluator.log.schema import WEIGHT, Columns
 from evaluator.replays.rounds.fitted import FOLDS, Acceptance, acceptance_of, fit_logger
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.weights import DisplayWeights, read_weights
+from evaluator.shared_options import PropensityMode
 
-PropensityMode = Literal["column", "uniform", "estimate", "estimate:context"]
-MODES: tuple[PropensityMode, ...] = ("column", "uniform", "estimate", "estimate:context")
+MODES: tuple[PropensityMode, ...] = get_args(PropensityMode)
 
 Floats = npt.NDArray[np.float64]
 

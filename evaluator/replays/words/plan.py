@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evaluator.delays import DelayCDF
+from evaluator.delays.cdf import DelayCDF
 from evaluator.log.bounds import CapLoss
 from evaluator.log.schema import POSITION, WEIGHT
 from evaluator.policies.base import Need

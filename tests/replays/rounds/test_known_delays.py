@@ -11,7 +11,7 @@ from evaluator import compare, replay
 from evaluator.api import plan
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.writing import write_canonical
-from evaluator.delays import product_limit
+from evaluator.delays.product_limit import product_limit
 from evaluator.errors import DataError, ParameterError
 from evaluator.replays.rounds.known_delays import known_delays
 from evaluator.replays.rounds.shares import known_share

@@ -1,0 +1,54 @@
+"""What messages say of options in the words of Python, in those of the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+
+from evaluator.audits.options import AuditOptions
+from evaluator.checks.options import CheckOptions
+from evaluator.comparisons.options import CompareOptions
+from evaluator.datasets.make_options import MakeOptions
+from evaluator.datasets.options import ReadingOptions
+from evaluator.delays.study.options import DelayOptions
+from evaluator.simulations.options import SimulateOptions
+
+# All that is declared: the options of an audit hold those of a replay.
+DECLARED = (AuditOptions, CheckOptions, CompareOptions, DelayOptions, MakeOptions, ReadingOptions, SimulateOptions)
+# Arguments of the functions, and what the command line alone has.
+_MORE = ("by", "column", "dataset", "debug", "followed", "overwrite", "policies", "policy", "scenario", "unit")
+_RENAMED = {"column": "delay-column"}
+_NAMED = re.compile(r"`([a-z_]+)(?:=([^`]*))?`")
+
+
+@functools.cache
+def option_names() -> frozenset[str]:
+    """Return the names of all options of the functions."""
+    return frozenset(_MORE).union(*({field.name for field in dataclasses.fields(cls)} for cls in DECLARED))
+
+
+def in_command_words(text: str) -> str:
+    """Return a message in which options are named as on the command line.
+
+    >>> in_command_words("`level=2` is out of range; use `sampler='rejection'` with `reward_max`, not `theta`.")
+    '--level 2 is out of range; use --sampler rejection with --reward-max, not `theta`.'
+    """
+    return _NAMED.sub(spoken, text)
+
+
+def option_mentions(text: str) -> list[re.Match[str]]:
+    """Return where a message names options in the words of Python."""
+    return [found for found in _NAMED.finditer(text) if found[1] in option_names()]
+
+
+def spoken(found: re.Match[str]) -> str:
+    """Return one mention of an option in the words of the command line; what is none, as it stands."""
+    name, value = found[1], found[2]
+    if name not in option_names():
+        return found[0]
+    flag = f"--{_RENAMED.get(name, name.replace('_', '-'))}"
+    if value in (None, "True"):
+        return flag
+    inner = value.strip("[]").split(", ") if value.startswith("[") else [value]
+    return f"{flag} {','.join(one.strip(chr(39)) for one in inner)}"

@@ -1,0 +1,22 @@
+"""What can be asked of a generated twin of a dataset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evaluator.options import Options, documented, option
+from evaluator.shared_options import JOBS, SEED
+
+
+@documented
+@dataclass(frozen=True, kw_only=True)
+class MakeOptions(Options):
+    """Options of `evaluator.datasets.make`."""
+
+    rows: int = option(
+        1_000_000, "Number of displays, 1,000 to 16,468,027", example="200000", at_least=1000, at_most=16_468_027
+    )
+    seed: int = SEED.but(help="Same seed and rows, same bytes", panel="", bits=63).field()
+    jobs: int | None = JOBS.but(
+        default=None, help="Threads; the bytes do not depend on it. Default: up to 4", example="", panel=""
+    ).field()

@@ -1,0 +1,101 @@
+"""What can be asked of the reading of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from evaluator.options import Options, documented, option
+from evaluator.shared_options import LOG, SEED
+
+OnError = Literal["stop", "quarantine"]
+Deduplicate = Literal["last_click", "first_click", "all", "share"]
+
+
+@documented
+@dataclass(frozen=True, kw_only=True)
+class ReadingOptions(Options):
+    """Options of the reading of a log: of `evaluator.load`."""
+
+    path: str | Path | None = option(
+        None,
+        "Data file, glob or folder in place of the spec's",
+        more="Relative to the working folder.",
+        example="log.tsv.gz",
+        panel=LOG,
+    )
+    actions: str | Sequence[str] | None = option(
+        None,
+        "Keep these actions and drop the displays of the rest: top:10, used (with usable displays), or labels: a,b,c",
+        more="Displays of other actions are counted. Delays in displays still count those of all actions. Propensities "
+        "become those of the fewer actions where they do not depend on the display; else they stay, and what cannot be "
+        "right with them is refused.",
+        panel=LOG,
+    )
+    features: str | None = option(
+        None,
+        "Context columns and their encoding: cat1,cat2:hash=32, hash=32 (width only), or none",
+        more="Also ``col1:one-hot`` and ``col1:number``.",
+        panel=LOG,
+    )
+    deduplicate: Deduplicate | None = option(
+        None,
+        "Which display gets a conversion logged on several: last_click, first_click, all, share",
+        more="Replaces the spec's rule.",
+        panel=LOG,
+    )
+    attributed_only: bool | None = option(
+        None,
+        "Count only conversions the log attributes to a display. Default: as the spec says",
+        panel=LOG,
+        flags=("--attributed-only/--all-conversions",),
+    )
+    limit: int | None = option(
+        None,
+        "Read only the first displays",
+        more="Counted before `actions`; of a synthetic dataset, so many are generated.",
+        example="100000",
+        panel=LOG,
+        at_least=1,
+    )
+    seed: int | None = SEED.but(
+        default=None, help="Replaces the seed of a synthetic dataset", example="7", panel=LOG
+    ).field()
+    sort: bool | None = option(None, "Sort a log that is not in time order", panel=LOG)
+    attribution_window: str | int | None = option(
+        None,
+        "Cut conversions later than this after their display, whatever the spec says",
+        more="A duration, or ticks of the log. They are counted in "
+        "``meta.counts['conversions_beyond_attribution_window']``. A converted folder takes shorter ones only.",
+        example="8h",
+        panel=LOG,
+    )
+    on_error: OnError = option(
+        "stop",
+        "Bad rows: stop with their numbers, or quarantine them (left out and counted)",
+        more="`evaluator.datasets.read` lists them.",
+        example="quarantine",
+        panel=LOG,
+    )
+    keep: Sequence[str] = option(
+        (),
+        "Columns of the source to keep as labels, to group by",
+        more="Every display keeps them as they are, as text (``study_delays(by=...)``); a converted folder must have "
+        "them. Outcomes are refused as among the features.",
+        example="country,device",
+        panel=LOG,
+    )
+    sampling_rate: float | None = option(
+        None,
+        "Share of the traffic that the log holds, where it is a sample",
+        more="In (0, 1], in place of what its spec says: delays in rounds are counted in displays of the traffic.",
+        example="0.1",
+        panel=LOG,
+    )
+
+    def given(self) -> dict[str, Any]:
+        """Return the options that differ from their defaults, so that what they do not apply to need not know them."""
+        values = ((field, getattr(self, field.name)) for field in fields(self))
+        return {field.name: value for field, value in values if value != field.default}

@@ -1,0 +1,316 @@
+"""How an option is declared once: its default, what it does, and which values it takes.
+
+Options of a function are the fields of a dataclass that inherits from `Options`. From these declarations come the
+options of the command line, the keys of study files, the checks of values and their error texts, the typed keywords of
+the Python functions, their docstrings, and `describe`, which documentation and schemas read.
+
+>>> from dataclasses import dataclass
+>>> @dataclass(frozen=True, kw_only=True)
+... class Draws(Options):
+...     count: int = option(10, "Number of draws", at_least=1, example="20")
+>>> Draws(count=0)
+Traceback (most recent call last):
+evaluator.errors.ParameterError: `count=0` is out of range. Hint: take a whole number from 1 to 2^63 - 1.
+>>> describe(Draws)[0]["range"]
+'>= 1'
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+import textwrap
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from evaluator.errors import ParameterError, nearest
+from evaluator.visible import shortened
+
+T = TypeVar("T", bound="Options")
+
+_BOUNDS = {"above": ">", "at_least": ">=", "below": "<", "at_most": "<="}
+_KINDS = {
+    str: "text", int: "a whole number", float: "a number", bool: "True or False", Path: "a path", types.NoneType: "None"
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """The declaration of an option, or of a parameter of a policy.
+
+    Parameters
+    ----------
+    default
+        Its value where none is given.
+    help
+        What it does, in a phrase that the command line and the docstrings print.
+    more
+        What only the docstrings go on to say, in whole sentences.
+    example
+        A value as one writes it on the command line; empty where `help` shows one.
+    panel
+        Heading under which the command line lists it.
+    flags
+        Further names on the command line, such as ``-w``; one with a slash replaces its name by a pair of switches.
+    singular
+        What one of several values is called, where it takes several: its second name.
+    above, at_least, below, at_most
+        Range of a number; `above` and `below` exclude the bound.
+    bits
+        Of a whole number that may not be negative.
+    origin
+        The declaration that this one departs from, if any.
+    """
+
+    default: Any
+    help: str
+    more: str = ""
+    example: str = ""
+    panel: str = ""
+    flags: tuple[str, ...] = ()
+    singular: str = ""
+    above: float | None = None
+    at_least: float | None = None
+    below: float | None = None
+    at_most: float | None = None
+    bits: int = 63
+    origin: Option | None = None
+
+    def field(self) -> Any:
+        """Return a field of a dataclass that this declares."""
+        return dataclasses.field(default=self.default, metadata={"option": self})
+
+    def but(self, **changes: Any) -> Option:
+        """Return a declaration that departs from this one, where a function's default or meaning does."""
+        return dataclasses.replace(self, **changes, origin=self.root)
+
+    @property
+    def root(self) -> Option:
+        """What it departs from, in the end: the same for all options of one name."""
+        return self.origin or self
+
+    @property
+    def range_text(self) -> str:
+        """The range as text, empty where there is none."""
+        bounds = ((sign, getattr(self, name)) for name, sign in _BOUNDS.items())
+        return ", ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
+
+    @property
+    def range_hint(self) -> str:
+        """How to repair a number outside the range."""
+        such = f", such as {self.example if self.default is None else self.default}" if self.example else ""
+        return f"take a number {self.range_text}{such}."
+
+
+def option(default: Any, help: str, **more: Any) -> Any:
+    """Declare an option that one dataclass has, as its field; see `Option`."""
+    return Option(default=default, help=help, **more).field()
+
+
+def declaration(field: dataclasses.Field[Any]) -> Option:
+    """Return what declares a field; of a plain field, its default alone."""
+    found: Option | None = field.metadata.get("option")
+    return found or Option(default=field.default, help="")
+
+
+class Wording(NamedTuple):
+    """How messages name an option: alone, with a number it does not take, and with a word that is no choice."""
+
+    name: str
+    number: str
+    choice: str
+
+
+def _option_wording(name: str) -> Wording:
+    return Wording(f"`{name}`", f"`{name}={{}}`", f"`{name}` {{}}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Base of all options dataclasses: checks type, range and choice of every field, and documents them."""
+
+    def __post_init__(self) -> None:
+        """Check every option.
+
+        Raises
+        ------
+        ParameterError
+            Naming the option, the value and what it takes.
+        """
+        kinds = kinds_of(type(self))
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            value = checked(value, kinds[field.name], declaration(field), _option_wording(field.name))
+            object.__setattr__(self, field.name, value)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options by name."""
+        return dataclasses.asdict(self)
+
+
+def kinds_of(cls: type) -> Mapping[str, Any]:
+    """Return the type of each option of a dataclass."""
+    return typing.get_type_hints(cls)
+
+
+def alternatives(kind: Any) -> tuple[Any, ...]:
+    """Return the types that a value may have, one by one.
+
+    >>> alternatives(str | None)
+    (<class 'str'>, <class 'NoneType'>)
+    """
+    return typing.get_args(kind) if isinstance(kind, types.UnionType) or _is(kind, typing.Union) else (kind,)
+
+
+def choices(kind: Any) -> tuple[Any, ...]:
+    """Return the values that a type lists, none where it lists none."""
+    return tuple(value for one in alternatives(kind) if _is(one, typing.Literal) for value in typing.get_args(one))
+
+
+def several(kind: Any) -> Any:
+    """Return the type of one of several values, None where a value is one."""
+    found = [typing.get_args(one)[0] for one in alternatives(kind) if _is(one, Sequence)]
+    return found[0] if found else None
+
+
+def _is(kind: Any, generic: Any) -> bool:
+    return typing.get_origin(kind) is generic
+
+
+def checked(value: Any, kind: Any, declared: Option, wording: Wording) -> Any:
+    """Return a value that fits its declaration: whole numbers as numbers, one value as several, where these are meant.
+
+    Parameters
+    ----------
+    value, kind, declared, wording
+        What is given, its type, its declaration, and how messages name it.
+
+    Raises
+    ------
+    ParameterError
+        It is of another type, outside the range, or no choice; says which.
+    """
+    kinds = alternatives(kind)
+    if value is None and types.NoneType in kinds:
+        return None
+    inner = several(kind)
+    if inner is not None and not (isinstance(value, str) and str in kinds):
+        values = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+        return tuple(checked(one, inner, declared, wording) for one in values)
+    if allowed := choices(kind):
+        if value not in allowed:
+            said = wording.choice.format(shortened(repr(value)))
+            raise ParameterError(f"{said} is not a choice.", hint=nearest(str(value), map(str, allowed)))
+        return value
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        value = int(value)
+    if float in kinds and _whole(value):
+        value = float(value) if abs(value) < 2**1023 else math.copysign(math.inf, value)
+    number = next((one for one in (float, int) if one in kinds), None)
+    if number is not None and isinstance(value, int | float) and str not in kinds:
+        _check_number(value, number, declared, wording)
+    elif not any(isinstance(value, one) and (one is bool or not isinstance(value, bool)) for one in kinds):
+        takes = " or ".join(_KINDS.get(one, getattr(one, "__name__", str(one))) for one in kinds)
+        raise ParameterError(f"{wording.name}: expected {takes}, got {shortened(repr(value))}.", hint=declared.help)
+    return value
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _check_number(value: Any, number: type, declared: Option, wording: Wording) -> None:
+    said = f"{wording.number.format(_said(value))} is out of range."
+    if number is int:
+        lows = [-(2**63)] if declared.at_least is None else [int(declared.at_least)]
+        low = max([*lows, *([] if declared.above is None else [math.floor(declared.above) + 1])])
+        high = 2**declared.bits - 1 if declared.at_most is None else int(declared.at_most)
+        if not _whole(value) or not low <= value <= high:
+            ends = "a whole number" if low < 0 else f"a whole number from {low} to {_power(high)}"
+            raise ParameterError(said, hint=f"take {ends}.")
+        return
+    outside = (
+        not isinstance(value, float)
+        or not math.isfinite(value)
+        or (declared.above is not None and value <= declared.above)
+        or (declared.at_least is not None and value < declared.at_least)
+        or (declared.below is not None and value >= declared.below)
+        or (declared.at_most is not None and value > declared.at_most)
+    )
+    if outside:
+        hint = declared.range_hint if declared.range_text else "take a number."
+        raise ParameterError(said, hint=hint)
+
+
+def _said(value: Any) -> str:
+    if _whole(value):
+        return str(value) if abs(value) < 2**64 else "a number beyond 64 bits"
+    return f"{value:g}" if isinstance(value, float) else shortened(repr(value))
+
+
+def _power(high: int) -> str:
+    return f"2^{high.bit_length()} - 1" if high.bit_length() > 32 else f"{high:,}"
+
+
+def described(name: str, kind: Any, declared: Option) -> dict[str, Any]:
+    """Return a declaration as a record of JSON."""
+    return {
+        "name": name,
+        "type": type_text(kind),
+        "default": list(declared.default) if isinstance(declared.default, tuple) else declared.default,
+        "range": declared.range_text,
+        "choices": list(choices(kind)),
+        "help": declared.help,
+        "more": declared.more,
+        "panel": declared.panel,
+        "example": declared.example,
+        "singular": declared.singular,
+    }
+
+
+def describe(cls: type[Options]) -> list[dict[str, Any]]:
+    """Return the options of a dataclass, in order: name, type, default, range, choices, help."""
+    kinds = kinds_of(cls)
+    return [described(f.name, kinds[f.name], declaration(f)) for f in dataclasses.fields(cls)]
+
+
+def type_text(kind: Any) -> str:
+    """Return a type as Python writes it.
+
+    >>> type_text(Sequence[str | int] | None)
+    'Sequence[str | int] | None'
+    """
+    kinds = alternatives(kind)
+    if len(kinds) > 1:
+        return " | ".join(map(type_text, kinds))
+    if kind is types.NoneType:
+        return "None"
+    if _is(kind, typing.Literal):
+        return f"Literal[{', '.join(map(repr, typing.get_args(kind)))}]".replace("'", '"')
+    if inner := several(kind):
+        return f"Sequence[{type_text(inner)}]"
+    return str(kind.__name__)
+
+
+def parameter_docs(cls: type[Options], *, leave_out: Sequence[str] = ()) -> str:
+    """Return the lines of a docstring's Parameters that document the options of a dataclass."""
+    lines = []
+    for told in describe(cls):
+        if told["name"] in leave_out:
+            continue
+        sentence = f"{told['help'].rstrip('.')}. {told['more']}".strip()
+        lines += [f"{told['name']} : {told['type']}, default {told['default']!r}"]
+        lines += textwrap.wrap(sentence, 112, initial_indent="    ", subsequent_indent="    ")
+    return "\n".join(lines)
+
+
+def documented(cls: type[T]) -> type[T]:
+    """Complete the docstring of an options dataclass by a section on its fields."""
+    if cls.__doc__ is not None:
+        cls.__doc__ = f"{cls.__doc__.rstrip()}\n\nParameters\n----------\n{parameter_docs(cls)}\n"
+    return cls

@@ -1,0 +1,57 @@
+"""Options that several functions take, each declared once; where one function means another thing, it says so."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from evaluator.options import Option
+
+REPLAY, ESTIMATE, OUTPUT, LOG = "Replay", "Estimates", "Output", "Log"
+
+ClockName = Literal["traffic", "wall"]
+PropensityMode = Literal["column", "uniform", "estimate", "estimate:context"]
+
+WINDOW = Option(
+    default=None,
+    help="Cut-off of the system: rounds (2000) or a duration (7d). Default: none",
+    more="Rounds count the displays that came meanwhile; a duration is the conversion's own delay.",
+    flags=("-w",),
+)
+WINDOWS = Option(
+    default=None,
+    help="Cut-offs, each in rounds, as a duration, or none",
+    example="500,2000,7d,none",
+    flags=("-w",),
+    singular="window",
+)
+HORIZON = Option(default=None, help="Stop after this many rounds", example="3000", panel=REPLAY, at_least=1)
+DELAYS = Option(
+    default="log",
+    help="Delay CDF for policies that need one: log (fitted to it), a law in rounds (geometric:500, fixed:30, "
+    "pareto:0.7...), or a file of evaluate delays: how-late/fit.json",
+    more="`evaluator.delays.laws.parse_law` lists the laws. On the wall clock they count, as the window, logged "
+    "displays.",
+    panel=REPLAY,
+)
+PROPENSITY = Option(
+    default=None,
+    help="column, uniform, estimate (frequencies) or estimate:context. Default: the log's own",
+    panel=REPLAY,
+)
+SEED = Option(default=0, help="Seed of all draws", example="7", panel=REPLAY, at_least=0, bits=64)
+JOBS = Option(
+    default=1,
+    help="Threads; no result depends on it",
+    example="2",
+    panel=REPLAY,
+    flags=("-j",),
+    at_least=1,
+)
+LEVEL = Option(default=0.95, help="Level of the intervals", example="0.9", panel=ESTIMATE, above=0.0, below=1.0)
+CLUSTER_BY = Option(
+    default=None,
+    help="Source column whose displays hang together, such as the user, or every:1d (parts of the clock): expected "
+    "and weighted values allow for it. Default: displays are independent",
+    more="The log must keep the column (`load`, option `keep`).",
+    panel=ESTIMATE,
+)
