@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evaluator.api import audit, check, compare, load, replay, simulate, study_delays
+    from evaluator.api import audit, check, compare, load, plan, replay, simulate, study_delays
     from evaluator.audits.result import Audit
     from evaluator.checks.run import CheckReport
     from evaluator.comparisons.result import Comparison
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from evaluator.log import Log, LogMeta
     from evaluator.policies import Policy
     from evaluator.replays.learned.policy import LearnedPolicy, load_policy
+    from evaluator.replays.plan import ReplayPlan
     from evaluator.replays.result import ReplayResult
     from evaluator.simulations.result import Simulation
 
@@ -37,6 +38,7 @@ __all__ = [
     "Log",
     "LogMeta",
     "Policy",
+    "ReplayPlan",
     "ReplayResult",
     "Simulation",
     "__version__",
@@ -45,6 +47,7 @@ __all__ = [
     "compare",
     "load",
     "load_policy",
+    "plan",
     "replay",
     "simulate",
     "study_delays",
@@ -62,11 +65,13 @@ _HOMES = {
     "load": "evaluator.api",
     "LearnedPolicy": "evaluator.replays.learned.policy",
     "load_policy": "evaluator.replays.learned.policy",
+    "plan": "evaluator.api",
     "replay": "evaluator.api",
     "study_delays": "evaluator.api",
     "Log": "evaluator.log",
     "LogMeta": "evaluator.log",
     "Policy": "evaluator.policies",
+    "ReplayPlan": "evaluator.replays.plan",
     "ReplayResult": "evaluator.replays.result",
     "Simulation": "evaluator.simulations.result",
     "simulate": "evaluator.api",

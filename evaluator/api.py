@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack
 
+from evaluator.audits.options import AuditOptions
+from evaluator.checks.options import CheckOptions
+from evaluator.comparisons.options import CompareOptions
 from evaluator.comparisons.result import Comparison, execute_comparison, find_baseline, plan_comparison
 from evaluator.comparisons.study_file import read_study
+from evaluator.datasets import load as load
+from evaluator.delays.study.options import DelayOptions
+from evaluator.keywords import (
+    AuditKeywords,
+    CheckKeywords,
+    CompareKeywords,
+    DelayKeywords,
+    ReplayKeywords,
+    SimulateKeywords,
+)
 from evaluator.log import Log
 from evaluator.log.clusters import source_columns
 from evaluator.policies.base import Policy
 from evaluator.policies.registry import as_policy, resolve
 from evaluator.policies.user import UserPolicy
+from evaluator.public import shows
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan, plan_replay
 from evaluator.replays.result import ReplayResult
@@ -27,35 +41,30 @@ if TYPE_CHECKING:
     from evaluator.delays.study.result import DelayStudy
 
 
-def load(dataset: str = "synthetic", **options: Any) -> Log:
-    """Load a log: a bundled dataset's name, a ``spec.toml``, or a converted folder.
+class OwnPolicy(Protocol):
+    """A policy as a plain Python class, with the methods of `evaluator.policies.user`."""
 
-    Parameters
-    ----------
-    dataset
-        See `evaluator.datasets.load`, which also lists the options.
+    @property
+    def choose(self) -> Callable[..., Any]:
+        """Return an action."""
 
-    Returns
-    -------
-    Log
-        Validated.
+    @property
+    def displayed(self) -> Callable[..., Any]:
+        """Take note of a round."""
 
-    Raises
-    ------
-    DataError
-        The source breaks the log contract; names file, row, column, value and the repair.
-
-    Examples
-    --------
-    >>> load("synthetic", limit=1000)
-    Log('synthetic', displays=1000, conversions=871, actions=10, tick='round')
-    """
-    from evaluator import datasets
-
-    return datasets.load(dataset, **options)
+    @property
+    def converted(self) -> Callable[..., Any]:
+        """Learn from a conversion."""
 
 
-def replay(log: Log | str, policy: Any, **options: Any) -> ReplayResult:
+# A spec (``"otflinucb:alpha=0.1"``), a description, a class of one's own, or an instance of one.
+PolicyLike: TypeAlias = str | Policy | UserPolicy | type[OwnPolicy] | OwnPolicy
+# A log, or what `load` takes.
+LogLike: TypeAlias = Log | str | Path
+
+
+@shows(ReplayOptions)
+def replay(log: LogLike, policy: PolicyLike, **options: Unpack[ReplayKeywords]) -> ReplayResult:
     """Replay a policy on a log with delayed, censored feedback.
 
     Parameters
@@ -65,8 +74,8 @@ def replay(log: Log | str, policy: Any, **options: Any) -> ReplayResult:
     policy
         A spec (``"otflinucb:alpha=0.1"``), a `Policy`, a class with the methods of `evaluator.policies.user`, or an
         instance of one, which is copied and never changed.
-    options
-        Fields of `evaluator.replays.options.ReplayOptions`: window, horizon, clock, sampler...
+    **options
+        See below.
 
     Returns
     -------
@@ -87,14 +96,15 @@ def replay(log: Log | str, policy: Any, **options: Any) -> ReplayResult:
     return execute(plan(log, policy, **options))
 
 
+@shows(ReplayOptions, leave_out=["window"])
 def compare(
-    log: Log | str | None = None,
-    policies: Sequence[Any] = (),
+    log: LogLike | None = None,
+    policies: PolicyLike | Sequence[PolicyLike] = (),
     *,
-    windows: Sequence[str | int | None] | None = None,
-    baseline: Any = None,
+    windows: str | int | Sequence[str | int | None] | None = None,
+    baseline: PolicyLike | None = None,
     study: str | Path | None = None,
-    **options: Any,
+    **options: Unpack[CompareKeywords],
 ) -> Comparison:
     """Replay several policies, each with several windows, in one scan of a log, and compare them at one horizon.
 
@@ -110,8 +120,8 @@ def compare(
         One of the policies: its first variant is what the others are compared with. By default the first of all.
     study
         A TOML file that says what to compare (`evaluator.comparisons.study_file`). What is given beside it wins.
-    options
-        Fields of `evaluator.replays.options.ReplayOptions` but for the window, shared by all; `jobs` threads.
+    **options
+        See below.
 
     Returns
     -------
@@ -131,25 +141,29 @@ def compare(
     >>> found.ranking.conclusion.partition(". ")[0]
     'In these runs, none of 6 differences is told from 0 at 95 %, all tests at once'
     """
+    own = CompareOptions(windows=windows, study=study)  # type: ignore[arg-type]  # one window stands for itself
+    cut_offs = own.asked_windows
+    descriptions = _descriptions(policies)
     reading: dict[str, Any] = {}
+    said: dict[str, Any] = {}
     if study is not None:
         asked = read_study(study)
         log = asked.dataset if log is None else log
         reading = asked.reading
-        policies = policies or asked.policies
-        windows = asked.windows if windows is None else windows
+        descriptions = descriptions or _descriptions(asked.policies)
+        cut_offs = asked.windows if cut_offs is None else cut_offs
         baseline = asked.baseline if baseline is None else baseline
-        options = {**asked.options, **options}
-    chosen = ReplayOptions(**options)
+        said = asked.options
+    chosen = ReplayOptions(**{**said, **options})
     reading |= {"keep": chosen.keeps} if chosen.keeps else {}
     log = log.checked() if isinstance(log, Log) else load(log or "synthetic", **reading)
-    descriptions = [as_description(policy) for policy in policies]
-    plans = plan_comparison(log, descriptions, windows or (None,), chosen)
+    plans = plan_comparison(log, descriptions, cut_offs or (None,), chosen)
     spec = None if baseline is None else as_description(baseline).spec
     return execute_comparison(plans, baseline=find_baseline(plans, spec))
 
 
-def audit(log: Log | str, policies: Any, **options: Any) -> Audit:
+@shows(AuditOptions)
+def audit(log: LogLike, policies: PolicyLike | Sequence[PolicyLike], **options: Unpack[AuditKeywords]) -> Audit:
     """Say what replays of these policies can tell on a log like this one, by twins of it whose truth is known.
 
     A truth is fitted to the log; logs like it are drawn, every policy is replayed on each as `compare` would, and
@@ -161,8 +175,8 @@ def audit(log: Log | str, policies: Any, **options: Any) -> Audit:
         A `Log`, or what `load` takes.
     policies
         One as `replay` takes it, or a list of them.
-    options
-        Fields of `evaluator.audits.options.AuditOptions`: twins, displays, and those of a replay.
+    **options
+        See below.
 
     Returns
     -------
@@ -182,15 +196,17 @@ def audit(log: Log | str, policies: Any, **options: Any) -> Audit:
     >>> found.policies[0].biased, found.pairs[0].told_apart
     (False, False)
     """
-    from evaluator.audits.options import AuditOptions
     from evaluator.audits.run import run_audit
 
-    log = _as_log(log)
-    several = policies if isinstance(policies, list | tuple) else [policies]
-    return run_audit(log, [as_description(policy) for policy in several], AuditOptions(**options))
+    return run_audit(_as_log(log), _descriptions(policies), AuditOptions(**options))
 
 
-def simulate(scenario: str | Problem, policies: Any, **options: Any) -> Simulation:
+@shows(SimulateOptions)
+def simulate(
+    scenario: str | Path | Problem,
+    policies: PolicyLike | Sequence[PolicyLike],
+    **options: Unpack[SimulateKeywords],
+) -> Simulation:
     """Let policies play live in a scenario whose truth is known.
 
     Parameters
@@ -200,8 +216,8 @@ def simulate(scenario: str | Problem, policies: Any, **options: Any) -> Simulati
         `evaluator.simulations.BernoulliProblem` or `LinearProblem`.
     policies
         One as `replay` takes it, or a list of them.
-    options
-        Fields of `evaluator.simulations.options.SimulateOptions`: runs, horizon, window, delays, seed, jobs.
+    **options
+        See below.
 
     Returns
     -------
@@ -223,12 +239,12 @@ def simulate(scenario: str | Problem, policies: Any, **options: Any) -> Simulati
     from evaluator.simulations.runs import simulate as play
     from evaluator.simulations.scenarios import load_problem
 
-    problem = load_problem(scenario) if isinstance(scenario, str) else scenario
-    several = policies if isinstance(policies, list | tuple) else [policies]
-    return play(problem, [as_description(policy) for policy in several], SimulateOptions(**options))
+    problem = load_problem(str(scenario)) if isinstance(scenario, str | Path) else scenario
+    return play(problem, _descriptions(policies), SimulateOptions(**options))
 
 
-def study_delays(log: Log | str, *, by: str | None = "action", **options: Any) -> DelayStudy:
+@shows(DelayOptions)
+def study_delays(log: LogLike, *, by: str | None = "action", **options: Unpack[DelayKeywords]) -> DelayStudy:
     """Study how late the conversions of a log come, corrected for those it could not see yet.
 
     Parameters
@@ -238,8 +254,8 @@ def study_delays(log: Log | str, *, by: str | None = "action", **options: Any) -
     by
         ``action``, or a column of the source (of a `Log`: one that it keeps, see `load`) whose values are groups; None
         for none.
-    options
-        Fields of `evaluator.delays.study.options.DelayOptions`: windows, families, groups, joint...
+    **options
+        See below.
 
     Returns
     -------
@@ -258,22 +274,21 @@ def study_delays(log: Log | str, *, by: str | None = "action", **options: Any) -
     >>> [round(window.share.tau, 2) for window in study.windows]
     [0.64, 0.99]
     """
-    from evaluator.delays.study.options import DelayOptions
     from evaluator.delays.study.run import study_log
 
-    log = load(log, keep=[] if by in (None, "action") else [by]) if isinstance(log, str) else log.checked()
-    return study_log(log, DelayOptions(**options), by=by)
+    return study_log(_as_log(log, [] if by is None or by == "action" else [by]), DelayOptions(**options), by=by)
 
 
-def check(log: Log | str, **options: Any) -> CheckReport:
+@shows(CheckOptions)
+def check(log: LogLike, **options: Unpack[CheckKeywords]) -> CheckReport:
     """Check whether a log is fit for replay, by testing on it what a replay rests on.
 
     Parameters
     ----------
     log
         A `Log`, or what `load` takes.
-    options
-        Fields of `evaluator.checks.run.CheckOptions`: propensity, false_alarms, seed, cluster_by.
+    **options
+        See below.
 
     Returns
     -------
@@ -291,19 +306,43 @@ def check(log: Log | str, **options: Any) -> CheckReport:
     >>> report.fit, report["uniformity"].verdict, report["overlap"].numbers["never_shown"]
     (True, 'pass', 0)
     """
-    from evaluator.checks.run import CheckOptions, check_log
+    from evaluator.checks.run import check_log
 
     asked = CheckOptions(**options)
     return check_log(_as_log(log, source_columns(asked.cluster_by)), asked)
 
 
-def plan(log: Log | str, policy: Any, **options: Any) -> ReplayPlan:
-    """Return every choice a replay would make, without replaying: the twin of ``--dry-run``."""
+@shows(ReplayOptions)
+def plan(log: LogLike, policy: PolicyLike, **options: Unpack[ReplayKeywords]) -> ReplayPlan:
+    """Return every choice a replay would make, without replaying: the twin of ``evaluate replay --dry-run``.
+
+    Parameters
+    ----------
+    log, policy
+        As `replay` takes them.
+    **options
+        See below.
+
+    Returns
+    -------
+    ReplayPlan
+        Sampler, propensities, clock, rounds, window, and what they rest on; `to_dict` makes it JSON.
+
+    Raises
+    ------
+    DataError, UsageError, PolicyError
+        As `replay`.
+
+    Examples
+    --------
+    >>> plan(load("synthetic", limit=2_000), "ucb1", window=100).to_dict()["sampler"]
+    'keep'
+    """
     chosen = ReplayOptions(**options)
     return plan_replay(_as_log(log, chosen.keeps), as_description(policy), chosen)
 
 
-def _as_log(log: Log | str, keep: Sequence[str] = ()) -> Log:
+def _as_log(log: LogLike, keep: Sequence[str] = ()) -> Log:
     """Return a log that keeps the contract; one made by hand is validated, once; one that is read keeps some columns.
 
     Raises
@@ -311,17 +350,24 @@ def _as_log(log: Log | str, keep: Sequence[str] = ()) -> Log:
     DataError
         It does not; names table, column, rows, values and the repair.
     """
-    if isinstance(log, str):
-        return load(log, **({"keep": list(keep)} if keep else {}))
-    return log.checked()
+    return log.checked() if isinstance(log, Log) else load(log, keep=list(keep))
 
 
-def as_description(policy: Any) -> Any:
+def _descriptions(policies: PolicyLike | Sequence[PolicyLike]) -> list[Policy | UserPolicy]:
+    """Return the descriptions of one policy or several."""
+    if isinstance(policies, Sequence) and not isinstance(policies, str):
+        return [as_description(policy) for policy in policies]
+    return [as_description(policies)]
+
+
+def as_description(policy: PolicyLike) -> Policy | UserPolicy:
     """Return the description of a spec, a policy, a class or an instance."""
     if isinstance(policy, str):
-        return resolve(policy)
+        found: Policy | UserPolicy = resolve(policy)
+        return found
     if isinstance(policy, Policy | UserPolicy):
         return policy
     if isinstance(policy, type):
-        return as_policy(policy, {})
+        wrapped: Policy | UserPolicy = as_policy(policy, {})
+        return wrapped
     return UserPolicy(cls=type(policy), instance=policy)

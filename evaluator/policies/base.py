@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
+from evaluator.errors import ParameterError
 from evaluator.options import Wording, checked, declaration, option
 from evaluator.units import NO_WINDOW
 

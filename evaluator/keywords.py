@@ -1,0 +1,96 @@
+"""The options of the public functions, as types. Written by `evaluator.generate_keywords`; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, TypedDict
+
+
+class ReadingKeywords(TypedDict, total=False):
+    """Options of `evaluator.load`."""
+
+    path: str | Path | None
+    actions: str | Sequence[str] | None
+    features: str | None
+    deduplicate: Literal["last_click", "first_click", "all", "share"] | None
+    attributed_only: bool | None
+    limit: int | None
+    seed: int | None
+    sort: bool | None
+    attribution_window: str | int | None
+    on_error: Literal["stop", "quarantine"]
+    keep: Sequence[str]
+    sampling_rate: float | None
+
+
+class CompareKeywords(TypedDict, total=False):
+    """Options of `evaluator.compare` that its replays share."""
+
+    horizon: int | None
+    clock: Literal["traffic", "wall"]
+    traffic_share: float
+    sampler: Literal["rejection", "keep", "queue"] | None
+    propensity: Literal["column", "uniform", "estimate", "estimate:context"] | None
+    accept_quantile: float
+    delays: str
+    delays_from: str | None
+    final: str | None
+    final_policy: Literal["greedy", "exploring"]
+    doubly_robust: bool
+    reward: Literal["eventual", "observed"]
+    immature: str
+    seed: int
+    repeats: int
+    jobs: int
+    level: float
+    bootstrap: int
+    cluster_by: str | None
+    reward_max: float | None
+    reward_cap: float | None
+
+
+class ReplayKeywords(CompareKeywords, total=False):
+    """Options of `evaluator.replay` and `evaluator.plan`."""
+
+    window: str | int | None
+
+
+class AuditKeywords(ReplayKeywords, total=False):
+    """Options of `evaluator.audit`."""
+
+    twins: int
+    displays: int | None
+
+
+class SimulateKeywords(TypedDict, total=False):
+    """Options of `evaluator.simulate`."""
+
+    runs: int
+    horizon: int | None
+    window: str | int | None
+    delays: str
+    seed: int
+    jobs: int
+
+
+class DelayKeywords(TypedDict, total=False):
+    """Options of `evaluator.study_delays`."""
+
+    windows: Sequence[str | int] | None
+    families: Sequence[str] | None
+    groups: int
+    share: float
+    bootstraps: int
+    level: float
+    seed: int
+    joint: bool
+
+
+class CheckKeywords(TypedDict, total=False):
+    """Options of `evaluator.check`."""
+
+    propensity: Literal["column", "uniform", "estimate", "estimate:context"] | None
+    false_alarms: float
+    seed: int
+    cluster_by: str | None
