@@ -1,0 +1,109 @@
+"""The picture of the two clocks: regret of one policy live, and replayed on either clock, on the same problem.
+
+``python -m tests.bench.clocks`` prints the table; ``--svg docs/pictures/clocks.svg`` draws the README's picture too.
+Ten actions, conversions 500 rounds late on average, a window of 500: most of what the policy does in its first thousand
+rounds it does before it has seen what that brings. A log of ten times as many displays gives as many rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator import load, replay, simulate
+from tests.bench.pictures import draw_clocks
+from tests.bench.tables import print_table
+
+POLICY, WINDOW, HORIZON = "delayed-ucb", 500, 3_000
+BEST, OTHERS, K, MEAN_DELAY = 0.5, 0.3, 10, 500
+# A replay accepts each display with probability 1/K: the slack is 6 standard deviations of their number.
+DISPLAYS = K * (HORIZON + int(6 * math.sqrt(HORIZON)))
+SCENARIO = f"""
+name = "clocks"
+title = "Ten actions, one of which is better, and late conversions"
+licence = "Apache-2.0"
+[scenario]
+kind = "bernoulli"
+means = {[BEST, *[OTHERS] * (K - 1)]}
+delay = {{ family = "geometric", mean = {MEAN_DELAY}, support = 0 }}
+displays = {DISPLAYS}
+seed = SEED
+"""
+LIVE, TRAFFIC, WALL = "live", "replayed, traffic clock (the default)", "replayed, the log's own clock"
+Curve = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], float]  # rounds, mean regret, standard error at the end
+
+
+def scenario(folder: Path, seed: int) -> str:
+    """Write the problem, whose log is drawn with this seed, and return its path."""
+    file = folder / f"clocks-{seed}.toml"
+    file.write_text(SCENARIO.replace("SEED", str(seed)), encoding="utf-8")
+    return str(file)
+
+
+def live(folder: Path, runs: int) -> Curve:
+    found = simulate(scenario(folder, 0), [POLICY], runs=runs, horizon=HORIZON, window=WINDOW, jobs=2)
+    (curve,) = found.curves
+    return found.rounds, curve.regret, float(curve.regret_se[-1])
+
+
+def replayed(folder: Path, runs: int, clock: str) -> Curve:
+    def one(seed: int) -> npt.NDArray[np.float64]:
+        options: dict[str, Any] = {"window": WINDOW, "horizon": HORIZON, "delays": f"geometric:{MEAN_DELAY}"}
+        result = replay(load(scenario(folder, seed)), POLICY, clock=clock, seed=seed, **options)
+        assert result.rounds == HORIZON, result.rounds
+        return np.cumsum(np.where(result.trajectory["action"].to_numpy() == 0, 0.0, BEST - OTHERS))
+
+    with ThreadPoolExecutor(2) as pool:
+        curves = np.array(list(pool.map(one, range(1, runs + 1))))
+    error = float(curves[:, -1].std(ddof=1)) / math.sqrt(runs)
+    return np.arange(1, HORIZON + 1), curves.mean(axis=0), error
+
+
+def measured(runs: int, replays: int) -> dict[str, Curve]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        return {
+            LIVE: live(folder, runs),
+            TRAFFIC: replayed(folder, replays, "traffic"),
+            WALL: replayed(folder, replays, "wall"),
+        }
+
+
+def print_curves(curves: dict[str, Curve]) -> None:
+    truth = curves[LIVE][1][-1]
+    rows = [
+        (name, f"{regret[-1]:.1f} ± {error:.1f}", "" if name == LIVE else _off(regret[-1] / truth - 1))
+        for name, (_, regret, error) in curves.items()
+    ]
+    print(f"{POLICY}, K={K}, mean delay {MEAN_DELAY} rounds, window {WINDOW}")
+    print_table((f"regret after {HORIZON:,} rounds", "mean ± standard error", "against live"), rows)
+
+
+def _off(share: float) -> str:
+    return f"{abs(share):.1%} {'too good' if share < 0 else 'too bad'}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.clocks", description=__doc__)
+    parser.add_argument("--runs", type=int, default=2_000, help="live runs")
+    parser.add_argument("--replays", type=int, default=400, help="replays on either clock, each of a log of its own")
+    parser.add_argument("--svg", type=Path, help="file to draw the picture into")
+    given = parser.parse_args(arguments)
+    curves = measured(given.runs, given.replays)
+    print_curves(curves)
+    if given.svg is not None:
+        points = {name: (rounds, regret) for name, (rounds, regret, _) in curves.items()}
+        title = f"{POLICY}, K = {K}, conversions {MEAN_DELAY} rounds late on average, window {WINDOW}"
+        draw_clocks(points, title, given.svg)
+
+
+if __name__ == "__main__":
+    main()
