@@ -89,7 +89,7 @@ def read_study(path: str | Path) -> StudyFile:
             f"{path}: no study can be read there: {error.strerror}.", hint="name a .toml file."
         ) from None
     except NotTomlError as error:
-        raise KeyOfFileError(f"{path}: {error}.", hint="datasets/README.md shows a study.") from None
+        raise KeyOfFileError(f"{path}: {error}.", hint="docs/reference/studies.md shows a study.") from None
     kinds = {**_OWN, **{name: _key_kind(name) for name in (*READING, *REPLAYING)}}
     for key, value in said.items():
         if key not in kinds:

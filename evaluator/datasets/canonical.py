@@ -1,6 +1,6 @@
 """The canonical folder: ``displays.parquet``, ``conversions.parquet``, ``actions.parquet``, ``meta.json``.
 
-Its format, which versions of it are read and what is verified when: ``docs/formats.md``.
+Its format, which versions of it are read and what is verified when: ``docs/reference/formats.md``.
 """
 
 from __future__ import annotations

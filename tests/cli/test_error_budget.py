@@ -1,6 +1,6 @@
 """Every interval and verdict that a command prints is in the error budget, with what it promises and how often it held.
 
-The table is in `tests/bench/README.md`, the page that explains it is `docs/error-budget.md`.
+The table is in `tests/bench/README.md`, the page that explains it is `docs/why/intervals.md`.
 """
 
 from __future__ import annotations

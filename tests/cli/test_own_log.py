@@ -1,4 +1,4 @@
-"""The README's walk with one's own log: spec, validate, convert, dry run, replay."""
+"""The walk with one's own log of docs/start/own-log.md: spec, validate, convert, dry run, replay."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 from evaluator import replay
 from tests.cli.runs import evaluate
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "start" / "own-log.md"
 DAY = 86_400
 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """The README's spec beside files of its layout: 60 days, four banners, sales within 30 days."""
-    spec = re.search(r"```toml\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    """The page's spec beside files of its layout: 60 days, four banners, sales within 30 days."""
+    spec = re.search(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert spec is not None
     (tmp_path / "spec.toml").write_text(spec[1], encoding="utf-8")
     rng = np.random.default_rng(0)
@@ -44,7 +44,7 @@ def shop(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_readme_walk(shop: Path) -> None:
+def test_the_walk(shop: Path) -> None:
     spec, log = str(shop / "spec.toml"), str(shop / "shop-log")
     assert evaluate("datasets", "validate", spec).code == 0
     assert evaluate("datasets", "convert", spec, log).code == 0

@@ -1,4 +1,4 @@
-"""``docs/formats.md`` names every format of the code, and no other; what it tells users to run works."""
+"""``docs/reference/formats.md`` names every format of the code, and no other; what it tells users to run works."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from evaluator import __version__
 from evaluator.datasets.meta_file import FILES, READS, SCHEMA_VERSION
 from evaluator.report.manifest import write_json, write_manifest
 
-PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "formats.md").read_text(encoding="utf-8")
 PACKAGE = Path(evaluator.__file__).parent
 
 

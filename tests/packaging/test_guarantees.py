@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "why" / "guarantees.md").read_text(encoding="utf-8")
 NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", PAGE)))
 HEADINGS = ("Outputs", "Resuming", "Verified inputs", "Trusted and untrusted inputs", "The same numbers", "Exit codes")
 
@@ -48,4 +48,4 @@ def test_files_it_speaks_of_exist() -> None:
     for file in re.findall(r"`((?:tests|docs|evaluator)/[\w/]+\.(?:py|md))`", PAGE):
         assert (ROOT / file).is_file(), file
     for link in re.findall(r"\]\(([\w./-]+)\)", PAGE):
-        assert (ROOT / "docs" / link).exists(), link
+        assert (ROOT / "docs" / "why" / link).exists(), link

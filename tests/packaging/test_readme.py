@@ -1,4 +1,4 @@
-"""The README's promises: its first block sets everything up, and nothing in the repository names a registry."""
+"""The README's promises: its first block sets everything up, it is short, and nothing names a registry."""
 
 from __future__ import annotations
 
@@ -35,16 +35,24 @@ def test_every_policy_is_in_the_table() -> None:
         assert any(row in page.splitlines() for page in pages), f"README.md lacks this row of its table: {row}"
 
 
-def test_evaluate_commands_in_the_readme_parse() -> None:
-    from typer.testing import CliRunner
+def test_it_is_read_in_a_minute() -> None:
+    assert len(README.splitlines()) <= 140
 
-    from evaluator.cli.app import app
 
-    commands = {line.split("evaluate ", 1)[1].split()[0] for line in re.findall(r"^.*\bevaluate .*$", README, re.M)}
-    named = {c for c in commands if c in ("replay", "datasets", "policies")}
-    assert named == {"replay", "datasets", "policies"}
-    for command in named:
-        assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
+def test_its_numbers_are_those_of_the_pages_that_commands_print() -> None:
+    clocks = (ROOT / "docs" / "why" / "two-clocks.md").read_text(encoding="utf-8")
+    printed = [float(x) for x in re.findall(r"^(?:live|replayed, .*?) +([\d.]+) ±", clocks, re.M)]
+    shown = re.search(r"live (\d+), replayed on the traffic clock (\d+), replayed on the log's own clock (\d+)", README)
+    assert shown is not None
+    assert [int(x) for x in shown.groups()] == [round(x) for x in printed]
+    flattered = re.search(r"([\d.]+)% too good$", clocks.split("own clock  ")[1], re.M)
+    assert flattered is not None
+    assert f"looks {float(flattered[1]):.0f} % too good" in README
+    speed = (ROOT / "docs" / "why" / "speed.md").read_text(encoding="utf-8")
+    for number in re.findall(r"([\d.]+) million", README):
+        assert f"{number} million" in speed
+    for number in re.findall(r"([\d.]+) s\b", README):
+        assert f"| {number} |" in speed
 
 
 def test_nothing_names_a_package_registry() -> None:
