@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.log import Log
+from evaluator.log.periods import DAY, TENTH, TENTHS, has_days, part_of, tenths, ticks_a_day
 from evaluator.times import weekday_names
 
 Ints = npt.NDArray[np.int64]
 
-_FEWEST_DAYS, _MOST_PERIODS, PARTS = 3, 40, 10
+_MOST_PERIODS = 40
 # Hours beyond this many (a century) come from times in the wrong unit.
 MOST_HOURS = 1_000_000
 HOURS, WEEKDAYS = "by hour of the day", "by day of the week"
@@ -70,7 +71,7 @@ class Timeline:
 
     def period_of(self, displays: Ints) -> Ints:
         """Return the period of some displays, given their numbers."""
-        return np.searchsorted(self.edges, displays, side="right") - 1
+        return part_of(self.edges, displays)
 
     def rhythms_of(self, time: Ints) -> list[Ints]:
         """Return the group of displays shown at these times, for each rhythm."""
@@ -114,30 +115,29 @@ def read_timeline(log: Log, asked: Ints) -> Timeline:
                 by_hour[number] = by_hour.get(number, 0) + count
     back = np.empty_like(times)
     back[order] = times
-    tenths = len(log) * np.arange(PARTS + 1, dtype=np.int64) // PARTS
-    whole = np.ones(PARTS, bool)
-    if hour is None or max(by_hour) - min(by_hour) >= MOST_HOURS:
-        return Timeline("tenth", tenths, None, hour or 1, 0, start, end, back, None, whole)
+    parts, whole = tenths(len(log)), np.ones(TENTHS, bool)
+    day_ticks = ticks_a_day(log.meta)
+    if hour is None or day_ticks is None or max(by_hour) - min(by_hour) >= MOST_HOURS:
+        return Timeline(TENTH, parts, None, hour or 1, 0, start, end, back, None, whole)
     origin = min(by_hour)
     hours = np.zeros(max(by_hour) - origin + 1, np.int64)
     for number, count in by_hour.items():
         hours[number - origin] = count
     seconds = seconds or 1.0
-    ticks_a_day = max(round(86_400.0 / seconds), 1)
-    per_day = max(ticks_a_day // hour, 1)
+    per_day = max(day_ticks // hour, 1)
     day = (np.arange(len(hours)) + origin) // per_day
     days = np.bincount(day - day[0], hours).astype(np.int64)
     by_hours = hours if seconds <= 3600.0 else None
-    rhythms = _rhythms(start, end, hour, ticks_a_day, seconds)
-    if len(days) < _FEWEST_DAYS:
-        return Timeline("tenth", tenths, by_hours, hour, origin % 24, start, end, back, None, whole, *rhythms)
+    rhythms = _rhythms(start, end, hour, day_ticks, seconds)
+    if not has_days(len(days)):
+        return Timeline(TENTH, parts, by_hours, hour, origin % 24, start, end, back, None, whole, *rhythms)
     together = -(-len(days) // _MOST_PERIODS)
     starts = np.arange(0, len(days), together)
     edges = np.concatenate(([0], np.cumsum(np.add.reduceat(days, starts))))
-    name = "day" if together == 1 else f"block of {together} days"
-    ends = (start // ticks_a_day + np.append(starts[1:], len(days))) * ticks_a_day
+    name = DAY if together == 1 else f"block of {together} days"
+    ends = (start // day_ticks + np.append(starts[1:], len(days))) * day_ticks
     whole = np.ones(len(ends), bool)
-    whole[0] = start % ticks_a_day <= hour
+    whole[0] = start % day_ticks <= hour
     whole[-1] &= end + hour >= ends[-1]
     return Timeline(name, edges, by_hours, hour, origin % 24, start, end, back, ends, whole, *rhythms)
 

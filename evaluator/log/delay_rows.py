@@ -10,45 +10,15 @@ import numpy.typing as npt
 
 from evaluator.errors import DataError, ParameterError
 from evaluator.log.contract import Log
+from evaluator.log.periods import DAY, TENTH, TENTHS, Periods, has_days, part_of, tenths, ticks_a_day
 from evaluator.log.schema import OWN_COLUMNS, WEIGHT, to_numpy
 from evaluator.log.stamps import stamp_of
 from evaluator.log.traffic import TrafficCount
 from evaluator.units import SECONDS
 
 Ints = npt.NDArray[np.int64]
-# Logs without days, or of fewer than this many, are cut into parts of as many displays each.
-_FEWEST_DAYS, PARTS = 3, 10
 # Group of the displays whose cell was empty.
 MISSING = "(missing)"
-
-
-@dataclass(frozen=True, eq=False)
-class Periods:
-    """Displays and conversions period by period.
-
-    Parameters
-    ----------
-    name
-        What a period is: ``day``, or ``tenth`` of the displays.
-    of
-        Period of each conversion's display, shape (n,), from 0.
-    displays
-        Displays of each period, shape (P,).
-    day, origin
-        Ticks in a day, and the day that is period 0; None where periods are parts of as many displays each.
-    """
-
-    name: str
-    of: Ints
-    displays: Ints
-    day: int | None = None
-    origin: int = 0
-
-    def at(self, time: Ints, number: Ints) -> Ints:
-        """Return the period of displays shown at `time` (ticks) whose numbers are `number`, shape (n,)."""
-        if self.day is not None:
-            return time // self.day - self.origin
-        return np.searchsorted(np.cumsum(self.displays), number, side="right")
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,9 +108,9 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
     if not len(display):
         raise DataError(f"Log {meta.name!r} has no conversions, so there are no delays.", hint="check the spec.")
     shown_at = np.empty(len(display), np.int64)
-    day = None if meta.tick_seconds is None else max(round(86400.0 / meta.tick_seconds), 1)
+    day = ticks_a_day(meta)
     by_day: dict[int, float] = {}
-    edges = len(log) * np.arange(PARTS + 1) // PARTS
+    edges = tenths(len(log))
     by_part: npt.NDArray[np.float64] = np.diff(edges).astype(np.float64)
     start = end = stamp = 0
     traffic, weighted = TrafficCount(log.schema), WEIGHT in log.schema.names
@@ -156,8 +126,8 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
         shown_at[np.searchsorted(display, first) :][: len(at)] = time[at]
         if weight is not None:
             weight_of[np.searchsorted(display, first) :][: len(at)] = weight[at]
-            part = np.searchsorted(edges, np.arange(first, first + len(time)), side="right") - 1
-            by_part += np.bincount(part, weight, minlength=PARTS)
+            part = part_of(edges, np.arange(first, first + len(time)))
+            by_part += np.bincount(part, weight, minlength=TENTHS)
         start, end = (int(time[0]) if first == 0 else start), int(time[-1])
         if stamp != 1:
             stamp = int(np.gcd.reduce(time - start, initial=stamp))
@@ -176,15 +146,15 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
     per = float(weight_of[0])
     delay = to_numpy(log.conversions["time"]).astype(np.int64, copy=False) - shown_at
     limit = follow_up(meta.observed_until, meta.attribution_window, shown_at)
-    if day is not None and max(by_day) - min(by_day) + 1 >= _FEWEST_DAYS:
+    if day is not None and has_days(max(by_day) - min(by_day) + 1):
         origin = min(by_day)
         shown = np.zeros(max(by_day) - origin + 1, np.int64)
         for one, count in by_day.items():
             shown[one - origin] = round(count / per)
-        periods = Periods("day", shown_at // day - origin, shown, day, origin)
+        periods = Periods(DAY, shown_at // day - origin, shown, day, origin)
     else:
         shown = np.rint(by_part / per).astype(np.int64)
-        periods = Periods("tenth", np.searchsorted(edges, display, side="right") - 1, shown)
+        periods = Periods(TENTH, part_of(edges, display), shown)
     deduplicated = int(meta.counts.get("conversion_rows_deduplicated", 0))
     return DelayRows(
         name=meta.name,

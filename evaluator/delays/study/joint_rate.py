@@ -15,7 +15,7 @@ from evaluator.delays.study.joint_checks import Calibration, calibrate
 from evaluator.delays.study.joint_limits import check_conversions, check_follow_up
 from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
-from evaluator.log.delay_rows import Periods
+from evaluator.log.periods import Periods
 from evaluator.log.schema import WEIGHT, to_numpy
 from evaluator.log.stamps import stamp_of
 
