@@ -196,7 +196,7 @@ def _read(plan: ReplayPlan, frozen: list[FrozenPolicy] | None, shares: Floats | 
     reward = rewards.taken(np.arange(judged.start, judged.stop))
     out = _Displays(reward, target, propensity, q_shown, q_target, np.zeros(k), [])
     step = max(_PROBABILITIES // k, 1)
-    names = dict.fromkeys([plan.rounds.vectors(plan.log)])
+    names = dict.fromkeys([plan.rounds.vectors, readable_vectors(plan.log)])
     propensities = plan.propensities.after(judged.start)
     columns = list(dict.fromkeys(["action", *propensities.reads]))
     for piece in pieces(plan.log.after(judged.start), columns, [name for name in names if name is not None]):
