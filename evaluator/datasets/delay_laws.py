@@ -10,9 +10,8 @@ from evaluator.datasets.scenario import Delay, LinearScenario, Scenario
 from evaluator.delays import laws
 from evaluator.delays.laws import DelayLaw
 from evaluator.errors import DataError, ParameterError, SourceError, SpecError, nearest
+from evaluator.law_names import LAWS
 from evaluator.regular import refuse_irregular
-
-_MEAN = 100.0
 
 
 def scenario_laws(scenario: Scenario, folder: Path) -> list[DelayLaw]:
@@ -51,28 +50,10 @@ def _delays(scenario: Scenario) -> list[Delay]:
 
 def delay_law(delay: Delay, folder: Path) -> DelayLaw:
     """Return the law that a `Delay` names; arguments and errors as in `scenario_laws`."""
-    mean = _MEAN if delay.mean is None else delay.mean
-    match delay.family:
-        case "geometric":
-            return laws.geometric(mean, start=1 if delay.support is None else delay.support)
-        case "fixed":
-            return laws.fixed(int(mean))
-        case "exponential":
-            return laws.exponential(mean)
-        case "uniform":
-            return laws.uniform(delay.low or 0, delay.high or 0)
-        case "poisson":
-            return laws.poisson(mean)
-        case "half-normal":
-            return laws.half_normal(mean)
-        case "pareto":
-            return laws.pareto(delay.alpha or 0.0, factor=delay.factor or 1.0, shift=delay.shift or 0.0)
-        case "lognormal-mixture":
-            return laws.lognormal_mixture(delay.weights or [], delay.medians or [], delay.sigmas or [])
-        case "packet-loss":
-            return laws.packet_loss(delay.lost or 0.0, retry=delay.retry)
-        case "empirical":
-            return _from_file(delay, folder)
+    if delay.file is not None:
+        return _from_file(delay, folder)
+    law = LAWS[delay.family]
+    return laws.law_of(law, law.arguments(lambda key: getattr(delay, key)))
 
 
 def _from_file(delay: Delay, folder: Path) -> DelayLaw:

@@ -6,34 +6,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from evaluator.law_names import LAWS
+
 Probability = Annotated[float, Field(ge=0, le=1, strict=False)]
 Positive = Annotated[float, Field(gt=0, strict=False)]
-Family = Literal[
-    "geometric",
-    "fixed",
-    "exponential",
-    "uniform",
-    "poisson",
-    "half-normal",
-    "pareto",
-    "lognormal-mixture",
-    "packet-loss",
-    "empirical",
-]
-
-# Which keys each family takes, those it cannot do without first.
-_TAKES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "geometric": ((), ("mean", "support")),
-    "fixed": ((), ("mean",)),
-    "exponential": (("mean",), ()),
-    "uniform": (("high",), ("low",)),
-    "poisson": (("mean",), ()),
-    "half-normal": (("mean",), ()),
-    "pareto": (("alpha",), ("factor", "shift")),
-    "lognormal-mixture": (("weights", "medians", "sigmas"), ()),
-    "packet-loss": (("lost",), ("retry",)),
-    "empirical": (("file",), ("delay", "cdf", "density", "scale")),
-}
 
 
 class _Part(BaseModel):
@@ -49,7 +25,7 @@ class Delay(_Part):
     the survival ratio is mean / (1 + mean) (Vernade et al. 2017). ``fixed`` is always `mean`.
     """
 
-    family: Family = "geometric"
+    family: Literal[tuple(LAWS)] = "geometric"  # type: ignore[valid-type]
     mean: Annotated[float | None, Field(ge=0, strict=False, description="100 for geometric and fixed")] = None
     support: Annotated[Literal[0, 1] | None, Field(description="smallest geometric delay, 1 by default")] = None
     low: Annotated[int | None, Field(ge=0, description="smallest uniform delay, 0 by default")] = None
@@ -76,22 +52,23 @@ class Delay(_Part):
 
     @model_validator(mode="after")
     def _keys_fit_the_family(self) -> Delay:
-        needed, optional = _TAKES[self.family]
+        law = LAWS[self.family]
+        needed = {key.name for key in law.keys if key.needed}
         for name in type(self).model_fields:
             given = getattr(self, name) is not None
-            if name != "family" and given and name not in needed + optional:
-                raise ValueError(f"{self.family} delays take {', '.join(needed + optional)}, not {name}")
+            if name != "family" and given and name not in law.takes:
+                raise ValueError(f"{self.family} delays take {', '.join(law.takes)}, not {name}")
             if name in needed and not given:
                 raise ValueError(f"{self.family} delays need {name}")
-        self._check_numbers()
+        self._check_numbers(needed)
         return self
 
-    def _check_numbers(self) -> None:
+    def _check_numbers(self, needed: set[str]) -> None:
         if self.family == "geometric" and self.support != 0 and self.mean is not None and self.mean < 1:
             raise ValueError("a geometric delay on {1, 2, ...} has mean >= 1; use support = 0")
         if self.family == "fixed" and self.mean is not None and self.mean != int(self.mean):
             raise ValueError("a fixed delay is a whole number of rounds")
-        if self.family in ("exponential", "poisson", "half-normal") and self.mean == 0:
+        if "mean" in needed and self.mean == 0:
             raise ValueError(f"{self.family} delays have a mean above 0")
         if self.high is not None and (self.low or 0) > self.high:
             raise ValueError(f"uniform delays from {self.low} to {self.high}: low must not exceed high")

@@ -143,35 +143,6 @@ class DelayCDF:
             source=f"every conversion {int(delay)} rounds late (given)",
         )
 
-    @classmethod
-    def parse(cls, text: str) -> DelayCDF:
-        """Return the law that a word of the command line names.
-
-        ``geometric:500`` (mean, support from 0), ``geometric:500:1`` (support from 1), ``fixed:3``.
-
-        >>> DelayCDF.parse("geometric:500") == DelayCDF.geometric(500)
-        True
-
-        Raises
-        ------
-        ParameterError
-            The text is none of these, or its numbers are out of range.
-        """
-        name, *numbers = text.strip().split(":")
-        try:
-            if name == "geometric" and 1 <= len(numbers) <= 2:
-                return cls.geometric(float(numbers[0]), start=int(numbers[1]) if len(numbers) == 2 else 0)
-            if name == "fixed" and len(numbers) == 1:
-                return cls.fixed(int(numbers[0]))
-        except ParameterError:
-            raise
-        except ValueError:
-            pass
-        raise ParameterError(
-            f"Expected a delay distribution, got {shortened(text)!r}.",
-            hint="write geometric:MEAN, geometric:MEAN:START (START 0 or 1) or fixed:DELAY, in rounds.",
-        )
-
     @overload
     def __call__(self, age: float) -> float: ...
     @overload
@@ -262,7 +233,7 @@ class DelayCDF:
         Exact for a coarsened CDF too, unless the limit is below its last step: then they are those of its few steps.
         Cost as in `steps`, and of a geometric law no more than that of a million, however long its delays.
 
-        >>> DelayCDF.parse("fixed:3").moments_within(10)
+        >>> DelayCDF.fixed(3).moments_within(10)
         DelayMoments(mean=3.0, variance=0.0, bound=3.0)
         """
         if self.moments is not None and (limit is None or limit >= self.delays[-1]):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +18,7 @@ from scipy.special import erf, ndtr, pdtr
 from evaluator.delays.cdf import DelayCDF, stating_the_rest
 from evaluator.delays.moments import law_moments
 from evaluator.errors import DataError, ParameterError
+from evaluator.law_names import LAWS, NamedLaw, grammar
 from evaluator.visible import shortened
 
 Ints = NDArray[np.int64]
@@ -294,10 +296,9 @@ def empirical(delays: ArrayLike, cdf: ArrayLike, *, source: str) -> DelayLaw:
 
 
 def parse_law(text: str) -> DelayLaw:
-    """Return the law that a word of the command line names, numbers in the order of its function's parameters.
+    """Return the law that a word of the command line names: ``geometric:500``, ``uniform:0:100``, ``pareto:0.7``...
 
-    ``geometric:500``, ``geometric:500:1``, ``fixed:30``, ``exponential:50``, ``uniform:0:100``, ``poisson:50``,
-    ``half-normal:50``, ``pareto:0.7``.
+    `evaluator.law_names.LAWS` says which laws have a word, and with which numbers.
 
     >>> parse_law("pareto:0.5").source
     'Pareto delays with tail index 0.5, rounded up (given)'
@@ -308,29 +309,24 @@ def parse_law(text: str) -> DelayLaw:
         The text is none of these, or its numbers are out of range.
     """
     name, *words = text.strip().split(":")
-    try:
-        if name in ("geometric", "fixed"):
-            return _closed(DelayCDF.parse(text))
-        numbers = [float(word) for word in words]
-        if name == "uniform" and len(numbers) == 2:
-            return uniform(*(int(n) if n.is_integer() else n for n in numbers))  # type: ignore[arg-type]
-        one: dict[str, Callable[[float], DelayLaw]] = {
-            "exponential": exponential,
-            "poisson": poisson,
-            "half-normal": half_normal,
-            "pareto": pareto,
-        }
-        if name in one and len(numbers) == 1:
-            return one[name](numbers[0])
-    except ParameterError:
-        raise
-    except ValueError:
-        pass
+    law = LAWS.get(name)
+    if law is not None and words and len(law.numbers) - law.optional <= len(words) <= len(law.numbers):
+        try:
+            given = {number.parameter: number.read(word) for number, word in zip(law.numbers, words, strict=False)}
+            return law_of(law, given)
+        except ParameterError:
+            raise
+        except ValueError:
+            pass
     raise ParameterError(
-        f"Expected a delay distribution, got {shortened(text)!r}.",
-        hint="write geometric:MEAN, geometric:MEAN:START, fixed:DELAY, exponential:MEAN, uniform:LOW:HIGH, "
-        "poisson:MEAN, half-normal:MEAN or pareto:ALPHA, in rounds.",
+        f"Expected a delay distribution, got {shortened(text)!r}.", hint=f"write {grammar()}, in rounds."
     )
+
+
+def law_of(law: NamedLaw, arguments: dict[str, Any]) -> DelayLaw:
+    """Return the law that a name's function makes of these arguments."""
+    made: DelayLaw = globals()[law.make](**arguments)
+    return made
 
 
 def _closed(cdf: DelayCDF) -> DelayLaw:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator.delays.cdf import DelayCDF
+from evaluator.delays.laws import parse_law
 from evaluator.delays.product_limit import product_limit
 from evaluator.errors import DataError, ParameterError
 
@@ -156,11 +157,11 @@ def test_coarsened_geometric_keeps_the_promised_distance(limit: int | None, star
 
 
 def test_words_of_the_command_line() -> None:
-    assert DelayCDF.parse(" geometric:500 ") == DelayCDF.geometric(500)
-    assert DelayCDF.parse("geometric:500:1") == DelayCDF.geometric(500, start=1)
-    assert DelayCDF.parse("fixed:3") == DelayCDF.fixed(3)
-    assert DelayCDF.parse("geometric:0") == DelayCDF.fixed(0)
-    assert DelayCDF.parse("geometric:1:1") == DelayCDF.fixed(1)
+    assert parse_law(" geometric:500 ").closed == DelayCDF.geometric(500)
+    assert parse_law("geometric:500:1").closed == DelayCDF.geometric(500, start=1)
+    assert parse_law("fixed:3").closed == DelayCDF.fixed(3)
+    assert parse_law("geometric:0").closed == DelayCDF.fixed(0)
+    assert parse_law("geometric:1:1").closed == DelayCDF.fixed(1)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +180,7 @@ def test_words_of_the_command_line() -> None:
 )
 def test_other_words_are_refused_with_the_grammar(text: str) -> None:
     with pytest.raises(ParameterError, match=r"Expected a delay distribution.*Hint: write geometric:MEAN"):
-        DelayCDF.parse(text)
+        parse_law(text)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +188,7 @@ def test_other_words_are_refused_with_the_grammar(text: str) -> None:
 )
 def test_numbers_out_of_range_are_refused(text: str) -> None:
     with pytest.raises(ParameterError, match="Hint: "):
-        DelayCDF.parse(text)
+        parse_law(text)
 
 
 @pytest.mark.parametrize(

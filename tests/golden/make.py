@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.laws import parse_law
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting
@@ -70,7 +69,7 @@ def row(spec: str) -> dict[str, Any]:
         rows=problem.n_actions if policy.contextual else 0,
         window=scenario["window"],
         horizon=scenario["horizon"],
-        delay_cdf=DelayCDF.parse(scenario["delays"]),
+        delay_cdf=parse_law(scenario["delays"]).closed,
     )
     at = [t - 1 for t in rounds_of(scenario)]
     runs = []

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evaluator.delays.cdf import DelayCDF
+from evaluator.delays.laws import parse_law
 from evaluator.policies import dispatch, resolve
 from evaluator.policies.base import NO_WINDOW, Setting
 from evaluator.simulations import BernoulliProblem, LinearProblem, Problem, simulate
@@ -48,7 +48,7 @@ def agree(spec: str, problem: Problem, *, told: str = "geometric:12", twin: bool
         rows=problem.n_actions if linear else 0,
         window=problem.window or NO_WINDOW,
         horizon=problem.horizon,
-        delay_cdf=DelayCDF.parse(told),
+        delay_cdf=parse_law(told).closed,
     )
     slow = [
         twin_of(policy.name)(setting, **policy.parameters) if twin else Interpreted(policy, setting) for _ in range(2)

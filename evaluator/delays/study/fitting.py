@@ -51,7 +51,7 @@ def fit_family(
     delays, limits
         Shape (n,), in ticks; `limits` may be a number or None (`evaluator.delays.nonparametric.fit_nonparametric`).
     family
-        exponential, geometric, weibull, gamma, lognormal, pareto, lomax, loglogistic, lognormal-mixture-2 (3, 4).
+        Name of one of `evaluator.delays.families.FAMILIES`, such as weibull or lognormal-mixture-2.
     rounding
         ``"floor"``: whole ticks, rounded down. ``"none"``: exact delays > 0 with their density. None takes
         ``"floor"`` for whole numbers.
