@@ -9,8 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.packaging.tables import TABLES
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+# A table may stand in the README or on a page of the docs.
+LINES = {
+    line
+    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+    for line in page.read_text(encoding="utf-8").splitlines()
+}
 
 
 @pytest.mark.parametrize(
@@ -28,11 +36,25 @@ def test_first_block_holds_the_two_commands(job: str, line: str) -> None:
 
 
 def test_every_policy_is_in_the_table() -> None:
-    from evaluator.policies.registry import table
+    for row in TABLES["policies"]():
+        assert row in LINES, f"README.md lacks this row of its table: {row}"
 
-    pages = [README, *(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))]
-    for row in table():
-        assert any(row in page.splitlines() for page in pages), f"README.md lacks this row of its table: {row}"
+
+def test_every_dataset_is_named() -> None:
+    for row in TABLES["datasets"]()[2:]:
+        name = row.split("|")[1].strip()
+        assert any(name in line for line in LINES), (
+            f"README.md does not name the bundled dataset {name}: say what it is"
+        )
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_command_prints_a_table_of_a_registry(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.packaging.tables", name], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == TABLES[name]()
+    assert len({row.count("|") for row in done.stdout.splitlines()}) == 1
 
 
 def test_it_is_read_in_a_minute() -> None:
