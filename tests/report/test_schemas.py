@@ -1,0 +1,93 @@
+"""What ``delays`` and ``simulate`` write as JSON, on stdout and in a folder, is what their schemas say."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from evaluator.datasets.writing import write_canonical
+from tests.cli.runs import Run, evaluate
+from tests.delays.joint_logs import WORLDS, joint_log
+
+QUICK = ("--families", "geometric,lognormal", "--bootstraps", "19")
+
+
+def validate(document: Any) -> None:
+    """Validate a document against the schema that it names."""
+    name = document["schema"].removeprefix("evaluate.").partition("/")[0]
+    schema = json.loads((importlib.resources.files("evaluator.report") / f"{name}.schema.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(document, schema)
+
+
+def valid(run: Run) -> Any:
+    """Return the JSON of a run that went well, validated."""
+    assert run.code == 0, run.err
+    validate(run.json)
+    return run.json
+
+
+@pytest.mark.parametrize("more", [(), ("--windows", "100,2000,9000", "--by", "none"), ("--limit", "40")])
+def test_delays_of_the_bundled_log(more: tuple[str, ...]) -> None:
+    valid(evaluate("delays", "--limit", "3000", *QUICK, *more, "--json"))
+
+
+def test_delays_on_context_of_a_log_that_stops_looking(tmp_path: Path) -> None:
+    log, _ = joint_log(WORLDS["2 contexts, window"], 1500, np.random.default_rng(0))
+    (tmp_path / "log").mkdir()
+    write_canonical(log, tmp_path / "log")
+    out = tmp_path / "out"
+    found = valid(evaluate("delays", str(tmp_path / "log"), *QUICK, "--joint", "--out", str(out), "--json"))
+    assert found["joint"]["cohorts"]
+    assert found["fit"]["longest"] is not None
+    written = json.loads((out / "result.json").read_text("utf-8"))
+    assert written == found
+
+
+def test_delays_of_a_bare_file(tmp_path: Path) -> None:
+    file = tmp_path / "delays.csv"
+    file.write_text("delay_s\n" + "\n".join(map(str, range(1, 80))) + "\n", encoding="utf-8")
+    found = valid(evaluate("delays", "--file", str(file), "--delay-column", "delay_s", *QUICK, "--json"))
+    assert found["displays"] is None
+    few = tmp_path / "few.csv"
+    few.write_text("delay_s\n3\n5\n", encoding="utf-8")
+    found = valid(evaluate("delays", "--file", str(few), "--delay-column", "delay_s", *QUICK, "--json"))
+    assert found["laws"] is None
+    assert found["missing"]["laws"]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "more"),
+    [
+        ("vernade2017-low", ("-p", "ucb1", "--window", "50")),
+        ("vernade2017-low", ("--runs", "1", "--window", "none")),
+        ("vernade2020-100-100", ()),
+        ("manegueu2020-figure4", ()),
+    ],
+)
+def test_simulations(scenario: str, more: tuple[str, ...], tmp_path: Path) -> None:
+    words = ("simulate", "-s", scenario, "-p", "random", "--horizon", "200", "--runs", "2", *more, "--json")
+    found = valid(evaluate(*words, "--out", str(tmp_path / "out")))
+    assert json.loads((tmp_path / "out" / "result.json").read_text("utf-8")) == found
+
+
+def test_schemas_refuse_what_is_not_so() -> None:
+    simulated = evaluate(
+        "simulate", "-s", "vernade2017-low", "-p", "random", "--horizon", "200", "--runs", "2", "--json"
+    )
+    for broken in ({"runs": 0}, {"policies": []}, {"tau_window": [1.5]}, {"typo": 1}, {"delays": "geometric"}):
+        with pytest.raises(jsonschema.ValidationError):
+            validate({**simulated.json, **broken})
+    studied = evaluate("delays", "--limit", "3000", *QUICK, "--json").json
+    for broken in ({"tick": "week"}, {"quantiles": []}, {"conversions": -1}, {"typo": 1}, {"period": "month"}):
+        with pytest.raises(jsonschema.ValidationError):
+            validate({**studied, **broken})
+    for part in ("fit", "laws", "advice", "tail", "heterogeneity", "drift", "options"):
+        with pytest.raises(jsonschema.ValidationError):
+            validate({**studied, part: {**studied[part], "typo": 1}})
