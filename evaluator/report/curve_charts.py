@@ -66,7 +66,7 @@ def comparison_chart(comparison: Comparison) -> Spec:
         result = comparison.results[i]
         names[i] = f"{i + 1} {drawable(result.plan['policy'])}, window {window_text(result)}"
     values = [
-        {"round": int(t), "regret": float(of), "low": float(low), "high": float(high), "of": names[i]}
+        {"round": int(t), "regret": float(of), "low": _known(low), "high": _known(high), "of": names[i]}
         for i in lived
         for t, of, low, high in zip(
             comparison.curves[i].rounds, *vars(comparison.curves[i].regret).values(), strict=True
@@ -133,6 +133,11 @@ def _curves(values: Sequence[Row], names: Sequence[str], *, bands: bool) -> Any:
     line = base.mark_line(strokeWidth=1.5).encode(y=alt.Y("regret:Q", axis=alt.Axis(title="regret")))
     area = base.mark_area(opacity=0.15).encode(y="low:Q", y2="high:Q")
     return alt.layer(*([area] if bands else []), line)
+
+
+def _known(end: float) -> float | None:
+    """Return an end of a band as JSON has it; where there is none, the band has a gap."""
+    return float(end) if np.isfinite(end) else None
 
 
 def _legend(columns: int = 0) -> alt.Legend:

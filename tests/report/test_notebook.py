@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
+import numpy as np
 import pytest
 
 import evaluator
 from evaluator import Log
+from evaluator.comparisons.curves import Band, VariantCurve
 from evaluator.datasets.summary import log_facts
 from evaluator.report.audit import print_audit
 from evaluator.report.check import print_check
 from evaluator.report.comparison import print_comparison
 from evaluator.report.console import ReportConsole
+from evaluator.report.curve_charts import audit_chart, comparison_chart, replay_chart, simulation_chart
 from evaluator.report.dataset import print_facts
 from evaluator.report.delays import print_study
 from evaluator.report.html_console import COLOURS, HtmlConsole
 from evaluator.report.notebook import FOLDED, as_html
+from evaluator.report.pictures import svg_pictures
 from evaluator.report.simulation import print_simulation
 from evaluator.report.terminal import print_result
 from tests.logs import build_log
@@ -115,6 +121,16 @@ def test_there_is_a_picture_where_there_is_one(name: str, pages: dict[str, str])
     assert len(figures) == (name in PICTURES)
     assert all(label and label != "chart" for label in figures)
     assert len(pages[name]) < 150_000
+
+
+def test_charts_are_json_whatever_is_not_known(results: dict[str, Any]) -> None:
+    unknown = np.full(3, np.nan)
+    curve = VariantCurve(np.array([1, 2, 3]), Band(unknown, unknown, unknown), Band(np.arange(3.0), unknown, unknown))
+    found = replace(results["compare"], curves=(curve, *results["compare"].curves[1:]))
+    for chart in (comparison_chart(found), replay_chart(results["replay"]), audit_chart(results["audit"])):
+        json.dumps(chart, allow_nan=False)
+    assert simulation_chart(results["simulate"])
+    assert svg_pictures({"compare": comparison_chart(found)})["compare"].startswith("<svg")
 
 
 def test_pictures_of_two_results_share_no_name(pages: dict[str, str]) -> None:
