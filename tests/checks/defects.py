@@ -33,7 +33,7 @@ def _favoured(seed: int) -> Log:
 
 
 def _by_context(seed: int) -> Log:
-    def chance(p, x, at):
+    def chance(p: np.ndarray, x: np.ndarray, at: np.ndarray) -> np.ndarray:
         tilted = p * np.exp(0.25 * np.outer(x[:, 1], np.linspace(-1, 1, 6)))
         return tilted / tilted.sum(axis=1, keepdims=True)
 
@@ -43,7 +43,7 @@ def _by_context(seed: int) -> Log:
 
 
 def _by_day(seed: int) -> Log:
-    def chance(p, x, at):
+    def chance(p: np.ndarray, x: np.ndarray, at: np.ndarray) -> np.ndarray:
         tilted = p * np.exp(np.outer((at - 5) / 12, np.linspace(-1, 1, 6)))
         return tilted / tilted.sum(axis=1, keepdims=True)
 
@@ -91,7 +91,7 @@ def _unannounced(seed: int) -> Log:
 def _tiny(seed: int) -> Log:
     """One action is shown with a chance of one in a hundred thousand in a part of the contexts."""
 
-    def chance(p, x, at):
+    def chance(p: np.ndarray, x: np.ndarray, at: np.ndarray) -> np.ndarray:
         p = p.copy()
         rare = x[:, 0] > 1.0
         p[rare, 3] = 1e-5
@@ -118,7 +118,7 @@ def _gap(seed: int) -> Log:
 def _deterministic(seed: int) -> Log:
     """In a fifth of the contexts the logger always shows its favourite, with a propensity of 1."""
 
-    def chance(p, x, at):
+    def chance(p: np.ndarray, x: np.ndarray, at: np.ndarray) -> np.ndarray:
         p = p.copy()
         sure = x[:, 0] > 0.84
         p[sure] = np.eye(6)[2]
@@ -159,7 +159,7 @@ def _hour_unsaid(seed: int) -> Log:
     """The logger looks at contexts and at the hour, and logs propensities as if the hour was none of its business."""
     said = []
 
-    def chance(p, x, at):
+    def chance(p: np.ndarray, x: np.ndarray, at: np.ndarray) -> np.ndarray:
         said.append(p)
         return _tilted(p, 0.3 * np.sin(2 * np.pi * at))
 
@@ -191,7 +191,7 @@ def _by_outcome(seed: int) -> Log:
 def _without(chance: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     """Return a logger that never shows the fourth action where `chance` says so."""
 
-    def left(p, x, at):
+    def left(p: np.ndarray, x: np.ndarray, at: np.ndarray) -> np.ndarray:
         p = p.copy()
         p[chance(x, at), 3] = 0.0
         return p / p.sum(axis=1, keepdims=True)

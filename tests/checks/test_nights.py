@@ -7,11 +7,12 @@ import pytest
 
 from evaluator import check
 from evaluator.checks.delay_groups import most_lacking
+from evaluator.log import Log
 from tests.checks.awkward import site, slept
 from tests.checks.shops import DAY, HOUR, sleeping
 
 
-def raised(log) -> set[str]:
+def raised(log: Log) -> set[str]:
     return {f.name for f in check(log).findings if f.verdict in ("warn", "fail")}
 
 

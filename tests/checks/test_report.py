@@ -7,6 +7,7 @@ import io
 import pytest
 
 from evaluator import check
+from evaluator.checks.run import CheckReport
 from evaluator.errors import UnknownNameError
 from evaluator.report.check import print_check
 from evaluator.report.console import ReportConsole
@@ -15,7 +16,7 @@ from tests.checks.shops import shop
 from tests.logs import bernoulli_log
 
 
-def printed(report) -> str:
+def printed(report: CheckReport) -> str:
     out = io.StringIO()
     print_check(ReportConsole(file=out, width=80), report)
     assert max(len(line) for line in out.getvalue().splitlines()) <= 80

@@ -11,7 +11,7 @@ from evaluator.checks.follow_up import asked_of_timeline, follow_up
 from evaluator.checks.propensities import homogeneity
 from evaluator.checks.row_pairs import Pairs, hashes
 from evaluator.checks.significance import chi_square_tail, normal_tail, pearson, weighted_pearson
-from evaluator.checks.tables import CheckInput, VectorMoments, count
+from evaluator.checks.tables import CheckInput, Tables, VectorMoments, count
 from evaluator.checks.timeline import read_timeline
 from evaluator.estimates.multiplicity import holm
 from evaluator.log.contract import Log
@@ -21,7 +21,7 @@ from evaluator.replays.rounds.survey import survey
 from tests.checks.shops import DAY, shop
 
 
-def tables_of(log: Log):
+def tables_of(log: Log) -> Tables:
     surveyed = survey(log)
     timeline = read_timeline(log, asked_of_timeline(surveyed))
     follow = follow_up(surveyed, timeline, to_numpy(log.conversions["time"]), level=0.005)
@@ -124,7 +124,7 @@ def test_a_log_that_tells_the_truth_misses_few_conversions() -> None:
 
 
 @pytest.mark.parametrize("logger", ["uniform", "context"])
-def test_tables_equal_a_slow_twin_and_do_not_depend_on_batches(logger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_equal_a_slow_twin_and_do_not_depend_on_batches(logger: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = shop(2, n=6000, logger=logger)
     log = made.log()
     found = tables_of(log)

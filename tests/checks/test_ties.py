@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from evaluator.checks.tied_displays import TieSums
 from tests.checks.shops import DAY, shop
 
 
-def added(time, action, values, cuts=()) -> TieSums:
+def added(time: np.ndarray, action: np.ndarray, values: np.ndarray, cuts: Sequence[int] = ()) -> TieSums:
     ties = TieSums(int(np.max(action)) + 1, len(values))
     for part in np.split(np.arange(len(time)), cuts):
         if len(part):

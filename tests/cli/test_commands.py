@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import typer
@@ -31,7 +33,7 @@ COMMANDS = {
 ROOT = typer.main.get_command(app)
 
 
-def command(path: str):
+def command(path: str) -> Any:
     found = ROOT
     for word in path.split():
         found = found.commands[word]
@@ -39,7 +41,7 @@ def command(path: str):
 
 
 def test_all_commands_are_listed_here() -> None:
-    def walk(group, prefix=""):
+    def walk(group: Any, prefix: str = "") -> Iterator[str]:
         for name, sub in group.commands.items():
             yield from walk(sub, f"{prefix}{name} ") if hasattr(sub, "commands") else [f"{prefix}{name}"]
 

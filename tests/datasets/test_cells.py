@@ -1,6 +1,9 @@
 """Cells of every type a file may hold, as the kinds a role may ask for."""
 
+from __future__ import annotations
+
 from datetime import UTC, date, datetime
+from typing import Any
 
 import polars as pl
 import pytest
@@ -34,7 +37,7 @@ MICROSECONDS = int(NOON.timestamp()) * 10**6
         ([5], "datetime", [], [None], [0]),
     ],
 )  # fmt: skip
-def test_parse(cells, kind, missing, values, unparsed):
+def test_parse(cells: list[Any], kind: str, missing: list[str], values: list[Any], unparsed: Any) -> None:
     column = pl.Series("c", cells)
     found = parse(column, kind, missing)
     assert found.values.equals(pl.Series("c", values, dtype=found.values.dtype))
@@ -45,6 +48,6 @@ def test_parse(cells, kind, missing, values, unparsed):
         assert found.unparsed.to_list() == [text[i] if i in unparsed else None for i in range(len(cells))]
 
 
-def test_numbers_of_many_digits_are_missing_only_if_they_are_equal():
+def test_numbers_of_many_digits_are_missing_only_if_they_are_equal() -> None:
     big = 2**62 + 1
     assert parse(pl.Series([big, big - 1]), "int", [str(big)]).values.to_list() == [None, big - 1]

@@ -1,8 +1,14 @@
 """Rules on journeys worked out by hand."""
 
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from evaluator.datasets import load
+from evaluator.log import Log
 from tests.datasets.sources import dataset
 
 # Journey k1 of user u: rows 0, 2, 4, of which 0 and 2 were clicked; k1 of user v: row 1, clicked, attributed;
@@ -24,11 +30,11 @@ CONVERSION = {
 
 
 @pytest.fixture
-def spec(tmp_path):
+def spec(tmp_path: Path) -> Path:
     return dataset(tmp_path, ROWS, conversion=CONVERSION)
 
 
-def rewards(log):
+def rewards(log: Log) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in log.conversions.to_pylist()]
 
 
@@ -41,7 +47,7 @@ def rewards(log):
         ("share", [(0, 10, 3.0), (1, 11, 5.0), (2, 10, 3.0)]),
     ],
 )
-def test_rule(spec, rule, expected):
+def test_rule(spec: Path, rule: str, expected: list[tuple[int, int, float]]) -> None:
     log = load(spec, deduplicate=rule)
     assert rewards(log) == expected
     counts = log.meta.counts
@@ -53,26 +59,26 @@ def test_rule(spec, rule, expected):
     assert counts.get("conversions_without_click", 0) == (0 if rule == "all" else 1)
 
 
-def test_attributed_only(spec):
+def test_attributed_only(spec: Path) -> None:
     log = load(spec, attributed_only=True)
     assert rewards(log) == [(1, 11, 5.0), (3, 12, 4.0)]
     assert log.meta.counts["conversion_rows_unattributed"] == 3
 
 
-def test_ties_in_time_are_broken_by_file_order(tmp_path):
+def test_ties_in_time_are_broken_by_file_order(tmp_path: Path) -> None:
     rows = [ROWS[0], "1,a,1,9,k,u,1,0,1", "1,b,1,9,k,u,1,0,1", "1,c,0,,,u,0,0,"]
     spec = dataset(tmp_path, rows, time={"ties": "file"}, conversion={**CONVERSION, "deduplicate": "last_click"})
     assert rewards(load(spec)) == [(1, 9, 1.0)]
     assert rewards(load(spec, deduplicate="first_click")) == [(0, 9, 1.0)]
 
 
-def test_journeys_are_judged_before_actions_are_filtered(spec):
+def test_journeys_are_judged_before_actions_are_filtered(spec: Path) -> None:
     # The last click of (k1, u) is on c: without c that conversion is nobody else's.
     log = load(spec, deduplicate="last_click", actions="a,b")
     assert rewards(log) == [(1, 11, 5.0)]
 
 
-def test_keys_with_separators_in_them_do_not_collide(tmp_path):
+def test_keys_with_separators_in_them_do_not_collide(tmp_path: Path) -> None:
     rows = [ROWS[0], "1,a,1,9,x|y,z,1,0,1", "2,b,1,9,x,y|z,1,0,1"]
     spec = dataset(tmp_path, rows, conversion={**CONVERSION, "deduplicate": "last_click"})
     assert len(rewards(load(spec))) == 2

@@ -1,4 +1,7 @@
+from __future__ import annotations
+
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,16 +15,16 @@ CONTEXT = {"columns": {"city": "category", "age": "number"}, "dimensions": 8}
 
 
 @pytest.fixture
-def spec(tmp_path):
+def spec(tmp_path: Path) -> Path:
     return dataset(tmp_path, ROWS, context=CONTEXT, leakage={"columns": ["late", "sold"]})
 
 
-def slot(token, p):
+def slot(token: str, p: int) -> tuple[int, int]:
     code = zlib.crc32(token.encode())
     return (code % 2**31) % p, -1 if code >= 2**31 else 1
 
 
-def test_hashed_categories_numbers_and_intercept(spec):
+def test_hashed_categories_numbers_and_intercept(spec: Path) -> None:
     expected = np.zeros((4, 10))
     for row, (city, age) in enumerate([("Rome", 0.5), ("", 0.25), ("Oslo", 1), ("Rome", 0)]):
         at, sign = slot(f"city={city}", 8)
@@ -32,13 +35,13 @@ def test_hashed_categories_numbers_and_intercept(spec):
     np.testing.assert_allclose(context, expected / np.sqrt(3), rtol=1e-6)
 
 
-def test_tokens_that_share_a_slot_add_up(tmp_path):
+def test_tokens_that_share_a_slot_add_up(tmp_path: Path) -> None:
     log = load(dataset(tmp_path, ROWS, context={"columns": ["city", "of"], "dimensions": 1, "intercept": False}))
     signs = [slot(f"city={c}", 1)[1] + slot(f"of={a}", 1)[1] for c, a in [("Rome", "a"), ("", "b")]]
     np.testing.assert_allclose(log.column("context")[:2, 0], np.array(signs) / np.sqrt(2), rtol=1e-6)
 
 
-def test_one_hot(spec):
+def test_one_hot(spec: Path) -> None:
     context = load(spec, features="city,of:one-hot").column("context") * np.sqrt(3)
     # Oslo, Rome, missing; a, b; intercept
     expected = [[0, 1, 0, 1, 0, 1], [0, 0, 1, 0, 1, 1], [1, 0, 0, 1, 0, 1], [0, 1, 0, 0, 1, 1]]
@@ -53,33 +56,33 @@ def test_one_hot(spec):
         ("age:number", 2), ("city,age", 8 + 1 + 1), ("one-hot", 3 + 1 + 1),
     ],
 )  # fmt: skip
-def test_width(spec, features, width):
+def test_width(spec: Path, features: str | None, width: int) -> None:
     assert load(spec, features=features).column("context").shape == (4, width)
 
 
-def test_none(spec):
+def test_none(spec: Path) -> None:
     assert "context" not in load(spec, features="none").displays.column_names
 
 
-def test_numbers_of_the_spec_stay_numbers(spec):
+def test_numbers_of_the_spec_stay_numbers(spec: Path) -> None:
     np.testing.assert_allclose(
         load(spec, features="age").column("context")[:, 0], np.array([0.5, 0.25, 1, 0]) / np.sqrt(2), rtol=1e-6
     )
 
 
 @pytest.mark.parametrize("features", ["late", "city,late:hash=4", "sold:number"])
-def test_outcomes_are_refused(spec, features):
+def test_outcomes_are_refused(spec: Path, features: str | None) -> None:
     with pytest.raises(UsageError, match="known only after the outcome"):
         load(spec, features=features)
 
 
-def test_one_hot_of_many_labels_points_to_hashing(tmp_path):
+def test_one_hot_of_many_labels_points_to_hashing(tmp_path: Path) -> None:
     rows = ["t,ad,sold,user", *[f"{i},{'ab'[i % 2]},,{i}" for i in range(257)]]
     with pytest.raises(UsageError, match=r"needs 257 dimensions, above 256.*hash"):
         load(dataset(tmp_path, rows), features="user:one-hot")
 
 
-def test_vectors_do_not_depend_on_the_other_rows(spec):
+def test_vectors_do_not_depend_on_the_other_rows(spec: Path) -> None:
     np.testing.assert_array_equal(load(spec, limit=2).column("context"), load(spec).column("context")[:2])
 
 
@@ -95,7 +98,7 @@ NAMED_ROWS = [
 
 
 @pytest.mark.parametrize("column", ["id", "t", "ad", "p", "w", "sold", "buy", "gain", "order", "user", "click"])
-def test_columns_with_a_role_are_no_features(tmp_path, column):
+def test_columns_with_a_role_are_no_features(tmp_path: Path, column: str) -> None:
     path = dataset(tmp_path, NAMED_ROWS, **NAMED)
     with pytest.raises(UsageError, match=f"'{column}' .*no policy may see it"):
         load(path, features=f"city,{column}")
@@ -110,6 +113,6 @@ def test_columns_with_a_role_are_no_features(tmp_path, column):
         assert load(allowed, features=f"city,{column}:hash=4").column("context").shape == (2, 5)
 
 
-def test_what_is_allowed_is_refused_otherwise(tmp_path):
+def test_what_is_allowed_is_refused_otherwise(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="allow holds 'city', which is a feature like any other"):
         load(dataset(tmp_path, NAMED_ROWS, context={"columns": ["city"], "allow": ["city"]}, **NAMED))

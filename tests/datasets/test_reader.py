@@ -1,3 +1,8 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -5,21 +10,22 @@ from hypothesis import strategies as st
 
 from evaluator.datasets import load
 from evaluator.errors import SourceError, UnknownNameError, UsageError
+from evaluator.log import Log
 from tests.datasets.sources import ROWS, dataset, write_rows, write_spec
 
 
-def columns(log):
+def columns(log: Log) -> dict[str, list[Any]]:
     return {c: log.displays[c].to_pylist() for c in ("display_id", "time", "action")}
 
 
-def conversions(log):
+def conversions(log: Log) -> list[tuple[Any, ...]]:
     return [tuple(r.values()) for r in log.conversions.to_pylist()]
 
 
 EXPECTED = [(0, 4, 1.0), (2, 9, 1.0), (3, 5, 1.0)]
 
 
-def test_csv(tmp_path):
+def test_csv(tmp_path: Path) -> None:
     log = load(dataset(tmp_path, log={"attribution_window": "1min", "reward_max": 1}))
     assert columns(log) == {"display_id": [0, 1, 2, 3], "time": [1, 2, 2, 5], "action": [0, 1, 0, 1]}
     assert conversions(log) == EXPECTED
@@ -30,20 +36,20 @@ def test_csv(tmp_path):
 
 
 @pytest.mark.parametrize("files", ["log.csv", "log.csv.gz", "log.tsv", "log.tsv.gz"])
-def test_text_formats(tmp_path, files):
+def test_text_formats(tmp_path: Path, files: str) -> None:
     rows = [r.replace(",", "\t") for r in ROWS] if "tsv" in files else ROWS
     assert conversions(load(dataset(tmp_path, rows, source={"files": files}))) == EXPECTED
 
 
 @pytest.mark.parametrize("files", ["log.parquet", "log.arrow"])
-def test_binary_formats(tmp_path, files):
+def test_binary_formats(tmp_path: Path, files: str) -> None:
     frame = pl.DataFrame({"t": [1, 2, 2, 5], "ad": ["a", "b", "a", "b"], "sold": [4, None, 9, 5]})
     frame.write_parquet(tmp_path / files) if "parquet" in files else frame.write_ipc(tmp_path / files)
     assert conversions(load(write_spec(tmp_path, source={"files": files}))) == EXPECTED
 
 
 @pytest.mark.parametrize("column", ["t", "ad", "sold", "price"])
-def test_column_of_several_values_a_row_is_named(tmp_path, column):
+def test_column_of_several_values_a_row_is_named(tmp_path: Path, column: str) -> None:
     frame = pl.DataFrame({"t": [1, 2], "ad": ["a", "b"], "sold": [4, None], "price": [1.0, None]})
     frame.with_columns(pl.struct(column).alias(column)).write_parquet(tmp_path / "log.parquet")
     spec = write_spec(tmp_path, source={"files": "log.parquet"}, conversion={"value": "price"})
@@ -51,13 +57,13 @@ def test_column_of_several_values_a_row_is_named(tmp_path, column):
         load(spec)
 
 
-def test_no_header_with_sentinels_and_delimiter(tmp_path):
+def test_no_header_with_sentinels_and_delimiter(tmp_path: Path) -> None:
     source = {"header": False, "columns": ["t", "ad", "sold"], "delimiter": ";", "none": {"sold": [-1, "NA"]}}
     path = dataset(tmp_path, ["1;a;4", "2;b;-1", "2;a;9", "5;b;NA"], source=source)
     assert conversions(load(path)) == EXPECTED[:2]
 
 
-def test_hive_folder_in_natural_order(tmp_path):
+def test_hive_folder_in_natural_order(tmp_path: Path) -> None:
     for day, rows in {"2": ["t,ad,sold", "1,a,4"], "10": ["t,ad,sold", "7,b,"]}.items():
         write_rows(tmp_path / "logs" / f"day={day}" / "part.csv", rows)
     log = load(write_spec(tmp_path, source={"files": "logs"}), features="day:one-hot")
@@ -65,7 +71,7 @@ def test_hive_folder_in_natural_order(tmp_path):
     assert (log.column("context")[0] != log.column("context")[1]).any()
 
 
-def test_hive_parquet(tmp_path):
+def test_hive_parquet(tmp_path: Path) -> None:
     for day, t in {"2": 1, "10": 7}.items():
         folder = tmp_path / "logs" / f"day={day}"
         folder.mkdir(parents=True)
@@ -75,7 +81,7 @@ def test_hive_parquet(tmp_path):
     assert conversions(log) == [(0, 2, 1.0), (1, 8, 1.0)]
 
 
-def test_glob_and_path(tmp_path):
+def test_glob_and_path(tmp_path: Path) -> None:
     write_rows(tmp_path / "b.csv", ["t,ad,sold", "7,b,8"])
     write_rows(tmp_path / "a.csv", ["t,ad,sold", "1,a,"])
     spec = write_spec(tmp_path, source={"files": "*.csv"})
@@ -84,7 +90,7 @@ def test_glob_and_path(tmp_path):
     assert load(spec, path=other).labels == ["x", "y"]
 
 
-def test_iso_datetimes(tmp_path):
+def test_iso_datetimes(tmp_path: Path) -> None:
     rows = [
         "t,ad,sold",
         "2020-01-01T00:00:00Z,a,2020-01-01 00:00:01.5+00:00",
@@ -98,7 +104,7 @@ def test_iso_datetimes(tmp_path):
     assert log.meta.tick == "us"
 
 
-def test_datetime_columns(tmp_path):
+def test_datetime_columns(tmp_path: Path) -> None:
     from datetime import UTC, datetime
 
     times = [datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 2, tzinfo=UTC)]
@@ -108,7 +114,7 @@ def test_datetime_columns(tmp_path):
     assert [t - log.column("time")[0] for _, t, _ in conversions(log)] == [86400 * 10**6]
 
 
-def test_delay_column_value_column_and_uniform_propensity(tmp_path):
+def test_delay_column_value_column_and_uniform_propensity(tmp_path: Path) -> None:
     path = dataset(
         tmp_path, ["t,ad,wait,gain", "1,a,3,2.5", "2,b,,", "4,c,0,1"],
         conversion={"time": None, "delay": "wait", "value": "gain"}, display={"propensity_kind": "uniform"},
@@ -119,7 +125,7 @@ def test_delay_column_value_column_and_uniform_propensity(tmp_path):
     assert load(path, actions="a,b").displays["propensity"].to_pylist() == [1 / 2] * 2
 
 
-def test_immediate_rewards_and_logged_propensity(tmp_path):
+def test_immediate_rewards_and_logged_propensity(tmp_path: Path) -> None:
     conversion = {"time": None, "immediate": True, "indicator": "hit"}
     path = dataset(tmp_path, ["t,ad,hit,p", "1,a,0,.5", "3,b,1,.25"], conversion=conversion,
                    display={"propensity": "p"}, log={"observed_until": "complete"})  # fmt: skip
@@ -135,7 +141,7 @@ SECOND = {
 }
 
 
-def test_second_table_with_several_conversions_per_display(tmp_path):
+def test_second_table_with_several_conversions_per_display(tmp_path: Path) -> None:
     write_rows(tmp_path / "sales.csv", ["shown,when,gain", "y,9,2", "x,6,1", "y,7,3"])
     path = dataset(tmp_path, ["id,t,ad", "x,1,a", "y,2,b", "z,3,b"], **SECOND)
     log = load(path)
@@ -145,14 +151,14 @@ def test_second_table_with_several_conversions_per_display(tmp_path):
     assert conversions(short) == conversions(log)
 
 
-def test_limit_leaves_later_conversions_of_second_table(tmp_path):
+def test_limit_leaves_later_conversions_of_second_table(tmp_path: Path) -> None:
     write_rows(tmp_path / "sales.csv", ["shown,when,gain", "z,9,2", "x,6,1"])
     log = load(dataset(tmp_path, ["id,t,ad", "x,1,a", "y,2,b", "z,3,b"], **SECOND), limit=2)
     assert conversions(log) == [(0, 6, 1.0)]
     assert log.meta.counts["conversion_rows_beyond_limit"] == 1
 
 
-def test_sort_keeps_ties_in_file_order(tmp_path):
+def test_sort_keeps_ties_in_file_order(tmp_path: Path) -> None:
     rows = ["t,ad,sold", "5,a,6", "2,b,3", "2,c,4", "1,d,"]
     log = load(dataset(tmp_path, rows), sort=True)
     assert [log.labels[a] for a in log.column("action")] == ["d", "b", "c", "a"]
@@ -160,7 +166,7 @@ def test_sort_keeps_ties_in_file_order(tmp_path):
     assert load(dataset(tmp_path, rows, source={"sort": True}), limit=2).labels == ["b", "d"]
 
 
-def test_top_actions_and_counts(tmp_path):
+def test_top_actions_and_counts(tmp_path: Path) -> None:
     rows = ["t,ad,sold", "1,10,", "1,9,5", "1,2,", "2,9,", "3,10,4", "3,9,"]
     path = dataset(tmp_path, rows, time={"ties": "file"})
     assert load(path).labels == ["2", "9", "10"]
@@ -177,7 +183,7 @@ def test_top_actions_and_counts(tmp_path):
     assert log.meta.counts["rows_read"] == 6
 
 
-def test_unknown_action(tmp_path):
+def test_unknown_action(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match=r"No action 'banana'.*did you mean banane"):
         load(dataset(tmp_path, ["t,ad,sold", "1,banane,", "2,kiwi,"]), actions=["kiwi", "banana"])
 
@@ -190,13 +196,13 @@ def test_unknown_action(tmp_path):
         {"features": "ad:one-hot=3"},
     ],
 )  # fmt: skip
-def test_unfit_arguments(tmp_path, options):
+def test_unfit_arguments(tmp_path: Path, options: dict[str, Any]) -> None:
     with pytest.raises(UsageError) as raised:
         load(dataset(tmp_path), **options)
     assert raised.value.exit_code == 2
 
 
-def test_fingerprint_follows_content_not_time(tmp_path):
+def test_fingerprint_follows_content_not_time(tmp_path: Path) -> None:
     import os
 
     path = dataset(tmp_path)
@@ -213,7 +219,9 @@ def test_fingerprint_follows_content_not_time(tmp_path):
         st.tuples(st.integers(0, 50), st.sampled_from("abc"), st.none() | st.integers(0, 20)), min_size=2, max_size=40
     ).filter(lambda rows: len({a for _, a, _ in rows}) > 1)
 )
-def test_csv_to_log_keeps_counts_and_order(tmp_path_factory, rows):
+def test_csv_to_log_keeps_counts_and_order(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, str, int | None]]
+) -> None:
     rows = sorted(rows, key=lambda r: r[0])
     lines = [f"{t},{a},{'' if d is None else t + d}" for t, a, d in rows]
     log = load(dataset(tmp_path_factory.mktemp("property"), ["t,ad,sold", *lines], time={"ties": "file"}))

@@ -19,7 +19,7 @@ needs_obd = pytest.mark.skipif(not OBD.exists(), reason="the sample of the Open 
 
 
 @needs_criteo
-def test_criteo_rows(tmp_path):
+def test_criteo_rows(tmp_path: Path) -> None:
     log = load("criteo_attribution", path=CRITEO)
     with gzip.open(CRITEO, "rt") as stream:
         rows = list(csv.DictReader(stream, delimiter="\t"))
@@ -38,13 +38,13 @@ def test_criteo_rows(tmp_path):
 
 @needs_criteo
 @pytest.mark.parametrize("column", ["click_pos", "click_nb", "conversion", "conversion_id", "attribution", "cpo"])
-def test_criteo_outcomes_are_refused_as_features(column):
+def test_criteo_outcomes_are_refused_as_features(column: str) -> None:
     with pytest.raises(UsageError, match="known only after"):
         load("criteo_attribution", path=CRITEO, features=f"cat1,{column}")
 
 
 @needs_obd
-def test_open_bandit_random():
+def test_open_bandit_random() -> None:
     log = load("open_bandit", path=OBD / "random" / "all" / "all.csv")
     assert (len(log), log.n_actions, log.conversions.num_rows) == (10_000, 80, 38)
     assert log.labels[:3] == ["0", "1", "2"]
@@ -53,7 +53,7 @@ def test_open_bandit_random():
 
 
 @needs_obd
-def test_open_bandit_bts():
+def test_open_bandit_bts() -> None:
     log = load("open_bandit", path=OBD / "bts" / "all" / "all.csv", features="none")
     p = log.column("propensity")
     assert len(log) == 10_000

@@ -16,7 +16,7 @@ from evaluator.errors import OutputExistsError
 from tests.datasets.sources import ROWS, dataset, write_spec
 
 
-def contents(folder):
+def contents(folder: Path) -> dict[str, bytes | None]:
     return {path.name: path.read_bytes() if path.is_file() else None for path in folder.iterdir()}
 
 
@@ -33,7 +33,7 @@ def contents(folder):
         "\udcff",
     ],
 )
-def test_a_folder_of_something_else_is_never_deleted(tmp_path, meta):
+def test_a_folder_of_something_else_is_never_deleted(tmp_path: Path, meta: str) -> None:
     spec, out = dataset(tmp_path), tmp_path / "photos"
     out.mkdir()
     (out / "cat.jpg").write_text("")
@@ -46,7 +46,7 @@ def test_a_folder_of_something_else_is_never_deleted(tmp_path, meta):
 
 
 @pytest.mark.parametrize("name", ["chapter1.tex", "displays.parquet.bak", ".notes", "figures/one.png"])
-def test_a_converted_log_is_not_deleted_with_what_is_not_of_it(tmp_path, name):
+def test_a_converted_log_is_not_deleted_with_what_is_not_of_it(tmp_path: Path, name: str) -> None:
     spec, out = dataset(tmp_path), tmp_path / "out"
     convert(spec, out)
     (out / name).parent.mkdir(exist_ok=True)
@@ -61,7 +61,9 @@ def test_a_converted_log_is_not_deleted_with_what_is_not_of_it(tmp_path, name):
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("name", ["quarantine.parquet", "displays.parquet", "actions.parquet"])
 @pytest.mark.parametrize("kind", ["text", "table"])
-def test_what_only_has_the_name_of_a_log_s_file_is_not_deleted(tmp_path, version, name, kind):
+def test_what_only_has_the_name_of_a_log_s_file_is_not_deleted(
+    tmp_path: Path, version: int, name: str, kind: str
+) -> None:
     spec, out = dataset(tmp_path), tmp_path / "out"
     if version == 1:
         shutil.copytree(Path(__file__).parent / "formats" / "version-1", out)
@@ -77,13 +79,13 @@ def test_what_only_has_the_name_of_a_log_s_file_is_not_deleted(tmp_path, version
     assert contents(out) == before
 
 
-def test_a_log_of_the_first_version_may_be_replaced(tmp_path):
+def test_a_log_of_the_first_version_may_be_replaced(tmp_path: Path) -> None:
     shutil.copytree(Path(__file__).parent / "formats" / "version-1", tmp_path / "out")
     convert(dataset(tmp_path), tmp_path / "out", overwrite=True)
     assert len(load(tmp_path / "out")) == len(ROWS) - 1
 
 
-def test_all_that_a_conversion_writes_may_be_replaced(tmp_path):
+def test_all_that_a_conversion_writes_may_be_replaced(tmp_path: Path) -> None:
     spec, out = dataset(tmp_path, [*ROWS, "9,a,8"]), tmp_path / "out"
     convert(spec, out, on_error="quarantine")
     assert len(contents(out)) == 5
@@ -91,7 +93,7 @@ def test_all_that_a_conversion_writes_may_be_replaced(tmp_path):
     assert len(load(out)) == 2
 
 
-def test_a_log_is_not_replaced_by_what_is_read_from_it(tmp_path, monkeypatch):
+def test_a_log_is_not_replaced_by_what_is_read_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec, out = dataset(tmp_path), tmp_path / "out"
     convert(spec, out)
     (tmp_path / "link").symlink_to(out)
@@ -112,7 +114,7 @@ def test_a_log_is_not_replaced_by_what_is_read_from_it(tmp_path, monkeypatch):
     assert contents(out) == before
 
 
-def test_outputs_in_the_making_are_no_sources(tmp_path):
+def test_outputs_in_the_making_are_no_sources(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     spec = dataset(tmp_path / "data")
     source = read_spec(spec).source.model_copy(update={"files": "."})

@@ -6,6 +6,7 @@ import math
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -39,7 +40,7 @@ FAMILIES = {
 }
 
 
-def bernoulli(**more) -> BernoulliScenario:
+def bernoulli(**more: Any) -> BernoulliScenario:
     return BernoulliScenario.model_validate({"kind": "bernoulli", "means": [0.6, 0.9], **more})
 
 

@@ -1,4 +1,8 @@
+from __future__ import annotations
+
 import tomllib
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,13 +15,13 @@ from tests.datasets.sources import spec_data, write_spec
 SHIPPED = ["criteo_attribution", "criteo_conversion_logs", "criteo_twin", "open_bandit", "synthetic"]
 
 
-def test_shipped_names():
+def test_shipped_names() -> None:
     folders = {path.parent.name for path in bundled_folder().glob("*/spec.toml")}
     assert folders == set(SHIPPED) < set(names())
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_shipped_spec_validates_and_has_a_card(name):
+def test_shipped_spec_validates_and_has_a_card(name: str) -> None:
     path = bundled_folder() / name / "spec.toml"
     spec = read_spec(path)
     assert spec.name == name
@@ -28,7 +32,7 @@ def test_shipped_spec_validates_and_has_a_card(name):
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_json_schema_accepts_shipped_specs_and_refuses_a_misspelling(name):
+def test_json_schema_accepts_shipped_specs_and_refuses_a_misspelling(name: str) -> None:
     jsonschema = pytest.importorskip("jsonschema", reason="jsonschema, of the test extra, is not installed")
     data = tomllib.loads((bundled_folder() / name / "spec.toml").read_text())
     jsonschema.validate(data, json_schema())
@@ -36,16 +40,16 @@ def test_json_schema_accepts_shipped_specs_and_refuses_a_misspelling(name):
         jsonschema.validate({**data, "titel": "x"}, json_schema())
 
 
-def test_specs_hold_no_python():
+def test_specs_hold_no_python() -> None:
     assert list(bundled_folder().rglob("*.py")) == []
 
 
-def _scenario(**changes):
+def _scenario(**changes: Any) -> dict[str, Any]:
     scenario = {"kind": "linear", **changes}
     return {"name": "s", "title": "S", "licence": "none", "scenario": scenario}
 
 
-def _missing_time():
+def _missing_time() -> dict[str, Any]:
     return spec_data(display={"time": None})
 
 
@@ -86,7 +90,7 @@ def _missing_time():
         (_scenario(delay={"family": "fixed", "mean": 0.5}), ["whole number"]),
     ],
 )
-def test_wrong_spec_is_explained_in_one_line(data, words):
+def test_wrong_spec_is_explained_in_one_line(data: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(SpecError) as raised:
         parse_spec(data, where="mine/spec.toml")
     message = str(raised.value)
@@ -95,24 +99,24 @@ def test_wrong_spec_is_explained_in_one_line(data, words):
         assert word in message
 
 
-def test_no_toml(tmp_path):
+def test_no_toml(tmp_path: Path) -> None:
     path = tmp_path / "spec.toml"
     path.write_text("name = \n")
     with pytest.raises(SpecError, match="not valid TOML"):
         load(path)
 
 
-def test_no_spec_file(tmp_path):
+def test_no_spec_file(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="no such spec file"):
         load(tmp_path / "spec.toml")
 
 
-def test_unknown_dataset():
+def test_unknown_dataset() -> None:
     with pytest.raises(UnknownNameError, match="did you mean synthetic"):
         load("sinthetic")
 
 
-def test_duration_window_needs_a_clock(tmp_path):
+def test_duration_window_needs_a_clock(tmp_path: Path) -> None:
     from tests.datasets.sources import ROWS, write_rows
 
     path = write_spec(tmp_path, time={"unit": "round"}, log={"attribution_window": "30d"})

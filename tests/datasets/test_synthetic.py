@@ -1,3 +1,8 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from pydantic import TypeAdapter
@@ -5,24 +10,25 @@ from pydantic import TypeAdapter
 from evaluator.datasets import generate, load
 from evaluator.datasets.scenario import BernoulliScenario, LinearScenario, Scenario
 from evaluator.errors import ParameterError, UsageError
+from evaluator.log import Log
 from evaluator.log.schema import to_numpy
 
 N = 40_000
 SIGMAS = 4
 
 
-def scenario(kind="linear", **changes):
+def scenario(kind: str = "linear", **changes: Any) -> Scenario:
     return TypeAdapter(Scenario).validate_python({"kind": kind, **changes})
 
 
-def converted(log):
+def converted(log: Log) -> tuple[np.ndarray, np.ndarray]:
     of = to_numpy(log.conversions["display_id"])
     flag = np.zeros(len(log))
     flag[of] = 1
     return flag, to_numpy(log.conversions["time"]) - of
 
 
-def test_linear_geometry():
+def test_linear_geometry() -> None:
     log = generate(LinearScenario(kind="linear"), displays=500)
     sets = log.column("action_set")
     assert sets.shape == (500, 10, 5)
@@ -35,7 +41,7 @@ def test_linear_geometry():
     assert log.meta.propensity == "uniform"
 
 
-def test_rewards_follow_the_truth():
+def test_rewards_follow_the_truth() -> None:
     log = generate(LinearScenario(kind="linear"), displays=N)
     flag, _ = converted(log)
     action = log.column("action")
@@ -49,7 +55,7 @@ def test_rewards_follow_the_truth():
 
 
 @pytest.mark.parametrize(("support", "mean"), [(1, 100), (0, 100), (0, 0.5), (1, 1)])
-def test_geometric_delays(support, mean):
+def test_geometric_delays(support: int, mean: float) -> None:
     log = generate(scenario("bernoulli", means=[0.5, 0.9], delay={"mean": mean, "support": support}), displays=N)
     _, delay = converted(log)
     assert delay.min() == support
@@ -62,12 +68,12 @@ def test_geometric_delays(support, mean):
     assert abs((delay > a).mean() - beyond) <= SIGMAS * np.sqrt(beyond * (1 - beyond) / len(delay))
 
 
-def test_conversions_past_the_last_display_are_kept():
+def test_conversions_past_the_last_display_are_kept() -> None:
     log = generate(scenario("bernoulli", means=[1, 1], delay={"family": "fixed", "mean": 30}), displays=100)
     assert log.conversions["time"].to_pylist() == list(range(30, 130))
 
 
-def test_bernoulli_with_logged_propensities():
+def test_bernoulli_with_logged_propensities() -> None:
     p, means = np.array([0.2, 0.7, 0.1]), np.array([0.1, 0.5, 0.9])
     log = generate(scenario("bernoulli", means=means.tolist(), logger=p.tolist()), displays=N)
     flag, _ = converted(log)
@@ -81,7 +87,7 @@ def test_bernoulli_with_logged_propensities():
     assert "action_set" not in log.displays.column_names
 
 
-def test_softmax_propensities_are_those_of_the_logger():
+def test_softmax_propensities_are_those_of_the_logger() -> None:
     log = generate(scenario(logger="softmax", temperature=0.1), displays=N)
     score = log.column("expected_reward") / 0.1
     weights = np.exp(score)
@@ -94,7 +100,7 @@ def test_softmax_propensities_are_those_of_the_logger():
     assert abs(((action == best) - chance).sum()) < SIGMAS * np.sqrt((chance * (1 - chance)).sum())
 
 
-def test_same_seed_same_log_to_the_bit():
+def test_same_seed_same_log_to_the_bit() -> None:
     one, two = (load("synthetic", limit=1000) for _ in range(2))
     assert one.displays.equals(two.displays)
     assert one.conversions.equals(two.conversions)
@@ -104,13 +110,13 @@ def test_same_seed_same_log_to_the_bit():
     assert one.meta.fingerprint != other.meta.fingerprint
 
 
-def test_a_shorter_log_is_the_beginning_of_a_longer_one():
+def test_a_shorter_log_is_the_beginning_of_a_longer_one() -> None:
     short, long = (load("synthetic", limit=n) for n in (300, 1000))
     assert short.displays.equals(long.displays.slice(0, 300))
     assert short.conversions.equals(long.conversions.slice(0, short.conversions.num_rows))
 
 
-def test_stream_is_apart_from_a_replays():
+def test_stream_is_apart_from_a_replays() -> None:
     # A replay that spawned its generator from the same seed must not repeat the log's draws.
     log = generate(BernoulliScenario(kind="bernoulli", means=[0.5, 0.5]), displays=1000, seed=3)
     action = log.column("action")
@@ -120,25 +126,25 @@ def test_stream_is_apart_from_a_replays():
         assert max(abs(same - 0.5), abs(drawn - 0.5)) < SIGMAS * np.sqrt(0.25 / 1000)
 
 
-def test_default_scenario():
+def test_default_scenario() -> None:
     log = load("synthetic")
     assert (len(log), log.n_actions) == (100_000, 10)
 
 
 @pytest.mark.parametrize("options", [{"actions": "top:2"}, {"features": "none"}, {"path": "x"}, {"sort": True}])
-def test_file_options_do_not_apply(options):
+def test_file_options_do_not_apply(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="does not apply to the synthetic"):
         load("synthetic", **options)
 
 
 @pytest.mark.parametrize("options", [{"limit": 0}, {"seed": -1}])
-def test_impossible_parameters(options):
+def test_impossible_parameters(options: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         load("synthetic", **options)
 
 
 @pytest.mark.parametrize("actions", [2**20, 2**62])
-def test_more_than_memory_holds_is_refused_before_it_is_made(actions):
+def test_more_than_memory_holds_is_refused_before_it_is_made(actions: int) -> None:
     with pytest.raises(ParameterError, match="more than a generated log may hold"):
         generate(LinearScenario(kind="linear", actions=actions), displays=1000)
 
@@ -146,7 +152,7 @@ def test_more_than_memory_holds_is_refused_before_it_is_made(actions):
 IN_TIME = {"displays_per_day": 20_000, "amplitude": 0.5, "growth": 1.1, "step": 3.0, "step_at_s": 129_600}
 
 
-def in_time(displays=N, **arrivals):
+def in_time(displays: int = N, **arrivals: Any) -> Log:
     made = scenario(
         "bernoulli",
         means=[0.5, 0.7],
@@ -156,7 +162,7 @@ def in_time(displays=N, **arrivals):
     return generate(made, displays=displays)
 
 
-def test_arrivals_follow_the_hour_the_growth_and_the_step():
+def test_arrivals_follow_the_hour_the_growth_and_the_step() -> None:
     from scipy.integrate import quad
 
     log = in_time(**IN_TIME)
@@ -164,7 +170,7 @@ def test_arrivals_follow_the_hour_the_growth_and_the_step():
     assert log.meta.tick == "ms"
     assert (np.diff(second) >= 0).all()
 
-    def rate(t):
+    def rate(t: float) -> float:
         rhythm = 1 - 0.5 * np.cos(2 * np.pi * (t - 14_400) / 86_400)
         return 20_000 / 86_400 * 1.1 ** (t / 86_400) * rhythm * (3 if t >= 129_600 else 1)
 
@@ -178,7 +184,7 @@ def test_arrivals_follow_the_hour_the_growth_and_the_step():
     assert np.ptp(even) < 6 * np.sqrt(20_000 / 12) < np.ptp(np.histogram(second, np.arange(0, 86_401, 7200))[0])
 
 
-def test_delays_are_durations_whatever_the_traffic():
+def test_delays_are_durations_whatever_the_traffic() -> None:
     log = in_time(amplitude=0.9)
     at = log.column("time")[to_numpy(log.conversions["display_id"])]
     delay = to_numpy(log.conversions["time"]) - at
@@ -191,7 +197,7 @@ def test_delays_are_durations_whatever_the_traffic():
         assert abs(some.mean() - 27.5) < SIGMAS * np.sqrt((56**2 - 1) / 12 / len(some))
 
 
-def test_arrivals_change_nothing_but_the_times():
+def test_arrivals_change_nothing_but_the_times() -> None:
     made = scenario("bernoulli", means=[0.5, 0.7], delay={"family": "uniform", "high": 55})
     timed, counted = in_time(), generate(made, displays=N)
     for name in ("action", "propensity", "expected_reward"):
@@ -203,7 +209,7 @@ def test_arrivals_change_nothing_but_the_times():
     assert counted.meta.fingerprint.startswith("c09765d1ee39de1c")
 
 
-def test_arrivals_that_never_come_or_are_half_said():
+def test_arrivals_that_never_come_or_are_half_said() -> None:
     with pytest.raises(ParameterError, match="do not come within"):
         in_time(growth=0.5)
     with pytest.raises(ValueError, match="go together"):
@@ -212,7 +218,7 @@ def test_arrivals_that_never_come_or_are_half_said():
         scenario("linear", window=100, arrivals={"displays_per_day": 100})
 
 
-def test_a_simulation_refuses_arrivals(tmp_path):
+def test_a_simulation_refuses_arrivals(tmp_path: Path) -> None:
     from evaluator.simulations.scenarios import load_problem
 
     file = tmp_path / "timed.toml"

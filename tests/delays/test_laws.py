@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -68,7 +69,7 @@ law = pytest.mark.parametrize(("law", "formula"), LAWS.values(), ids=LAWS)
 
 
 @law
-def test_table_is_the_formula(law: DelayLaw, formula) -> None:
+def test_table_is_the_formula(law: DelayLaw, formula: Callable[[np.ndarray], np.ndarray]) -> None:
     ages = [*range(300), 5_000, 10**6]
     # Sums of up to 91 terms, differences from 1: 1e-13 is hundreds of roundings.
     np.testing.assert_allclose(law(ages), [formula(a) for a in ages], rtol=0, atol=1e-13)
@@ -78,7 +79,9 @@ def test_table_is_the_formula(law: DelayLaw, formula) -> None:
 
 
 @law
-def test_a_delay_is_the_first_age_whose_tau_exceeds_the_draw(law: DelayLaw, formula) -> None:
+def test_a_delay_is_the_first_age_whose_tau_exceeds_the_draw(
+    law: DelayLaw, formula: Callable[[np.ndarray], np.ndarray]
+) -> None:
     u = np.random.default_rng(1).random(2000)
     for drawn, delay in zip(u, law.draw(u), strict=True):
         if delay == NEVER:
@@ -89,7 +92,7 @@ def test_a_delay_is_the_first_age_whose_tau_exceeds_the_draw(law: DelayLaw, form
 
 
 @law
-def test_draws_follow_the_formula(law: DelayLaw, formula) -> None:
+def test_draws_follow_the_formula(law: DelayLaw, formula: Callable[[np.ndarray], np.ndarray]) -> None:
     n = 200_000
     delay = law.draw(np.random.default_rng(2).random(n))
     for a in (0, 1, 3, 7, 8, 20, 100, 70_000, 10**7):
@@ -108,13 +111,15 @@ def test_a_tail_beyond_every_log_still_converts() -> None:
 
 
 @law
-def test_a_policy_is_told_the_same_law(law: DelayLaw, formula) -> None:
+def test_a_policy_is_told_the_same_law(law: DelayLaw, formula: Callable[[np.ndarray], np.ndarray]) -> None:
     cdf = law.delay_cdf(250)
     np.testing.assert_allclose(cdf(np.arange(251)), [formula(a) for a in range(251)], rtol=0, atol=1e-13)
 
 
 @law
-def test_far_steps_are_low_by_less_than_a_quantile_and_exact_where_policies_look(law: DelayLaw, formula) -> None:
+def test_far_steps_are_low_by_less_than_a_quantile_and_exact_where_policies_look(
+    law: DelayLaw, formula: Callable[[np.ndarray], np.ndarray]
+) -> None:
     reach = 200_000
     cdf = law.delay_cdf(reach)
     ages = np.unique(np.geomspace(1, reach, 400).astype(np.int64))
@@ -190,7 +195,7 @@ def test_a_law_whose_delays_never_come_is_refused_as_a_word() -> None:
         lambda: lognormal_mixture([], [], []),
     ],
 )
-def test_parameters_out_of_range_are_refused(wrong) -> None:
+def test_parameters_out_of_range_are_refused(wrong: Callable[[], object]) -> None:
     with pytest.raises(ParameterError, match="Hint: "):
         wrong()
 

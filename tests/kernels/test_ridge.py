@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -107,7 +109,9 @@ def test_float32_vectors_count_as_if_cast_first(d: int) -> None:
             assert squared_norm(ours, 0, short, r) == squared_norm(ours, 0, short.astype(np.float64), r)
 
 
-def learn_displays(learn_one, ridge, block, vectors, value) -> None:
+def learn_displays(
+    learn_one: Callable[..., None], ridge: Ridge, block: int, vectors: np.ndarray, value: np.ndarray
+) -> None:
     """Learn displays as they are stored, and conversions as the calendar keeps them, in float64."""
     learn_one(ridge, block, vectors, np.zeros_like(value))
     for vector, v in zip(vectors.astype(np.float64), value, strict=True):

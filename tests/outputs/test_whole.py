@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -256,7 +258,9 @@ def test_every_legal_name_can_be_written(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("writer", [whole_folder, lambda out: whole_files([out]), whole_file])
-def test_a_name_that_is_too_long_is_found_before_the_work(tmp_path: Path, writer) -> None:  # type: ignore[no-untyped-def]
+def test_a_name_that_is_too_long_is_found_before_the_work(
+    tmp_path: Path, writer: Callable[[Path], AbstractContextManager[object]]
+) -> None:
     with pytest.raises(OutputError, match="File name too long"), writer(tmp_path / ("n" * 256)):
         pytest.fail("the work was begun")
     assert names(tmp_path) == []
@@ -270,7 +274,9 @@ def test_names_that_are_patterns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("writer", [whole_folder, whole_file])
-def test_what_cannot_be_written_is_found_before_the_work(tmp_path: Path, writer) -> None:  # type: ignore[no-untyped-def]
+def test_what_cannot_be_written_is_found_before_the_work(
+    tmp_path: Path, writer: Callable[[Path], AbstractContextManager[object]]
+) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="file/out: cannot be written") as raised, writer(tmp_path / "file" / "out"):
         pytest.fail("the work was begun")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from evaluator.policies.base import NO_WINDOW
 from evaluator.policies.registry import resolve
 from evaluator.replays.loop.engine import run
 from evaluator.replays.loop.samplers import SamplerName
+from tests.logged_rounds import LoggedRounds
 from tests.policies.rounds import random_rounds, setting_for
 from tests.policies.variants import CDFS, WINDOWED
 
@@ -41,7 +44,7 @@ def test_a_window_beyond_the_horizon_is_none_for_linear_policies(spec: str) -> N
     same_at_every_late_window(spec, "rejection", random_rounds("sets", 900, seed=2))
 
 
-def same_at_every_late_window(spec: str, sampler: SamplerName, rounds, **told) -> None:
+def same_at_every_late_window(spec: str, sampler: SamplerName, rounds: LoggedRounds, **told: Any) -> None:
     runs = [
         run(
             resolve(spec),

@@ -12,8 +12,11 @@ from evaluator import compare, replay
 from evaluator.api import plan
 from evaluator.errors import ParameterError
 from evaluator.estimates.weighted import doubly_robust, ips
+from evaluator.log import Log
 from evaluator.log.schema import fixed_size_lists
+from evaluator.policies.base import Setting
 from evaluator.replays.one_scan import replay_all
+from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute
 from evaluator.replays.values.doubly_robust import FIXED, LEARNING
 from evaluator.replays.values.reward_model import fit_reward_model
@@ -27,7 +30,7 @@ ARMS = bernoulli_log(3000, [0.5, 0.3, 0.2], mean_delay=10.0, seed=2, logger=[0.5
 
 
 @pytest.mark.parametrize(("log", "spec"), [(LOG, "otflinucb"), (LOG, "lints"), (ARMS, "thompson"), (ARMS, "klucb")])
-def test_recording_changes_nothing_else(log, spec: str) -> None:
+def test_recording_changes_nothing_else(log: Log, spec: str) -> None:
     plain = replay(log, spec, window=50, sampler="rejection", seed=3)
     recorded = replay(log, spec, window=50, doubly_robust=True, seed=3)
     assert plain.trajectory.equals(recorded.trajectory)
@@ -64,7 +67,7 @@ class Cautious:
 
     contextual = True
 
-    def __init__(self, setting) -> None:
+    def __init__(self, setting: Setting) -> None:
         pass
 
     def choose(self, vectors: np.ndarray, rng: np.random.Generator) -> int:
@@ -123,7 +126,7 @@ def test_without_enough_rewards_it_is_not_given_and_the_report_says_why() -> Non
     assert "too few rewards" in terminal(result)
 
 
-def terminal(result) -> str:
+def terminal(result: ReplayResult) -> str:
     console = ReportConsole(file=io.StringIO(), width=200)
     print_result(console, result)
     return console.file.getvalue()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from evaluator.delays.laws import DelayLaw, fixed, geometric, packet_loss, pareto
 from evaluator.simulations import BernoulliProblem, LinearProblem
 
 
 def bernoulli(
-    *laws: DelayLaw, means: tuple[float, ...] = (0.5, 0.3, 0.7), horizon: int = 150, **more
+    *laws: DelayLaw, means: tuple[float, ...] = (0.5, 0.3, 0.7), horizon: int = 150, **more: Any
 ) -> BernoulliProblem:
     return BernoulliProblem(name="small", means=means, laws=laws or (geometric(12),), horizon=horizon, **more)
 
 
-def linear(law: DelayLaw | None = None, *, horizon: int = 120, **more) -> LinearProblem:
+def linear(law: DelayLaw | None = None, *, horizon: int = 120, **more: Any) -> LinearProblem:
     return LinearProblem(
         name="small", n_actions=4, dimension=3, laws=(law or geometric(12, start=1),), horizon=horizon, **more
     )

@@ -10,7 +10,7 @@ import pytest
 from evaluator.delays.laws import fixed, geometric, packet_loss, pareto
 from evaluator.errors import ParameterError
 from evaluator.policies import resolve
-from evaluator.simulations import simulate
+from evaluator.simulations import Problem, simulate
 from evaluator.simulations.lower_bound import lower_bound
 from evaluator.simulations.options import SimulateOptions
 from tests.simulations.problems import bernoulli, linear
@@ -52,7 +52,7 @@ def test_lost_conversions_are_no_regret() -> None:
 @pytest.mark.parametrize(
     "problem", [linear(), bernoulli(pareto(1), pareto(1), pareto(0.3)), bernoulli(fixed(9), window=8)]
 )
-def test_none_where_the_theorems_are_silent(problem) -> None:
+def test_none_where_the_theorems_are_silent(problem: Problem) -> None:
     found = simulate(problem, [resolve("random")], SimulateOptions(runs=1))
     assert found.lower_bound is None
     assert found.observed_lower_bound is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ from tests.simulations.problems import bernoulli
 T = np.arange(1, 13)
 
 
-def curve(problem: Problem, spec: str = "fixed:action=1", **options) -> RegretCurve:
+def curve(problem: Problem, spec: str = "fixed:action=1", **options: Any) -> RegretCurve:
     return simulate(problem, [resolve(spec)], SimulateOptions(runs=2, horizon=12, **options)).curves[0]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,32 +13,33 @@ import pytest
 from evaluator.delays.laws import geometric
 from evaluator.errors import ParameterError, PolicyError
 from evaluator.policies import resolve
+from evaluator.policies.base import Setting
 from evaluator.policies.user import UserPolicy
 from evaluator.replays.loop import engine
-from evaluator.simulations import BernoulliProblem, LinearProblem, Problem, simulate
+from evaluator.simulations import BernoulliProblem, LinearProblem, Problem, Simulation, simulate
 from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.runs import CHECKPOINTS, policy_stream, world_stream
 from tests.simulations.problems import LINEAR_WORLDS, WORLDS, bernoulli, linear
 
 
-def run(problem: Problem, *specs: str, **options):
+def run(problem: Problem, *specs: str, **options: Any) -> Simulation:
     return simulate(problem, [resolve(spec) for spec in specs], SimulateOptions(**options))
 
 
 class Recorder:
     """Plays the arms in turn, each `stretch` times, and tells a list what it saw."""
 
-    def __init__(self, setting, *, stretch: int, seen: list) -> None:
+    def __init__(self, setting: Setting, *, stretch: int, seen: list) -> None:
         self.k, self.stretch, self.seen, self.t = setting.n_actions, stretch, seen, 0
 
-    def choose(self, vectors, rng) -> int:
+    def choose(self, vectors: np.ndarray, rng: np.random.Generator) -> int:
         return self.t // self.stretch % self.k
 
-    def displayed(self, vectors, action) -> None:
+    def displayed(self, vectors: np.ndarray, action: int) -> None:
         self.t += 1
         self.seen.append(("shown", self.t, action, vectors.copy()))
 
-    def converted(self, vector, action, delay, value) -> None:
+    def converted(self, vector: np.ndarray, action: int, delay: int, value: float) -> None:
         self.seen.append(("converted", self.t - delay, action, delay))
 
 
@@ -101,14 +104,14 @@ def test_a_python_policy_is_the_same_run() -> None:
     class Twin:
         contextual = False
 
-        def __init__(self, setting) -> None:
+        def __init__(self, setting: Setting) -> None:
             self.k = setting.n_actions
 
-        def choose(self, vectors, rng) -> int:
+        def choose(self, vectors: np.ndarray, rng: np.random.Generator) -> int:
             return int(rng.random() * self.k)
 
-        def displayed(self, vectors, action) -> None: ...
-        def converted(self, vector, action, delay, value) -> None: ...
+        def displayed(self, vectors: np.ndarray, action: int) -> None: ...
+        def converted(self, vector: np.ndarray, action: int, delay: int, value: float) -> None: ...
 
     problem = WORLDS["an arm a law"]
     compiled = run(problem, "random", runs=3).curves[0]
@@ -170,7 +173,9 @@ def test_the_scenario_recommends_and_the_options_decide() -> None:
         (bernoulli(), ("ucb1",), {"window": "7d"}, "--window '7d'"),
     ],
 )
-def test_what_does_not_fit_is_refused_before_the_first_run(problem, specs, options, said) -> None:
+def test_what_does_not_fit_is_refused_before_the_first_run(
+    problem: Problem, specs: tuple[str, ...], options: dict[str, Any], said: str
+) -> None:
     with pytest.raises(ParameterError, match=said):
         run(problem, *specs, **options)
 
@@ -186,7 +191,7 @@ def test_what_does_not_fit_is_refused_before_the_first_run(problem, specs, optio
         lambda: LinearProblem(name="x", n_actions=2, dimension=1, laws=()),
     ],
 )
-def test_impossible_problems(wrong) -> None:
+def test_impossible_problems(wrong: Callable[[], object]) -> None:
     with pytest.raises(ParameterError):
         wrong()
 
@@ -194,7 +199,7 @@ def test_impossible_problems(wrong) -> None:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_policy_that_raises_is_named(jobs: int) -> None:
     class Raises(BlindRecorder):
-        def choose(self, vectors, rng) -> int:
+        def choose(self, vectors: np.ndarray, rng: np.random.Generator) -> int:
             raise KeyError("no arm")
 
     policy = UserPolicy(cls=Raises, parameters={"stretch": 1, "seen": []})
@@ -204,7 +209,7 @@ def test_a_policy_that_raises_is_named(jobs: int) -> None:
 
 def test_an_impossible_action_is_refused() -> None:
     class Impossible(BlindRecorder):
-        def choose(self, vectors, rng) -> int:
+        def choose(self, vectors: np.ndarray, rng: np.random.Generator) -> int:
             return 99
 
     with pytest.raises(PolicyError, match="returned 99"):

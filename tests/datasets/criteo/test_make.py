@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,12 +21,12 @@ from evaluator.outputs.checksums import described
 from tests.cli.runs import evaluate
 
 
-def written(folder, name, **options):
+def written(folder: Path, name: str, **options: int) -> list[bytes]:
     made = make("criteo_twin", folder / f"{name}.tsv.gz", **{"rows": 2_000, **options})
     return [p.read_bytes() for p in (made.path, made.table)]
 
 
-def test_same_seed_same_bytes_whatever_the_threads(tmp_path, monkeypatch):
+def test_same_seed_same_bytes_whatever_the_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from evaluator.datasets.criteo import chunks
 
     assert chunks.CHUNK_ROWS == module.CHUNK_ROWS
@@ -36,12 +38,12 @@ def test_same_seed_same_bytes_whatever_the_threads(tmp_path, monkeypatch):
     assert one[1] == other[1]  # the truth is the dataset's, not the seed's
 
 
-def test_a_truth_says_of_which_files_it_is(tmp_path):
+def test_a_truth_says_of_which_files_it_is(tmp_path: Path) -> None:
     made = make("criteo_twin", tmp_path / "t.tsv.gz", rows=1_000)
     assert json.loads(made.truth.read_text())["files"] == described([made.path, made.table])
 
 
-def test_chunks_join_in_time_order(tmp_path, monkeypatch):
+def test_chunks_join_in_time_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CHUNK_ROWS", 100)
     text = gzip.decompress(written(tmp_path, "small")[0]).decode().splitlines()[1:]
     times = [int(line.split("\t")[0]) for line in text]
@@ -50,14 +52,14 @@ def test_chunks_join_in_time_order(tmp_path, monkeypatch):
     assert (times[0], times[-1]) == (0, 2_671_199)
 
 
-def test_pieces_are_independent_deflate_blocks():
+def test_pieces_are_independent_deflate_blocks() -> None:
     piece = compress(b"abc" * 100)
     assert zlib.decompressobj(-zlib.MAX_WBITS).decompress(piece.blocks) == piece.text
 
 
 @pytest.mark.parametrize("rows", [1_000, 1_777, 10_000, 131_073])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_every_row_has_its_user(rows, seed):
+def test_every_row_has_its_user(rows: int, seed: int) -> None:
     twin = dataset_spec("criteo_twin").twin
     plan, _ = plan_twin(twin, rows=rows, seed=seed)
     assert len(plan.users.of_others) + plan.journeys.rows.sum() == rows
@@ -69,33 +71,35 @@ def test_every_row_has_its_user(rows, seed):
 
 
 @pytest.mark.parametrize("options", [{"rows": 999}, {"rows": 16_468_028}, {"seed": -1}, {"jobs": 0}])
-def test_impossible_parameters(tmp_path, options):
+def test_impossible_parameters(tmp_path: Path, options: dict[str, int]) -> None:
     with pytest.raises(ParameterError):
         make("criteo_twin", tmp_path / "t.tsv.gz", **options)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("dataset", ["synthetic", "criteo_attribution"])
-def test_only_twins_can_be_made(tmp_path, dataset):
+def test_only_twins_can_be_made(tmp_path: Path, dataset: str) -> None:
     with pytest.raises(UsageError, match=r"no \[twin\] section"):
         make(dataset, tmp_path / "t.tsv.gz")
 
 
 @pytest.mark.parametrize("name", ["t.tsv.gz", "t.tsv.gz.truth.json", "t.tsv.gz.truth.parquet"])
-def test_existing_output_is_kept(tmp_path, name):
+def test_existing_output_is_kept(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("mine")
     with pytest.raises(OutputExistsError, match="exists"):
         make("criteo_twin", tmp_path / "t.tsv.gz", rows=1_000)
     assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [(name, "mine")]
 
 
-def test_missing_folder(tmp_path):
+def test_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No folder"):
         make("criteo_twin", tmp_path / "gone" / "t.tsv.gz", rows=1_000)
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, RuntimeError])
-def test_interruption_leaves_nothing(tmp_path, monkeypatch, stop):
+def test_interruption_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: type[BaseException]
+) -> None:
     monkeypatch.setattr(module, "CHUNK_ROWS", 100)
     calls = []
 
@@ -109,13 +113,13 @@ def test_interruption_leaves_nothing(tmp_path, monkeypatch, stop):
     assert not list(tmp_path.iterdir())
 
 
-def test_progress_counts_every_line(tmp_path):
+def test_progress_counts_every_line(tmp_path: Path) -> None:
     seen = []
     make("criteo_twin", tmp_path / "t.tsv.gz", rows=1_500, advance=seen.append)
     assert sum(seen) == 1_500
 
 
-def test_command(tmp_path):
+def test_command(tmp_path: Path) -> None:
     out = tmp_path / "t.tsv.gz"
     run = evaluate("datasets", "make", "criteo_twin", "--rows", "1000", "--seed", "4", "-o", str(out), "--json")
     assert run.code == 0, run.err
@@ -129,7 +133,7 @@ def test_command(tmp_path):
     assert "truth.json" in plain.err
 
 
-def test_show_says_how_to_make_it():
+def test_show_says_how_to_make_it() -> None:
     assert "evaluate datasets make criteo_twin" in evaluate("datasets", "show", "criteo_twin").out.replace("\n", " ")
 
 
@@ -145,7 +149,7 @@ def test_show_says_how_to_make_it():
         ("journey_rows", {"single": 0.5, "exponent": 3, "longst": 9}, "did you mean longest"),
     ],
 )
-def test_wrong_parameters_are_explained(section, changes, words):
+def test_wrong_parameters_are_explained(section: str, changes: dict[str, Any], words: str) -> None:
     data = dataset_spec("criteo_twin").model_dump(mode="json", exclude_none=True)
     data["twin"][section] = changes
     with pytest.raises(SpecError, match=words):
@@ -153,7 +157,7 @@ def test_wrong_parameters_are_explained(section, changes, words):
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.44])
-def test_rates_that_do_not_fit_are_refused(rate):
+def test_rates_that_do_not_fit_are_refused(rate: float) -> None:
     """Above the campaign's click rate (0.4455); below it on average, but above 1 in the best context for it."""
     twin = dataset_spec("criteo_twin").twin
     rates = [rate, *twin.campaigns.conversion_rates[1:]]

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.datasets.criteo.conftest import ROWS
+from tests.datasets.criteo.conftest import ROWS, Twin
 
 SIGMAS = 4
 # 4 standard errors of one number; of the largest of m, a normal tail of 6e-5 / m.
@@ -19,7 +19,7 @@ SHORT = 11
 
 
 @pytest.fixture(scope="module")
-def cells(twin) -> pl.DataFrame:
+def cells(twin: Twin) -> pl.DataFrame:
     """Counts by context and campaign beside the truth.
 
     ``len`` displays, ``short`` rows of short journeys, ``reward`` last rows of all journeys, ``p`` probability of
@@ -43,13 +43,13 @@ def cells(twin) -> pl.DataFrame:
     )
 
 
-def test_propensities_are_distributions(twin):
+def test_propensities_are_distributions(twin: Twin) -> None:
     sums = twin.table.group_by("context").agg(pl.col("propensity").sum())["propensity"]
     np.testing.assert_allclose(sums, 1, rtol=1e-9)
     assert twin.table["propensity"].min() > 0
 
 
-def test_propensities_agree_with_the_file(twin, cells):
+def test_propensities_agree_with_the_file(twin: Twin, cells: pl.DataFrame) -> None:
     """One row a conversion, which are independent: 1 - q + q / (rows per conversion) of each cell's displays."""
     once = twin.truth["rewards_per_converted_row"]
     q = pl.col("conversion_rate")
@@ -67,7 +67,7 @@ def test_propensities_agree_with_the_file(twin, cells):
 
 @pytest.mark.parametrize("by", ["context", "campaign"])
 @pytest.mark.parametrize(("outcome", "rate"), [("short", "conversion_rate"), ("reward", "reward_rate")])
-def test_rates_agree_with_the_file(twin, cells, by, outcome, rate):
+def test_rates_agree_with_the_file(twin: Twin, cells: pl.DataFrame, by: str, outcome: str, rate: str) -> None:
     sizes = twin.conversions["rows"]
     short = sizes.filter(sizes <= SHORT)
     part, size = (short.sum() / sizes.sum(), (short**2).sum() / short.sum()) if outcome == "short" else (1, 1)
@@ -78,7 +78,7 @@ def test_rates_agree_with_the_file(twin, cells, by, outcome, rate):
     assert error.abs().max() < MANY
 
 
-def test_campaigns_keep_their_sizes_and_rates(twin):
+def test_campaigns_keep_their_sizes_and_rates(twin: Twin) -> None:
     share = pl.DataFrame([{"context": c["context"], "weight": c["share"]} for c in twin.truth["contexts"]])
     joint = twin.table.join(share, on="context").with_columns((pl.col("propensity") * pl.col("weight")).alias("p"))
     found = joint.group_by("campaign", maintain_order=True).agg(
@@ -93,7 +93,7 @@ def test_campaigns_keep_their_sizes_and_rates(twin):
     assert (joint["p"] * joint["conversion_rate"]).sum() == pytest.approx(twin.converted.height / ROWS)
 
 
-def test_click_rates(twin):
+def test_click_rates(twin: Twin) -> None:
     """All converted rows are clicked; of the others of a campaign, what is left of its clicks."""
     found = twin.others.group_by("campaign").agg(pl.len(), pl.col("click").sum())
     both = pl.DataFrame(twin.truth["campaigns"]).join(found, on="campaign").filter(pl.col("len") > 500)
@@ -102,7 +102,7 @@ def test_click_rates(twin):
     assert error.abs().max() < MANY
 
 
-def test_delay_cdf(twin):
+def test_delay_cdf(twin: Twin) -> None:
     law = twin.truth["delay"]
     below = [(twin.converted["delay"] <= s).mean() for s in law["seconds"]]
     # Stratified, and rounded to seconds: at most half a second of the steepest knots.
@@ -111,7 +111,7 @@ def test_delay_cdf(twin):
     np.testing.assert_allclose([(last <= s).mean() for s in law["seconds"]], law["last_click_cdf"], atol=1e-12)
 
 
-def test_the_best_campaign_depends_on_the_context(twin):
+def test_the_best_campaign_depends_on_the_context(twin: Twin) -> None:
     contexts = twin.truth["contexts"]
     assert len({c["best_of_top"] for c in contexts}) >= 3
     assert len({c["best_campaign"] for c in contexts}) >= 3
@@ -119,7 +119,7 @@ def test_the_best_campaign_depends_on_the_context(twin):
     assert top["logged_value"] < top["best_fixed_value"] < 0.9 * top["best_by_context_value"]
 
 
-def test_stated_bests_are_those_of_the_table(twin):
+def test_stated_bests_are_those_of_the_table(twin: Twin) -> None:
     for context in twin.truth["contexts"]:
         rows = twin.table.filter(pl.col("context") == context["context"]).sort("reward_rate", descending=True)
         assert context["best_campaign"] == rows["campaign"][0]
@@ -128,7 +128,7 @@ def test_stated_bests_are_those_of_the_table(twin):
         assert context["best_of_top"] == top["campaign"][0]
 
 
-def test_context_signal_is_in_the_file(twin, cells):
+def test_context_signal_is_in_the_file(twin: Twin, cells: pl.DataFrame) -> None:
     """Score test: rewards of a campaign lean to its good contexts, as much as stated and not by chance."""
     mean = pl.DataFrame(twin.truth["campaigns"]).select("campaign", pl.col("reward_rate").alias("mean"))
     both = cells.join(mean, on="campaign")

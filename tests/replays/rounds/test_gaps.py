@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,15 @@ from tests.logs import build_log
 HOUR, DAY = 3600, 86_400
 
 
-def world(seed: int, *, days: int = 10, rate=None, delay=HOUR, lost=(), n: int = 20_000) -> Log:
+def world(
+    seed: int,
+    *,
+    days: int = 10,
+    rate: Callable[[np.ndarray], np.ndarray] | None = None,
+    delay: float = HOUR,
+    lost: Sequence[tuple[float, float]] = (),
+    n: int = 20_000,
+) -> Log:
     """A log of `days` in seconds, half of its displays converting; conversions in `lost` spans are not logged."""
     rng = np.random.default_rng(seed)
     at = np.sort(rng.random(n)) * days
@@ -32,12 +42,12 @@ def world(seed: int, *, days: int = 10, rate=None, delay=HOUR, lost=(), n: int =
     )  # fmt: skip
 
 
-def waking(at):
+def waking(at: np.ndarray) -> np.ndarray:
     """No one is awake from midnight to nine."""
     return (at % 1 >= 9 / 24).astype(float)
 
 
-def working(at):
+def working(at: np.ndarray) -> np.ndarray:
     return ((at % 7 < 5) & (at % 1 >= 9 / 24)).astype(float)
 
 
@@ -71,7 +81,7 @@ def test_outages_are_found(start: float, end: float, hours: int) -> None:
     ],
     ids=["steady", "nights", "weekends", "launch", "decline", "long delays", "one day", "few conversions"],
 )
-def test_what_recurs_grows_or_ends_is_no_gap(log) -> None:
+def test_what_recurs_grows_or_ends_is_no_gap(log: Callable[[int], Log]) -> None:
     assert [conversion_gaps(survey(log(seed))) for seed in range(20)] == [[]] * 20
 
 
