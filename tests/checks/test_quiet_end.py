@@ -1,4 +1,4 @@
-"""A log that ends on a quiet day, as a Saturday is, was not cut short."""
+"""A log that was cut short on a quiet day is found; tests/statistical counts those that were not."""
 
 from __future__ import annotations
 
@@ -24,12 +24,6 @@ def week(seed: int, *, until: int = 6 * DAY) -> Log:
         time=time, action=rng.integers(0, 3, len(time)), n_actions=3, conversion_display=of[seen],
         conversion_time=when[seen], tick="s", observed_until=6 * DAY - 1, attribution_window=DAY,
     )  # fmt: skip
-
-
-def test_a_quiet_last_day_is_no_log_cut_short() -> None:
-    # A level of .04 / 18 each: of 40 clean logs one may be alarmed about by chance, three hardly (4e-5).
-    verdicts = [check(week(seed))["immature displays"].verdict for seed in range(40)]
-    assert verdicts.count("fail") <= 2
 
 
 def test_one_that_was_cut_short_is_found_all_the_same() -> None:
