@@ -38,8 +38,10 @@ main()
 """
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "evaluator", *words], capture_output=True, text=True, check=True)
+def run(*words: str) -> Run:
+    done = evaluate(*words)
+    assert done.code == 0, done.err
+    return done
 
 
 def interrupted(sent: signal.Signals, *words: str) -> str:
@@ -65,8 +67,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, bytes]]:
     out = tmp_path_factory.mktemp("whole") / "run"
     done = run(*WORDS, "--out", str(out))
-    assert "Took up" not in done.stderr
-    return done.stdout, contents(out)
+    assert "Took up" not in done.err
+    return done.out, contents(out)
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -81,8 +83,8 @@ def test_the_same_command_goes_on(
     finished = 3 if sent == signal.SIGKILL else 4
     assert len(list((tmp_path / "run.partial").iterdir())) == finished
     done = run(*WORDS, "--out", str(out))
-    assert f"Took up {finished} of 4 variants, finished before, from {out}.partial." in done.stderr
-    assert (done.stdout, contents(out)) == uninterrupted
+    assert f"Took up {finished} of 4 variants, finished before, from {out}.partial." in done.err
+    assert (done.out, contents(out)) == uninterrupted
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
 
 
@@ -162,10 +164,10 @@ def test_only_the_same_variants_of_the_same_log_are_taken_up(tmp_path: Path) -> 
     changed = ("compare", "-p", "linucb", "-p", "klucb", "-w", "none,50", "--limit", "4000", "--repeats", "2")
     shorter = [word if word != "4000" else "3000" for word in changed]
     done = run(*shorter, "--seed", "1", "--out", str(tmp_path / "other"))
-    assert "Took up" not in done.stderr
+    assert "Took up" not in done.err
     (tmp_path / "run.partial").rename(tmp_path / "again.partial")
     done = run(*changed, "--out", str(tmp_path / "again"))
-    assert "Took up 1 of 4 variants" in done.stderr  # linucb with window 50
+    assert "Took up 1 of 4 variants" in done.err  # linucb with window 50
     assert contents(tmp_path / "again") == contents(whole(tmp_path / "whole", changed))
 
 
@@ -189,6 +191,6 @@ class Mine:
     interrupted(signal.SIGKILL, *words, "--out", str(tmp_path / "run"))
     mine.write_text(text.replace("CHOICE", "1"))
     done = run(*words, "--out", str(tmp_path / "run"))
-    assert "Took up 2 of 4 variants" in done.stderr
-    assert "1 100.0%" in done.stdout
-    assert "0 100.0%" not in done.stdout
+    assert "Took up 2 of 4 variants" in done.err
+    assert "1 100.0%" in done.out
+    assert "0 100.0%" not in done.out
