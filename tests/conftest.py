@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+import vl_convert
 from hypothesis import HealthCheck, settings
 
 # The first call of a compiled function compiles it, which no deadline should count.
@@ -29,6 +32,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if collection_path == STATISTICAL and not any("statistical" in argument for argument in config.args):
         return True
     return None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def scripts_bundled_once() -> Iterator[None]:
+    """Bundle the scripts of the pages once for all tests of a process: two seconds a page, for the same bytes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vl_convert, "javascript_bundle", cache(vl_convert.javascript_bundle))
+        yield
 
 
 @pytest.fixture(scope="session")
