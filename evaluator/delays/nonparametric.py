@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.pointwise import beta_product
 from evaluator.delays.product_limit import entering, risk_table, tally
-from evaluator.delays.usable import Floats, Ticks, checked_delays
+from evaluator.delays.usable import Floats, Ticks, checked_delays, seen_within
 from evaluator.errors import ParameterError
 
 # Simultaneous bands leave out both ends, where the asymptotic law of their width is not reached.
@@ -174,14 +174,7 @@ def fit_nonparametric(
         raise ParameterError(f"confidence is {confidence}.", hint="a level in (0, 1), such as 0.95.")
     delay, limit = checked_delays(delays, limits, whole=False)
     if longest is not None:
-        short = delay <= longest
-        if not short.any():
-            raise ParameterError(
-                f"The shortest of {delay.size} delays is {delay.min()}, above longest={longest}.",
-                hint="raise `longest`.",
-            )
-        delay = delay[short]
-        limit = None if limit is None else np.minimum(limit[short], longest)
+        delay, limit = seen_within(delay, limit, longest)
     endless = limit is None and longest is None
     if limit is None:
         limit = np.full(delay.shape, delay.max() if longest is None else longest)

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.delays.usable import Floats, Ints, Ticks, checked_delays
-from evaluator.errors import ParameterError
+from evaluator.delays.usable import Floats, Ints, Ticks, checked_delays, seen_within
 
 
 def product_limit(delays: ArrayLike, limits: ArrayLike | None = None, *, longest: int | None = None) -> DelayCDF:
@@ -69,15 +68,7 @@ def product_limit(delays: ArrayLike, limits: ArrayLike | None = None, *, longest
     """
     delays, limits = checked_delays(delays, limits)
     if longest is not None:
-        # F(a)/F(longest) is the law of the delays seen within `longest`, truncated there too.
-        short = delays <= longest
-        if not short.any():
-            raise ParameterError(
-                f"The shortest of {delays.size} delays is {delays.min()}, above longest={longest}.",
-                hint="raise `longest`.",
-            )
-        delays = delays[short]
-        limits = None if limits is None else np.minimum(limits[short], longest)
+        delays, limits = seen_within(delays, limits, longest)
     if limits is None or limits.min() >= delays.max():
         support, counts = tally(delays)
         end = longest if limits is None else int(limits.max())

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluator.errors import DataError
+from evaluator.errors import DataError, ParameterError
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -112,6 +112,24 @@ def checked_delays(
     if delay.dtype != limit.dtype:
         delay, limit = delay.astype(np.float64), limit.astype(np.float64)
     return delay, limit
+
+
+def seen_within(delay: Ticks, limit: Ticks | None, longest: float) -> tuple[Ticks, Ticks | None]:
+    """Return the delays of at most `longest`, shape (m,), and their limits, cut there too.
+
+    Their law is F(a) / F(longest): that of delays which nobody could have seen later than `longest`.
+
+    Raises
+    ------
+    ParameterError
+        All delays are longer.
+    """
+    short = delay <= longest
+    if not short.any():
+        raise ParameterError(
+            f"The shortest of {delay.size} delays is {delay.min()}, above longest={longest}.", hint="raise `longest`."
+        )
+    return delay[short], None if limit is None else np.minimum(limit[short], longest)
 
 
 def _ticks(values: ArrayLike, name: str, whole: bool) -> Ticks:
