@@ -23,8 +23,9 @@ from evaluator.keywords import (
 )
 from evaluator.log import Log
 from evaluator.log.clusters import source_columns
+from evaluator.options import under_own_names
 from evaluator.policies.base import Policy
-from evaluator.policies.registry import as_policy, resolve
+from evaluator.policies.registry import as_policy, resolve, split_specs
 from evaluator.policies.user import UserPolicy
 from evaluator.public import shows
 from evaluator.replays.options import ReplayOptions
@@ -102,6 +103,7 @@ def compare(
     policies: PolicyLike | Sequence[PolicyLike] = (),
     *,
     windows: str | int | Sequence[str | int | None] | None = None,
+    window: str | int | None = None,
     baseline: PolicyLike | None = None,
     study: str | Path | None = None,
     **options: Unpack[CompareKeywords],
@@ -116,6 +118,8 @@ def compare(
         Each as `replay` takes it.
     windows
         Cut-offs, each in rounds or as a duration; None for none, which is the default.
+    window
+        One cut-off: another name for `windows`.
     baseline
         One of the policies: its first variant is what the others are compared with. By default the first of all.
     study
@@ -141,16 +145,17 @@ def compare(
     >>> found.ranking.conclusion.partition(". ")[0]
     'In these runs, none of 6 differences is told from 0 at 95 %, all tests at once'
     """
-    own = CompareOptions(windows=windows, study=study)  # type: ignore[arg-type]  # one window stands for itself
+    asked_windows = {"windows": windows, **({} if window is None else {"window": window})}
+    own = CompareOptions(**under_own_names(CompareOptions, asked_windows), study=study)
     cut_offs = own.asked_windows
-    descriptions = _descriptions(policies)
+    descriptions = as_descriptions(policies)
     reading: dict[str, Any] = {}
     said: dict[str, Any] = {}
     if study is not None:
         asked = read_study(study)
         log = asked.dataset if log is None else log
         reading = asked.reading
-        descriptions = descriptions or _descriptions(asked.policies)
+        descriptions = descriptions or as_descriptions(asked.policies)
         cut_offs = asked.windows if cut_offs is None else cut_offs
         baseline = asked.baseline if baseline is None else baseline
         said = asked.options
@@ -198,7 +203,7 @@ def audit(log: LogLike, policies: PolicyLike | Sequence[PolicyLike], **options: 
     """
     from evaluator.audits.run import run_audit
 
-    return run_audit(_as_log(log), _descriptions(policies), AuditOptions(**options))
+    return run_audit(_as_log(log), as_descriptions(policies), AuditOptions(**options))
 
 
 @shows(SimulateOptions)
@@ -240,7 +245,7 @@ def simulate(
     from evaluator.simulations.scenarios import load_problem
 
     problem = load_problem(str(scenario)) if isinstance(scenario, str | Path) else scenario
-    return play(problem, _descriptions(policies), SimulateOptions(**options))
+    return play(problem, as_descriptions(policies), SimulateOptions(**options))
 
 
 @shows(DelayOptions)
@@ -276,7 +281,11 @@ def study_delays(log: LogLike, *, by: str | None = "action", **options: Unpack[D
     """
     from evaluator.delays.study.run import study_log
 
-    return study_log(_as_log(log, [] if by is None or by == "action" else [by]), DelayOptions(**options), by=by)
+    return study_log(
+        _as_log(log, [] if by is None or by == "action" else [by]),
+        DelayOptions(**under_own_names(DelayOptions, options)),
+        by=by,
+    )
 
 
 @shows(CheckOptions)
@@ -353,11 +362,12 @@ def _as_log(log: LogLike, keep: Sequence[str] = ()) -> Log:
     return log.checked() if isinstance(log, Log) else load(log, keep=list(keep))
 
 
-def _descriptions(policies: PolicyLike | Sequence[PolicyLike]) -> list[Policy | UserPolicy]:
+def as_descriptions(policies: PolicyLike | Sequence[PolicyLike]) -> list[Policy | UserPolicy]:
     """Return the descriptions of one policy or several."""
     if isinstance(policies, Sequence) and not isinstance(policies, str):
-        return [as_description(policy) for policy in policies]
-    return [as_description(policies)]
+        return [found for policy in policies for found in as_descriptions(policy)]
+    several = split_specs(policies) if isinstance(policies, str) else [policies]
+    return [as_description(policy) for policy in several]
 
 
 def as_description(policy: PolicyLike) -> Policy | UserPolicy:

@@ -12,7 +12,7 @@ from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
 from evaluator.datasets.options import ReadingOptions
 from evaluator.delays.study.options import DelayOptions
-from evaluator.options import Options, kinds_of, type_text
+from evaluator.options import Options, declaration, kinds_of, several, type_text
 from evaluator.replays.options import ReplayOptions
 from evaluator.simulations.options import SimulateOptions
 
@@ -48,6 +48,9 @@ def source() -> str:
         said[name] = known | set(own)
         lines = [f"class {name}({base or 'TypedDict'}, total=False):", f'    """{about}"""', ""]
         lines += [f"    {option}: {type_text(kinds[option])}" for option in own]
+        # One of several values goes by its singular, too.
+        ones = {declaration(f).singular: several(kinds[f.name]) for f in dataclasses.fields(options)}
+        lines += [f"    {one}: {type_text(kind)}" for one, kind in ones.items() if one]
         parts.append("\n".join(lines) + "\n")
     return "\n\n".join(parts)
 

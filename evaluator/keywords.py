@@ -85,6 +85,8 @@ class DelayKeywords(TypedDict, total=False):
     level: float
     seed: int
     joint: bool
+    window: str | int
+    family: str
 
 
 class CheckKeywords(TypedDict, total=False):

@@ -257,6 +257,23 @@ def _power(high: int) -> str:
     return f"2^{high.bit_length()} - 1" if high.bit_length() > 32 else f"{high:,}"
 
 
+def under_own_names(cls: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return keywords with one of several values, which may be given by its singular, under the name of the several.
+
+    Raises
+    ------
+    ParameterError
+        Both are given.
+    """
+    found = dict(given)
+    for field in dataclasses.fields(cls):
+        if (one := declaration(field).singular) in found:
+            if found.get(field.name) is not None:
+                raise ParameterError(f"`{one}` and `{field.name}` exclude each other.", hint="give the second.")
+            found[field.name] = found.pop(one)
+    return found
+
+
 def described(name: str, kind: Any, declared: Option) -> dict[str, Any]:
     """Return a declaration as a record of JSON."""
     return {

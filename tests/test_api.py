@@ -77,15 +77,15 @@ def test_the_keywords_are_those_of_the_declarations() -> None:
 def test_signature_and_docstring_show_every_option(name: str) -> None:
     function, options = getattr(evaluator, name), FUNCTIONS[name]
     shown, fields = inspect.signature(function).parameters, {f.name: f for f in dataclasses.fields(options)}
+    if name == "compare":  # which has windows, and one of them as a keyword of its own
+        del fields["window"]
     for field in fields.values():
-        if (name, field.name) == ("compare", "window"):
-            continue
         assert shown[field.name].default == field.default
         assert shown[field.name].annotation == kinds_of(options)[field.name]
     assert not [p for p in shown.values() if p.kind is inspect.Parameter.VAR_KEYWORD]
     assert "See below" not in function.__doc__
     for told in describe(options):
-        if told["name"] in shown:
+        if told["name"] in fields:
             assert f"    {told['name']} : {told['type']}, default {told['default']!r}\n" in function.__doc__
 
 

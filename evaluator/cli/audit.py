@@ -26,10 +26,7 @@ EXAMPLES = (
 def audit_command(
     reading: dict[str, Any],
     auditing: dict[str, Any],
-    policy: Annotated[
-        list[str],
-        typer.Option("--policy", "-p", help="As in replay; once for each policy: -p otflinucb -p random"),
-    ],
+    policy: Annotated[list[str], o.POLICIES],
     dataset: Dataset = None,
     as_json: o.AsJson = False,
     out: Annotated[
@@ -45,12 +42,12 @@ def audit_command(
     Fits a truth to the log, draws logs like it, replays the policies on each and plays them live on the same truth.
     Prints bias, coverage of the intervals, and the smallest difference between policies that such a log shows.
     """
-    from evaluator.api import as_description
+    from evaluator.api import as_descriptions
     from evaluator.audits.run import run_audit, steps
     from evaluator.report.result_files import write_audit
 
     asked = AuditOptions(**auditing)
-    policies = [as_description(spec) for spec in policy]
+    policies = as_descriptions(policy)
     with new_folder(out) as save:
         source = open_log(dataset, reading)
         with o.progress("twins and runs", steps(len(policies), asked), compiles=True) as advance:

@@ -35,10 +35,7 @@ def compare_command(
     reading: dict[str, Any],
     comparing: dict[str, Any],
     replaying: dict[str, Any],
-    policy: Annotated[
-        list[str] | None,
-        typer.Option("--policy", "-p", help="As in replay; once for each policy: -p otflinucb:alpha=0.1 -p ucb1"),
-    ] = None,
+    policy: Annotated[list[str] | None, o.POLICIES] = None,
     dataset: Dataset = None,
     as_json: o.AsJson = False,
     out: Annotated[
@@ -59,7 +56,7 @@ def compare_command(
     baseline at a common horizon, a ranking that says which differences are told from 0 (of these runs; of the expected
     values with --bootstrap), regret curves, and what was assumed.
     """
-    from evaluator.api import as_description
+    from evaluator.api import as_description, as_descriptions
     from evaluator.comparisons.kept import KeptResults
     from evaluator.comparisons.kept_folder import kept_beside
     from evaluator.comparisons.result import execute_comparison, find_baseline, plan_comparison, scans
@@ -78,7 +75,7 @@ def compare_command(
             specs = specs or list(said.policies)
             windows = said.windows if windows is None else windows
             baseline = said.baseline if baseline is None else baseline
-        descriptions = [as_description(spec) for spec in specs]
+        descriptions = as_descriptions(specs)
         kept = None if folder is None else KeptResults(folder, descriptions)
         options = ReplayOptions(**replaying)
         source = open_log(dataset, reading, options.keeps)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evaluator.command_words import in_command_words
 from evaluator.visible import visible
 
 if TYPE_CHECKING:
@@ -29,17 +30,21 @@ Debug = Annotated[
     bool,
     typer.Option("--debug", help="Show the traceback of an error.", callback=_set_debug, is_eager=True),
 ]
+# Of commands that take several policies.
+POLICIES = typer.Option(
+    "--policy", "--policies", "-p", help="As in replay; once for each, or with commas: -p otflinucb:alpha=0.1 -p ucb1"
+)
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON (versioned schema) instead of a table.")]
 
 
 def say(sentence: str) -> None:
     """Print a result that is one line."""
-    typer.echo(visible(sentence))
+    typer.echo(visible(in_command_words(sentence)))
 
 
 def note(sentence: str) -> None:
     """Say something beside the result, on stderr."""
-    typer.echo(visible(sentence), err=True)
+    typer.echo(visible(in_command_words(sentence)), err=True)
 
 
 def stdout() -> ReportConsole:

@@ -27,9 +27,7 @@ def simulate_command(
             "--scenario", "-s", help=r"Bundled name, or a spec.toml with \[scenario]: --scenario my/spec.toml"
         ),
     ],
-    policy: Annotated[
-        list[str], typer.Option("--policy", "-p", help="Once for each policy: -p delayed-klucb -p ucb1:exploration=1")
-    ],
+    policy: Annotated[list[str], o.POLICIES],
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="New folder for curves, result and manifest: --out run1")
@@ -40,13 +38,13 @@ def simulate_command(
 
     Prints each policy's regret at a tenth, a quarter, half and all of the horizon, with standard errors over the runs.
     """
-    from evaluator.api import as_description
+    from evaluator.api import as_descriptions
     from evaluator.report.result_files import write_simulation
     from evaluator.simulations import simulate
     from evaluator.simulations.scenarios import load_problem
 
     asked = SimulateOptions(**simulating)
-    policies = [as_description(spec) for spec in policy]
+    policies = as_descriptions(policy)
     with new_folder(out) as save:
         problem = load_problem(scenario)
         with o.progress("runs", asked.runs * len(policies), compiles=True) as advance:

@@ -4,7 +4,7 @@
 
     dataset = "shop-log"                    # as --dataset; any option that reads the log beside it
     policies = ["random", "delayed-klucb"]  # as --policy
-    windows = [500, 2000, "7d", "none"]     # as --windows
+    windows = [500, 2000, "7d", "none"]     # as --windows; one alone: window = 500
     baseline = "random"
     repeats = 5                             # any option of a replay: seed, horizon, jobs, traffic_share, ...
 
@@ -17,31 +17,34 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evaluator.datasets.options import ReadingOptions
 from evaluator.errors import EvaluatorError, KeyOfFileError, ParameterError, nearest
-from evaluator.options import alternatives, kinds_of
+from evaluator.options import Options, alternatives, kinds_of
 from evaluator.policies.registry import resolve
 from evaluator.replays.options import ReplayOptions
 from evaluator.toml_file import NotTomlError, read_toml
 
-# A comparison says by which windows and policies itself; generated logs have a seed in their spec.
-READING = tuple(field.name for field in fields(ReadingOptions) if field.name not in ("seed", "keep"))
-REPLAYING = tuple(field.name for field in fields(ReplayOptions) if field.name != "window")
-_KINDS = {**kinds_of(ReplayOptions), **{name: kinds_of(ReadingOptions)[name] for name in READING}}
+
+def _keys(options: type[Options], *, but: Sequence[str]) -> dict[str, type]:
+    """Return what the key of each option takes; numbers with a point may be written without one."""
+    kinds = {name: alternatives(kind) for name, kind in kinds_of(options).items() if name not in but}
+    return {
+        name: next((one for one in (bool, float, int) if one in kind and str not in kind), str)
+        for name, kind in kinds.items()
+    }
+
+
+# A comparison says itself by which windows; generated logs have a seed in their spec, and groups are not its matter.
+READING = _keys(ReadingOptions, but=("seed", "keep"))
+REPLAYING = _keys(ReplayOptions, but=("window",))
 _OWN: dict[str, type] = {"dataset": str, "baseline": str, "policies": list, "windows": list, "policy": list}
 _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false", list: "a list"}
-
-
-def _key_kind(name: str) -> type:
-    """Return what a key of an option takes; numbers with a point may be written without one."""
-    kinds = alternatives(_KINDS[name])
-    return next((kind for kind in (bool, float, int) if kind in kinds and str not in kinds), str)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +93,8 @@ def read_study(path: str | Path) -> StudyFile:
         ) from None
     except NotTomlError as error:
         raise KeyOfFileError(f"{path}: {error}.", hint="docs/reference/studies.md shows a study.") from None
-    kinds = {**_OWN, **{name: _key_kind(name) for name in (*READING, *REPLAYING)}}
+    said = _under_one_name(path, said)
+    kinds = {**_OWN, **READING, **REPLAYING}
     for key, value in said.items():
         if key not in kinds:
             raise KeyOfFileError(f"{path}: unknown key `{key}`.", hint=nearest(key, kinds))
@@ -116,6 +120,19 @@ def read_study(path: str | Path) -> StudyFile:
         baseline=said.get("baseline"),
         options=options,
     )
+
+
+def _under_one_name(path: str | Path, said: dict[str, Any]) -> dict[str, Any]:
+    """Return what is said with one policy or window, which a file may name alone, among the several."""
+    said = dict(said)
+    for one, several in (("policy", "policies"), ("window", "windows")):
+        if one not in said or (one == "policy" and not isinstance(said[one], str)):
+            continue
+        if several in said:
+            raise KeyOfFileError(f"{path}: `{one}` and `{several}` exclude each other.", hint="write the second.")
+        value = said.pop(one)
+        said[several] = value if isinstance(value, list) else [value]
+    return said
 
 
 def _check(path: str | Path, key: str, value: object, kind: type) -> None:

@@ -45,6 +45,8 @@ POLICIES = {
     "otflints": "evaluator.policies.otflints:OTFLinTS",
 }
 ENTRY_POINTS = "evaluator.policies"
+# A comma that no parameter follows.
+_BETWEEN_SPECS = re.compile(r",(?!\s*\w+\s*=)")
 
 
 def names() -> list[str]:
@@ -91,6 +93,15 @@ def resolve(spec: str, *, files: bool = True) -> Any:
             raise UnknownNameError(f"Unknown policy {name!r}.", hint=nearest(name, names()))
         cls = points[name].load()
     return as_policy(cls, _parameters(cls, name, rest))
+
+
+def split_specs(text: str) -> list[str]:
+    """Return the specs of a text that holds one or, with commas between them, several.
+
+    >>> split_specs("otflinucb:alpha=0.1,ridge=2,ucb1")
+    ['otflinucb:alpha=0.1,ridge=2', 'ucb1']
+    """
+    return [spec.strip() for spec in _BETWEEN_SPECS.split(text)]
 
 
 def as_policy(cls: type, parameters: dict[str, Any]) -> Any:

@@ -11,9 +11,11 @@ import typer
 from evaluator.cli.app import app
 from evaluator.cli.lending import help_text
 from evaluator.command_words import DECLARED, in_command_words, option_names
+from evaluator.delays.study.options import DelayOptions
 from evaluator.errors import ParameterError
-from evaluator.options import Option, Options, declaration, describe, kinds_of, option, several
+from evaluator.options import Option, Options, declaration, describe, kinds_of, option, several, under_own_names
 from evaluator.replays.options import ReplayOptions
+from tests.cli.runs import evaluate
 
 ROOT: Any = typer.main.get_command(app)
 # What commands declare by hand, as no function of the library has it: where a log is, and what is printed or written.
@@ -111,3 +113,26 @@ def test_values_are_checked_by_their_declaration() -> None:
 )
 def test_the_command_line_speaks_its_own_words(python: str, shell: str) -> None:
     assert in_command_words(python) == shell
+
+
+def test_one_of_several_values_goes_by_its_singular() -> None:
+    assert under_own_names(DelayOptions, {"window": 5, "seed": 1}) == {"windows": 5, "seed": 1}
+    assert DelayOptions(**under_own_names(DelayOptions, {"window": 5})).windows == (5,)
+    with pytest.raises(ParameterError, match="`window` and `windows` exclude each other"):
+        under_own_names(DelayOptions, {"window": 5, "windows": [6]})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-p", "random", "-p", "ucb1:exploration=1", "--windows", "50,none"),
+        ("--policies", "random,ucb1:exploration=1", "--window", "50", "--window", "none"),
+        ("-p", "random,ucb1:exploration=1", "-w", "50, none"),
+    ],
+)
+def test_several_values_stand_together_or_alone(words: tuple[str, ...]) -> None:
+    run = evaluate("compare", *words, "--limit", "500", "--json")
+    assert run.code == 0, run.err
+    plans = [variant["plan"] for variant in run.json["variants"]]
+    assert [plan["policy"] for plan in plans] == ["random"] * 2 + ["ucb1:exploration=1.0"] * 2
+    assert [plan["options"]["window"] for plan in plans] == ["50", None, "50", None]

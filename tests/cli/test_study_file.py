@@ -45,8 +45,8 @@ def study(tmp_path: Path) -> Path:
 
 
 def test_every_option_of_reading_and_replaying_is_a_key() -> None:
-    assert set(READING) == set(inspect.signature(datasets.load).parameters) - {"dataset", "seed", "keep"}
-    assert set(REPLAYING) == {f.name for f in dataclasses.fields(ReplayOptions)} - {"window"}
+    assert READING.keys() == set(inspect.signature(datasets.load).parameters) - {"dataset", "seed", "keep"}
+    assert REPLAYING.keys() == {f.name for f in dataclasses.fields(ReplayOptions)} - {"window"}
 
 
 def test_parameters_are_crossed(study: Path) -> None:
@@ -74,6 +74,13 @@ def test_it_is_its_words_on_the_command_line(study: Path) -> None:
 def test_the_python_function_takes_it(study: Path) -> None:
     run = evaluate("compare", "--study", str(study), "--json", "--seed", "5")
     assert run.json == json.loads(json.dumps(compare(study=study, seed=5).to_dict()))
+
+
+def test_one_policy_and_one_window_are_named_alone(tmp_path: Path) -> None:
+    path = tmp_path / "one.toml"
+    path.write_text('policy = "ucb1"\nwindow = "7d"\n')
+    found = read_study(path)
+    assert (found.policies, found.windows) == (("ucb1",), ("7d",))
 
 
 def test_what_stands_beside_it_wins(study: Path) -> None:
@@ -111,6 +118,7 @@ def test_what_stands_beside_it_wins(study: Path) -> None:
         ("[[policy]]\nname = 'linucb'\nalpha = []", ("`policy[0]`.alpha is []", "a list of values")),
         ("[policy]\nname = 'linucb'", ("`policy` is {'name': 'linucb'}", "[[policy]]")),
         ("seed = = 1", ("not valid TOML",)),
+        ("window = 5\nwindows = [6]", ("`window` and `windows` exclude each other",)),
         ("seed = 1", ("Nothing to compare",)),
     ],
 )
