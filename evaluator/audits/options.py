@@ -25,7 +25,7 @@ class AuditOptions(ReplayOptions):
         if self.cluster_by is not None:
             raise ParameterError(
                 "`cluster_by` does not go with an audit: the displays of its twins are independent.",
-                hint="leave it out; `evaluate check LOG --cluster-by` says how much wider intervals are to be.",
+                hint="leave it out; evaluate check LOG `cluster_by` says how much wider intervals are to be.",
             )
         if self.reward_cap is not None or self.reward_max is not None:
             raise ParameterError(

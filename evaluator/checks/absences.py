@@ -141,7 +141,7 @@ def absence_advice(t: Tables, gone: list[Absence]) -> tuple[str, str]:
     return (
         f"{_said(t, most, len(gone) - 1)}. A policy that chooses it at other times finds no display, and a replay of "
         "the whole log tilts towards the time in which it was there",
-        "Replay the time in which all actions were there (--limit, or a file that starts later), or leave out what was "
+        "Replay the time in which all actions were there (`limit`, or a file that starts later), or leave out what was "
         f"not: {without(t, np.isin(everyone, [absence.action for absence in gone]))}.",
     )
 
@@ -187,7 +187,7 @@ def without(t: Tables, actions: npt.NDArray[np.bool_]) -> str:
     """
     logged = t.logged
     kept = [label for label, gone in zip(logged.survey.log.labels, actions, strict=True) if not gone]
-    words = f"--actions {','.join(kept)}" if len(kept) <= _NAMED else "--actions with the labels of the others"
+    words = f"`actions='{','.join(kept)}'`" if len(kept) <= _NAMED else "`actions` with the labels of the others"
     if logged.constant is None:
-        words += f" --propensity estimate{'' if logged.coordinates.column is None else ':context'}"
+        words += f" `propensity='estimate{'' if logged.coordinates.column is None else ':context'}'`"
     return words

@@ -78,7 +78,7 @@ def shared_conversions(t: Tables, level: float) -> Finding:
                "displays go together, so intervals are a little too narrow." if split else
                "Too many conversions share a time by chance to tell copies." if copies.crowded else
                "No more conversions are alike than chance makes.") + said,
-        do="Give the spec the conversion's id and choose who gets it: --deduplicate last_click, first_click or share."
+        do="Give the spec the conversion's id and choose who gets it: `deduplicate='last_click'`, first_click or share."
         if wrong else "",
     )  # fmt: skip
 

@@ -55,7 +55,7 @@ def dependence(t: Tables, clusters: Clusters | None, level: float) -> Finding:
     """Say how much wider intervals of expected and weighted values are to be, by the clusters that are named."""
     if clusters is None:
         return not_applicable(
-            NAME, "No column is named by which displays hang together, such as the user: --cluster-by."
+            NAME, "No column is named by which displays hang together, such as the user: `cluster_by`."
         )
     worth = effective(clusters.code)
     if too_few(worth):
@@ -84,7 +84,7 @@ def dependence(t: Tables, clusters: Clusters | None, level: float) -> Finding:
         f"displays{single}. Intervals of expected and weighted values take displays as independent unless told."
         if warns else
         f"No sign that displays hang together by {clusters.by} so that intervals would be {WIDER:.2g} times as wide.",
-        do=f"Give replay and compare --cluster-by {clusters.by}." if warns else "",
+        do=f"Give replay and compare `cluster_by='{clusters.by}'`." if warns else "",
     )  # fmt: skip
 
 

@@ -72,7 +72,7 @@ def immature_displays(t: Tables) -> Finding:
             name=name, verdict="warn", number="no attribution window", numbers=numbers,
             means="The log stops looking at some time, but nothing says how long conversions take, so nothing says "
             "which displays are too young to be judged.",
-            do="Give the spec an attribution_window, or every replay a --window; `evaluate delays` recommends one.",
+            do="Give the spec an attribution_window, or every replay a `window`; `evaluate delays` recommends one.",
         )  # fmt: skip
     if immature is None:
         return Finding(
@@ -89,7 +89,7 @@ def immature_displays(t: Tables) -> Finding:
         p_value=follow.p_value,
         means=f"{immature:,} displays are left out of a replay, or corrected by the delays of their action."
         + (" That is most of the log." if many else ""),
-        do="Use --immature correct, a shorter attribution_window, or a log that was followed longer." if many else "",
+        do="Use `immature='correct'`, a shorter attribution_window, or a log that was followed longer." if many else "",
     )  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def _none_judged(t: Tables, numbers: dict[str, float | None]) -> Finding:
     shorter = until - int(timeline.asked[-1])
     seconds = meta.tick_seconds
     value = str(shorter) if seconds is None else format_duration(shorter * seconds).replace(" ", "")
-    cut = f"Take a shorter one, which cuts later conversions off: --attribution-window {value} judges {JUDGED:.0%} of "
+    cut = f"Take a shorter one, which cuts later conversions off: `attribution_window={value}` judges {JUDGED:.0%} of "
     return Finding(
         name=NAME, verdict="fail", effect=1.0, numbers=numbers,
         number=f"all: none was followed for {_long(t, window)}",

@@ -83,7 +83,7 @@ def last_day(t: Tables, level: float) -> Finding:
         numbers={"hours": days.hours, "days": len(days.shown),
                  **{one.what.replace(" ", "_"): one.seen / one.usual for one in found}},
         means=means if wrong else "The last day has what the days before let expect of its hours.",
-        do="Read the log again when its last day is complete, or leave that day out (--limit)." if wrong else "",
+        do="Read the log again when its last day is complete, or leave that day out (`limit`)." if wrong else "",
     )  # fmt: skip
 
 

@@ -76,11 +76,11 @@ def _repair(t: Tables, gap: Gap) -> str:
         "Find the missing conversions. Otherwise keep what was followed without the gap: a file that starts after it"
     )
     if window is None:
-        return f"{start}, or with --limit the displays long before it."
+        return f"{start}, or with `limit` the displays long before it."
     kept = survey.displays_until(gap.start - window)
     if kept == 0:
         return f"{start}; no display before it was followed for the whole attribution window."
-    return f"{start}, or --limit {kept}, the displays followed for the whole attribution window before it."
+    return f"{start}, or `limit={kept}`, the displays followed for the whole attribution window before it."
 
 
 OUTAGES = Check(name=NAME, finds="hours without conversions where other days have many", run=outages, tested=False)

@@ -50,26 +50,26 @@ def overlap(t: Tables) -> Finding:
     if (shown == 0).any():
         said.append(("fail", f"never shown: {_some(labels, shown == 0)}. A policy that chooses them finds no display, "
                      "and its replay stalls or is made of the other choices",
-                     "Leave these actions out: --actions used, or top:K, or labels."))  # fmt: skip
+                     "Leave these actions out: `actions='used'`, or top:K, or labels."))  # fmt: skip
     # Where no display at all can be judged, immature displays says so.
     young = (shown > 0) & (t.usable == 0) & (t.logged.usable > 0)
     if young.any():
         said.append(("fail", f"no display old enough to be judged: {_some(_since(t), young)}. A replay leaves young "
                              "displays out, so a policy that chooses these actions finds none",
-                     f"Leave these actions out ({without(t, young)}, or --actions used), or take a log that was "
+                     f"Leave these actions out ({without(t, young)}, or `actions='used'`), or take a log that was "
                      "followed longer."))  # fmt: skip
     few = (shown > 0) & (t.usable < FEW_SHOWN) & ~young & (t.logged.usable > 0)
     if few.any():
         old = "" if t.logged.usable == n else " old enough to be judged"
         said.append(("warn", f"fewer than {FEW_SHOWN} displays{old}: {_some(labels, few)}. Their values are guesses",
-                     "Leave them out with --actions, or log longer."))  # fmt: skip
+                     "Leave them out with `actions`, or log longer."))  # fmt: skip
     old_enough = [absence for absence in gone if not young[absence.action]]
     if old_enough:
         said.append(("warn", *absence_advice(t, old_enough)))
     if rounds < FEW_ROUNDS and t.certain < n:
         said.append(("fail" if rounds < NO_ROUNDS else "warn",
                      f"the smallest propensity {least:.2g} leaves about {rounds:,.1f} rounds of a contextual replay",
-                     "Let replay accept some bias with --accept-quantile 0.01, or leave out the actions with the "
+                     "Let replay accept some bias with `accept_quantile=0.01`, or leave out the actions with the "
                      "smallest propensities."))  # fmt: skip
     verdict: Verdict = "pass"
     for grade in ("warn", "fail"):

@@ -43,7 +43,7 @@ def uniformity(t: Tables, level: float) -> Finding:
         "log, count for too much, and what a policy would have earned is biased by up to this relative error times the "
         "standard deviation of the rewards.",
         "Find out how the log was written; give the true probabilities in a propensity column, or read the log with "
-        "--propensity estimate (or estimate:context where the context decides).",
+        "`propensity='estimate'` (or estimate:context where the context decides).",
         absence_cause(t, deficits(t)),
     )  # fmt: skip
     return replace(found, shows=_shown_by(t, tests, level))
@@ -69,7 +69,7 @@ def calibration(t: Tables, level: float) -> Finding:
         "Weights 1 / p are wrong by this relative error (root mean square), and every value of a replay by up to as "
         "much times the standard deviation of the rewards.",
         "Check that the propensity column is the probability of the action shown, at the time it was shown, after all "
-        "filters of the logger; otherwise leave it and use --propensity estimate:context.",
+        "filters of the logger; otherwise leave it and use `propensity='estimate:context'`.",
         absence_cause(t, deficits(t)) or hole_cause(t),
     )  # fmt: skip
     numbers = {"mean_inverse_propensity": mean, "standard_error": error, "actions_shown": supported}
@@ -101,8 +101,8 @@ def independence(t: Tables, level: float) -> Finding:
         name, t, outcome, "what was shown does not depend on the context",
         "The propensities are taken as constant, but the logger chose by context: actions' values are confounded with "
         "the contexts they were shown in, for contextual and other policies alike.",
-        "Give the propensities the logger had, or model them: --propensity estimate:context with --features naming the "
-        "context. What the logger saw and the log does not hold stays a bias.",
+        "Give the propensities the logger had, or model them: `propensity='estimate:context'` with `features` naming "
+        "the context. What the logger saw and the log does not hold stays a bias.",
     )  # fmt: skip
     return replace(found, numbers={**found.numbers, **numbers})
 

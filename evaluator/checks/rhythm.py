@@ -44,7 +44,7 @@ def hours_and_weekdays(t: Tables, level: float) -> Finding:
         else "The logger kept its shares at all hours and on all weekdays, as far as it can tell.",
         do="Give the propensities of each time in a column or, where the logger looked at the clock only, let them be "
         "estimated from it: put the hour and the weekday among the context columns of the spec, and read with "
-        "--propensity estimate:context." if wrong else "",
+        "`propensity='estimate:context'`." if wrong else "",
     )  # fmt: skip
 
 

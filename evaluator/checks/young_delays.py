@@ -85,15 +85,15 @@ def young_delays(t: Tables, level: float) -> Finding:
     wrong, p, worst = min(found, key=lambda of: (not of[0], of[1], -of[2].shift))
     in_time = worst.name == _period(t)
     column = worst.name if worst.name in survey.log.schema.names else ""
-    do = "Use --immature drop." if in_time else "Use --immature drop for policies that read contexts" + (
-        f", or --immature correct:{column}." if column
-        else ", or keep the column behind it and correct by it: --immature correct:COLUMN."
+    do = "Use `immature='drop'`." if in_time else "Use `immature='drop'` for policies that read contexts" + (
+        f", or `immature='correct:{column}'`." if column
+        else ", or keep the column behind it and correct by it: `immature='correct:COLUMN'`."
     )  # fmt: skip
     cause = (
         "Delays change with time, so that the young displays' are not those that the laws were fitted to, and "
-        "--immature correct makes too much or too little of them."
+        "`immature='correct'` makes too much or too little of them."
         if in_time
-        else "Given the action, some displays convert later than others: --immature correct makes too little of the "
+        else "Given the action, some displays convert later than others: `immature='correct'` makes too little of the "
         "young ones among them and too much of the others. Over all of an action's displays that cancels; for a policy "
         "that chooses by the context it does not."
     )
@@ -103,7 +103,7 @@ def young_delays(t: Tables, level: float) -> Finding:
         statistic=worst.statistic, p_value=p, effect=worst.shift,
         numbers={"chi_square": worst.statistic, "degrees_of_freedom": worst.df, "largest_shift": worst.shift,
                  "by": worst.name, "where": worst.worst, "conversions": worst.conversions, "tests": len(tests)},
-        means=cause if wrong else "Given the action, delays depend on nothing that was tested, as --immature correct "
+        means=cause if wrong else "Given the action, delays depend on nothing that was tested, as `immature='correct'` "
         "takes for granted. Whether they depend on the action need not be tested: it corrects by action.",
         do=do if wrong else "",
     )  # fmt: skip

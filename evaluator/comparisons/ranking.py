@@ -17,7 +17,7 @@ ALL_PAIRS_UP_TO = 40
 Target = Literal["realised", "expected"]
 OF_THESE_RUNS = (
     "This is of what these runs happened to show, not of the policies: one that locks in early may win here and lose "
-    "on average. --bootstrap 200 ranks expected values; --repeats or other seeds show how far a policy's luck goes."
+    "on average. `bootstrap=200` ranks expected values; `repeats` or other seeds show how far a policy's luck goes."
 )
 
 
@@ -76,7 +76,7 @@ class Ranking:
         if self.assumed_bound is not None:
             return (
                 f"In these runs, {count} would be {at_once}, if no display could earn more than the largest reward "
-                f"seen, {self.assumed_bound:g}: name it (--reward-max) or cap rewards (--reward-cap) to know. "
+                f"seen, {self.assumed_bound:g}: name it (`reward_max`) or cap rewards (`reward_cap`) to know. "
                 f"{OF_THESE_RUNS}"
             )
         return f"In these runs, {count} {'is' if apart < 2 else 'are'} {at_once}. {OF_THESE_RUNS}"

@@ -212,7 +212,7 @@ def plan_comparison(
     names = [(policy.spec, window) for policy, window in variants]
     if not variants:
         raise ParameterError(
-            "Nothing to compare.", hint="name policies, --policy otflinucb --policy delayed-klucb, or a --study."
+            "Nothing to compare.", hint="name policies, `policies=['otflinucb', 'delayed-klucb']`, or a `study`."
         )
     for name in names:
         if names.count(name) > 1:
@@ -233,7 +233,7 @@ def find_baseline(plans: Sequence[ReplayPlan], spec: str | None) -> int:
     if spec is None:
         return 0
     if spec not in specs:
-        raise ParameterError(f"--baseline {spec} is none of the policies compared.", hint=nearest(spec, specs))
+        raise ParameterError(f"`baseline='{spec}'` is none of the policies compared.", hint=nearest(spec, specs))
     return specs.index(spec)
 
 

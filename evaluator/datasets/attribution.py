@@ -89,7 +89,7 @@ def cut_log(log: Log, window: str | int) -> Log:
     if "expected_reward" in log.schema.names:
         raise UsageError(
             f"attribution_window does not apply to {log.meta.name!r}: its known truth counts all conversions.",
-            hint="leave it out; window=... (--window) cuts them for the policy.",
+            hint="leave it out; `window` cuts them for the policy.",
         )
     of = to_numpy(log.conversions["display_id"])
     kept = to_numpy(log.conversions["time"]) - to_numpy(log.take(of, ["time"])["time"]) <= ticks

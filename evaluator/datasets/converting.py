@@ -57,7 +57,7 @@ def convert(
         refuse_sources(folder, read_here)
 
     may_replace = check_old if overwrite else None
-    refuse_existing(target, check_old=may_replace, hint="name another folder, or overwrite it (--overwrite).")
+    refuse_existing(target, check_old=may_replace, hint="name another folder, or overwrite it (`overwrite`).")
     with whole_folder(target, check_old=may_replace) as folder, writing(target):
         done = read(dataset, into=folder, advance=advance, **options)
     log = done.log

@@ -69,7 +69,7 @@ def read_delay_file(
     """
     check_on_error(on_error)
     if unit not in UNITS:
-        raise ParameterError(f"--unit {unit!r} is no unit of time.", hint=f"one of {', '.join(UNITS)}.")
+        raise ParameterError(f"`unit` {unit!r} is no unit of time.", hint=f"one of {', '.join(UNITS)}.")
     source = Source(files=str(path))
     files = find_files(source, Path(), override=path)
     names = column_names(files[0], source)
@@ -79,7 +79,7 @@ def read_delay_file(
     kinds: dict[str, Kind] = {column: "int"}
     if by is not None:
         if by in (column, of_row):
-            raise UsageError(f"--by {by} is the column of the delays.", hint="name a column of groups.")
+            raise UsageError(f"`by='{by}'` is the column of the delays.", hint="name a column of groups.")
         kinds[by] = "text"
     if of_row is not None:
         kinds[of_row] = "int"
@@ -96,7 +96,7 @@ def read_delay_file(
         breaches.refuse()
     frame, limit = frame.filter(sound), limit.filter(sound)
     if not frame.height:
-        raise SourceError(f"{files[0].path}: no row has a usable delay.", hint="check --delay-column.")
+        raise SourceError(f"{files[0].path}: no row has a usable delay.", hint="check `column`.")
     cut = of_row is not None or constant is not None
     rows = DelayRows(
         name=Path(path).name,
@@ -115,7 +115,7 @@ def _delay_column(column: str | None, names: list[str], by: str | None, file: st
     if column is None and len(others) == 1:
         return others[0]
     if column is None:
-        raise UsageError(f"{file} has columns {', '.join(names)}.", hint="say which holds the delays: --delay-column.")
+        raise UsageError(f"{file} has columns {', '.join(names)}.", hint="say which holds the delays: `column`.")
     return column
 
 
@@ -128,7 +128,7 @@ def _ticks(followed: str, unit: str, names: list[str]) -> int:
     except ParameterError:
         pass
     raise ParameterError(
-        f"--followed {followed!r} is neither a time nor a column.",
+        f"`followed` {followed!r} is neither a time nor a column.",
         hint=f"a duration (30d), a whole number of {unit}, or one of the columns {', '.join(names)}.",
     )
 

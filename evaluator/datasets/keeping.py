@@ -44,5 +44,5 @@ def check_kept(log: Log, keep: Sequence[str]) -> None:
         if column not in kept:
             raise UsageError(
                 f"Log {log.meta.name!r} keeps no column {column!r} (it keeps {', '.join(kept) or 'none'}).",
-                hint=f"convert its source with --keep {column}.",
+                hint=f"convert its source with `keep=['{column}']`.",
             )

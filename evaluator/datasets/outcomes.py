@@ -93,7 +93,7 @@ def find_outcomes(
         said = spec.log.attribution_window
         rows.add(
             _clock(spec), delay > stated, f"conversion later after its display than attribution_window = {said!r}",
-            f"cut such conversions with attribution_window={str(said)!r} (--attribution-window {said}), or raise "
+            f"cut such conversions with `attribution_window='{said}'`, or raise "
             "attribution_window in [log]", values=_instants(rewards["time"], spec),
         )  # fmt: skip
         rewards = rewards.filter(pl.Series(rows.close()))

@@ -121,7 +121,7 @@ def read(
     if sampling_rate is not None and not LEAST_SAMPLE <= sampling_rate <= 1.0:
         raise UsageError(
             f"sampling_rate={sampling_rate:g}.",
-            hint=f"give the share of the traffic that the log holds (--sampling-rate), in [{LEAST_SAMPLE:g}, 1].",
+            hint=f"give the share of the traffic that the log holds (`sampling_rate`), in [{LEAST_SAMPLE:g}, 1].",
         )
     reading_rules = {
         "features": features, "deduplicate": deduplicate, "attributed_only": attributed_only, "sort": sort

@@ -69,7 +69,7 @@ class Breaches:
             said.append(f"{subject} ({places}{more}); {repair}.")
         raise error(
             " ".join(said),
-            hint="on_error='quarantine' (--on-error quarantine) leaves such rows out and counts them.",
+            hint="`on_error='quarantine'` leaves such rows out and counts them.",
         )
 
     def record(self, kind: tuple[str, str, str], frame: pl.DataFrame, rows: pl.Series, cells: pl.Series) -> None:

@@ -114,5 +114,5 @@ class TimeOrder:
         if self._late:
             raise LogError(
                 f"{self._first} ({self._late} such rows).",
-                hint="sort the source, set sort = true in [source], or pass sort=True (--sort).",
+                hint="sort the source, set sort = true in [source], or pass `sort=True`.",
             )

@@ -139,7 +139,7 @@ def _refuse_large(scenario: Scenario, n: int, name: str) -> None:
     if n * each > LARGEST:
         raise ParameterError(
             f"{name}: {n:,} displays of {each:,} numbers each are more than a generated log may hold.",
-            hint=f"take fewer displays (--limit), actions or dimensions: {LARGEST:,} numbers at most.",
+            hint=f"take fewer displays (`limit`), actions or dimensions: {LARGEST:,} numbers at most.",
         )
 
 

@@ -60,7 +60,7 @@ def few_clusters(what: str, clusters: float | None, by: str) -> str:
     """Return the sentence that says why there is no interval."""
     worth = clusters_text(clusters or 0.0)
     return (
-        f"No interval for {what}: its displays are worth {worth} of equal size (--cluster-by {by}), and fewer than "
+        f"No interval for {what}: its displays are worth {worth} of equal size (`cluster_by='{by}'`), and fewer than "
         f"{FEWEST_CLUSTERS:.0f} do not tell how much they vary."
     )
 

@@ -49,9 +49,9 @@ def with_reward_max(log: Log, most: float) -> Log:
     beyond = np.flatnonzero(reward > most * (1.0 + _ROUNDING))
     if len(beyond):
         raise ParameterError(
-            f"--reward-max {most:g}: {len(beyond):,} displays of log {log.meta.name!r} earn more (display "
+            f"`reward_max={most:g}`: {len(beyond):,} displays of log {log.meta.name!r} earn more (display "
             f"{display[beyond[0]]}: {reward[beyond[0]]:g}).",
-            hint=f"name what a display can earn at most, or count no more of it than that: --reward-cap {most:g}.",
+            hint=f"name what a display can earn at most, or count no more of it than that: `reward_cap={most:g}`.",
         )
     return log.with_meta(reward_max=most)
 

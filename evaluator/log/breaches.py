@@ -21,7 +21,7 @@ SHOWN = 3
 PARTS = ("displays", "conversions")
 TARGET_REPAIR = (
     "give the policy's probabilities of the log's own actions: it may show no action that the log never shows or that "
-    "--actions leaves out"
+    "`actions` leaves out"
 )
 WEIGHT_REPAIR = "give one over the probability with which the display got into the log"
 # How far from 1 the probabilities of a row may sum.
@@ -51,12 +51,14 @@ class Breach:
     problem: str
     repair: str
 
-    def __str__(self) -> str:
+    @property
+    def what(self) -> str:
+        """What is wrong and where, without the repair."""
         if len(self.rows) == 0:
-            return f"{self.table}: {self.problem}. Hint: {self.repair}."
+            return f"{self.table}: {self.problem}."
         shown = ", ".join(f"row {r}: {v}" for r, v in zip(self.rows[:SHOWN].tolist(), self.values, strict=False))
         more = f" and {len(self.rows) - SHOWN} more" if len(self.rows) > SHOWN else ""
-        return f"{self.table}.{self.column}: {self.problem} ({shown}{more}). Hint: {self.repair}."
+        return f"{self.table}.{self.column}: {self.problem} ({shown}{more})."
 
 
 def find_breaches(log: Log, *, vectors: bool = True, parts: Collection[str] = PARTS) -> list[Breach]:

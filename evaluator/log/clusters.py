@@ -81,13 +81,13 @@ def read_clusters(log: Log, by: str) -> Clusters:
     if by.startswith(EVERY):
         if by in kept:
             raise ParameterError(
-                f"--cluster-by {by}: log {log.meta.name!r} keeps a column of that name.", hint="rename the column."
+                f"`cluster_by='{by}'`: log {log.meta.name!r} keeps a column of that name.", hint="rename the column."
             )
         return _parts_of_clock(log, by)
     if by not in kept:
         raise ParameterError(
-            f"--cluster-by {by}: log {log.meta.name!r} keeps no such column (it keeps {', '.join(kept) or 'none'}).",
-            hint="read or convert its source anew, keeping it: load(..., keep=[...]), convert --keep; or cluster by "
+            f"`cluster_by='{by}'`: log {log.meta.name!r} keeps no such column (it keeps {', '.join(kept) or 'none'}).",
+            hint="read or convert its source anew, keeping it: load(..., keep=[...]), convert `keep`; or cluster by "
             "the clock: every:1d.",
         )
     code, number = np.empty(len(log), np.int32), dict[str, int]()
@@ -119,14 +119,16 @@ def _ticks(log: Log, by: str) -> int:
     if seconds is None:
         if not rounds:
             raise ParameterError(
-                f"--cluster-by {by}: log {log.meta.name!r} counts rounds, not time.", hint="name rounds: every:5000."
+                f"`cluster_by='{by}'`: log {log.meta.name!r} counts rounds, not time.", hint="name rounds: every:5000."
             )
         return rounds
     if rounds is not None:
         raise ParameterError(
-            f"--cluster-by {by}: log {log.meta.name!r} has times.", hint=f"name a duration: every:1d ({_UNITS})."
+            f"`cluster_by='{by}'`: log {log.meta.name!r} has times.", hint=f"name a duration: every:1d ({_UNITS})."
         )
     ticks = round(duration_ticks(length, seconds))
     if ticks < 1:
-        raise ParameterError(f"--cluster-by {by} is out of range.", hint="take at least one tick of the log: every:1d.")
+        raise ParameterError(
+            f"`cluster_by='{by}'` is out of range.", hint="take at least one tick of the log: every:1d."
+        )
     return ticks

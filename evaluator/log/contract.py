@@ -174,7 +174,8 @@ class Log(ShownInNotebooks):
 
     def _validated(self, parts: Sequence[str], *, vectors: bool) -> Self:
         if breaches := find_breaches(self, vectors=vectors, parts=parts):
-            raise LogError(" ".join(str(b) for b in breaches))
+            repairs = dict.fromkeys(b.repair for b in breaches)
+            raise LogError(" ".join(b.what for b in breaches), hint=f"{'; '.join(repairs)}.")
         object.__setattr__(self, "_sound", self._sound.union(parts))
         return self
 

@@ -195,6 +195,6 @@ def _check_groups(log: Log, by: str | None) -> None:
     kept = [name for name in log.schema.names if name not in OWN_COLUMNS]
     if by is not None and by not in ("action", *kept):
         raise ParameterError(
-            f"--by {by}: log {log.meta.name!r} keeps no such column (it keeps {', '.join(['action', *kept])}).",
-            hint="read or convert its source anew, keeping it: load(..., keep=[...]), convert --keep.",
+            f"`by='{by}'`: log {log.meta.name!r} keeps no such column (it keeps {', '.join(['action', *kept])}).",
+            hint="read or convert its source anew, keeping it: load(..., keep=[...]), convert `keep`.",
         )

@@ -25,7 +25,7 @@ def group_codes(log: Log, displays: Ints, columns: tuple[str, ...], *, asked: st
     columns
         Columns that the log keeps.
     asked
-        The option that names them, for errors.
+        The option that names them, for errors, with ``{}`` where a column stands.
 
     Raises
     ------
@@ -36,13 +36,14 @@ def group_codes(log: Log, displays: Ints, columns: tuple[str, ...], *, asked: st
     for name in columns:
         if name not in kept:
             raise ParameterError(
-                f"{asked}{name}: log {log.meta.name!r} keeps no such column (it keeps {', '.join(kept) or 'none'}).",
-                hint="read or convert its source anew, keeping it: load(..., keep=[...]), convert --keep.",
+                f"{asked.format(name)}: log {log.meta.name!r} "
+                f"keeps no such column (it keeps {', '.join(kept) or 'none'}).",
+                hint="read or convert its source anew, keeping it: load(..., keep=[...]), convert `keep`.",
             )
         kind = log.schema.field(name).type
         if pa.types.is_floating(kind) or pa.types.is_nested(kind):
             raise ParameterError(
-                f"{asked}{name}: values of type {kind} are no groups.",
+                f"{asked.format(name)}: values of type {kind} are no groups.",
                 hint="keep a column of words or whole numbers, such as a device or a country.",
             )
     read = log.take(displays, columns) if columns else {}

@@ -89,7 +89,7 @@ class AdaptPatientBandits(Policy):
     paper = "Manegueu et al. 2020, Algorithm 2"
     needs = (Need.HORIZON,)
     note = (
-        "T is --horizon; without it a number of rounds that the replay reaches all but surely. With the constants of "
+        "T is `horizon`; without it a number of rounds that the replay reaches all but surely. With the constants of "
         "the paper the estimate stays at alpha_min for every T <= 10,000."
     )
     c: float = parameter(0.7, "c a^-alpha <= 1 - tau_a <= a^-alpha for every arm", above=0, at_most=1)

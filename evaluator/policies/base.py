@@ -76,9 +76,9 @@ class Need(StrEnum):
         Examples
         --------
         >>> str(Need.HORIZON.missing("improved-ucb"))
-        'improved-ucb needs a horizon. Hint: give --horizon.'
+        'improved-ucb needs a horizon. Hint: give `horizon`.'
         """
-        ways = ("--delays log", "--delays geometric:500") if self is Need.DELAY_CDF else (f"--{self}",)
+        ways = ("`delays='log'`", "`delays='geometric:500'`") if self is Need.DELAY_CDF else (f"`{self}`",)
         more = (*ways, instead) if instead else ways
         said = " or ".join(more) if len(more) < 3 else f"{', '.join(more[:-1])}, or {more[-1]}"
         return ParameterError(f"{policy} needs a {self}{f': {because}' if because else ''}.", hint=f"give {said}.")

@@ -45,7 +45,7 @@ class ImprovedUCB(Policy):
     unit_rewards = True
     paper = "Auer, Ortner 2010, Figure 1"
     needs = (Need.HORIZON,)
-    note = "T is --horizon; without it a number of rounds that the replay reaches all but surely."
+    note = "T is `horizon`; without it a number of rounds that the replay reaches all but surely."
 
     def start(self, setting: Setting) -> ImprovedUCBState:
         """Return the state before the first round."""

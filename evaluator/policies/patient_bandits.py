@@ -49,7 +49,7 @@ class PatientBandits(Policy):
     paper = "Manegueu et al. 2020, Algorithm 1"
     needs = (Need.HORIZON,)
     note = (
-        "T is --horizon; without it a number of rounds that the replay reaches all but surely. A window cuts off the "
+        "T is `horizon`; without it a number of rounds that the replay reaches all but surely. A window cuts off the "
         "tail that alpha describes: conversions beyond it count as failures for ever."
     )
     alpha: float = parameter(0.5, "tail index of the delays, or a lower bound on it; above 1/2 it acts as 1/2", above=0)

@@ -36,7 +36,7 @@ def blamed(policy: Any, n_actions: int, rounds: npt.NDArray[np.int64] | None = N
             raise
         raise PolicyError(
             f"{policy.name} raised {type(error).__name__}: {error}.",
-            hint=f"actions go from 0 to {n_actions - 1}; --debug shows where.",
+            hint=f"actions go from 0 to {n_actions - 1}; the traceback shows where (`debug`).",
         ) from error
 
 

@@ -243,7 +243,7 @@ def _call(state: UserState, method: str, *arguments: Any, **named: Any) -> Any:
     except Exception as error:
         raise PolicyError(
             f"{type(state.policy).__name__}.{method} raised {type(error).__name__}: {error}",
-            hint="--debug shows where.",
+            hint="the traceback shows where (`debug`).",
         ) from error
 
 

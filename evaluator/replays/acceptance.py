@@ -172,7 +172,7 @@ def waiting_warning(plan: ReplayPlan, found: AcceptedDisplays | None) -> str:
     return (
         f"Waiting for action {plan.log.labels[k]} ({plan.usable[k]:,} displays) took {found.read[k]:,} of the "
         f"{read:,} displays read, for {found.accepted[k]:,} of {rounds:,} rounds: without it there would be about "
-        f"{without:,.0f}. Leave it out by --actions."
+        f"{without:,.0f}. Leave it out by `actions`."
     )
 
 

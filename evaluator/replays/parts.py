@@ -36,7 +36,7 @@ def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions
     repair = "leave it out: a replay thins by the weights." if weighted else (
         "leave it out: a rejection replay is right; or replay the log with all actions."
     )  # fmt: skip
-    for name, asked in (("--doubly-robust", options.doubly_robust), ("--final", options.final is not None)):
+    for name, asked in (("`doubly_robust`", options.doubly_robust), ("`final`", options.final is not None)):
         if asked:
             raise ParameterError(f"{name} averages over all displays of log {log.meta.name!r}, which {cause}.",
                                  hint=repair)  # fmt: skip
@@ -44,17 +44,17 @@ def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions
         return
     if correct_by(options.immature) is not None:
         raise ParameterError(
-            f"--immature correct cannot weigh the delays of log {log.meta.name!r}, which {cause}.",
-            hint="use --immature drop.",
+            f"`immature='correct'` cannot weigh the delays of log {log.meta.name!r}, which {cause}.",
+            hint="use `immature='drop'`.",
         )
     if options.delays_from is not None:
         raise ParameterError(
-            f"--delays-from cannot weigh the delays of log {log.meta.name!r}, which {cause}.",
-            hint="leave it out, or give the delays with --delays.",
+            f"`delays_from` cannot weigh the delays of log {log.meta.name!r}, which {cause}.",
+            hint="leave it out, or give the delays with `delays`.",
         )
     if options.bootstrap and options.propensity == "estimate":
         raise ParameterError(
-            f"--bootstrap cannot estimate the propensities of log {log.meta.name!r} anew, which {cause}.",
+            f"`bootstrap` cannot estimate the propensities of log {log.meta.name!r} anew, which {cause}.",
             hint="give the logged propensities, or leave the bootstrap out.",
         )
 

@@ -381,19 +381,19 @@ def _sampler(survey: Survey, policy: Any, options: ReplayOptions, propensities: 
         raise PropensityError(
             f"Log {survey.log.meta.name!r} has no propensities, and the {sampler} sampler needs them"
             + (f" because {policy.name} reads contexts." if policy.contextual else "."),
-            hint="choose what is true of the logging policy: --propensity uniform (chose at random), estimate "
+            hint="choose what is true of the logging policy: `propensity='uniform'` (chose at random), estimate "
             "(ignored the context), estimate:context (chose by the logged context), or name a column in the spec.",
         )
     if options.doubly_robust and sampler not in ("rejection", "logged"):
         raise ParameterError(
-            f"--doubly-robust needs displays that are read in order and accepted alike, unlike --sampler {sampler}.",
-            hint="use --sampler rejection.",
+            f"`doubly_robust` needs displays that are read in order and accepted alike, unlike `sampler='{sampler}'`.",
+            hint="use `sampler='rejection'`.",
         )
     if options.final is not None and propensities.rule is None and sampler != "logged":
         raise PropensityError(
-            f"--final weighs displays by their propensities, and log {survey.log.meta.name!r} has none.",
-            hint="choose what is true of the logging policy: --propensity uniform, estimate or estimate:context.",
+            f"`final` weighs displays by their propensities, and log {survey.log.meta.name!r} has none.",
+            hint="choose what is true of the logging policy: `propensity='uniform'`, estimate or estimate:context.",
         )
     if options.clock == "wall" and sampler in ("keep", "queue"):
-        raise PropensityError("--clock wall needs a known acceptance rate.", hint="use --sampler rejection.")
+        raise PropensityError("`clock='wall'` needs a known acceptance rate.", hint="use `sampler='rejection'`.")
     return sampler

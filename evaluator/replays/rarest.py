@@ -52,9 +52,9 @@ def leaves_out(survey: Survey, usable: npt.NDArray[np.int64], *, parted: bool) -
     window of the log itself. Else, and where a part of the log was put aside (`parted`), the labels of the others.
     """
     if not parted and (survey.log.meta.attribution_window is not None or not survey.shown[usable == 0].any()):
-        return "--actions used"
+        return "`actions='used'`"
     kept = [survey.log.labels[k] for k in np.flatnonzero(usable)]
-    return f"--actions {','.join(kept)}" if len(kept) <= _LISTED else "--actions with the labels of the others"
+    return f"`actions='{','.join(kept)}'`" if len(kept) <= _LISTED else "`actions` with the labels of the others"
 
 
 def unusable_warning(survey: Survey, usable: npt.NDArray[np.int64], *, parted: bool) -> str:
@@ -113,13 +113,13 @@ def rarest_warning(
     if with_it * MUCH_SMALLER > without or (horizon is not None and horizon <= with_it):
         return ""
     by = f"top:{np.count_nonzero(usable) - 1}" if usable[rarest] == usable[usable > 0].min() else "naming the others"
-    fewer = f"Leave it out by --actions {by}"
+    fewer = f"Leave it out by `actions='{by}'`"
     other = {
-        "queue": ", or ask for a --horizon",
-        "keep": ", or ask for a --horizon",
-        "rejection": ", or take a larger c by --accept-quantile, at the price of bias"
+        "queue": ", or ask for a `horizon`",
+        "keep": ", or ask for a `horizon`",
+        "rejection": ", or take a larger c by `accept_quantile`, at the price of bias"
         if contextual
-        else ", or use --sampler keep, which waits for it only when it is chosen",
+        else ", or use `sampler='keep'`, which waits for it only when it is chosen",
     }[sampler]
     known = sampler != "queue" and matched.propensities.rule is not None
     least = f", smallest propensity {matched.propensities.smallest[rarest]:.2g}" if known else ""

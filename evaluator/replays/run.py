@@ -335,7 +335,7 @@ def _first_warnings(plan: ReplayPlan, done: list[_Repeat], t: int) -> list[str]:
         said.append(
             f"Wall clock: these {t:,} rounds take {t / plan.clock.traffic_share:,.0f} displays of live traffic, of "
             f"which the policy serves a share of {plan.clock.traffic_share:.3g}. Were it to serve all of it, feedback "
-            "would come later, counted in rounds: --clock traffic."
+            "would come later, counted in rounds: `clock='traffic'`."
         )
     said += _wall_clock_off(plan, done)
     in_vain = _ended_by(plan, done)
@@ -360,9 +360,9 @@ def _wall_clock_off(plan: ReplayPlan, done: list[_Repeat]) -> list[str]:
     if plan.clock.kind != "wall" or not plan.matched.clips or not rate or abs(share / rate - 1.0) < _SHARE_OFF:
         return []
     return [
-        f"Wall clock: delays count {share:.4g} rounds for each display, but --accept-quantile let {rate:.4g} of them "
-        f"through: feedback comes {share / rate:.3g} times as late as it should. Replay with --clock traffic "
-        f"--traffic-share {rate * plan.clock.sampling_rate:.3g}."
+        f"Wall clock: delays count {share:.4g} rounds for each display, but `accept_quantile` let {rate:.4g} of them "
+        f"through: feedback comes {share / rate:.3g} times as late as it should. Replay with `clock='traffic'` "
+        f"`traffic_share={rate * plan.clock.sampling_rate:.3g}`."
     ]
 
 

@@ -148,7 +148,7 @@ def _known_cdf(text: str, clock: ReplayClock, reach: int) -> DelayCDF:
         own = ROUND if clock.tick_seconds is None else format_duration(clock.tick_seconds)
         if (tick == ROUND) != (clock.tick_seconds is None) or not np.isfinite(clock.rate):
             raise ParameterError(
-                f"--delays {text} counts in units of {tick}, this log in {own} at "
+                f"`delays='{text}'` counts in units of {tick}, this log in {own} at "
                 f"{clock.rate:.3g} displays each: no way from one to the other.",
                 hint="fit the delays to a log that counts alike: evaluate delays.",
             )

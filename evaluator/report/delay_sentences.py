@@ -80,7 +80,7 @@ def drift_said(study: DelayStudy) -> Sentences:
         verdict = f"delays change, most likely after {periods.name} {drift.change_after}"
     rest = f" (p = {drift.p:.2g}; flagged without drift {drift.false_alarms:.0%} of the time)"
     doubt = drift.changed and study.rows.deduplicated
-    more = ("de-duplication alone can do this (see above): look at --deduplicate all",) if doubt else ()
+    more = ("de-duplication alone can do this (see above): look at `deduplicate='all'`",) if doubt else ()
     return Sentences(verdict, rest, more, drift.changed)
 
 

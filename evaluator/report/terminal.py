@@ -48,7 +48,7 @@ _FINAL = {
     "columns": (
         "Fixed policy",
         "Reward per round of the policy whose probabilities are columns of the log, by weights on all its displays, or "
-        "on those that --final names.",
+        "on those that `final` names.",
     ),
 }
 

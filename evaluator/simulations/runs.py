@@ -156,7 +156,7 @@ def _told(problem: Problem, options: SimulateOptions, reach: int) -> DelayCDF | 
 def _one_round(file: str, tick: str) -> float:
     if tick != ROUND:
         raise ParameterError(
-            f"--delays {file} counts in units of {tick}, and a scenario counts rounds.",
+            f"`delays='{file}'` counts in units of {tick}, and a scenario counts rounds.",
             hint="fit the delays of a log of rounds, such as a synthetic one, or name a law: geometric:500.",
         )
     return 1.0
@@ -166,7 +166,7 @@ def _setting(problem: Problem, policy: Any, shared: Setting) -> Setting:
     if Need.DELAY_CDF in policy.needs and shared.delay_cdf is None:
         raise ParameterError(
             f"{policy.name} needs one delay CDF, and scenario {problem.name!r} has one an action.",
-            hint="say what it is to believe: --delays pareto:0.7.",
+            hint="say what it is to believe: `delays='pareto:0.7'`.",
         )
     if isinstance(problem, LinearProblem) and policy.contextual:
         return replace(shared, dimension=problem.dimension, rows=problem.n_actions)

@@ -36,7 +36,7 @@ def test_a_launch_is_named_by_action_and_time_and_the_propensities_are_not_blame
     for name in ("overlap", "calibration"):
         assert "ction a3 has displays only from day 3, 00:0" in report[name].means
         assert "propensity column" not in report[name].do
-    assert "--actions a0,a1,a2,a4,a5" in report["overlap"].do
+    assert "`actions='a0,a1,a2,a4,a5'`" in report["overlap"].do
     report = check(made("an action retired on day 5, estimated propensities"))
     assert "a3 has displays only until day 4, 23:5" in report["drift of action shares"].means
 
@@ -89,7 +89,7 @@ def test_a_gap_is_named_and_its_advice_works() -> None:
     log = made("ten hours of conversions lost")
     found = check(log)["gaps in conversions"]
     assert "from day 5, 05:00 to day 5, 14:00" in found.means or "from day 5, 04:00 to day 5, 15:00" in found.means
-    kept = int(re.search(r"--limit (\d+)", found.do)[1])
+    kept = int(re.search(r"`limit=(\d+)`", found.do)[1])
     assert log.column("time")[kept - 1] <= found.numbers["from"] - 3 * DAY
     assert found.numbers["lost"] == pytest.approx(_lost(), rel=0.2)
     stood = check(made("ten hours of displays and conversions lost"))["gaps in conversions"]
@@ -120,7 +120,7 @@ def test_a_window_longer_than_the_log_fails_as_in_replay() -> None:
     assert (found.verdict, found.effect) == ("fail", 1.0)
     with pytest.raises(DataError, match="No display"):
         judged_by_replay(log)
-    shorter = int(parse_duration(re.search(r"--attribution-window (\S+)", found.do)[1]))
+    shorter = int(parse_duration(re.search(r"`attribution_window='?([^`']+)", found.do)[1]))
     share = judged_by_replay(log.with_meta(attribution_window=shorter)).used / len(log)
     assert share == pytest.approx(0.8, abs=0.01)
     # With a window that fits, the same displays are immature for both.

@@ -84,9 +84,9 @@ def test_the_check_says_how_much_wider_intervals_are_to_be() -> None:
     assert found.numbers["correlation"] == pytest.approx(0.16, abs=0.06)
     assert found.statistic == pytest.approx(1 + 49 * found.numbers["correlation"], rel=0.05)
     assert f"{found.statistic**0.5:.2g} times as wide" in found.means
-    assert "--cluster-by user" in found.do
+    assert "`cluster_by='user'`" in found.do
     assert check(log)[NAME].verdict == "not applicable"
-    assert "--cluster-by" in check(log)[NAME].means
+    assert "`cluster_by`" in check(log)[NAME].means
 
 
 def test_a_clean_log_passes_and_few_clusters_are_not_judged() -> None:

@@ -52,7 +52,7 @@ def test_a_slower_group_is_found() -> None:
 def test_delays_by_a_column_are_found_and_repaired_by_it() -> None:
     found = check(Young(device=2.5, displays=12_000).draw(1))[NAME]
     assert (found.verdict, found.numbers["by"]) == ("warn", "device")
-    assert "--immature correct:device" in found.do
+    assert "`immature='correct:device'`" in found.do
     assert "for a policy that chooses by the context it does not" in found.means
 
 
@@ -64,7 +64,7 @@ def test_delays_that_change_with_time_are_found() -> None:
     changed = log.conversions.set_column(1, "time", [sooner])
     found = check(type(log)(log.displays, changed, log.actions, log.meta))[NAME]
     assert (found.verdict, found.numbers["by"]) == ("warn", "day")
-    assert found.do == "Use --immature drop."
+    assert found.do == "Use `immature='drop'`."
 
 
 @pytest.mark.parametrize("delays", [(0.2, 1.0), (0.5, 0.5)])

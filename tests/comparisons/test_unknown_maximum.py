@@ -38,7 +38,7 @@ def test_an_unknown_maximum_takes_the_claim_away_in_every_row() -> None:
     assert kinds(PAID) == {UNKNOWN}
     assert "anytime" not in UNKNOWN
     result = replay(PAID, "ucb1", window=50)
-    assert any("nobody knows" in line and "--reward-cap" in line for line in result.warnings)
+    assert any("nobody knows" in line and "`reward_cap`" in line for line in result.warnings)
     assert result.plan["reward_bound"] == {"largest": float(MONEY.max()), "known": False}
 
 
@@ -112,8 +112,8 @@ def test_reports_say_so_in_the_row(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"reward_max": 0.0}, "--reward-max 0 is out of range"),
-        ({"reward_cap": float("inf")}, "--reward-cap inf is out of range"),
+        ({"reward_max": 0.0}, "`reward_max=0` is out of range"),
+        ({"reward_cap": float("inf")}, "`reward_cap=inf` is out of range"),
         ({"reward_max": 5.0, "reward_cap": 5.0}, "exclude each other"),
         ({"reward_max": 1.0}, "earn more"),
     ],

@@ -123,7 +123,7 @@ def test_conversions_beyond_the_window_of_the_spec_are_named_with_the_repair(tmp
     said = str(raised.value)
     assert "log.csv line 3: '28802'" in said
     assert "line 4: '99999'" in said
-    assert "--attribution-window 8h" in said
+    assert "`attribution_window='8h'`" in said
     assert "raise attribution_window in [log]" in said
     done = read(spec, on_error="quarantine")
     assert (len(done.log), done.log.meta.counts["quarantined"]) == (4, 2)

@@ -56,7 +56,7 @@ def test_without_a_window_of_the_log_the_others_are_named(tmp_path: Path) -> Non
     # Only the replay's window says what is young, and reading knows nothing of it.
     log = load(str(spec_in(tmp_path, attribution_window=None)))
     (said,) = [w for w in replay(log, "fixed:action=0", window="20s").warnings if "no usable display" in w]
-    assert "--actions a,b leaves it out" in said
+    assert "`actions='a,b'` leaves it out" in said
     kept = load(str(spec_in(tmp_path, attribution_window=None)), actions="a,b")
     assert not any("no usable" in w for w in replay(kept, "fixed:action=0", window="20s").warnings)
 

@@ -176,9 +176,9 @@ def test_a_stored_log_gives_what_the_log_in_memory_gives(tmp_path: Path) -> None
 
 def test_what_has_no_rate_to_correct_is_refused() -> None:
     log, _ = young_log(500, seed=8)
-    with pytest.raises(ParameterError, match=r"--joint: log 'test' has no contexts.*context columns"):
+    with pytest.raises(ParameterError, match=r"`joint`: log 'test' has no contexts.*context columns"):
         study_delays(bernoulli_log(500, [0.5, 0.4], mean_delay=20, seed=0), joint=True)
-    with pytest.raises(ParameterError, match=r"--joint.*follows every display to its end.*observed_until"):
+    with pytest.raises(ParameterError, match=r"`joint`.*follows every display to its end.*observed_until"):
         study_delays(log.with_meta(observed_until=None), joint=True)
     all_of_them = build_log(
         time=[0, 1], action=[0, 1], conversion_display=[0, 1], conversion_time=[0, 1], n_actions=2,

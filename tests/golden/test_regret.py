@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from evaluator.policies import resolve
 from tests.golden.make import RUNS, SCENARIOS, SEED, TABLE, lowest, rounds_of
 from tests.policies.variants import PLAYED
 

@@ -68,5 +68,5 @@ def test_refunds_count_too() -> None:
 
 def test_a_maximum_that_the_log_breaks_is_refused() -> None:
     assert with_reward_max(paid(VALUE), 21.0).meta.reward_max == 21.0
-    with pytest.raises(ParameterError, match=r"--reward-max 20: 1 displays .* earn more \(display 3: 21\)"):
+    with pytest.raises(ParameterError, match=r"`reward_max=20`: 1 displays .* earn more \(display 3: 21\)"):
         with_reward_max(paid(VALUE), 20.0)

@@ -196,7 +196,7 @@ def test_a_single_arm_leaves_nothing_to_regret(spec: str) -> None:
 
 @pytest.mark.parametrize("spec", ["improved-ucb", PATIENT[0], PATIENT[3]])
 def test_a_horizon_is_needed(spec: str) -> None:
-    with pytest.raises(ParameterError, match=r"needs a horizon\..*--horizon"):
+    with pytest.raises(ParameterError, match=r"needs a horizon\..*`horizon`"):
         resolve(spec).start(Setting(n_actions=2))
 
 

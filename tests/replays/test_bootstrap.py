@@ -198,7 +198,7 @@ def test_rewards_observed_by_the_horizon_count_every_copy_of_a_display() -> None
 
 @pytest.mark.parametrize("count", [-1, 1, 19, True])
 def test_too_few_resampled_logs_are_refused(count: int) -> None:
-    with pytest.raises(ParameterError, match="--bootstrap"):
+    with pytest.raises(ParameterError, match="`bootstrap"):
         ReplayOptions(bootstrap=count)
 
 

@@ -161,9 +161,9 @@ def test_what_has_learned_nothing_says_so() -> None:
 
 
 def test_which_final_policy_needs_a_final_policy() -> None:
-    with pytest.raises(ParameterError, match=r"--final-policy exploring says which policy --final values"):
+    with pytest.raises(ParameterError, match=r"`final_policy='exploring'` says which policy `final` values"):
         replay(ARMS, "ucb1", final_policy="exploring")
-    with pytest.raises(ParameterError, match=r"--final-policy 'best' is not a choice"):
+    with pytest.raises(ParameterError, match=r"`final_policy` 'best' is not a choice"):
         replay(ARMS, "ucb1", final="last:20%", final_policy="best")
 
 
@@ -204,7 +204,7 @@ def test_columns_need_the_columns() -> None:
 
 @pytest.mark.parametrize("text", ["first:20%", "last:0%", "last:100%", "last:20", "20%", "last:x%"])
 def test_another_part_is_refused(text: str) -> None:
-    with pytest.raises(ParameterError, match=rf"--final '{text}' is no part of the log"):
+    with pytest.raises(ParameterError, match=rf"`final` '{text}' is no part of the log"):
         replay(ARMS, "ucb1", final=text)
 
 
@@ -216,7 +216,7 @@ def test_a_log_too_short_for_its_share_is_refused() -> None:
 
 def test_propensities_are_needed() -> None:
     log = ARMS.with_meta(propensity="absent")
-    with pytest.raises(PropensityError, match="--final weighs displays by their propensities"):
+    with pytest.raises(PropensityError, match="`final` weighs displays by their propensities"):
         replay(log, "ucb1", final="last:20%")
     found = replay(log, "ucb1", final="last:20%", propensity="estimate", window=50)
     assert any("estimated propensities as known" in said for said in found.assumptions)

@@ -34,7 +34,7 @@ def test_delays_beyond_the_rounds() -> None:
     )
     assert f"told 0, {result.pending:,} come after the last round" in first
     # What it advises is tried; the number it promises is that of conversions like the log's, about.
-    share, told = re.search(r"--traffic-share (\S+) \(about ([\d,]+) told", first).groups()
+    share, told = re.search(r"`traffic_share=(\S+)` \(about ([\d,]+) told", first).groups()
     helped = replay(log, "ucb1", traffic_share=float(share))
     assert not any("was learned" in said for said in helped.warnings)
     promised = float(told.replace(",", ""))
@@ -44,7 +44,7 @@ def test_delays_beyond_the_rounds() -> None:
 def test_delays_beyond_the_window() -> None:
     first = replay(late(4000), "ucb1", window=100).warnings[0]
     assert "come after the window" in first
-    assert first.endswith("What helps: a wider --window.")
+    assert first.endswith("What helps: a wider `window`.")
     assert not any("was learned" in said for said in replay(late(4000), "ucb1", traffic_share=0.1).warnings)
 
 

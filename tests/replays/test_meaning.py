@@ -17,7 +17,7 @@ SKEWED = bernoulli_log(20_000, [0.2, 0.3], mean_delay=20.0, seed=4, logger=[0.9,
 def test_a_single_run_of_a_learner_points_to_its_average() -> None:
     kind, reach = replay(LOG, "ucb1", window=50).meaning
     assert "this run of the policy earned" in kind
-    assert "--bootstrap" in kind
+    assert "`bootstrap=200`" in kind
     assert "first 939 rounds" in reach
     assert "while it learns" in reach
 
@@ -48,7 +48,7 @@ def test_a_wall_clock_on_another_acceptance_than_the_replays_says_by_how_much() 
     assert f"let {found.acceptance_rate:.4g} of them through" in said
     assert found.plan["traffic_share"] / found.acceptance_rate > 1.5
     # The repair that it names is a replay on a share that is the acceptance.
-    share = float(said.rsplit("--traffic-share ", 1)[1].rstrip("."))
+    share = float(said.rsplit("`traffic_share=", 1)[1].rstrip("`."))
     mended = replay(SKEWED, "ucb1", accept_quantile=0.5, sampler="rejection", window=50, traffic_share=share)
     assert mended.acceptance_rate == pytest.approx(share, rel=0.15)
     assert not any("as late as it should" in line for line in replay(SKEWED, "ucb1", **asked).warnings)

@@ -100,9 +100,9 @@ def test_what_averages_over_all_displays_is_refused(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"immature": "correct"}, "--immature correct cannot weigh"),
-        ({"delays_from": "first:20%"}, "--delays-from cannot weigh"),
-        ({"bootstrap": 20, "propensity": "estimate"}, "--bootstrap cannot estimate"),
+        ({"immature": "correct"}, "`immature='correct'` cannot weigh"),
+        ({"delays_from": "first:20%"}, "`delays_from` cannot weigh"),
+        ({"bootstrap": 20, "propensity": "estimate"}, "`bootstrap` cannot estimate"),
     ],
 )
 def test_what_knows_no_weights_is_refused(weighted: Log, options: dict[str, Any], said: str) -> None:
@@ -208,6 +208,6 @@ def test_a_traffic_share_above_1_stretches_delays() -> None:
 
 
 def test_columns_of_the_traffic_are_no_groups(weighted: Log) -> None:
-    with pytest.raises(ParameterError, match="--by weight"):
+    with pytest.raises(ParameterError, match="`by='weight'`"):
         study_delays(weighted, by="weight")
     assert pa.types.is_float64(weighted.schema.field("weight").type)

@@ -134,7 +134,7 @@ def terminal(result: ReplayResult) -> str:
 
 def test_other_samplers_are_refused() -> None:
     for sampler in ("keep", "queue"):
-        with pytest.raises(ParameterError, match=rf"unlike --sampler {sampler}\. .*rejection"):
+        with pytest.raises(ParameterError, match=rf"unlike `sampler='{sampler}'`\. .*rejection"):
             replay(ARMS, "ucb1", doubly_robust=True, sampler=sampler)
-    with pytest.raises(ParameterError, match="--reward observed and --doubly-robust exclude each other"):
+    with pytest.raises(ParameterError, match="`reward='observed'` and `doubly_robust` exclude each other"):
         replay(ARMS, "ucb1", doubly_robust=True, reward="observed")

@@ -108,7 +108,7 @@ def test_rejection_that_accepts_nothing_names_the_smallest_propensity() -> None:
     p = np.full(1000, 0.5)
     p[action.argmax()] = 1e-7
     log = log_of(action, propensity=p, context=np.ones((1000, 1)))
-    for policy, way in (("fixed:action=0", "--sampler keep"), (First, "--accept-quantile 0.01")):
+    for policy, way in (("fixed:action=0", "`sampler='keep'`"), (First, "`accept_quantile=0.01`")):
         with pytest.raises(NoRoundsError, match="smallest propensity of action a1, 1e-07") as raised:
             replay(log, policy, sampler="rejection")
         assert way in str(raised.value)
@@ -143,9 +143,9 @@ def test_a_comparison_never_speaks_of_zero_rounds_fixed_beforehand() -> None:
 @pytest.mark.parametrize(
     ("policy", "options", "advice"),
     [
-        ("random", {"sampler": "rejection"}, "--actions top:3, or use --sampler keep"),
-        ("random", {"sampler": "queue"}, "--actions top:3, or ask for a --horizon"),
-        ("odaaf", {"sampler": "keep", "window": 20}, "--actions top:3, or ask for a --horizon"),
+        ("random", {"sampler": "rejection"}, "`actions='top:3'`, or use `sampler='keep'`"),
+        ("random", {"sampler": "queue"}, "`actions='top:3'`, or ask for a `horizon`"),
+        ("odaaf", {"sampler": "keep", "window": 20}, "`actions='top:3'`, or ask for a `horizon`"),
     ],
 )
 def test_the_rarest_action_sets_no_horizon_in_silence(policy: str, options: dict[str, Any], advice: str) -> None:

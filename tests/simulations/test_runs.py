@@ -165,12 +165,12 @@ def test_the_scenario_recommends_and_the_options_decide() -> None:
         (linear(), ("waitlinucb",), {}, "window"),
         (WORLDS["an arm a law"], ("delayed-ucb",), {}, "one delay CDF"),
         (bernoulli(), ("ucb1",), {"delays": "gamma:3"}, "Expected a delay distribution"),
-        (bernoulli(), ("ucb1",), {"runs": 0}, "--runs 0"),
-        (bernoulli(), ("ucb1",), {"horizon": 0}, "--horizon 0"),
-        (bernoulli(), ("ucb1",), {"seed": -1}, "--seed -1"),
-        (bernoulli(), ("ucb1",), {"jobs": 1.5}, "--jobs 1.5"),
-        (bernoulli(), ("ucb1",), {"window": 0}, "--window 0"),
-        (bernoulli(), ("ucb1",), {"window": "7d"}, "--window '7d'"),
+        (bernoulli(), ("ucb1",), {"runs": 0}, "`runs=0`"),
+        (bernoulli(), ("ucb1",), {"horizon": 0}, "`horizon=0`"),
+        (bernoulli(), ("ucb1",), {"seed": -1}, "`seed=-1`"),
+        (bernoulli(), ("ucb1",), {"jobs": 1.5}, "`jobs=1.5`"),
+        (bernoulli(), ("ucb1",), {"window": 0}, "`window=0`"),
+        (bernoulli(), ("ucb1",), {"window": "7d"}, "`window='7d'`"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_the_first_run(

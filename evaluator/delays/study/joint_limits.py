@@ -19,7 +19,7 @@ def check_conversions(conversions: int, directions: int) -> None:
     needed = max(FEWEST_CONVERSIONS, CONVERSIONS_A_DIRECTION * directions)
     if conversions < needed:
         raise DataError(
-            f"--joint: {conversions:,} of the displays converted; the model needs {needed:,} for contexts of "
+            f"`joint`: {conversions:,} of the displays converted; the model needs {needed:,} for contexts of "
             f"{directions} independent columns ({CONVERSIONS_A_DIRECTION} each, {FEWEST_CONVERSIONS} at least).",
             hint="give the log fewer context columns, or wait for more conversions.",
         )
@@ -29,7 +29,7 @@ def check_follow_up(unseen: float) -> None:
     """Raise `DataError` where too many of the conversions expected are later than any display was followed."""
     if not unseen <= MOST_UNSEEN:
         raise DataError(
-            f"--joint: {unseen:.0%} of the conversions that the model expects are later than any display was followed: "
+            f"`joint`: {unseen:.0%} of the conversions that the model expects are later than any display was followed: "
             f"their number rests on the law alone (at most {MOST_UNSEEN:.0%} may).",
             hint="wait until displays are older, or name an attribution window in the spec.",
         )

@@ -144,19 +144,19 @@ def _parsed(window: str | int, rows: DelayRows) -> tuple[str, float, float | Non
     if not _is_rounds(text):
         if rows.tick_seconds is None:
             raise ParameterError(
-                f"--windows {text}: this log counts rounds, not time.", hint="give windows in rounds: 2000."
+                f"`windows='{text}'`: this log counts rounds, not time.", hint="give windows in rounds: 2000."
             )
         ticks = _whole(duration_ticks(text, rows.tick_seconds))
         return text, ticks, ticks * rows.rate if known else None, False
     rounds = float(parse_whole(text) or 0)
     if rounds < 1:
-        raise ParameterError(f"--windows {text} is out of range.", hint="take at least one round.")
+        raise ParameterError(f"`windows='{text}'` is out of range.", hint="take at least one round.")
     if known:
         return text, _whole(rounds / rows.rate), rounds, True
     if rows.tick_seconds is None:
         return text, rounds, rounds, True
     raise ParameterError(
-        f"--windows {text}: rounds have no length here, as the traffic rate is unknown.",
+        f"`windows='{text}'`: rounds have no length here, as the traffic rate is unknown.",
         hint="give windows as durations: 7d.",
     )
 
@@ -213,7 +213,7 @@ def _groups(
     rows: DelayRows, options: DelayOptions, missing: dict[str, str]
 ) -> tuple[tuple[GroupDelays, ...], Heterogeneity | None]:
     if rows.group is None:
-        missing["groups"] = "no groups were asked for: --by names a column"
+        missing["groups"] = "no groups were asked for: `by` names a column"
         return (), None
     sizes = np.sort(np.unique(rows.group, return_counts=True)[1])[::-1]
     # Of groups as large as the last that may stand alone, those that come with it stand alone too.

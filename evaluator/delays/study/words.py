@@ -88,7 +88,7 @@ def sight(rows: DelayRows, fit: NonparametricFit) -> tuple[str, ...]:
         said.append(
             f"{rows.deduplicated:,} more rows of the same conversions were dropped (de-duplication). Near the ends of "
             "the log fewer displays compete for a conversion, so that rates and delays differ there for that reason "
-            "alone; --deduplicate all keeps every row."
+            "alone; `deduplicate='all'` keeps every row."
         )
     if rows.shared:
         said.append(

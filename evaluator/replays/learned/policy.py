@@ -132,7 +132,7 @@ class LearnedPolicy:
         if self.rounds >= self.setting.horizon:
             raise PolicyError(
                 f"{self.policy.name} was started for {self.setting.horizon:,} rounds and has lived them.",
-                hint="replay without --horizon, or on a longer log; without learning, call choose alone.",
+                hint="replay without `horizon`, or on a longer log; without learning, call choose alone.",
             )
         vectors = self._vectors(context)
         self._check_action(action)

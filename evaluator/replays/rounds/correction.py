@@ -76,7 +76,7 @@ class Correction:
         rest = "the context or the time" if not self.columns else "anything else, nor on the time"
         few = "" if self.delays.weight.max() > 0 else ", of which the log shows no two that differ"
         return (
-            f"--immature correct: how late a display converts depends on its {on}, not on {rest}{few}; each law is "
+            f"`immature='correct'`: how late a display converts depends on its {on}, not on {rest}{few}; each law is "
             "drawn to the common one as far as its conversions are few; anytime-valid intervals take the laws as known"
         )
 
@@ -133,7 +133,9 @@ def fit_correction(survey: Survey, end: int, needed: int, columns: tuple[str, ..
     times = np.ones(len(survey.display), np.int64)
     delays = _delays_within(survey, group, needed, times, in_displays=in_displays)
     if delays is None:
-        raise DataError("--immature correct: the log has no conversions to fit delays to.", hint="use --immature drop.")
+        raise DataError(
+            "`immature='correct'`: the log has no conversions to fit delays to.", hint="use `immature='drop'`."
+        )
     return Correction(delays, group, columns, needed, end, delays.reached(LEAST_SEEN), in_displays)
 
 
@@ -155,7 +157,7 @@ def _delays_within(
 def _groups(survey: Survey, columns: tuple[str, ...]) -> Ints:
     """Return the group of each conversion's display, shape (c,): its action, and its values in other columns."""
     displays, of = np.unique(survey.display, return_inverse=True)
-    codes = group_codes(survey.log, displays, columns, asked="--immature correct:")
+    codes = group_codes(survey.log, displays, columns, asked="`immature='correct:{}'`")
     group: Ints = to_numpy(survey.log.take(displays, ["action"])["action"]).astype(np.int64)
     for code in codes:
         group = np.unique(group * (int(code.max(initial=0)) + 1) + code, return_inverse=True)[1].astype(np.int64)

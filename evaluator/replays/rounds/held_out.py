@@ -21,7 +21,7 @@ def held_out(used: int, text: str) -> int:
     displays = round(final_share(text) * used)
     if not 0 < displays < used:
         raise DataError(
-            f"--final {text} leaves {used - displays:,} displays to replay and {displays:,} for the final policy.",
+            f"`final='{text}'` leaves {used - displays:,} displays to replay and {displays:,} for the final policy.",
             hint="take another share, or a longer log.",
         )
     return displays

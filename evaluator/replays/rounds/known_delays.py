@@ -57,8 +57,8 @@ def known_delays(survey: Survey, share: float) -> KnownDelays:
     seen = (survey.display < first) & (survey.delay <= left) & (survey.delay_ticks <= left_ticks)
     if not seen.any() or first == len(survey.log):
         raise DataError(
-            f"--delays-from: no conversion had come when the first {first:,} displays had been shown.",
-            hint="take a larger share, or give the delays with --delays.",
+            f"`delays_from`: no conversion had come when the first {first:,} displays had been shown.",
+            hint="take a larger share, or give the delays with `delays`.",
         )
     limit = left[seen] if survey.limit is None else np.minimum(left[seen], survey.limit[seen])
     whole = survey.limit_ticks()

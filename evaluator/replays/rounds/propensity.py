@@ -82,7 +82,7 @@ class Propensities:
     def of(self, displays: Columns) -> Floats:
         """Return the propensities of some displays."""
         if self.rule is None:
-            raise PropensityError("There are no propensities.", hint="give --propensity.")
+            raise PropensityError("There are no propensities.", hint="give `propensity`.")
         return self.rule(displays)
 
     def after(self, first: int) -> Propensities:
@@ -153,7 +153,7 @@ def resolve_propensities(survey: Survey, mode: PropensityMode | None) -> Propens
     if mode is None and weights is not None:
         raise PropensityError(
             f"Log {log.meta.name!r} has display weights and no propensities: nothing says what to thin by.",
-            hint="choose what is true of the logging policy: --propensity uniform or estimate, or name a column.",
+            hint="choose what is true of the logging policy: `propensity='uniform'` or estimate, or name a column.",
         )
     if mode is None:
         return NONE_GIVEN
@@ -218,11 +218,11 @@ def _read(survey: Survey, mode: PropensityMode, weights: DisplayWeights | None) 
     if mode == "estimate:context":
         if weights is not None:
             raise PropensityError(
-                f"--propensity estimate:context cannot weigh the displays of log {log.meta.name!r}.",
-                hint="give the logged propensities, or --propensity estimate if the logger ignored the context.",
+                f"`propensity='estimate:context'` cannot weigh the displays of log {log.meta.name!r}.",
+                hint="give the logged propensities, or `propensity='estimate'` if the logger ignored the context.",
             )
         return _multinomial(log)
-    raise ParameterError(f"--propensity {mode!r} is not a choice.", hint=nearest(mode, MODES))
+    raise ParameterError(f"`propensity` {mode!r} is not a choice.", hint=nearest(mode, MODES))
 
 
 def _column(survey: Survey) -> Propensities:
@@ -230,7 +230,7 @@ def _column(survey: Survey) -> Propensities:
     if log.meta.propensity == "absent":
         raise PropensityError(
             f"Log {log.meta.name!r} has no propensity column.",
-            hint="use --propensity uniform or --propensity estimate.",
+            hint="use `propensity='uniform'` or `propensity='estimate'`.",
         )
     words = {"logged": "the logged propensities are right", "uniform": "actions were logged uniformly at random"}
     said = words.get(log.meta.propensity, "the estimated propensities are right")
@@ -248,8 +248,8 @@ def _by_action(survey: Survey, kind: PropensityKind, p: Floats, said: str) -> Pr
 def _multinomial(log: Log) -> Propensities:
     if "context" not in log.schema.names:
         raise ParameterError(
-            "--propensity estimate:context needs a context, and the log has none.",
-            hint="use --propensity estimate.",
+            "`propensity='estimate:context'` needs a context, and the log has none.",
+            hint="use `propensity='estimate'`.",
         )
     logger = fit_logger(log)
     reads = ("context", "action", "display_id")
@@ -268,6 +268,6 @@ def _multinomial(log: Log) -> Propensities:
     if logger.uncertain:
         said += (
             "; the context has too many columns for so few displays, and the propensities are hardly better than a "
-            "guess: give fewer, by --features"
+            "guess: give fewer, by `features`"
         )
     return Propensities("estimated", said, reads, rule, smallest, largest, fitted=c)

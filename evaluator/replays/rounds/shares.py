@@ -10,7 +10,7 @@ from evaluator.errors import ParameterError
 def parse_share(text: str, *, end: Literal["first", "last"], option: str) -> float:
     """Return the share of the displays that ``first:20%`` or ``last:20%`` names.
 
-    >>> parse_share("first:20%", end="first", option="--delays-from")
+    >>> parse_share("first:20%", end="first", option="`delays_from`")
     0.2
 
     Raises
@@ -30,9 +30,9 @@ def parse_share(text: str, *, end: Literal["first", "last"], option: str) -> flo
 
 def known_share(text: str) -> float:
     """Return the share of ``--delays-from``."""
-    return parse_share(text, end="first", option="--delays-from")
+    return parse_share(text, end="first", option="`delays_from`")
 
 
 def final_share(text: str) -> float:
     """Return the share of ``--final``."""
-    return parse_share(text, end="last", option="--final")
+    return parse_share(text, end="last", option="`final`")

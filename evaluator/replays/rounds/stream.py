@@ -148,7 +148,7 @@ def vectors_of(log: Log, *, policy: str, reads: str = "") -> str:
         return found
     raise ParameterError(
         f"{policy} needs contexts, and log {log.meta.name!r} has none.",
-        hint="name context columns with --features, or take a policy without contexts such as delayed-klucb.",
+        hint="name context columns with `features`, or take a policy without contexts such as delayed-klucb.",
     )
 
 
@@ -232,7 +232,7 @@ def _part(piece: LogPiece, at: slice) -> LogPiece:
 def _finite(first: int, name: str, vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
     bad = ~np.isfinite(vectors).reshape(len(vectors), -1).all(axis=1)
     if bad.any():
-        raise LogError(f"displays.{name}: not finite (row {first + int(bad.argmax())}). Hint: fill or drop the rows.")
+        raise LogError(f"displays.{name}: not finite (row {first + int(bad.argmax())}).", hint="fill or drop the rows.")
     if name == "target":
         for wrong, values, problem in target_breaches(vectors.astype(np.float64, copy=False)):
             if wrong.any():

@@ -95,7 +95,7 @@ def resolve_window(text: str | int | None, clock: ReplayClock, survey: Survey) -
     if text is None:
         return ReplayWindow(NO_WINDOW, None, "none")
     text = str(text)
-    out_of_range = ParameterError(f"--window {text} is out of range.", hint="take at least one round.")
+    out_of_range = ParameterError(f"`window='{text}'` is out of range.", hint="take at least one round.")
     if _NEGATIVE.fullmatch(text):
         raise out_of_range
     rounds = parse_whole(text)
@@ -112,15 +112,15 @@ def resolve_window(text: str | int | None, clock: ReplayClock, survey: Survey) -
 def _of_duration(text: str, clock: ReplayClock, survey: Survey) -> ReplayWindow:
     if clock.tick_seconds is None or not np.isfinite(clock.rate):
         raise ParameterError(
-            f"--window {text}: this log counts rounds, not time.", hint="give the window in rounds: --window 2000."
+            f"`window='{text}'`: this log counts rounds, not time.", hint="give the window in rounds: `window=2000`."
         )
     # A little more than whole, so that 0.1 + 0.2 of a unit is not cut below it.
     ticks = int(np.floor(duration_ticks(text, clock.tick_seconds) * (1.0 + 1e-12)))
     if ticks < survey.stamp:
         stamp = format_duration(survey.stamp * clock.tick_seconds)
         raise ParameterError(
-            f"--window {text} is shorter than what the time stamps of log {survey.log.meta.name!r} tell apart: all are "
-            f"multiples of {stamp}.",
+            f"`window='{text}'` is shorter than what the time stamps of log {survey.log.meta.name!r} tell apart: all "
+            f"are multiples of {stamp}.",
             hint=f"take a window of at least {stamp}, or log finer times.",
         )
     # What rounding does to numbers in a traffic of which the log is a part never hides a conversion.

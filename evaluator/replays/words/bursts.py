@@ -17,6 +17,6 @@ def bursts_warning(plan: ReplayPlan) -> list[str]:
         f"Traffic comes in bursts: within {within}, in which a good part of the conversions come, up to {ratio:.2g} "
         "times as many displays follow one as on average. A replay has a part of each burst's rounds, but delays of "
         "whole bursts, so that what a policy knows in and between them is not what it would know live: its value may "
-        "be off either way by more than its interval. --clock wall is right for a rollout on the share of the traffic "
-        "that it names."
+        "be off either way by more than its interval. `clock='wall'` is right for a rollout on the share of the "
+        "traffic that it names."
     ]

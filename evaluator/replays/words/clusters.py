@@ -39,8 +39,8 @@ def check_clusters(clusters: Clusters | None, used: int) -> None:
     worth = effective(code)
     if too_few(worth):
         raise ParameterError(
-            f"--cluster-by {clusters.by} makes {clusters.count:,} clusters, which are worth {clusters_text(worth)} of "
-            "equal size: too few to know how much they vary.",
+            f"`cluster_by='{clusters.by}'` makes {clusters.count:,} clusters, which are worth {clusters_text(worth)} "
+            "of equal size: too few to know how much they vary.",
             hint="take a longer log, or smaller clusters if displays of different ones are independent: every:1h.",
         )
 
@@ -59,8 +59,8 @@ def said_of_clusters(plan: ReplayPlan) -> list[str]:
     said = []
     if not (options.bootstrap or plan.recorded or len(plan.judged)):
         said.append(
-            f"--cluster-by {clusters.by} changes no number here: realised values are for the clusters of this log. For "
-            "new ones ask for the expected value (--bootstrap 200), or the final policy's (--final)."
+            f"`cluster_by='{clusters.by}'` changes no number here: realised values are for the clusters of this log. "
+            "For new ones ask for the expected value (`bootstrap=200`), or the final policy's (`final`)."
         )
     if clusters.unnamed:
         said.append(

@@ -36,7 +36,7 @@ def little_learned(plan: ReplayPlan, *, rounds: int, generated: float, delivered
         f"{''.join(f', {of}' for of in others)}."
     )
     if expired > 0.5 * generated:
-        return f"{so} What helps: a wider --window."
+        return f"{so} What helps: a wider `window`."
     helps = []
     if late > 0.5 * generated:
         share = _helpful_share(plan, rounds, generated, enough)
@@ -44,14 +44,14 @@ def little_learned(plan: ReplayPlan, *, rounds: int, generated: float, delivered
             now, then = rounds / plan.clock.share, rounds / share
             helps.append(
                 "a smaller share of the traffic, if the rollout may take so long: "
-                f"--traffic-share {share:g} (about {_told(plan, rounds, generated, share):,.0f} told, in {then:,.0f} "
+                f"`traffic_share={share:g}` (about {_told(plan, rounds, generated, share):,.0f} told, in {then:,.0f} "
                 f"displays of live traffic instead of {now:,.0f})"
             )
     # With two actions half the displays would be rounds; on the wall clock delays would grow as the rounds do.
     most = max(len(plan.rounds) // 2, rounds)
     of_most = _told(plan, most, generated * most / rounds, plan.clock.share)
     if plan.log.n_actions > 2 and plan.clock.kind != "wall" and of_most >= FEW_TOLD * 2:
-        helps.append("fewer actions (--actions top:n)")
+        helps.append("fewer actions (`actions='top:n'`)")
     return f"{so} What helps: {', or '.join([*helps, 'a longer log'])}."
 
 

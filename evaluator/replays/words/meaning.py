@@ -34,7 +34,7 @@ def meaning(plan: ReplayPlan, rounds: int, live_days: float | None) -> tuple[str
     else:
         kind = (
             f"Realised values are what {runs} of the policy earned; on another log, or with another seed, its value "
-            "may lie outside these intervals (--bootstrap 200 estimates the average)."
+            "may lie outside these intervals (`bootstrap=200` estimates the average)."
         )
     live = "" if live_days is None else f", {live_days:.3g} days of live traffic"
     what = "while it learns" if plan.policy.learns else "as it is"

@@ -11,7 +11,7 @@ from evaluator.replays.rarest import leaves_out
 
 # So many rounds are not missed by chance: the probability is exp(-20) at most.
 _EXPECTED = 20.0
-_LONGER = "take a longer log, or fewer actions: --actions top:n."
+_LONGER = "take a longer log, or fewer actions: `actions='top:n'`."
 
 
 def no_rounds(plan: ReplayPlan, replay: Replay) -> NoRoundsError:
@@ -53,12 +53,12 @@ def no_rounds(plan: ReplayPlan, replay: Replay) -> NoRoundsError:
 
 def _way_out(plan: ReplayPlan, least: float) -> str:
     if plan.sampler == "rejection" and not plan.policy.contextual:
-        return "use --sampler keep, whose rounds no other action's propensity decides."
+        return "use `sampler='keep'`, whose rounds no other action's propensity decides."
     for quantile in (0.01, 0.05, 0.2, 0.5):
         c = plan.propensities.quantile(plan.log, quantile)
         if c * len(plan.rounds) >= _EXPECTED and c > least:
             return (
-                f"accept by a larger c, at the price of bias: --accept-quantile {quantile:g} makes it {c:.2g}; or "
-                "leave that action out by --actions."
+                f"accept by a larger c, at the price of bias: `accept_quantile={quantile:g}` makes it {c:.2g}; or "
+                "leave that action out by `actions`."
             )
     return _LONGER

@@ -77,16 +77,16 @@ def assumptions(
             "queue: nothing drifts; rounds go through the whole log in its order, as far as it has the chosen action"
         )
     if sampler == "keep" and not basis.propensities.even:
-        said.append("keep: the number of rounds depends on which actions the policy chose, unless --horizon fixes it")
+        said.append("keep: the number of rounds depends on which actions the policy chose, unless `horizon` fixes it")
     if options.reward == "observed" and options.horizon is None:
         said.append(
             "rewards are those observed by the last round of as many as the log gives; with more or fewer rounds they "
-            "are others: --horizon fixes their number"
+            "are others: `horizon` fixes their number"
         )
     if known is not None:
-        said.append(f"the first {known.displays:,} displays are left out of the replay (--delays-from)")
+        said.append(f"the first {known.displays:,} displays are left out of the replay (`delays_from`)")
     if options.final is not None:
-        said.append("the last displays are left out of the replay, for the final policy (--final)")
+        said.append("the last displays are left out of the replay, for the final policy (`final`)")
         if basis.propensities.kind == "estimated":
             said.append("the final policy's intervals take the estimated propensities as known")
     if Need.DELAY_CDF in policy.needs and known is not None:
@@ -138,7 +138,7 @@ def _of_rewards(policy: Any, rewards: RewardRange) -> list[str]:
         said.append(
             f"The {most}, {rewards.largest:g}, is {rewards.largest / rewards.mean:,.0f} times what displays that earn "
             "something bring on average. Policies learn on the scale of the largest reward, so they hardly tell "
-            "actions apart. Have capped rewards evaluated (--reward-cap), or count conversions (value = 1)."
+            "actions apart. Have capped rewards evaluated (`reward_cap`), or count conversions (value = 1)."
         )
     if not policy.unit_rewards and rewards.largest != 1.0:
         said.append(
@@ -171,7 +171,7 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
     if not plan.maturity.known:
         said.append(
             "The log stops looking at some time, but nothing says how long conversions take: young displays may "
-            "count as failures. Give the spec an attribution_window, or the replay a --window."
+            "count as failures. Give the spec an attribution_window, or the replay a `window`."
         )
     if plan.maturity.immature:
         fate = "left out" if plan.options.immature == "drop" else "corrected by their delays"
@@ -185,7 +185,7 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
         if worst > 6:
             said.append(
                 f"The log is said to be uniform, but one action's count is {worst:.0f} standard errors off: the "
-                "estimate is biased if it is not. Consider --propensity estimate."
+                "estimate is biased if it is not. Consider `propensity='estimate'`."
             )
     acceptance *= plan.survey.kept * plan.clock.sampling_rate
     if plan.clock.kind == "traffic" and plan.clock.traffic_share < acceptance:
@@ -217,7 +217,7 @@ def _overridden(plan: ReplayPlan) -> list[str]:
         return []
     k = int(np.flatnonzero(vary)[0])
     return [
-        f"--propensity {plan.options.propensity} replaces logged propensities that change from display to display "
+        f"`propensity='{plan.options.propensity}'` replaces logged propensities that change from display to display "
         f"(those of action {plan.log.labels[k]} from {survey.smallest[k]:.3g} to {survey.largest[k]:.3g}): the logger "
         "did not choose alike everywhere, so the values are biased. Leave the option out."
     ]

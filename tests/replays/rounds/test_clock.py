@@ -85,7 +85,7 @@ def test_the_share_excludes_the_wall_clock() -> None:
 
 @pytest.mark.parametrize("share", [0.0, -0.1, float("inf"), float("nan")])
 def test_a_share_out_of_range_is_refused(share: float) -> None:
-    with pytest.raises(ParameterError, match="--traffic-share"):
+    with pytest.raises(ParameterError, match="`traffic_share"):
         start_clock(survey(log_at(TIMES)), "traffic", traffic_share=share, acceptance=0.25)
 
 

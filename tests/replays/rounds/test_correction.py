@@ -105,11 +105,11 @@ def test_the_assumption_is_printed() -> None:
     log = TWO.draw(4)
 
     def said(rule: str) -> str:
-        return next(a for a in replay(log, "random", immature=rule).assumptions if a.startswith("--immature correct"))
+        return next(a for a in replay(log, "random", immature=rule).assumptions if a.startswith("`immature='correct'`"))
 
     assert "how late a display converts depends on its action, not on the context or the time" in said("correct")
     assert "depends on its action and device" in said("correct:device")
-    assert not any("--immature correct" in a for a in replay(log, "random").assumptions)
+    assert not any("`immature='correct'`" in a for a in replay(log, "random").assumptions)
 
 
 def refused(log: Log, rule: str) -> str:
