@@ -90,7 +90,7 @@ def test_what_averages_over_all_displays_is_refused(
     make: str, options: dict[str, Any], request: pytest.FixtureRequest
 ) -> None:
     log = request.getfixturevalue(make)
-    with pytest.raises(ParameterError, match=r"--(doubly-robust|final) averages over all displays") as raised:
+    with pytest.raises(ParameterError, match=r"`(doubly_robust|final)` averages over all displays") as raised:
         plan(log, "otflinucb", **options)
     assert "\n" not in str(raised.value)
     # Of constant propensities the set is known: nothing is refused.
@@ -114,7 +114,7 @@ def test_what_knows_no_weights_is_refused(weighted: Log, options: dict[str, Any]
 def test_weights_need_propensities(weighted: Log) -> None:
     with pytest.raises(PropensityError, match="has display weights and no propensities"):
         plan(weighted.with_meta(propensity="absent"), "random")
-    with pytest.raises(PropensityError, match="estimate:context cannot weigh"):
+    with pytest.raises(PropensityError, match="estimate:context'` cannot weigh"):
         plan(weighted, "random", propensity="estimate:context")
 
 
