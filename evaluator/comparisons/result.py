@@ -212,7 +212,7 @@ def plan_comparison(
     names = [(policy.spec, window) for policy, window in variants]
     if not variants:
         raise ParameterError(
-            "Nothing to compare.", hint="name policies, `policies=['otflinucb', 'delayed-klucb']`, or a `study`."
+            "Nothing to compare.", hint="name a `policy` or several, such as otflinucb and delayed-klucb, or a `study`."
         )
     for name in names:
         if names.count(name) > 1:
