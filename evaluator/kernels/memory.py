@@ -1,4 +1,8 @@
-"""Two things about memory that the replay loop needs and Numba does not offer; both are nothing when interpreted."""
+"""Two things about memory that the replay loop needs and Numba does not offer.
+
+Both are nothing when interpreted, and nothing where Numba's version is not one that was tested
+(`evaluator.kernels.internals`): loops are slower then, and find the same.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from numba import types
 from numba.core import cgutils
 
 from evaluator.kernels.compiling import instruction, overloads
+from evaluator.kernels.internals import TESTED
 
 T = TypeVar("T")
 
@@ -52,7 +57,7 @@ def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 @overloads(borrowed)
 def _compile_borrowed(value: Any) -> Any:
-    return lambda value: _borrow(value)
+    return (lambda value: _borrow(value)) if TESTED else lambda value: value
 
 
 def prefetch(vectors: npt.NDArray[Any], ahead: int, r: int) -> None:
@@ -100,7 +105,7 @@ def _prefetch(typing_context: Any, vectors: Any, ahead: Any, r: Any) -> Any:
 
 @overloads(prefetch)
 def _compile_prefetch(vectors: Any, ahead: Any, r: Any) -> Any:
-    return lambda vectors, ahead, r: _prefetch(vectors, ahead, r)
+    return (lambda vectors, ahead, r: _prefetch(vectors, ahead, r)) if TESTED else prefetch
 
 
 @overloads(prefetch_logged)
@@ -109,4 +114,4 @@ def _compile_prefetch_logged(vectors: Any, action: Any, i: Any) -> Any:
         soon = min(i + DISPLAYS_AHEAD, action.shape[0] - 1)
         _prefetch(vectors[soon], 0, max(action[soon], 0) if vectors.shape[1] > 1 else 0)
 
-    return ask
+    return ask if TESTED else prefetch_logged

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from evaluator.kernels.compiling import inlinable
+from evaluator.kernels.compiling import raising
 
 
 class NanScoreError(ArithmeticError):
     """The score of an action, its only argument, is NaN."""
 
 
-@inlinable
+@raising
 def check_score(score: float, action: int) -> None:
     """Raise `NanScoreError` if an action's score is NaN."""
     if score != score:
