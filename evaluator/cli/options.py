@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -67,7 +67,7 @@ def progress(what: str, total: int | None, *, compiles: bool = False) -> Iterato
     """Show a bar on stderr while it is a terminal; what is given is called with each advance. None: no end is known.
 
     Where policies are compiled meanwhile, signals wait for the next advance or the end: what they raise inside the
-    compiler's callbacks is printed there and forgotten. A second signal does not wait.
+    compiler's callbacks is printed there and forgotten. A second signal does not wait. What is compiled is named.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -82,12 +82,22 @@ def progress(what: str, total: int | None, *, compiles: bool = False) -> Iterato
             _heed_signals()
             bar.advance(task, done)
 
+        def say(sentence: str) -> None:
+            bar.update(task, description=sentence or what)
+
         signals_wait = compiles
         try:
-            yield advance
+            with _announced(say) if compiles and not bar.disable else nullcontext():
+                yield advance
         finally:
             signals_wait = False
     _heed_signals()
+
+
+def _announced(say: Callable[[str], None]) -> AbstractContextManager[None]:
+    from evaluator.kernels.announcing import announced
+
+    return announced(say)
 
 
 def _heed_signals() -> None:

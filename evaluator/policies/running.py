@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import EvaluatorError, PolicyError
+from evaluator.kernels.announcing import compiling_for
 from evaluator.kernels.scores import NanScoreError
 from evaluator.policies.base import Policy, Setting
 
@@ -17,6 +18,8 @@ from evaluator.policies.base import Policy, Setting
 @contextmanager
 def blamed(policy: Any, n_actions: int, rounds: npt.NDArray[np.int64] | None = None) -> Iterator[None]:
     """Turn what a user's policy raises, and a score that is NaN, into an error that names the policy.
+
+    What is compiled meanwhile is compiled for it.
 
     Parameters
     ----------
@@ -28,7 +31,8 @@ def blamed(policy: Any, n_actions: int, rounds: npt.NDArray[np.int64] | None = N
         Rounds it has lived, shape (1,), where they are counted.
     """
     try:
-        yield
+        with compiling_for(policy.name):
+            yield
     except NanScoreError as error:
         raise _no_score(policy, int(error.args[0]), None if rounds is None else int(rounds[0]) + 1) from None
     except Exception as error:
