@@ -110,8 +110,8 @@ def rate_drift(t: Tables, level: float) -> Finding:
                "identically distributed: it plays a mixture of these times, the early ones with a policy that has "
                "learned little."
                if wrong else "The actions convert alike over the log, as far as it can tell."),
-        do="Prefer `sampler='keep'` or rejection, which keep the order of the log, to queue; compare policies with each "
-        "other rather than with a target; replay parts of the log apart. Where conversions go to the last click, the "
+        do="Prefer `sampler='keep'` or rejection, which keep the order of the log, to queue; compare policies with each
+        " "other rather than with a target; replay parts of the log apart. Where conversions go to the last click, the "
         "last days of a log win them for want of later clicks (the first days with first_click): `deduplicate='share'` "
         "shows whether that is all." if wrong else "",
     )  # fmt: skip

@@ -63,6 +63,10 @@ class CodeCache(Cache):  # type: ignore[misc]  # Numba has no types
         for file in self._folder.glob(f"{self._name}-*"):
             file.unlink(missing_ok=True)
 
+    def holds(self, types: Any, target_context: Any) -> bool:
+        """Whether there is code for these types of arguments; it is not read."""
+        return bool(self._enabled) and self._file(self._key(types, target_context.codegen())).is_file()
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the code for these types of arguments, or None when it has to be compiled."""
         if not self._enabled:

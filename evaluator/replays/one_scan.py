@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.kernels.ahead import Call, compile_ahead
 from evaluator.replays.loop.engine import BATCH, MatchingReplay, QueueReplay, Replay, begin, sampler_stream
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.reorder import BLOCK, LogOrder, gather
@@ -73,6 +74,12 @@ class Lane:
             accepted = self._replaying.read(first, batch)
             self._shown.append(piece.first + (part if accepted is None else part[accepted - first]))
 
+    def coming(self, piece: LogPiece, action: npt.NDArray[np.int32]) -> Call | None:
+        """Return the call that reading such a piece makes; None where all displays are read before the first one."""
+        if isinstance(self._replaying, QueueReplay):
+            return None
+        return self._replaying.coming(self.plan.rounds.batch(piece, action))
+
     def finish(self) -> None:
         """Close the replay."""
         replay = self._replaying.result()
@@ -127,6 +134,8 @@ def replay_all(
             if piece.first >= last:
                 break
             actions = thinnings.of(piece)
+            if piece.first == 0 and len(lanes) > 1:
+                compile_ahead(_coming(lanes, piece, actions))
             for lane, sample in samples:
                 sample.read(piece.first, actions[_key(lane, lane.plan.by_action)])
             for lane in lanes:
@@ -140,6 +149,23 @@ def replay_all(
             advance(min(len(piece.action), last - piece.first))
         _each(pool, Lane.finish, lanes)
     return lanes
+
+
+def compile_loops(plans: Sequence[ReplayPlan]) -> list[str]:
+    """Compile what the replays of some plans on one log need and the cache does not hold; return for which policies."""
+    lanes = [Lane(plan, 0) for plan in plans]
+    thinnings = _Thinnings(lanes)
+    vectors = list(dict.fromkeys(plan.rounds.vectors for plan in plans if plan.rounds.vectors is not None))
+    piece = next(iter(pieces(plans[0].log, thinnings.columns, vectors, BATCH)))
+    return compile_ahead(_coming(lanes, piece, thinnings.of(piece)), least=1)
+
+
+def _coming(
+    lanes: Sequence[Lane], piece: LogPiece, actions: Mapping[tuple[object, ...], npt.NDArray[np.int32]]
+) -> list[Call]:
+    """Return the calls that reading the first piece of a log makes."""
+    calls = (lane.coming(piece, actions[_key(lane, lane.plan.matched)]) for lane in lanes if lane.repeat == 0)
+    return [call for call in calls if call is not None]
 
 
 def _each(pool: Executor, job: Callable[[T], R], items: Sequence[T]) -> None:

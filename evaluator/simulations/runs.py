@@ -17,6 +17,7 @@ import numpy.typing as npt
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.given import given_cdf, told_cdf
 from evaluator.errors import ParameterError
+from evaluator.kernels.ahead import Call, compile_ahead
 from evaluator.policies.base import Need, Setting
 from evaluator.policies.running import blamed, loop_for
 from evaluator.simulations import live_loop as loop
@@ -78,10 +79,17 @@ def simulate(
     world = _world(problem, shared)
     told_zeros = tuple(policy.spec for policy in policies if policy.takes_zeros and problem.zeros == "told")
 
+    def of(p: int) -> loop.LiveWorld:
+        return world._replace(shown=settings[p].dimension, zeros=policies[p].spec in told_zeros)
+
     def one(task: tuple[int, int]) -> loop.RunOutcome:
         run, p = task
-        own = world._replace(shown=settings[p].dimension, zeros=policies[p].spec in told_zeros)
-        return _run(policies[p], settings[p], own, options.seed, run)
+        return _run(policies[p], settings[p], of(p), options.seed, run)
+
+    compile_ahead(
+        Call(policy.name, _loop(policy), _arguments(policy, settings[p], of(p), options.seed, 0))
+        for p, policy in enumerate(policies)
+    )
 
     totals = [_Totals() for _ in policies]
     tasks = [(run, p) for run in range(options.runs) for p in range(len(policies))]
@@ -206,13 +214,18 @@ def _bounds(problem: Problem, world: loop.LiveWorld) -> tuple[Floats | None, Flo
 
 
 def _run(policy: Any, setting: Setting, world: loop.LiveWorld, seed: int, run: int) -> loop.RunOutcome:
-    step = loop_for(policy, loop.play, loop.play_uncached, loop.play_interpreted)
     with blamed(policy, setting.n_actions):
-        ring = empty_ring(world.tau.shape[1] - 1, world.shown)
-        played: loop.RunOutcome = step(
-            policy.start(setting), policy_stream(seed, run), world_stream(seed, run), world, ring
-        )
+        played: loop.RunOutcome = _loop(policy)(*_arguments(policy, setting, world, seed, run))
     return played
+
+
+def _loop(policy: Any) -> Any:
+    return loop_for(policy, loop.play, loop.play_uncached, loop.play_interpreted)
+
+
+def _arguments(policy: Any, setting: Setting, world: loop.LiveWorld, seed: int, run: int) -> tuple[Any, ...]:
+    ring = empty_ring(world.tau.shape[1] - 1, world.shown)
+    return policy.start(setting), policy_stream(seed, run), world_stream(seed, run), world, ring
 
 
 class _Totals:

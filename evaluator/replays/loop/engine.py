@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.kernels.ahead import Call
 from evaluator.policies.base import Setting
 from evaluator.policies.dispatch import choose
 from evaluator.policies.running import blamed, loop_for, reward_unit
@@ -123,10 +124,7 @@ class MatchingReplay:
         accepted = np.empty(len(batch.action), np.int64)
         choices = [] if self._choices is None else [np.empty(len(batch.action), np.int32)]
         with blamed(self._policy, self._setting.n_actions, self._progress.rounds):
-            seen = self._step(
-                self._state, self._rng, batch, self._setting.n_actions, self._setting.window, self._setting.horizon,
-                pending, self._progress, accepted, *choices,
-            )  # fmt: skip
+            seen = self._step(*self._arguments(batch, pending, accepted, choices))
         if self._choices is not None:
             self._choices.append(choices[0][:seen])
         self._pending = pending
@@ -134,6 +132,26 @@ class MatchingReplay:
         self._read += int(seen)
         self.done = seen < len(batch.action)
         return self._displays[-1]
+
+    def coming(self, batch: Batch) -> Call:
+        """Return the call that reading such a batch will make, so that its loop can be compiled before."""
+        batch = batch._replace(value=_in_units(batch.value, self._unit))
+        choices = [] if self._choices is None else [np.empty(0, np.int32)]
+        pending = nothing_pending(1, batch.vectors.shape[2])
+        return Call(self._policy.name, self._step, self._arguments(batch, pending, np.empty(0, np.int64), choices))
+
+    def _arguments(
+        self,
+        batch: Batch,
+        pending: PendingConversions,
+        accepted: npt.NDArray[np.int64],
+        choices: list[npt.NDArray[np.int32]],
+    ) -> tuple[Any, ...]:
+        setting = self._setting
+        return (
+            self._state, self._rng, batch, setting.n_actions, setting.window, setting.horizon, pending, self._progress,
+            accepted, *choices,
+        )  # fmt: skip
 
     def result(self) -> Replay:
         """Return what was replayed."""
