@@ -110,10 +110,10 @@ def rate_drift(t: Tables, level: float) -> Finding:
                "identically distributed: it plays a mixture of these times, the early ones with a policy that has "
                "learned little."
                if wrong else "The actions convert alike over the log, as far as it can tell."),
-        do="Prefer `sampler='keep'` or rejection, which keep the order of the log, to queue; compare policies with each
-        " "other rather than with a target; replay parts of the log apart. Where conversions go to the last click, the "
-        "last days of a log win them for want of later clicks (the first days with first_click): `deduplicate='share'` "
-        "shows whether that is all." if wrong else "",
+        do="Prefer `sampler='keep'` or rejection, which keep the order of the log, to queue; compare policies with "
+        "each other rather than with a target; replay parts of the log apart. Where conversions go to the last click, "
+        "the last days of a log win them for want of later clicks (the first days with first_click): "
+        "`deduplicate='share'` shows whether that is all." if wrong else "",
     )  # fmt: skip
 
 
@@ -168,8 +168,8 @@ def delays_drift(t: Tables, level: float, seed: int) -> Finding:
         means=(f"Conversions come sooner or later than before from about {period} {(found.change_after or 0) + 1} on: "
                "one delay CDF for the whole log is wrong for parts of it." if wrong else
                "One law of delays does for the log."),
-        do="Look at `evaluate delays`; give policies the delays known at the time (`delays_from='first:20%'`), or replay "
-        "the time after the change." if wrong else "",
+        do="Look at `evaluate delays`; give policies the delays known at the time (`delays_from='first:20%'`), or "
+        "replay the time after the change." if wrong else "",
     )  # fmt: skip
 
 

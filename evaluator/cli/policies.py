@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from evaluator.cli import options as o
+from evaluator.cli.reading import Dataset, open_log
 
 app = typer.Typer(help="The policies that can be replayed.", no_args_is_help=True)
 
@@ -66,3 +67,36 @@ def show_command(
     for p in row["parameters"]:
         table.add_row(p["name"], str(p["default"]), p["type"], p["range"], p["help"])
     console.print(table)
+
+
+@app.command("compile", epilog="Examples: evaluate policies compile   |   evaluate policies compile otflinucb -d shop")
+def compile_command(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Their names, as in `evaluate policies list`. Default: all.")
+    ] = None,
+    dataset: Dataset = None,
+    debug: o.Debug = False,
+) -> None:
+    """Compile policies into the cache, so that their first replay of such a log need not: for container images.
+
+    Loops are compiled for the kinds of numbers that a log holds and, up to 8, for the length of its vectors.
+    """
+    from evaluator.api import as_description
+    from evaluator.errors import EvaluatorError
+    from evaluator.policies.registry import POLICIES
+    from evaluator.replays.one_scan import compile_loops
+    from evaluator.replays.options import ReplayOptions
+    from evaluator.replays.plan import plan_replay
+
+    log = open_log(dataset, {}).log
+    plans = []
+    for name in names or POLICIES:
+        try:
+            plans.append(plan_replay(log, as_description(name), ReplayOptions()))
+        except EvaluatorError as error:
+            if names:
+                raise
+            o.note(f"Left out: {error}")
+    with o.progress("policies", None, compiles=True):
+        done = compile_loops(plans)
+    o.say(f"Compiled for {', '.join(done)}." if done else "All is compiled already.")
