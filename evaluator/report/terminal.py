@@ -12,6 +12,7 @@ from rich.text import Text
 
 from evaluator.estimates.clustered import clusters_text
 from evaluator.estimates.confidence import Interval
+from evaluator.estimates.estimators import ESTIMATORS
 from evaluator.estimates.weighted import NORMAL, WeightedValue
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.doubly_robust import LEARNING
@@ -110,14 +111,9 @@ def frozen(final: FinalValue) -> RenderableType:
     table.add_column("estimate", justify="right")
     table.add_column(f"{final.ips.value.level:.0%} interval", justify="right")
     table.add_column("n", justify="right")
-    names = {
-        "doubly robust (DR)": final.dr,
-        "self-normalised (SNIPS)": final.snips,
-        "inverse propensity (IPS)": final.ips,
-        "logging policy on these displays": final.logging,
-    }
-    for name, found in names.items():
-        table.add_row(name, *_given(found))
+    for one in reversed(ESTIMATORS):
+        table.add_row(one.title, *_given(final.estimates[one.name]))
+    table.add_row("logging policy on these displays", *_given(final.logging))
     w = final.weights
     weights = (
         f"effective sample size {w.effective_sample_size:,.0f} of {w.n:,}, mean {w.mean:.3g} (1 if propensities are "

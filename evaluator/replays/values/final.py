@@ -10,20 +10,18 @@ best; the *exploring* one, frozen, repeats the pull it would make next, for its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.estimates.estimators import ESTIMATORS
 from evaluator.estimates.weighted import (
     WeightedValue,
     Weights,
-    doubly_robust,
-    ips,
     mean_value,
-    snips,
     weights_of,
 )
 from evaluator.log.vectors import readable_vectors
@@ -65,8 +63,9 @@ class FinalValue:
         Final policies it is of: any of them, with equal chance.
     tied
         Share of the displays at which the greedy policy has several actions to choose from; 0 for others.
-    ips, snips, dr
-        See `evaluator.estimates.weighted`; the model of DR: `evaluator.replays.values.reward_model`.
+    estimates
+        Its value by each of `evaluator.estimates.estimators.ESTIMATORS`, by name; the model of DR:
+        `evaluator.replays.values.reward_model`.
     logging
         Mean reward of the same displays.
     weights
@@ -85,18 +84,34 @@ class FinalValue:
     draws: int
     repeats: int
     tied: float
-    ips: WeightedValue
-    snips: WeightedValue
-    dr: WeightedValue
+    estimates: Mapping[str, WeightedValue]
     logging: WeightedValue
     weights: Weights
     rewarded: int
     action_share: tuple[float, ...]
     warnings: tuple[str, ...]
 
+    @property
+    def ips(self) -> WeightedValue:
+        """Its value by inverse propensities."""
+        return self.estimates["ips"]
+
+    @property
+    def snips(self) -> WeightedValue:
+        """Its value by inverse propensities, normalised by their sum."""
+        return self.estimates["snips"]
+
+    @property
+    def dr(self) -> WeightedValue:
+        """Its doubly robust value."""
+        return self.estimates["dr"]
+
     def to_dict(self, labels: Sequence[str]) -> dict[str, Any]:
         """Return the numbers by name; the warnings are the result's."""
-        out = {name: value for name, value in asdict(self).items() if name != "warnings"}
+        out: dict[str, Any] = {}
+        for name, value in asdict(self).items():
+            out |= value if name == "estimates" else {name: value}
+        del out["warnings"]
         return {**out, "action_share": dict(zip(labels, self.action_share, strict=True))}
 
 
@@ -160,9 +175,8 @@ def frozen_value(plan: ReplayPlan, replays: Sequence[Replay], model: RewardModel
     clusters = None if plan.clusters is None else plan.clusters.code[judged.start : judged.stop]
     asked: dict[str, Any] = {"level": options.level, "clusters": clusters}
     estimates = {
-        "IPS": ips(*weighted, **asked),
-        "SNIPS": snips(*weighted, **asked),
-        "DR": doubly_robust(*weighted, of.model, of.model_value, **asked),
+        one.name: one.estimate(*weighted, *((of.model, of.model_value) if one.models else ()), **asked)
+        for one in ESTIMATORS
     }
     kind: FinalKind = frozen[0].kind if frozen else "fixed" if shares is not None else "columns"
     tied = sum(of.tied) / (len(judged) * len(replays)) if kind == "greedy" else 0.0
@@ -173,9 +187,7 @@ def frozen_value(plan: ReplayPlan, replays: Sequence[Replay], model: RewardModel
         draws=0 if frozen is None else sum(one.draws for one in frozen),
         repeats=1 if frozen is None else len(frozen),
         tied=tied,
-        ips=estimates["IPS"],
-        snips=estimates["SNIPS"],
-        dr=estimates["DR"],
+        estimates=estimates,
         logging=mean_value(of.reward, **asked),
         weights=weights,
         rewarded=int(np.count_nonzero((of.reward != 0) & (of.target > 0))),
@@ -259,7 +271,7 @@ def _warnings(weights: Weights, estimates: dict[str, WeightedValue]) -> Iterator
             f"Frozen policy: the mean weight is {weights.mean:.3g} (standard error {weights.mean_error:.2g}), where "
             "right propensities give 1: IPS and SNIPS cannot be trusted, DR only as far as its model."
         )
-    if few := {name: found for name, found in estimates.items() if not found.given}:
+    if few := {one.short: estimates[one.name] for one in ESTIMATORS if not estimates[one.name].given}:
         least = min(few.values(), key=lambda found: found.rewards)
         yield (
             f"Frozen policy: no value by {', '.join(few)} is given: {least.withheld}. Its {weights.n:,} displays are "

@@ -1,0 +1,60 @@
+"""An estimator is a function and one line: results, tables and sentences have it from there."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+import evaluator
+from evaluator import replay
+from evaluator.estimates.estimators import ESTIMATORS, Estimator
+from evaluator.estimates.weighted import mean_value
+from evaluator.replays.values import final
+from evaluator.report import terminal
+from evaluator.report.console import ReportConsole
+from tests.logs import bernoulli_log
+
+SCHEMA = json.loads((Path(evaluator.__file__).parent / "report" / "replay.schema.json").read_text(encoding="utf-8"))
+
+
+def logged(reward, target, propensity, *, level, clusters):
+    return mean_value(reward, level=level, clusters=clusters)
+
+
+LOGGED = Estimator(name="logged", short="LOG", title="as logged (LOG)", estimate=logged)
+
+
+def what_is_missing(estimators: tuple[Estimator, ...]) -> list[str]:
+    frozen = SCHEMA["$defs"]["frozen"]
+    return [
+        f"evaluator/report/replay.schema.json has no estimator {one.name!r}: write it in frozen, required"
+        for one in estimators
+        if one.name not in frozen["properties"] or one.name not in frozen["required"]
+    ]
+
+
+def test_the_schema_has_every_estimator() -> None:
+    assert what_is_missing(ESTIMATORS) == []
+    assert what_is_missing((*ESTIMATORS, LOGGED)) == [
+        "evaluator/report/replay.schema.json has no estimator 'logged': write it in frozen, required"
+    ]
+
+
+def test_a_new_estimator_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (final, terminal):
+        monkeypatch.setattr(module, "ESTIMATORS", (*ESTIMATORS, LOGGED))
+    found = replay(bernoulli_log(4000, [0.3, 0.5], mean_delay=5.0, seed=2), "ucb1", window=50, final="last:50%").final
+    assert list(found.estimates) == ["ips", "snips", "dr", "logged"]
+    assert found.estimates["logged"] == found.logging
+    assert (found.ips, found.snips, found.dr) == tuple(found.estimates[name] for name in ("ips", "snips", "dr"))
+    said = found.to_dict(["a", "b"])
+    assert list(said)[6:11] == ["ips", "snips", "dr", "logged", "logging"]
+    assert said["logged"] == said["logging"]
+    out = io.StringIO()
+    ReportConsole(file=out, width=100).print(terminal.frozen(found))
+    lines = [line.strip() for line in out.getvalue().splitlines()]
+    titles = [one.title for one in (LOGGED, *reversed(ESTIMATORS))]
+    assert [title for title in titles if any(line.startswith(title) for line in lines)] == titles
