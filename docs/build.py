@@ -92,6 +92,7 @@ def write_sources(folder: Path) -> None:
     """Write the site's sources into an empty folder."""
     known = places()
     shutil.copytree(DOCS / "pictures", folder / "pictures")
+    shutil.copytree(DOCS / "static", folder / "static")
     shutil.copy(DOCS / "conf.py", folder)
     for file, page in known.items():
         if file == (ROOT / "datasets" / "README.md"):

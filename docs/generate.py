@@ -270,9 +270,15 @@ def notebooks() -> list[tuple[str, dict[str, Any]]]:
 
 
 def first_picture(notebook: dict[str, Any]) -> str | None:
-    """Return the first picture among a notebook's outputs, as SVG."""
+    """Return the first picture among a notebook's outputs, as SVG: one of its own, or one within a result's HTML."""
     outputs = [output.get("data", {}) for cell in notebook["cells"] for output in cell.get("outputs", [])]
-    return next(("".join(data["image/svg+xml"]) for data in outputs if "image/svg+xml" in data), None)
+    for data in outputs:
+        shown = "".join(data.get("image/svg+xml", data.get("text/html", "")))
+        found = re.search(r"<svg\b.*?</svg>", shown, re.DOTALL)
+        if found:
+            named = "xmlns=" in found[0].split(">", 1)[0]
+            return found[0] if named else found[0].replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+    return None
 
 
 def gallery_page() -> str:

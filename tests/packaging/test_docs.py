@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.bench.pictures import speeds
 from tests.packaging.test_readme_output import DOCS, ROOT, script
 
 EVERY = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "datasets/README.md")] + sorted(
@@ -154,3 +155,21 @@ def test_pages_of_files_name_files_that_exist() -> None:
         assert (ROOT / path).exists(), path
     for question in ("window is applied", "policy", "dataset", "estimator", "check", "column of a report", "option"):
         assert re.search(rf"^\*\*\.\.\. .*{question}\?\*\*", page, re.M), question
+
+
+def test_pictures_of_the_gallery_are_the_notebooks() -> None:
+    pictures = {name: generate.first_picture(notebook) for name, notebook in generate.notebooks()}
+    stored = {file.stem: file.read_text(encoding="utf-8") for file in (DOCS / "pictures" / "gallery").glob("*.svg")}
+    assert stored == {name: picture for name, picture in pictures.items() if picture}, "run: python docs/generate.py"
+
+
+def test_pictures_show_the_numbers_of_their_pages() -> None:
+    clocks = (DOCS / "pictures" / "clocks.svg").read_text(encoding="utf-8")
+    page = (DOCS / "why" / "two-clocks.md").read_text(encoding="utf-8")
+    ends = [float(x) for x in re.findall(r"^(?:live|replayed, .*?) +([\d.]+) ±", page, re.M)]
+    assert re.findall(r": (\d+)</text>", clocks) == [f"{end:.0f}" for end in ends]
+    assert f"looks {1 - ends[2] / ends[0]:.0%} too good" in clocks
+    drawn = (DOCS / "pictures" / "speed.svg").read_text(encoding="utf-8")
+    for who, fast, _ in speeds():
+        assert f">{who}</text>" in drawn
+        assert f">{fast * 1e6:,.0f}</text>" in drawn
