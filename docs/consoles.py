@@ -18,7 +18,7 @@ from shop import write_shop
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 CONSOLE = re.compile(r"```console\n(.*?)\n```", re.DOTALL)
-CUT = re.compile(r" \| head -(\d+)$")
+CUT = re.compile(r" \| (head|tail) -(\d+)$")
 Run = Callable[[str], str]  # the words of a command to what it prints
 
 
@@ -47,7 +47,9 @@ def with_outputs(page: str, run: Run) -> str:
         for command in re.findall(r"^\$ (.*)$", block[1], re.M):
             cut = CUT.search(command)
             lines = [line.rstrip() for line in run(CUT.sub("", command)).splitlines()]
-            shown += [f"$ {command}", *lines[: int(cut[1]) if cut else None]]
+            if cut:
+                lines = lines[: int(cut[2])] if cut[1] == "head" else lines[-int(cut[2]) :]
+            shown += [f"$ {command}", *lines]
         return "```console\n" + "\n".join(shown) + "\n```"
 
     return CONSOLE.sub(filled, page)

@@ -35,6 +35,7 @@ consoles = script("consoles")
 # Pages whose commands take long: `tests/statistical/test_docs.py` runs them.
 LONG = [
     DOCS / "how-to" / "choose-a-window.md",
+    DOCS / "how-to" / "decide-on-a-rollout.md",
     DOCS / "how-to" / "read-a-comparison.md",
     DOCS / "why" / "two-clocks.md",
 ]
@@ -63,7 +64,7 @@ def printed(command: str) -> str:
 
 def test_there_are_pages_with_consoles() -> None:
     assert ROOT / "README.md" in PAGES
-    assert len(PAGES) > 4
+    assert len(PAGES) > 3
     assert set(LONG) < set(consoles.pages())
 
 
@@ -83,3 +84,9 @@ def compare(file: Path, folder: Path) -> None:
 def test_a_changed_number_is_seen(folder: Path) -> None:
     page = "```console\n$ evaluate policies show fixed\nfixed  Sometimes the same action.\n```"
     assert consoles.with_outputs(page, printed) != page
+
+
+def test_outputs_are_cut_as_the_shell_cuts_them() -> None:
+    page = "```console\n$ evaluate x | head -2\n$ evaluate x | tail -1\n```"
+    filled = consoles.with_outputs(page, lambda command: "1\n2\n3\n")
+    assert filled.splitlines()[1:-1] == ["$ evaluate x | head -2", "1", "2", "$ evaluate x | tail -1", "3"]
