@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.log import Log
+from evaluator.log.readable_vectors import display_vectors
 from evaluator.log.schema import to_numpy
-from evaluator.log.vectors import display_vectors
 from evaluator.replays.rounds.fitted import context_model
 from evaluator.replays.rounds.propensity import Propensities
 

@@ -17,8 +17,8 @@ from evaluator.audits.twin_delays import DelayLaws, fit_delay_laws, share_within
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import DataError
 from evaluator.log import LogMeta
+from evaluator.log.readable_vectors import display_vectors, readable_vectors
 from evaluator.log.schema import to_numpy
-from evaluator.log.vectors import display_vectors, readable_vectors
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import Basis, ReplayPlan, plan_replay
 from evaluator.replays.values.rewards import logged_rewards

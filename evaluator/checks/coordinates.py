@@ -10,8 +10,8 @@ import numpy.typing as npt
 from evaluator.checks.row_pairs import Hashes
 from evaluator.checks.vectors import frequent
 from evaluator.log import Log
+from evaluator.log.readable_vectors import display_vectors
 from evaluator.log.schema import Columns, to_numpy
-from evaluator.log.vectors import display_vectors
 
 Floats = npt.NDArray[np.float64]
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from evaluator.errors import LogError, ParameterError
 from evaluator.log import Log
 from evaluator.log.breaches import TARGET_REPAIR, target_breaches
+from evaluator.log.readable_vectors import readable_vectors
 from evaluator.log.schema import BATCH, FEATURES, Columns, to_numpy
-from evaluator.log.vectors import readable_vectors
 from evaluator.replays.rounds.batch import Batch
 
 NO_VECTORS = np.zeros((1, 1, 0))

@@ -53,7 +53,7 @@ from dataclasses import replace
 import numpy as np
 
 from evaluator.estimates.weighted import WeightedValue, doubly_robust, mean_value
-from evaluator.log.vectors import readable_vectors
+from evaluator.log.readable_vectors import readable_vectors
 from evaluator.replays.loop.engine import Replay
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.stream import pieces

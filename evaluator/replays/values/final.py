@@ -24,7 +24,7 @@ from evaluator.estimates.weighted import (
     mean_value,
     weights_of,
 )
-from evaluator.log.vectors import readable_vectors
+from evaluator.log.readable_vectors import readable_vectors
 from evaluator.replays.loop.engine import Replay
 from evaluator.replays.loop.frozen import FrozenPolicy
 from evaluator.replays.plan import ReplayPlan

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.log import Log
-from evaluator.log.vectors import readable_vectors
+from evaluator.log.readable_vectors import readable_vectors
 from evaluator.replays.rounds.stream import LogRounds, pieces
 
 Floats = npt.NDArray[np.float64]
