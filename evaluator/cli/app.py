@@ -10,7 +10,7 @@ from typing import NoReturn
 import typer
 
 from evaluator.cli import audit, check, compare, datasets, delays, options, policies, replay, simulate
-from evaluator.cli.streams import guard_streams
+from evaluator.cli.standard_streams import guard_streams
 from evaluator.command_words import in_command_words
 from evaluator.errors import EvaluatorError, refuse_no_utf8
 from evaluator.visible import visible

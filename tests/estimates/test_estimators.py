@@ -6,21 +6,26 @@ import io
 import json
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 import evaluator
 from evaluator import replay
 from evaluator.estimates.estimators import ESTIMATORS, Estimator
-from evaluator.estimates.weighted import mean_value
+from evaluator.estimates.weighted import WeightedValue, mean_value
 from evaluator.replays.values import final
 from evaluator.report import terminal
 from evaluator.report.console import ReportConsole
 from tests.logs import bernoulli_log
 
+Floats = npt.NDArray[np.float64]
 SCHEMA = json.loads((Path(evaluator.__file__).parent / "report" / "replay.schema.json").read_text(encoding="utf-8"))
 
 
-def logged(reward, target, propensity, *, level, clusters):
+def logged(
+    reward: Floats, target: Floats, propensity: Floats, *, level: float, clusters: npt.NDArray[np.int64] | None
+) -> WeightedValue:
     return mean_value(reward, level=level, clusters=clusters)
 
 
