@@ -7,6 +7,7 @@ import json
 
 import vl_convert
 
+from evaluator.command_words import in_command_words
 from evaluator.delays.study.result import DelayStudy
 from evaluator.delays.study.words import between, in_words, words
 from evaluator.report.delay_charts import Spec, cdf_chart, density_chart, groups_chart
@@ -73,7 +74,7 @@ def page(study: DelayStudy, charts: dict[str, Spec]) -> str:
 
 
 def _escaped(text: str) -> str:
-    return html.escape(visible(text))
+    return html.escape(in_command_words(visible(text)))
 
 
 def _quantiles(study: DelayStudy) -> str:
