@@ -10,47 +10,20 @@ from numba.extending import intrinsic, overload, register_jitable
 
 from evaluator.kernels.cache_folder import cache_folder
 from evaluator.kernels.code_cache import CodeCache
-from evaluator.kernels.internals import TESTED
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_LOOP: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-_PIECE: dict[str, Any] = {"forceinline": True}
-_COUNTED: dict[str, Any] = {}
-_UNCOUNTED: dict[str, Any] = {}
-if TESTED:
-    from evaluator.kernels.pieces import Loop, Piece
-
-    _LOOP |= {"pipeline_class": Loop, "no_cfunc_wrapper": True}
-    _PIECE |= {"pipeline_class": Piece}
-    # A piece counts references where its caller does.
-    _COUNTED |= {"_nrt": True}
-    _UNCOUNTED |= {"_nrt": False}
 
 
 def compiled(function: F) -> F:
     """Compile a loop, cached on disk and releasing the GIL. No fastmath: results do not depend on the build."""
-    return _cached(function, compiled_uncached(function))
-
-
-def compiled_borrowing(function: F) -> F:
-    """Compile a loop as `compiled` does, one that neither makes arrays nor returns any: it counts no references.
-
-    All its arrays are its caller's. Counting compiles into much code, and where `evaluator.kernels.memory` is used into
-    code that is removed again.
-    """
-    out: F = numba.njit(**_LOOP, **_UNCOUNTED)(function)
-    return _cached(function, out)
+    out = compiled_uncached(function)
+    out._cache = CodeCache(function, cache_folder())  # type: ignore[attr-defined]
+    return out
 
 
 def compiled_uncached(function: F) -> F:
     """Compile a loop for user policies, whose edits no cache would see."""
-    out: F = numba.njit(**_LOOP)(function)
-    return out
-
-
-def _cached(function: F, out: F) -> F:
-    out._cache = CodeCache(function, cache_folder())  # type: ignore[attr-defined]
+    out: F = numba.njit(nogil=True, error_model="numpy")(function)
     return out
 
 
@@ -59,13 +32,7 @@ def inlinable(function: F) -> F:
 
     Only so does the caller's knowledge reach it, above all that its arrays are borrowed (`evaluator.kernels.memory`).
     """
-    out: F = register_jitable(**_PIECE)(function)
-    return out
-
-
-def raising(function: F) -> F:
-    """Do as `inlinable` does with a function that raises an error which holds a number: that takes memory to count."""
-    out: F = register_jitable(**_PIECE, **_COUNTED)(function)
+    out: F = register_jitable(forceinline=True)(function)
     return out
 
 
@@ -75,7 +42,7 @@ def overloads(generic: Callable[..., Any]) -> Callable[[F], F]:
     What it picks is copied into its caller (see `inlinable`).
     """
     # Not strict: Numba would compare the annotations of the two signatures too.
-    decorate: Callable[[F], F] = overload(generic, strict=False, jit_options=_PIECE)
+    decorate: Callable[[F], F] = overload(generic, strict=False, jit_options={"forceinline": True})
     return decorate
 
 

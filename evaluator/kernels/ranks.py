@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import compiled_borrowing
+from evaluator.kernels.compiling import compiled
 
 
-def count_ranks(
+def _count_ranks(
     action: npt.NDArray[np.int32], places: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
     """Count displays by action, and return how many of the same action came before each of some displays.
@@ -28,17 +28,6 @@ def count_ranks(
         Shape (c,), earlier calls with the same `counts` included.
     """
     ranks = np.zeros(places.shape[0], np.int64)
-    _count(action, places, counts, ranks)
-    return ranks
-
-
-@compiled_borrowing
-def _count(
-    action: npt.NDArray[np.int32],
-    places: npt.NDArray[np.int64],
-    counts: npt.NDArray[np.int64],
-    ranks: npt.NDArray[np.int64],
-) -> None:
     j = 0
     for i in range(action.shape[0]):
         k = action[i]
@@ -48,3 +37,7 @@ def _count(
             j += 1
         if k >= 0:
             counts[k] += 1
+    return ranks
+
+
+count_ranks = compiled(_count_ranks)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from evaluator.kernels.compiling import raising
+from evaluator.kernels.compiling import inlinable
 
 
 class NanScoreError(ArithmeticError):
     """The score of an action, its only argument, is NaN."""
 
 
-@raising
+@inlinable
 def check_score(score: float, action: int) -> None:
     """Raise `NanScoreError` if an action's score is NaN."""
     if score != score:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import compiled_borrowing, inlinable
+from evaluator.kernels.compiling import compiled, inlinable
 
 # A power of 2. Delays may be longer than any number of rounds that fits into memory.
 LONGEST_RING = 1 << 20
@@ -77,8 +77,7 @@ def with_room(pending: PendingConversions, more: int, *, reach: int) -> PendingC
     larger = nothing_pending(
         slots if needed <= slots else max(needed, 2 * slots), pending.vector.shape[1], reach=max(reach, rounds - 1)
     )
-    if pending.size[0] > 0:
-        _move(pending, larger)
+    _move(pending, larger)
     return larger
 
 
@@ -160,4 +159,4 @@ def _take_later(pending: PendingConversions, at: int, now: int) -> int:
     return slot
 
 
-_move = compiled_borrowing(_move_all)
+_move = compiled(_move_all)
