@@ -210,7 +210,7 @@ def checked(value: Any, kind: Any, declared: Option, wording: Wording) -> Any:
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         value = int(value)
     if float in kinds and _whole(value):
-        value = float(value) if abs(value) < 2**1023 else math.copysign(math.inf, value)
+        value = float(value) if abs(value) < 2**1023 else (math.inf if value > 0 else -math.inf)
     number = next((one for one in (float, int) if one in kinds), None)
     if number is not None and isinstance(value, int | float) and str not in kinds:
         _check_number(value, number, declared, wording)

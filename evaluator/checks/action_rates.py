@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.additive import AdditiveFit
-from evaluator.checks.check import Check
 from evaluator.checks.finding import MOST_SHOWN, POWER_Z, Finding, not_applicable
 from evaluator.checks.propensities import p_words
+from evaluator.checks.record import Check
 from evaluator.checks.tables import Tables
 from evaluator.streams import Stream, random_stream
 

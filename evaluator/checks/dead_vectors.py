@@ -7,9 +7,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import p_words
+from evaluator.checks.record import Check
 from evaluator.checks.tables import Tables
 from evaluator.checks.vectors import SHARE
 from evaluator.estimates.multiplicity import holm

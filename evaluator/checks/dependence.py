@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding, not_applicable
+from evaluator.checks.record import Check
 from evaluator.checks.tables import Tables
 from evaluator.estimates.clustered import clusters_text, effective, too_few
 from evaluator.log.clusters import Clusters

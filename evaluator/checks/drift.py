@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.absences import absence_cause
-from evaluator.checks.check import Check
 from evaluator.checks.finding import MOST_SHOWN, POWER, POWER_Z, Finding, not_applicable
 from evaluator.checks.propensities import homogeneity, p_words, worst_numbers
+from evaluator.checks.record import Check
 from evaluator.checks.significance import FEWEST, chi_square_tail, judge
 from evaluator.checks.tables import Tables
 from evaluator.delays.study.changes import delay_drift

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding
 from evaluator.checks.follow_up import JUDGED, MANY_MISSING
 from evaluator.checks.propensities import p_words
+from evaluator.checks.record import Check
 from evaluator.checks.tables import Tables
 from evaluator.times import time_words
 from evaluator.units import format_duration

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import p_words
+from evaluator.checks.record import Check
 from evaluator.checks.tables import Tables
 from evaluator.log.schema import to_numpy
 from evaluator.times import dated

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import p_words
+from evaluator.checks.record import Check
 from evaluator.checks.significance import LOPSIDED, normal_tail
 from evaluator.checks.tables import Tables
 from evaluator.errors import DataError

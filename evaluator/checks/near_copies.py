@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from evaluator.checks.check import Check
 from evaluator.checks.finding import POWER_Z, Finding, not_applicable
 from evaluator.checks.propensities import p_words
+from evaluator.checks.record import Check
 from evaluator.checks.repeats import NEAR_S, NEIGHBOURS
 from evaluator.checks.significance import normal_quantile, normal_tail, poisson_tail
 from evaluator.checks.tables import Tables

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from evaluator.checks.check import Check
 from evaluator.checks.finding import SERIOUS, Finding, Verdict, not_applicable
 from evaluator.checks.propensities import p_words
+from evaluator.checks.record import Check
 from evaluator.checks.significance import normal_tail
 from evaluator.checks.tables import Tables
 from evaluator.checks.tied_displays import CROWD

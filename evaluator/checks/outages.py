@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding, not_applicable
+from evaluator.checks.record import Check
 from evaluator.checks.tables import Tables
 from evaluator.replays.rounds.gaps import Gap, conversion_gaps, gap_words
 

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.absences import absence_advice, absences, without
-from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding, Verdict
+from evaluator.checks.record import Check
 from evaluator.checks.tables import CERTAIN, Tables
 from evaluator.times import time_words
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.absences import absence_cause, deficits, hole_cause
-from evaluator.checks.check import Check
 from evaluator.checks.finding import POWER_Z, TRIVIAL, Finding, not_applicable
+from evaluator.checks.record import Check
 from evaluator.checks.significance import (
     FEWEST,
     GroupTest,

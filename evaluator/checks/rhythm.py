@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import homogeneity, most_off, p_words, trend, worst_numbers
+from evaluator.checks.record import Check
 from evaluator.checks.significance import GroupTest, judge
 from evaluator.checks.tables import Tables
 from evaluator.checks.timeline import HOURS

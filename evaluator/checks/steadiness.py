@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding, not_applicable
+from evaluator.checks.record import Check
 from evaluator.checks.tables import Tables
 from evaluator.replays.rounds.bursts import BURSTY, peak_within_delay
 from evaluator.units import format_duration

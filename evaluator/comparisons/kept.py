@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -136,6 +136,8 @@ def _rebuilt(hint: Any, value: Any) -> Any:
         return None
     if isinstance(value, list):
         return tuple(value)
+    if get_origin(hint) is Mapping:
+        return {name: _rebuilt(get_args(hint)[1], x) for name, x in value.items()}
     kind = next((kind for kind in (hint, *get_args(hint)) if is_dataclass(kind)), None)
     if kind is None:
         return value

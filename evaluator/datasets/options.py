@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from evaluator.options import Options, documented, option
 from evaluator.shared_options import LOG, SEED
+from evaluator.units import LEAST_SAMPLE
 
 OnError = Literal["stop", "quarantine"]
 Deduplicate = Literal["last_click", "first_click", "all", "share"]
@@ -93,6 +94,8 @@ class ReadingOptions(Options):
         more="In (0, 1], in place of what its spec says: delays in rounds are counted in displays of the traffic.",
         example="0.1",
         panel=LOG,
+        at_least=LEAST_SAMPLE,
+        at_most=1.0,
     )
 
     def given(self) -> dict[str, Any]:

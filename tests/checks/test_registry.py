@@ -8,8 +8,8 @@ import pytest
 
 from evaluator import check
 from evaluator.checks import registry, run
-from evaluator.checks.check import Check
 from evaluator.checks.finding import Finding
+from evaluator.checks.record import Check
 from evaluator.checks.registry import CHECKS, number_tested, table
 from evaluator.checks.tables import Tables
 from tests.checks.defects import DEFECTS

@@ -26,6 +26,7 @@ COMMANDS = {
     "datasets validate": [],
     "datasets convert": [],
     "datasets make": [],
+    "policies compile": ["random"],
     "datasets schema": [],
     "policies list": [],
     "policies show": [],

@@ -20,7 +20,7 @@ from tests.cli.runs import evaluate
 ROOT: Any = typer.main.get_command(app)
 # What commands declare by hand, as no function of the library has it: where a log is, and what is printed or written.
 BY_HAND = {
-    "as_json", "by", "dataset", "debug", "delay_column", "dry_run", "file", "followed", "log", "name", "out",
+    "as_json", "by", "dataset", "debug", "delay_column", "dry_run", "file", "followed", "log", "name", "names", "out",
     "overwrite", "policy", "save_policy", "scenario", "unit", "version",
 }  # fmt: skip
 

@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[2]
 HELPED = """
 import numpy as np
 from evaluator.kernels import ahead
-from evaluator.kernels.ranks import _count
+from evaluator.kernels.ranks import count_ranks
 
 def calls():
     for action in (np.int32, np.int64):
-        yield ahead.Call("ranks", _count, (np.zeros(3, action), *(np.zeros(3, np.int64) for _ in range(3))))
+        yield ahead.Call("ranks", count_ranks, (np.zeros(3, action), np.zeros(3, np.int64), np.zeros(3, np.int64)))
 
 ahead._processors = lambda: 2
 taken, take = [], ahead._Left.take
@@ -30,12 +30,12 @@ def only_for_helpers(left):
     return None if threading.current_thread() is threading.main_thread() else take(left)
 ahead._Left.take = only_for_helpers
 assert ahead.compile_ahead(calls()) == ["ranks", "ranks"]
-assert not _count.overloads
+assert not count_ranks.overloads
 assert all(ahead._missing(call) is None for call in calls())
 assert ahead.compile_ahead(calls()) == []
 for call in calls():
-    _count(*call.arguments)
-assert sum(_count.stats.cache_hits.values()) == 2
+    count_ranks(*call.arguments)
+assert sum(count_ranks.stats.cache_hits.values()) == 2
 """
 
 

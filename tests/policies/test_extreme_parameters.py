@@ -16,6 +16,7 @@ from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import ParameterError, PolicyError
 from evaluator.kernels.argmax import argmax
 from evaluator.kernels.scores import NanScoreError
+from evaluator.options import declaration
 from evaluator.policies import names, resolve
 from evaluator.policies.base import Policy
 from evaluator.replays.learned.policy import learned_policy
@@ -37,13 +38,13 @@ EACH = pytest.mark.parametrize(("name", "field"), [pytest.param(n, f, id=f"{n}:{
 
 def ends(field: Any) -> Iterator[float]:
     """The least and the largest values that a parameter may have, and the smallest above 0."""
-    bounds = field.metadata["bounds"]
-    if bounds["above"] is not None:
-        yield math.nextafter(bounds["above"], math.inf)
-    yield bounds["at_least"] if bounds["at_least"] is not None else TINY
+    range_ = declaration(field)
+    if range_.above is not None:
+        yield math.nextafter(range_.above, math.inf)
+    yield range_.at_least if range_.at_least is not None else TINY
     yield TINY
-    yield bounds["at_most"] if bounds["at_most"] is not None else HUGE
-    yield math.nextafter(bounds["below"], 0.0) if bounds["below"] is not None else HUGE / 2
+    yield range_.at_most if range_.at_most is not None else HUGE
+    yield math.nextafter(range_.below, 0.0) if range_.below is not None else HUGE / 2
 
 
 def played(policy: Policy) -> Replay:

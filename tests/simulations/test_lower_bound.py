@@ -56,4 +56,4 @@ def test_none_where_the_theorems_are_silent(problem: Problem) -> None:
     found = simulate(problem, [resolve("random")], SimulateOptions(runs=1))
     assert found.lower_bound is None
     assert found.observed_lower_bound is None
-    assert found.table["lower_bound"].null_count == found.table.num_rows
+    assert found.curve_table["lower_bound"].null_count == found.curve_table.num_rows

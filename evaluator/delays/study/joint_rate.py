@@ -149,7 +149,7 @@ def study_joint(log: Log, periods: Periods | None = None, *, confidence: float =
     >>> from evaluator import load
     >>> study_joint(load("synthetic", limit=1000))
     Traceback (most recent call last):
-    evaluator.errors.ParameterError: --joint: log 'synthetic' has no contexts. Hint: ...
+    evaluator.errors.ParameterError: `joint`: log 'synthetic' has no contexts. Hint: ...
     """
     check_joint(log)
     until, window = log.meta.observed_until, log.meta.attribution_window

@@ -23,7 +23,6 @@ from evaluator.json_values import json_values
 from evaluator.log.delay_rows import DelayRows
 
 SCHEMA = "evaluate.delays/1"
-GROUP_LEVELS = (0.25, 0.5, 0.75)
 # Fewer conversions say nothing of a law's shape, and are no group of their own.
 FEWEST = 50
 
@@ -229,8 +228,8 @@ class DelayStudy(ShownInNotebooks):
 
 
 def _summary(group: GroupDelays) -> dict[str, Any]:
-    low, high = group.fit.quantile_intervals(GROUP_LEVELS)
-    found = zip(GROUP_LEVELS, group.fit.quantiles(GROUP_LEVELS), low, high, strict=True)
+    low, high = group.fit.quantile_intervals(result_tables.GROUP_LEVELS)
+    found = zip(result_tables.GROUP_LEVELS, group.fit.quantiles(result_tables.GROUP_LEVELS), low, high, strict=True)
     return {
         "label": group.label,
         "members": list(group.members),

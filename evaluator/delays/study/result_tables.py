@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 _CURVE = ("cdf", "naive", "low", "high", "band_low", "band_high")
 
+# Quantiles of the delays of each group.
+GROUP_LEVELS = (0.25, 0.5, 0.75)
+
 
 def cdf_table(study: DelayStudy) -> pa.Table:
     """Return the CDF, one row a step: corrected, as seen, and the ends of its pointwise and simultaneous bands."""
@@ -66,8 +69,6 @@ def window_table(study: DelayStudy) -> pa.Table:
 
 def group_table(study: DelayStudy) -> pa.Table:
     """Return one row a group and quantile, with the interval of the quantile."""
-    from evaluator.delays.study.result import GROUP_LEVELS
-
     rows = []
     for group in study.groups:
         ends = zip(*group.fit.quantile_intervals(GROUP_LEVELS), strict=True)
