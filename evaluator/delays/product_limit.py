@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -129,6 +130,11 @@ def risk_table(delays: Ticks, limits: Ticks) -> RiskTable:
     return RiskTable(support[first:end], counts[first:end], at_risk[first:end], floor, top.item())
 
 
+# Delays this many times as far apart as the nearest ones have a tick between them. No two whole numbers have this
+# ratio, so that rounding decides nothing where delays are whole numbers of some unit.
+_NEAR = math.sqrt(2.0)
+
+
 def entering(delays: Ticks, limits: Ticks, table: RiskTable) -> Ints:
     """Return how many limits lie between each delay of a risk table and the next, or the end of its range; shape (J,).
 
@@ -139,7 +145,7 @@ def entering(delays: Ticks, limits: Ticks, table: RiskTable) -> Ints:
     ordered = np.sort(limits[limits <= last])
     gaps = np.diff(support)
     before, until = (np.searchsorted(ordered, support, side=side) for side in ("left", "right"))
-    since = until[:-1] if gaps.size == 0 else np.where(gaps > 1.5 * gaps.min(), before[:-1], until[:-1])
+    since = until[:-1] if gaps.size == 0 else np.where(gaps > _NEAR * gaps.min(), before[:-1], until[:-1])
     above = limits[(limits >= last) & (delays <= last)]
     return np.append(before[1:] - since, (above < table.top).sum())
 

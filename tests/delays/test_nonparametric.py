@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta, norm
 
@@ -57,6 +57,7 @@ def test_bands_are_cdfs_around_the_estimate(log: tuple[np.ndarray, np.ndarray], 
 
 @settings(deadline=None)
 @given(logs, st.floats(0.01, 100))
+@example((np.array([5, 7, 10]), np.array([10, 7, 10])), 10.04117301932552)
 def test_counting_whole_ticks_and_sorting_fractions_agree(log: tuple[np.ndarray, np.ndarray], unit: float) -> None:
     delays, limits = log
     whole, fractions = fit_nonparametric(delays, limits), fit_nonparametric(delays * unit, limits * unit)
