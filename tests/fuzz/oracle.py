@@ -25,7 +25,7 @@ MEMORY = 1_500_000_000
 RESIDENT = 400_000_000
 LONGEST_LINE = 3_000
 # What says where as well as a file's name: the case's folder, the tables of a log, the name of its dataset, an option.
-WHERE = {"case", "displays", "conversions", "actions", "meta", "mine", "--followed"}
+WHERE = {"case", "displays", "conversions", "actions", "meta", "mine", "`followed`"}
 _PAGE = resource.getpagesize()
 
 
