@@ -1,6 +1,6 @@
 """The fence around what Numba does not promise: where its version is not one that was tested, we do without.
 
-What lies behind it makes code faster, and faster to compile; it never changes what is computed.
+What lies behind it makes code faster; it never changes what is computed.
 """
 
 from __future__ import annotations
