@@ -86,7 +86,7 @@ def replay(log: LogLike, policy: PolicyLike, **options: Unpack[ReplayKeywords]) 
     Raises
     ------
     DataError, UsageError, PolicyError
-        See the options.
+        A log that cannot be read, options that do not fit it, or a policy that cannot be made; see the options.
 
     Examples
     --------
@@ -113,17 +113,18 @@ def compare(
     Parameters
     ----------
     log
-        A `Log`, or what `load` takes; by default the study's, else the bundled synthetic one.
+        A `Log`, or what `load` takes. None takes the study's log, or without a study the bundled synthetic one.
     policies
-        Each as `replay` takes it.
+        Policies, each as `replay` takes it.
     windows
-        Cut-offs, each in rounds or as a duration; None for none, which is the default.
+        Windows, each in rounds or as a duration; None, the default, cuts nothing off.
     window
-        One cut-off: another name for `windows`.
+        One window, in rounds or as a duration: another name for `windows`. None where that name is used.
     baseline
-        One of the policies: its first variant is what the others are compared with. By default the first of all.
+        The policy whose first variant the others are compared with; None takes the first of all.
     study
-        A TOML file that says what to compare (`evaluator.comparisons.study_file`). What is given beside it wins.
+        A TOML file that says what to compare (`evaluator.comparisons.study_file`), None for none. What is given beside
+        it wins.
     **options
         See below.
 
@@ -135,7 +136,7 @@ def compare(
     Raises
     ------
     DataError, UsageError, PolicyError
-        See the options.
+        As of `replay`, or a study file that cannot be read.
 
     Examples
     --------
@@ -179,7 +180,7 @@ def audit(log: LogLike, policies: PolicyLike | Sequence[PolicyLike], **options: 
     log
         A `Log`, or what `load` takes.
     policies
-        One as `replay` takes it, or a list of them.
+        One policy as `replay` takes it, or a list of them.
     **options
         See below.
 
@@ -193,7 +194,7 @@ def audit(log: LogLike, policies: PolicyLike | Sequence[PolicyLike], **options: 
     Raises
     ------
     DataError, UsageError, PolicyError
-        As `replay`; and the log has too few displays or conversions to fit a truth to.
+        As of `replay`; or the log has too few displays or conversions to fit a truth to.
 
     Examples
     --------
@@ -220,7 +221,7 @@ def simulate(
         Name of a bundled scenario, path of a ``spec.toml`` with a ``[scenario]``, or a
         `evaluator.simulations.BernoulliProblem` or `LinearProblem`.
     policies
-        One as `replay` takes it, or a list of them.
+        One policy as `replay` takes it, or a list of them.
     **options
         See below.
 
@@ -232,7 +233,8 @@ def simulate(
     Raises
     ------
     DataError, UsageError, PolicyError
-        See the options and `evaluator.simulations.scenarios.load_problem`.
+        Options that do not fit the scenario, or one that cannot be read
+        (`evaluator.simulations.scenarios.load_problem`).
 
     Examples
     --------
@@ -258,7 +260,7 @@ def study_delays(log: LogLike, *, by: str | None = "action", **options: Unpack[D
         A `Log`, or what `load` takes.
     by
         ``action``, or a column of the source (of a `Log`: one that it keeps, see `load`) whose values are groups; None
-        for none.
+        for no groups.
     **options
         See below.
 
@@ -328,7 +330,7 @@ def plan(log: LogLike, policy: PolicyLike, **options: Unpack[ReplayKeywords]) ->
     Parameters
     ----------
     log, policy
-        As `replay` takes them.
+        The log and the policy, as `replay` takes them.
     **options
         See below.
 
@@ -340,7 +342,7 @@ def plan(log: LogLike, policy: PolicyLike, **options: Unpack[ReplayKeywords]) ->
     Raises
     ------
     DataError, UsageError, PolicyError
-        As `replay`.
+        As of `replay`.
 
     Examples
     --------
@@ -357,7 +359,7 @@ def _as_log(log: LogLike, keep: Sequence[str] = ()) -> Log:
     Raises
     ------
     DataError
-        It does not; names table, column, rows, values and the repair.
+        The log breaks the contract; the message names table, column, rows, values and the repair.
     """
     return log.checked() if isinstance(log, Log) else load(log, keep=list(keep))
 

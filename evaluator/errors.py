@@ -35,9 +35,9 @@ class EvaluatorError(Exception):
     Parameters
     ----------
     what
-        What is wrong and where.
+        Sentence or clause that says what is wrong and where.
     hint
-        How to repair it; printed after ``Hint:``.
+        Sentence that says how to repair it; printed after ``Hint:``.
     """
 
     exit_code = 1
@@ -135,7 +135,7 @@ def refuse_no_utf8(name: str) -> None:
     Raises
     ------
     UsageError
-        Naming it.
+        The name is not UTF-8; the message quotes it.
 
     >>> refuse_no_utf8("caf\udce9.csv")
     Traceback (most recent call last):

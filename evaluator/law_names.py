@@ -17,9 +17,9 @@ class LawNumber(NamedTuple):
     Parameters
     ----------
     parameter
-        Of the function.
+        Name of the function's parameter.
     read
-        Turns the text into the number; ValueError where it is none.
+        Function that turns the text into the number; raises ValueError where it is none.
     """
 
     parameter: str
@@ -32,17 +32,17 @@ class LawKey(NamedTuple):
     Parameters
     ----------
     name
-        Of the key, a field of `evaluator.datasets.scenario.Delay`.
+        Name of the key, a field of `evaluator.datasets.scenario.Delay`.
     needed
         Whether the scenario must give it.
     parameter
-        Of the function; the key's own name where empty.
+        Name of the function's parameter; empty where it is that of the key.
     default
-        What a scenario means that leaves it out; None: whatever the function's default is.
+        Value that a scenario means that leaves the key out; None: whatever the function's default is.
     read
-        Turns the key's value into the function's argument; None: as it is.
+        Function that turns the key's value into the function's argument; None: it is taken as it is.
     said
-        What the docs say behind the key.
+        Text that the docs print behind the key.
     """
 
     name: str
@@ -60,15 +60,15 @@ class NamedLaw:
     Parameters
     ----------
     make
-        Function of `evaluator.delays.laws` that makes it.
+        Name of the function of `evaluator.delays.laws` that makes the law.
     numbers
-        Of its word, in order; without any it has no word.
+        Numbers in the law's word, in order; without any it has no word.
     optional
-        How many of the last numbers may be left out.
+        Number of the last numbers that may be left out.
     keys
-        Of a scenario.
+        Keys that a scenario gives for the law.
     cdf
-        P(D <= a) in the scenario's keys, for the docs.
+        Formula of P(D <= a) in the scenario's keys, for the docs.
     """
 
     make: str

@@ -46,25 +46,25 @@ class Option:
     Parameters
     ----------
     default
-        Its value where none is given.
+        Value of the option where none is given.
     help
-        What it does, in a phrase that the command line and the docstrings print.
+        Phrase, printed by the command line and the docstrings, that says what the option does.
     more
-        What only the docstrings go on to say, in whole sentences.
+        Whole sentences that only the docstrings add.
     example
-        A value as one writes it on the command line; empty where `help` shows one.
+        Value of the option as one writes it on the command line; empty where `help` shows one.
     panel
         Heading under which the command line lists it.
     flags
         Further names on the command line, such as ``-w``; one with a slash replaces its name by a pair of switches.
     singular
-        What one of several values is called, where it takes several: its second name.
+        Second name of an option that takes several values, for one of them; empty where it takes but one.
     above, at_least, below, at_most
-        Range of a number; `above` and `below` exclude the bound.
+        Range of a number; `above` and `below` exclude the bound. None where there is no such bound.
     bits
-        Of a whole number that may not be negative.
+        Number of bits of a whole number that may not be negative.
     origin
-        The declaration that this one departs from, if any.
+        Declaration that this one departs from; None where it departs from none.
     """
 
     default: Any
@@ -140,7 +140,7 @@ class Options:
         Raises
         ------
         ParameterError
-            Naming the option, the value and what it takes.
+            A value does not fit; the message names the option, the value and what it takes.
         """
         kinds = kinds_of(type(self))
         for field in dataclasses.fields(self):
@@ -188,12 +188,12 @@ def checked(value: Any, kind: Any, declared: Option, wording: Wording) -> Any:
     Parameters
     ----------
     value, kind, declared, wording
-        What is given, its type, its declaration, and how messages name it.
+        Value that is given, its type, its declaration, and how messages name it.
 
     Raises
     ------
     ParameterError
-        It is of another type, outside the range, or no choice; says which.
+        The value is of another type, outside the range, or no choice; the message says which.
     """
     kinds = alternatives(kind)
     if value is None and types.NoneType in kinds:
@@ -263,7 +263,7 @@ def under_own_names(cls: type[Options], given: Mapping[str, Any]) -> dict[str, A
     Raises
     ------
     ParameterError
-        Both are given.
+        Both names of an option are given.
     """
     found = dict(given)
     for field in dataclasses.fields(cls):

@@ -23,9 +23,9 @@ def shows(options: type[Options], *, leave_out: Sequence[str] = ()) -> Callable[
     Parameters
     ----------
     options
-        Its fields are the keywords.
+        Dataclass whose fields are the keywords.
     leave_out
-        Fields that are none.
+        Names of fields that are no keywords of this function.
     """
 
     def decorate(function: F) -> F:

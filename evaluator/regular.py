@@ -28,16 +28,16 @@ def open_regular(path: Path, *, follow: bool = True) -> Iterator[BinaryIO]:
     Parameters
     ----------
     path
-        The file.
+        Path of the file.
     follow
         Whether a link is followed, where the system can tell.
 
     Raises
     ------
     NotRegularError
-        It is no regular file.
+        The path names no regular file.
     OSError
-        It cannot be opened.
+        The file cannot be opened.
     """
     more = getattr(os, "O_NONBLOCK", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | more)) as file:

@@ -89,7 +89,7 @@ def stream_at(state: Mapping[str, Any]) -> np.random.Generator:
     Raises
     ------
     ValueError, TypeError, KeyError, ArithmeticError
-        It is no state.
+        The state is none of a generator.
     """
     rng = np.random.default_rng()
     rng.bit_generator.state = state

@@ -18,13 +18,13 @@ def in_threads(job: Callable[[T], R], items: Iterable[T], jobs: int, *, ready: i
     Parameters
     ----------
     job
-        It neither hears nor tells of the others.
+        Function of one item, which neither hears nor tells of the others.
     items
-        Read one after the other, as results are taken.
+        Items to work on, read one after the other as results are taken.
     jobs
-        Threads; with one the work is done in this thread, which alone hears Ctrl-C.
+        Number of threads; with one the work is done in this thread, which alone hears Ctrl-C.
     ready
-        Results that may wait to be taken, or be in the making; by default four a thread.
+        Number of results that may wait to be taken, or be in the making; None for four a thread.
     """
     if jobs == 1:
         yield from map(job, items)

@@ -23,11 +23,11 @@ def time_words(time: float, tick_seconds: float | None, *, start: int) -> str:
     Parameters
     ----------
     time
-        In ticks.
+        Time of the log in ticks.
     tick_seconds
-        Seconds in a tick; None where the log counts rounds.
+        Length of a tick in seconds; None where the log counts rounds.
     start
-        Time of the first display: without dates, days are counted from the one it falls on, which is day 1.
+        Time of the first display in ticks: without dates, days are counted from the one it falls on, which is day 1.
 
     >>> time_words(1_767_225_600, 1.0, start=0)
     '2026-01-01 00:00'

@@ -23,9 +23,9 @@ def read_toml(path: Path) -> dict[str, Any]:
     Raises
     ------
     NotTomlError
-        Not TOML, not UTF-8, longer than `MOST_BYTES`, too deeply nested, or with a number beyond 64 bits.
+        The file is not TOML, not UTF-8, longer than `MOST_BYTES`, too deeply nested, or has a number beyond 64 bits.
     OSError
-        It cannot be read.
+        The file cannot be read.
     """
     with open_regular(path) as file:
         content = file.read(MOST_BYTES + 1)

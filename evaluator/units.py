@@ -58,7 +58,7 @@ def duration_ticks(text: str, tick_seconds: float) -> float:
     Raises
     ------
     ParameterError
-        No duration, or one of more ticks than 64 bits hold.
+        The text is no duration, or one of more ticks than 64 bits hold.
     """
     ticks = parse_duration(text) / tick_seconds
     if ticks >= NO_WINDOW:
@@ -77,7 +77,7 @@ def parse_whole(text: str) -> int | None:
     Raises
     ------
     ParameterError
-        One beyond 64 bits.
+        The number is beyond 64 bits.
     """
     digits = text.strip()
     if not (digits.isascii() and digits.isdecimal()):
