@@ -24,9 +24,9 @@ class ClaimsByLaw:
     Parameters
     ----------
     of_laws
-        In the order of the truth's laws; where these need not be told apart, the only one.
+        The claims in the order of the truth's laws; a single one where laws need not be told apart.
     law
-        Which of them is of each action, shape (K,).
+        Number in `of_laws` of each action's claim, shape (K,).
     """
 
     of_laws: tuple[Claim, ...]

@@ -29,9 +29,9 @@ class Claim:
         Delay CDF in rounds of live traffic at the share that the policy is to serve, of the conversions that come
         within `longest`.
     window
-        m in these rounds.
+        The window m, in the same rounds.
     longest
-        The longest delay that is revealed, in ticks of the twins, where the window is a duration.
+        The longest delay that is revealed, in ticks of the twins, where the window is a duration; None elsewhere.
     share
         Rounds per display of the traffic.
     observed

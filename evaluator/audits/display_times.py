@@ -19,11 +19,12 @@ class DisplayTimes:
     Parameters
     ----------
     times
-        In ticks, not decreasing: of the log's displays, and of the same again and again where twins are longer.
+        Arrival times in ticks, shape (N,), not decreasing: those of the log's displays, repeated where twins are
+        longer.
     displays
-        Of the log.
+        Number of displays of the log, which come first in `times`.
     rate
-        Displays per tick.
+        Mean rate of the traffic, in displays per tick.
     """
 
     times: Ints

@@ -27,11 +27,12 @@ class HourFactors:
     Parameters
     ----------
     by_hour
-        Shape (24,), their mean over the log's displays 1; None where rates do not follow the hour.
+        Factor of each hour of the day, shape (24,), with mean 1 over the log's displays; None where rates do not follow
+        the hour.
     ticks
-        Of an hour.
+        Length of an hour in ticks.
     said
-        Sentences: what they are; none where there is none.
+        Sentences that say what the factors are; none where there are none.
     """
 
     by_hour: Floats | None = None
@@ -53,11 +54,11 @@ def fit_hours(plan: ReplayPlan, converted: npt.NDArray[np.bool_], traffic: Displ
     Parameters
     ----------
     plan
-        Its used displays are judged.
+        Plan of a replay; its used displays are judged.
     converted
-        Which of them converted, shape (n,).
+        Whether each used display converted, shape (n,).
     traffic
-        When the log's displays came; None where they count rounds.
+        Arrival times of the log's displays; None where the log counts rounds.
     """
     seconds = plan.log.meta.tick_seconds
     if traffic is None or seconds is None or seconds > _HOUR_S or not plan.maturity.known:

@@ -29,32 +29,32 @@ class ContextPool(NamedTuple):
     Parameters
     ----------
     vectors
-        What the policy reads of each entry, shape (P, K, d) or (P, 1, d); of one entry, (1, K, d), where all rounds
-        read the same; (1, 1, 0) for a policy that reads none.
+        Vectors that the policy reads of each entry, shape (P, K, d) or (P, 1, d); of one entry, (1, K, d), where all
+        rounds read the same; (1, 1, 0) for a policy that reads none.
     rates
         Probability with which each action converts in each entry, shape (P, K).
     values
         Values that a conversion may have, equally likely, shape (V,).
     tau
-        CDFs of the delays: in rounds, tau_a for a = 0, 1, ..., where `delays` is empty; else at these delays. What lies
-        above the end is never revealed. Shape (R, J).
+        CDFs of the delays, one row a law, shape (R, J). Columns are the ages a = 0, 1, ... in rounds where `delays` is
+        empty, else the ages in `delays`. What lies above the last column is never revealed.
     reach
         Longest delay, in rounds, that is ever revealed.
     delays
-        Of each step of tau, in ticks, shape (J,); empty where tau counts rounds.
+        Delay in ticks at which each column of tau stands, shape (J,); empty where tau counts rounds.
     times
         Arrival times of the traffic in ticks, increasing, shape (N,); empty where tau counts rounds. Each run begins
         at one of them at random.
     first, last
-        Rounds are shown at times first, ..., last - 1, again from the first one on after the last.
+        Times at which rounds are shown: first, ..., last - 1, then again from first on.
     rate
         Displays per tick after the last of the times.
     share
-        Rounds per display of the traffic.
+        Number of rounds per display of the traffic.
     law
-        Which of the CDFs each action's delays have, shape (K,); empty for the first.
+        Row of `tau` for each action's delays, shape (K,); empty where all have the first.
     factor
-        Of all rates at each of the arrival times, shape (N,); empty for 1.
+        Factor of all rates at each of the arrival times, shape (N,); empty where it is 1 throughout.
     """
 
     vectors: Floats
@@ -157,24 +157,27 @@ def play_in_pool(
     Parameters
     ----------
     policy, setting
-        The policy and what it is told.
+        The policy that plays, and what it is told before its first round.
     pool
-        What its rounds are drawn from. `luck` gives four numbers a round whatever the policy: its entry, whether and
-        when it converts, and the conversion's value; where there are times, one more before: when the run begins.
+        Entries that the rounds are drawn from. `luck` gives four numbers a round whatever the policy: its entry,
+        whether and when it converts, and the conversion's value; where there are times, one more before: when the run
+        begins.
     weights
-        Shape (C, R, T): C weightings of the T rounds, by the delays' law of what is shown; R = 1 where all are alike.
+        C weightings of the T rounds, by the delay law of what is shown, shape (C, R, T); R = 1 where all laws are
+        alike.
     own, luck
-        The policy's stream and the world's.
+        Random streams of the policy and of the world.
 
     Returns
     -------
     numpy.ndarray
-        Shape (C,): sum over the rounds s of weights[c, s] times the conversion rate of what was shown.
+        Weighted rewards, shape (C,): sum over the rounds s of weights[c, s] times the conversion rate of what was
+        shown.
 
     Raises
     ------
     PolicyError
-        A user's policy raised.
+        A policy of the user's own raised an error.
     """
     step = loop_for(policy, _compiled, _compiled_uncached, _play)
     pool = pool._replace(values=pool.values / reward_unit(policy, setting))

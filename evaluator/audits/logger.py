@@ -35,13 +35,13 @@ def fit_logger(
     Parameters
     ----------
     log
-        The log.
+        The log whose displays were chosen by the logging policy.
     propensities
-        As the replay reads them.
+        Propensities of the log, as the replay reads them.
     shown
-        Displays of each action, shape (K,).
+        Number of displays of each action, shape (K,).
     pool
-        Numbers of the displays in the pool, shape (P,).
+        Row numbers of the displays that make up the pool, shape (P,).
     """
     k = log.n_actions
     share = shown / shown.sum()

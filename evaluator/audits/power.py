@@ -42,18 +42,19 @@ _STEPS = 8
 class DetectableDifference:
     """The smallest difference that is told from 0, with its sign, on 80 % of such logs.
 
+    All but `shown` are nan where both policies showed the same displays on every twin.
+
     Parameters
     ----------
     difference
-        That difference, as the twins have it.
+        Estimate of the smallest difference, in reward per round, from the spread over the twins.
     standard_error
-        Of it, from the number of the twins.
+        Standard error of `difference` that comes from the number of the twins.
     low, high
-        Ends, each with a confidence of 95 %: at `high` the power is 80 % or more.
+        Lower and upper limit of the smallest difference, each with a confidence of 95 %: at `high` the power is 80 % or
+        more.
     shown
         Share of the twins on which the pair's own difference was told from 0.
-
-    All but `shown` are nan where both policies showed the same displays on every twin.
     """
 
     difference: float
@@ -101,13 +102,13 @@ def powers(
     Parameters
     ----------
     pairs
-        Of each pair its difference on each twin.
+        Differences measured between the two policies of each pair, one a twin.
     live
-        Of each pair the live difference.
+        Live difference of each pair, in reward per round.
     worlds
-        Of each pair.
+        Reward and conversions that a larger difference of each pair would be made of.
     level
-        Of each test alone, and of the ranking at once.
+        Confidence level of each test alone, and of all tests of the ranking at once.
     """
     from scipy.special import ndtri
 
@@ -133,14 +134,14 @@ def left_by_holm(p: Floats, *, alpha: float) -> Floats:
     Parameters
     ----------
     p
-        Shape (m, n): of m tests, n times.
+        P-values of m tests on n logs, shape (m, n).
     alpha
-        Of all m at once.
+        Error of all m tests at once, in (0, 1).
 
     Returns
     -------
     divisors
-        Shape (m, n).
+        Number by which alpha is divided for each test on each log, shape (m, n).
 
     Examples
     --------

@@ -39,7 +39,7 @@ def rates_by_action(converted: Floats, shown: Floats) -> Rates:
     Parameters
     ----------
     converted, shown
-        Displays of each action that converted, and all of them, shape (K,).
+        Number of displays of each action that converted, and of all its displays, shape (K,).
 
     References
     ----------
@@ -75,11 +75,11 @@ def rates_by_vector(vectors: Floats, converted: npt.NDArray[np.bool_], asked: Fl
     Parameters
     ----------
     vectors
-        Vector of the shown action of each display, shape (n, d).
+        Vectors of the actions shown, one a display, shape (n, d).
     converted
-        Whether the display converted, shape (n,).
+        Whether each display converted, shape (n,).
     asked
-        Vectors of all actions in the contexts asked about, shape (P, K, d).
+        Vectors of all actions in the contexts for which rates are wanted, shape (P, K, d).
     """
     x, y = _with_one(vectors), converted.astype(np.float64)
     linear = np.linalg.solve(x.T @ x + np.eye(x.shape[1]) * 1e-6 * len(x), x.T @ y)
@@ -111,11 +111,11 @@ def rates_by_context(
     Parameters
     ----------
     context, action, converted
-        Of the displays, shapes (n, d), (n,), (n,).
+        Context, shown action and outcome of each display, shapes (n, d), (n,) and (n,).
     asked
-        Contexts asked about, shape (P, d).
+        Contexts for which rates are wanted, shape (P, d).
     n_actions
-        K.
+        Number of actions K.
     """
     centre, scale = context.mean(axis=0), context.std(axis=0)
     varies = scale > 0

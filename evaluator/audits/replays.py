@@ -49,17 +49,17 @@ class TwinReplay(NamedTuple):
     Parameters
     ----------
     rounds
-        T of each repeat.
+        Number of rounds T of each repeat.
     acceptance
         Share of the displays accepted.
     arrivals
-        First and last of the twin's displays that are rounds.
+        First and last of the twin's displays that are rounds, counted from 0.
     value, regret, uplift
-        With what is true: of the displays shown, given their contexts and actions.
+        Interval of each, and what is true of the displays shown, given their contexts and actions.
     setting
-        What the policy would be told live.
+        Setting that the policy would be told before its first round if it played live.
     sampler
-        Of the replay.
+        Name of the sampler that the replay used.
     """
 
     rounds: tuple[int, ...]
@@ -107,11 +107,11 @@ def replay_twin(
     Parameters
     ----------
     truth, policies, options
-        See `evaluator.audits.run.run_audit`.
+        Truth, policies and options, as in `evaluator.audits.run.run_audit`.
     claimed
-        Of each policy.
+        Claim of each policy's replay, in the order of the policies.
     twin
-        Its number.
+        Number of the twin, which fixes its random streams.
     horizon
         Rounds at which policies are compared; None for the fewest that any has on this twin.
     """

@@ -29,11 +29,11 @@ class Coverage:
     Parameters
     ----------
     held, twins
-        Times they did, of how many.
+        Number of intervals that held what is true, and number of all.
     level
-        How often they promise to.
+        Share of the intervals that should hold it, such as 0.95.
     mean_width
-        Of the intervals.
+        Mean width of the intervals, in the unit of what they estimate.
     """
 
     held: int
@@ -63,21 +63,22 @@ class PolicyAudit:
     Parameters
     ----------
     policy, sampler
-        Its spec, and the sampler of its replays.
+        Spec of the policy, and name of the sampler of its replays.
     rounds
-        Mean number of rounds.
+        Mean number of rounds of a replay.
     acceptance_rate
-        Mean share of the displays accepted.
+        Share of the displays that a replay accepted, mean over the twins.
     value
-        Mean replayed value over the twins.
+        Replayed value in reward per round, mean over the twins.
     live_value, live_standard_error
-        Expected value of the live policy after as many rounds; known exactly for the logging policy.
+        Value of the live policy over as many rounds, in reward per round, and its standard error; known exactly for the
+        logging policy.
     bias, bias_standard_error
-        Replayed less live.
+        Mean of the replayed value less the live value, and its standard error, in reward per round.
     spread
         Standard deviation of the replayed value over the twins: what one replay cannot tell about the expected value.
     value_coverage, regret_coverage, uplift_coverage
-        Of the replay's intervals.
+        Coverage of what is true by the replay's intervals of value, regret and uplift.
     """
 
     policy: str
@@ -139,22 +140,22 @@ class PairAudit:
     Parameters
     ----------
     first, second
-        Specs.
+        Specs of the two policies.
     live_difference, live_standard_error
         Expected value of the first less that of the second, live, after the audit's common rounds.
     difference, spread
-        The same replayed: mean and standard deviation over the twins.
+        The replayed difference of the same two: its mean and its standard deviation over the twins.
     ranked_rightly
         Share of the twins on which the better policy has the higher replayed value; None where live runs do not tell
         which is better.
     coverage
-        Of the interval of the realised difference.
+        Coverage of what is true by the interval of the realised difference.
     alone, ranked
-        What a comparison tells from 0 by what the two runs showed: of this pair alone, and in the ranking of all the
-        audit's pairs, adjusted by Holm's method.
+        Smallest difference that a comparison tells from 0 by what the two runs showed: of this pair alone, and in the
+        ranking of all the audit's pairs, adjusted by Holm's method.
     expected, expected_ranked
-        The same by the difference of expected values, where the comparison has a bootstrap whose standard error is the
-        spread.
+        Smallest difference that a comparison tells from 0 by expected values, alone and in the ranking, where it has a
+        bootstrap whose standard error is the spread.
     """
 
     first: str
@@ -197,25 +198,25 @@ class Audit(ShownInNotebooks):
     Parameters
     ----------
     dataset, displays, actions
-        The log's name, the displays of a twin, and K.
+        Name of the log, number of displays of a twin, and number of actions K.
     options
-        What was asked.
+        Options of the audit, as they were asked for.
     live_runs
-        Of each policy.
+        Number of live runs of each policy.
     common_rounds
-        Rounds after which policies are compared.
+        Number of rounds after which policies are compared.
     truth
-        Sentences: what the twins are drawn from.
+        Sentences that say what the twins are drawn from.
     policies, pairs
-        What was found.
+        Findings on each policy, and on each pair of them.
     verdict
-        One sentence.
+        One sentence that sums the audit up.
     warnings, assumptions
-        Sentences.
+        Sentences to read before the numbers, and what the numbers rest on.
     twins, differences
-        One row a twin and policy; one a twin and pair.
+        Tables of the raw numbers: one row a twin and policy, and one row a twin and pair.
     live
-        One row a run and policy.
+        Table of the live runs, one row a run and policy.
     """
 
     dataset: str

@@ -49,16 +49,16 @@ def run_audit(
     log
         The log that a truth is fitted to.
     policies
-        Descriptions.
+        Descriptions of the policies to audit.
     options
-        Twins, and how they are replayed.
+        Number of twins and the like, and options of the replays.
     advance
-        Called with 1 after each twin and each live run.
+        Function called with 1 after each twin and each live run.
 
     Raises
     ------
     DataError, ParameterError, PropensityError
-        As a replay of the log; or it is too small to fit a truth to.
+        As of a replay of the log; or the log is too small to fit a truth to.
     """
     asked = options.of_replays(seed=options.seed)
     plans = plan_comparison(log, policies, [options.window], asked)  # what a replay refuses, the audit refuses

@@ -41,10 +41,10 @@ class LogTruth:
     Parameters
     ----------
     vectors
-        Which vectors of the log there are: ``action_set``, ``context``, ``features`` or None.
+        Kind of vectors that the log has: ``action_set``, ``context``, ``features`` or None.
     pool
-        Vectors of each entry as the log stores them: shape (P, K, d), or (P, d) for contexts; None where `vectors` is
-        None or ``features``.
+        Vectors of each entry of the pool as the log stores them, shape (P, K, d), or (P, d) for contexts; None where
+        `vectors` is None or ``features``.
     rates
         Conversion probability of each action in each entry, shape (P, K).
     logger
@@ -52,15 +52,16 @@ class LogTruth:
     values
         Values that a conversion may have, equally likely, shape (V,).
     laws
-        Delays in ticks of the twins, by action.
+        Delay law of each action, in ticks of the twins.
     cdf
-        The delay CDF of all actions together; of `evaluator.audits.by_action` that of one law.
+        Delay CDF of all actions together, in ticks of the twins; in a truth made for one law
+        (`evaluator.audits.by_action`) the CDF of that law.
     hours
-        Factor of the rates by the hour of the day.
+        Factors of all rates by the hour of the day.
     displays
-        Of a twin.
+        Number of displays of a twin.
     traffic
-        When displays come; None where twins count rounds, one display each.
+        Arrival times of displays; None where twins count rounds, one display each.
     beyond
         Ticks for which the log was followed after its last display; None where all were followed to the end.
     longest
@@ -68,9 +69,9 @@ class LogTruth:
     actions
         The log's table of actions.
     meta
-        Metadata of the twins; times in its tick.
+        Metadata of the twins, with times in their tick.
     said
-        Sentences: what the truth is.
+        Sentences that say what the truth is.
     """
 
     vectors: str | None
@@ -120,14 +121,14 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
     policy
         One of those replayed, with which the log is read; the truth does not depend on it.
     options
-        Of the replays.
+        Options of the replays that are audited.
     displays
-        Of a twin; None for those of the log.
+        Number of displays of a twin; None takes as many as the log has.
 
     Raises
     ------
     DataError
-        Too few displays or conversions.
+        The log has too few displays or conversions.
     """
     survey = basis.survey
     log = survey.log

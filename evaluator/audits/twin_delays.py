@@ -24,13 +24,13 @@ class DelayLaws:
     Parameters
     ----------
     grid
-        Delays that there are, increasing, shape (J,).
+        Delays that occur, in ticks, increasing, shape (J,).
     tau
-        CDF of each law at these, shape (R, J).
+        CDF of each law at the delays in `grid`, shape (R, J).
     of_action
-        Law of each action, shape (K,).
+        Row of `tau` for each action's delays, shape (K,).
     said
-        A sentence: what they are.
+        Sentence that says what the laws are.
     """
 
     grid: Ints

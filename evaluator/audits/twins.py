@@ -36,11 +36,11 @@ def draw_twin(truth: LogTruth, *, seed: int, twin: int, vectors: bool = True) ->
     Parameters
     ----------
     truth
-        What it is drawn from.
+        Truth that the twin is drawn from.
     seed, twin
-        Fix its stream.
+        Seed of the audit and number of the twin; together they fix its random streams.
     vectors
-        Whether the log holds contexts or action sets; without them it is the same otherwise.
+        Whether the twin holds contexts or action sets; it is the same otherwise.
     """
     contexts, logger, rewards, waits, worths, arrivals = child_streams(6, Stream.AUDIT_TWIN, seed, twin)
     n = truth.displays
