@@ -26,11 +26,12 @@ class Absence(NamedTuple):
     Parameters
     ----------
     action
-        Number of the action.
+        Index of the action.
     share
         Share of the log's displays at which it was not shown.
     since, until
-        Time of its first display where it came later than the log, of its last one where it went earlier; else None.
+        Time of its first display where it came later than the log, and of its last one where it went earlier; each is
+        None where it did neither.
     """
 
     action: int
@@ -45,13 +46,13 @@ class Hole(NamedTuple):
     Parameters
     ----------
     action
-        Number of the action.
+        Index of the action.
     share
-        Of the log's displays: 1 minus the mean of 1 / p.
+        Estimated share of the log's displays at which it is hardly ever shown: 1 minus the mean of 1 / p.
     where
-        The group in which it is shown least.
+        Group of displays in which it is shown least.
     shown, expected
-        Its displays there, and how many it had if it was shown as much as in all.
+        Number of its displays in that group, and how many it would have there at its share of all displays.
     """
 
     action: int

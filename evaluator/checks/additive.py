@@ -23,9 +23,10 @@ class ActionHours:
     Parameters
     ----------
     rank
-        Place of each action among those looked at, shape (K,); `looked_at` for the others.
+        Place of each action among those looked at, shape (K,); `looked_at` for all others.
     shown
-        Shape (P, H, A + 1), the others last. H is 1 where the log has no hours of the day.
+        Number of judged displays of each period, hour and action looked at, shape (P, H, A + 1), all other actions
+        together in the last place. H is 1 where the log has no hours of the day.
     """
 
     rank: Ints
@@ -63,11 +64,13 @@ class AdditiveFit:
     Parameters
     ----------
     periods, actions
-        Rows and columns of the table that say anything: those with conversions, and with displays without.
+        Numbers of the periods and of the actions that say anything, shapes (P',) and (A',): those with conversions, and
+        with displays without.
     shown, seen, expected
-        Of these, displays, conversions and expected ones, shape (P', A').
+        Displays of these periods and actions, their conversions, and the conversions that the fit makes expected, shape
+        (P', A').
     spread
-        Sums of the cells' variances, shape (P', A').
+        Variance of the conversions of each period and action under the fit, summed over its hours, shape (P', A').
     dispersion, dispersion_in_all
         Mean square of what is left in the hours of each day over its expectation, by action and of all actions, at
         least 1: above 1 where outcomes go together, as those of one visitor; taken as 1 where there are no hours.
@@ -109,7 +112,7 @@ def fit_additive(shown: Floats, seen: Floats) -> AdditiveFit | None:
     Parameters
     ----------
     shown, seen
-        Displays and those that converted, shape (P, H, A).
+        Number of displays, and of those that converted, of each period, hour and action, shape (P, H, A).
 
     Notes
     -----

@@ -28,17 +28,17 @@ class Coordinates:
     Parameters
     ----------
     column
-        ``context`` or ``action_set``, of which the mean over the actions is the context; None without.
+        ``context`` or ``action_set``, of which the mean over the actions is the context; None for a log without either.
     kept
-        Which coordinates, shape (C,).
+        Numbers of the coordinates that are looked at, shape (C,).
     of
-        How many there are.
+        Number of coordinates that a context has.
     edges
-        Of the bins of each kept coordinate.
+        Inner edges of the bins of each kept coordinate, C arrays of shape (bins - 1,).
     center, scale
-        Mean and standard deviation of each in the sample, shape (C,).
+        Mean and standard deviation of each kept coordinate in the sample, shape (C,).
     frequent
-        Hashes of the vectors that many displays of the sample share.
+        Hashes of the vectors that many displays of the sample share, shape (V,).
     """
 
     column: str | None

@@ -34,11 +34,11 @@ class MissingDelays(NamedTuple):
     short
         Whether the short delays are missing, those below `cut`; else those of `cut` or more.
     cut
-        In ticks.
+        Delay in ticks that separates the short ones from the others.
     seen, usual
-        Conversions of the group with such delays, and how many were to be expected.
+        Number of conversions of the group with such delays, and how many were to be expected.
     p
-        Adjusted for the number of groups and cuts.
+        P-value of this lack, adjusted for the number of groups and cuts.
     """
 
     group: int
@@ -100,9 +100,10 @@ def most_lacking(delay: Ints, group: Ints, *, kin: Ints | None = None) -> Missin
     Parameters
     ----------
     delay, group
-        Shape (c,).
+        Delay in ticks, and group from 0, of each conversion, shape (c,).
     kin
-        Groups with one number are alike: what they all lack is no lack; shape (G,) or more.
+        Kind of each group, from 0, shape (G,) or longer, such as the weekday of a day: what all groups of one kind lack
+        is no lack. None where all groups are of one kind.
     """
     n = len(delay)
     if n < FEWEST_CONVERSIONS or delay.min() == delay.max():

@@ -33,14 +33,14 @@ class DesignEffects(NamedTuple):
     Parameters
     ----------
     correlation
-        Of the rewards of two displays of one cluster, mean over all such pairs.
+        Correlation of the rewards of two displays of one cluster, mean over all such pairs.
     size
-        Displays of a cluster, as the mean display sees it: sum n² / sum n.
+        Number of displays in the cluster of a typical display: sum n² / sum n.
     mean, p_value
-        Of the mean reward, and the p-value of "1 or less".
+        Design effect of the mean reward, and the p-value of "1 or less".
     actions, contrasts
-        Of the values of single actions, and of their differences to the mean reward, all actions together; nan where
-        not looked at.
+        Design effect of the values of single actions, and of their differences to the mean reward, all actions
+        together; nan where not looked at.
     """
 
     correlation: float
@@ -103,9 +103,9 @@ def design_effects(reward: Floats, action: npt.NDArray[np.integer], clusters: Cl
     Parameters
     ----------
     reward, action
-        Of each display, shape (n,).
+        Reward and action of each display, shape (n,).
     clusters
-        Of the same displays.
+        Cluster of each of the same displays.
 
     Examples
     --------

@@ -26,21 +26,22 @@ class Finding:
     Parameters
     ----------
     name
-        Of the check.
+        Name of the check.
     verdict
-        pass, warn, fail (no replay should be believed before it is repaired), or not applicable.
+        ``pass``, ``warn``, ``fail`` (no replay should be believed before it is repaired), or not applicable.
     number
         The number that decides, in words, for a table.
     statistic, p_value
-        Of the test behind the verdict, the p-value adjusted for all tests of the check; None where nothing is tested.
+        Statistic of the test behind the verdict, and its p-value, adjusted for all tests of the check; None where
+        nothing is tested.
     effect
-        Size, in the unit that `number` names; None where there is none.
+        Size of the defect, in the unit that `number` names; None where there is none.
     numbers
-        All numbers, by name.
+        All numbers that the check computed, by name.
     means
-        What it means for a replay; of checks that do not apply, why.
+        Sentence on what the finding means for a replay; of a check that does not apply, why it does not.
     do
-        What to do; empty when nothing.
+        Sentence on what the user should do; empty where nothing is to be done.
     shows
         The smallest defect that this check finds in such a log with a probability of about `POWER`, at least `FOUND`,
         in words; empty where that was not computed.
@@ -69,9 +70,10 @@ def judged(p_value: float, effect: float, level: float) -> Verdict:
     Parameters
     ----------
     p_value
-        Adjusted for all tests of the check.
+        P-value of the error, adjusted for all tests of the check.
     effect
-        Estimated size: below `TRIVIAL` nothing is said however sure it is, from `SERIOUS` on the check fails.
+        Estimated size of the error: below `TRIVIAL` nothing is said however sure it is, from `SERIOUS` on the check
+        fails.
     level
         Probability of a false alarm.
     """

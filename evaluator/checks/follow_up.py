@@ -30,28 +30,28 @@ class FollowUp:
     Parameters
     ----------
     delay
-        Of each conversion, in ticks, shape (c,).
+        Delay of each conversion in ticks, shape (c,).
     last
-        Time of the last conversion but the strays; None without conversions.
+        Time of the last conversion that is no stray, in ticks; None without conversions.
     strays
-        Conversions that stand alone after all others, shape (r,), numbers of their rows: they only seem to follow the
-        displays for longer.
+        Row numbers of conversions that stand alone after all others, shape (r,): they only seem to follow the displays
+        for longer.
     beyond
-        Conversions that were to be expected after the last one (but the strays), had all displays been followed as the
-        log says.
+        Number of conversions that were to be expected after the last one (but the strays), had all displays been
+        followed as the log says.
     p_value
-        Probability of at least as many when the log says the truth.
+        Probability of at least as many missing conversions when the log says the truth.
     by_day
         Whether times of day, at some of which nothing comes, cannot be the reason; False for logs of about a day.
     stopped
         Whether the log stopped looking without saying so.
     until
-        Time up to which displays were followed: as the log says, or the last conversion when it `stopped`; None where
-        every display was followed to its end.
+        Time up to which displays were followed, in ticks: as the log says, or the last conversion when it `stopped`;
+        None where every display was followed to its end.
     horizon
-        Rates count conversions with a delay of at most this; None counts all.
+        Longest delay, in ticks, of the conversions that rates count; None counts all.
     mature
-        Displays followed as long: the first so many.
+        Number of displays, the first ones, that were followed for as long as `horizon`.
     """
 
     delay: Ints
@@ -94,11 +94,11 @@ def follow_up(survey: Survey, timeline: Timeline, when: Ints, *, level: float) -
     Parameters
     ----------
     survey, timeline
-        Of the log, the latter with the times that `asked_of_timeline` names.
+        Survey of the log, and its timeline with the times that `asked_of_timeline` names.
     when
-        Time of each conversion.
+        Time of each conversion in ticks, shape (c,).
     level
-        Of the test.
+        Probability of a false alarm of the test.
     """
     log, n = survey.log, len(survey.log)
     meta, delay = log.meta, when - survey.shown_at

@@ -176,9 +176,9 @@ def trend(counts: Floats, along: Floats | None = None) -> tuple[float, float]:
     Parameters
     ----------
     counts
-        Shape (G, K).
+        Number of displays of each bin and action, shape (G, K).
     along
-        Value of each bin, shape (G,); its middle among the displays unless given.
+        Value of each bin, shape (G,); None takes its middle among the displays.
     """
     size, shown = counts.sum(axis=1), counts.sum(axis=0)
     n = size.sum()

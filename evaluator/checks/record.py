@@ -18,12 +18,12 @@ class Check:
     Parameters
     ----------
     name
-        As reports and options call it.
+        Name of the check in reports and options.
     finds
-        The defect that it finds: a cell of the table of checks.
+        Defect that the check finds: a cell of the table of checks.
     run
-        Takes the tables of a log and, by name, what else it needs: ``level``, its share of the false alarms; ``seed``,
-        of its draws; ``clusters``, which displays hang together, None where the user named none.
+        Function that takes the tables of a log and, by name, what else it needs: ``level``, its share of the false
+        alarms; ``seed``, of its draws; ``clusters``, which displays hang together, None where the user named none.
     tested
         Whether its verdict rests on a test that takes a share of the false alarms; else it compares numbers with stated
         thresholds.

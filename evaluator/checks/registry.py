@@ -57,7 +57,8 @@ def number_tested(*, clustered: bool) -> int:
     Parameters
     ----------
     clustered
-        Whether the user names by what displays hang together: without, no check of that applies.
+        Whether the user names by what displays hang together: without, no check of that applies, and none takes a
+        share.
     """
     tested = [check for check in CHECKS if check.tested and (clustered or "clusters" not in check.needs)]
     return len({check.instead_of or check.name for check in tested})

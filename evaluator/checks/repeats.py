@@ -29,11 +29,11 @@ class Repeats:
     near
         Ticks within which displays are near.
     pairs
-        Of displays that are near, and of neighbours that are not, shape (2,).
+        Number of pairs of displays that are near, and of neighbours that are not, shape (2,).
     same, expected
-        Those with one action, and the sum of their propensities, shape (2,).
+        Number of those pairs with one action, and how many their propensities make expected, shape (2,).
     variance
-        Of same minus expected, shape (2,).
+        Variance of `same` minus `expected`, shape (2,).
     """
 
     near: int
@@ -48,7 +48,8 @@ class Repeats:
         Parameters
         ----------
         time, key, action, p
-            Shape (n,): p is the probability with which the action was shown.
+            Time in ticks, hash of the vector, action, and probability with which it was shown, of each display, shape
+            (n,).
         """
         order = np.argsort(key, kind="stable")
         time, key, action = time[order], key[order], action[order]

@@ -30,13 +30,13 @@ class Pairs:
     Parameters
     ----------
     rows
-        Counted so far.
+        Number of rows counted so far.
     same
-        Pairs with one time.
+        Number of pairs of equal rows at one time.
     apart
-        Pairs one step apart, the mean over `LAGS`.
+        Number of pairs of equal rows one step apart, the mean over `LAGS`.
     rows_again
-        Rows that repeat an earlier one.
+        Number of rows that repeat an earlier one at the same time.
     """
 
     rows: int = 0
@@ -51,7 +51,7 @@ class Pairs:
         Parameters
         ----------
         time, key
-            Shape (n,).
+            Time in ticks, and hash of the rest of each row, shape (n,).
         """
         self.rows += len(time)
         if len(time) < 2:

@@ -37,15 +37,15 @@ class CheckReport(ShownInNotebooks):
     Parameters
     ----------
     dataset, displays, conversions, actions
-        The log.
+        Name of the log, and its numbers of displays, conversions and actions.
     propensity
-        Kind of the propensities as they were read, and what an estimate that uses them rests on.
+        Kind of the propensities as they were read: logged, uniform, estimated or absent.
     assumption
-        In words.
+        Clause that says what an estimate that uses these propensities rests on.
     options
-        As asked.
+        Options of the checks, as they were asked for.
     findings
-        One a check, in the order of `evaluator.checks.registry.CHECKS`.
+        One finding a check, in the order of `evaluator.checks.registry.CHECKS`.
     """
 
     dataset: str

@@ -26,13 +26,13 @@ class GroupTest(NamedTuple):
     Parameters
     ----------
     what
-        The group, or the action, in words.
+        Name of the group, or of the action, in words.
     family
         Tests of one family are of disjoint displays, and their effects add up.
     statistic, df
-        Of the chi-square test.
+        Chi-square statistic of the test, and its degrees of freedom.
     n
-        Displays of the group.
+        Number of displays of the group.
     """
 
     what: str
@@ -55,13 +55,13 @@ class TestOutcome(NamedTuple):
     worst
         The test with the gravest verdict, the most significant of these.
     p_value
-        Of that test, adjusted for the number of tests.
+        P-value of the worst test, adjusted for the number of tests.
     effect
-        Root mean square relative error of the propensities over the displays of its family.
+        Root mean square relative error of the propensities, over the displays of the worst test's family.
     verdict
-        On both.
+        Verdict on the p-value and the effect together.
     tests
-        Number of tests.
+        Number of tests that were made.
     """
 
     worst: GroupTest
@@ -130,8 +130,8 @@ def pearson(counts: Floats, expected: Floats) -> tuple[float, float]:
     Parameters
     ----------
     counts, expected
-        Shape (K,), displays of each action, and how many the propensities make expected. What the expected ones leave
-        of the group is one more cell.
+        Number of displays of each action, and how many the propensities make expected, shape (K,). What the expected
+        ones leave of the group is one more cell.
     """
     rest = counts.sum() - expected.sum()
     if rest > 0.5:  # a remainder is expected, and nothing of it was shown
@@ -178,11 +178,11 @@ def weighted_pearson(
     Parameters
     ----------
     n
-        Displays of the group.
+        Number of displays of the group.
     s1, s2, s3
-        Shape (K,), sums of p^-1, p^-2 and p^-3 over the displays of each action.
+        Sums of p^-1, p^-2 and p^-3 over the displays of each action, shape (K,).
     tested
-        Shape (K,), actions that can be tested in the whole log.
+        Whether each action can be tested in the whole log, shape (K,).
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = np.maximum(s2 / n, s2 / s1)

@@ -36,9 +36,9 @@ class DisplayGroup:
     Parameters
     ----------
     name
-        In words.
+        Name of the group in words.
     family
-        Groups of one family are disjoint and make up the log.
+        Kind of group, such as the periods: groups of one family are disjoint and make up the log.
     """
 
     name: str
@@ -52,7 +52,7 @@ class VectorMoments:
     Parameters
     ----------
     n, total, square
-        Rows, their sum of shape (d,), and the sum of their outer products, shape (d, d).
+        Number of rows, their sum, shape (d,), and the sum of their outer products, shape (d, d).
     """
 
     n: int
@@ -114,40 +114,45 @@ class Tables:
     Parameters
     ----------
     logged
-        What it started from.
+        Surveys of the log that the pass started from.
     groups
-        All displays first, then the periods, hours of the day, days of the week, then the bins of each coordinate.
+        Groups of displays, G of them: all displays first, then the periods, hours of the day, days of the week, then
+        the bins of each coordinate.
     counts
-        Displays of each group and action, shape (G, K).
+        Number of displays of each group and action, shape (G, K).
     inverse
-        Sums of p^-1, p^-2, p^-3, shape (3, G, K); only row 0 (all) where propensities are constant.
+        Sums of p^-1, p^-2 and p^-3 over the displays of each group and action, shape (3, G, K); only group 0 (all
+        displays) where propensities are constant.
     mature
-        Displays of each period and action that rates are compared on, shape (P, K).
+        Number of displays of each period and action that rates are compared on, shape (P, K).
     action_hours
-        The same displays of the actions shown most, by hour of the day too.
+        Number of the same displays of the actions shown most, by hour of the day too.
     action, weight
-        Action of each conversion's display, and 1 / p of it, shape (c,).
+        Action of each conversion's display, and 1 / p of that display, shape (c,).
     claimed, ignored
-        Of action sets: the shown vector against what the propensities make expected (1 / p times it minus the sum over
-        the actions), and against the mean over the actions by their shares; None without action sets.
+        Moments of the shown action's vector, for logs with action sets: against what the propensities make expected (1
+        / p times it minus the sum over the actions), and against the mean over the actions by their shares; None
+        without action sets.
     gram, moment
-        X'X and X'Y of rewards Y on coordinates X (1 first).
+        X'X and X'Y of rewards Y on coordinates X, a constant 1 first, shapes (C + 1, C + 1) and (C + 1,).
     drawn
-        Moments of (w - 1) X, w = share of the action / p.
+        Moments of (w - 1) X, where w is the action's share of all displays over its propensity.
     certain
-        Displays with a propensity of `CERTAIN` or more.
+        Number of displays with a propensity of `CERTAIN` or more.
     copies
-        Pairs of equal displays.
+        Counts of pairs of equal displays.
     repeats
-        Displays that follow another one of their vector within seconds.
+        Counts of displays that follow another one of their vector within seconds.
     vectors
-        Vectors that many displays share.
+        Vectors that many displays share, with what their displays did.
     ties
-        Displays that share a time; the values are the bins of the coordinates, then whether a judged display converts.
+        Sums over displays that share a time; their values are the bins of the coordinates, then whether a judged
+        display converts.
     usable
-        Displays of each action among those replay uses, shape (K,).
+        Number of displays of each action among those that replay uses, shape (K,).
     first, last
-        Number and time of the first and the last display of each action, shape (2, K); -1 for actions never shown.
+        Number in the log (row 0) and time in ticks (row 1) of the first and of the last display of each action, shape
+        (2, K); -1 for actions never shown.
     """
 
     logged: CheckInput

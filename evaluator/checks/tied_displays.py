@@ -27,14 +27,14 @@ class _Groups:
     Parameters
     ----------
     size, repeats
-        Displays of each group, and neighbours of them with one action, shape (G,).
+        Number of displays of each group, and of neighbours in it with one action, shape (G,).
     group, action, count, place
-        Of each cell: its group, its action, its displays, and the sum of their places (0 first), shape (cells,).
+        Group, action, number of displays, and sum of their places in the group (0 first) of each cell, shape (cells,).
     x, xx, xplace
-        Sums of the values, of their squares, and of values times place, shape (V, G); 0 for groups below `CROWD` that
-        are neither the first nor the last.
+        Sums of the values, of their squares, and of values times place, of each value and group, shape (V, G); 0 for
+        groups below `CROWD` that are neither the first nor the last.
     last
-        Action of the last display.
+        Action of the last display, with which the next call may go on.
     """
 
     size: Floats
@@ -84,20 +84,21 @@ class TieSums:
     Parameters
     ----------
     actions, values
-        K, and the number of values of each display that places are compared with.
+        Number of actions K, and number V of values of each display that places are compared with.
     tied, crowd
-        Displays in groups of two and more, and the sum of the squares of these groups' sizes.
+        Number of displays in groups of two and more, and the sum of the squares of these groups' sizes.
     pairs, repeats, usual, repeats_variance
-        Neighbours in groups of three and more: how many, how many of one action, and how many of these chance makes.
+        Number of neighbours in groups of three and more, of those with one action, of those that chance makes, and the
+        variance of that number.
     shift, shift_variance, varied
-        By action, shape (K,): sum of the places of its displays, from -1/2 to 1/2 of the group, the variance of it, and
-        the sum of squares within groups of being that action.
+        Sum of the places of each action's displays, from -1/2 to 1/2 of the group, its variance, and the sum of squares
+        within groups of being that action, shape (K,).
     value_shift, value_variance, value_varied
-        The same of each value, shape (V,), in groups of `CROWD` and more.
+        The same three sums of each value instead of each action, over groups of `CROWD` and more, shape (V,).
     places, crowd_places
         Sum of the squares of all places, and of those in groups of `CROWD` and more.
     crowded
-        Displays in these.
+        Number of displays in groups of `CROWD` and more.
     """
 
     actions: int
@@ -131,9 +132,9 @@ class TieSums:
         Parameters
         ----------
         time, action
-            Shape (n,).
+            Time in ticks and action of each display, shape (n,).
         values
-            Shape (V, n).
+            Values that places are compared with, one row a value, shape (V, n).
         """
         start = np.flatnonzero(np.diff(time, prepend=time[0] - 1))
         ends = int(time[-1])

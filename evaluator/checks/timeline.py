@@ -26,29 +26,30 @@ class Timeline:
     Parameters
     ----------
     period
-        What a period is called: ``day``, ``block of 3 days`` or ``tenth`` of the displays.
+        Name of a period: ``day``, ``block of 3 days`` or ``tenth`` of the displays.
     edges
-        Period d has the displays edges[d] to edges[d + 1] (excluded), shape (P + 1,).
+        Number of the first display of each period, and one past the last display, shape (P + 1,).
     hours
-        Displays of each hour from the first to the last, shape (H,); None for logs of rounds, of ticks longer than an
-        hour, or of absurd spans.
+        Number of displays of each hour from the first to the last, shape (H,); None for logs of rounds, of ticks longer
+        than an hour, or of absurd spans.
     hour
         Ticks in an hour, at least one.
     hour_of_day
-        Of the first hour.
+        Hour of the day, 0 to 23, of the first hour.
     start, end
-        Time of the first and the last display.
+        Time of the first and of the last display, in ticks.
     asked
-        Times of the displays that were asked for.
+        Times, in ticks, of the displays that were asked for by number, shape (q,).
     ends
-        Time at which each period ends, shape (P,); None where periods are tenths.
+        Time at which each period ends, in ticks, shape (P,); None where periods are tenths.
     whole
-        Which periods the log covers but for an hour, shape (P,). Times of day are alike in these; all tenths count.
+        Whether the log covers each period but for an hour, shape (P,). Times of day are alike in these; all tenths
+        count.
     rhythms
-        What comes again: a family and the names of its groups, the hours of the day where the log covers a day, and the
-        days of the week where it covers two weeks.
+        Families of displays at times that come again, and the names of their groups: the hours of the day where the log
+        covers a day, and the days of the week where it covers two weeks.
     rhythm_ticks
-        Of each: ticks of one group.
+        Number of ticks that one group of each rhythm lasts.
     """
 
     period: str

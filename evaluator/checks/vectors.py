@@ -22,10 +22,10 @@ class Vectors:
     Parameters
     ----------
     codes
-        Their hashes, sorted, shape (V,).
+        Hashes of these vectors, sorted, shape (V,).
     shown, judged, converted
-        Displays of each, those old enough to be judged, and of these those that converted, shape (V + 1,): the last
-        place is for all other vectors.
+        Number of displays of each vector, of those old enough to be judged, and of these that converted, shape (V +
+        1,): the last place is for all other vectors.
     """
 
     codes: Hashes

@@ -186,16 +186,16 @@ def log_rank(seen: SeenConversions, group: Ints, *, n_groups: int) -> tuple[Floa
     Parameters
     ----------
     seen
-        The conversions.
+        Conversions seen, with their delays and limits.
     group
-        Of each, shape (n,), from 0.
+        Group of each conversion, from 0, shape (n,).
     n_groups
-        G.
+        Number of groups G.
 
     Returns
     -------
     observed, expected, variance
-        Shapes (G,), (G,), (G, G).
+        Delays of each group, those expected, and the covariance of the gaps, shapes (G,), (G,) and (G, G).
     """
     observed, expected, variance = np.zeros(n_groups), np.zeros(n_groups), np.zeros((n_groups, n_groups))
     for action in np.unique(seen.action):
