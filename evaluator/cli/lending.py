@@ -26,13 +26,13 @@ def takes(
     Parameters
     ----------
     options
-        Its fields are the options.
+        Dataclass whose fields are the options.
     to
-        The command's argument that takes them, as a dict; it disappears from the command's own options.
+        Name of the command's argument that takes them, as a dict; it disappears from the command's own options.
     but
-        Fields that are no options of this command.
+        Names of fields that are no options of this command.
     given_only
-        Leave out those that the user did not give, so that what they do not apply to need not know them.
+        Whether options that the user did not give are left out, so that what they do not apply to need not know them.
     """
     kinds = kinds_of(options)
     own_options = {

@@ -23,7 +23,7 @@ class Save(Protocol):
         Raises
         ------
         OutputError
-            It could not write.
+            The output could not be written.
         """
 
 
@@ -34,7 +34,7 @@ def new_folder(out: Path | None) -> Iterator[Save]:
     Raises
     ------
     OutputExistsError, OutputError
-        Before the block: it exists, or cannot be written.
+        Raised before the block: the folder exists, or cannot be written.
     """
     if out is None:
         yield _nowhere
@@ -52,7 +52,7 @@ def new_file(out: Path | None) -> Iterator[Save]:
     Raises
     ------
     OutputExistsError, UsageError, OutputError
-        Before the block: it exists, its folder does not, or cannot be written.
+        Raised before the block: the file exists, its folder does not, or it cannot be written.
     """
     if out is None:
         yield _nowhere
@@ -69,7 +69,7 @@ def refuse_one_place(**outputs: Path | None) -> None:
     Raises
     ------
     UsageError
-        They would.
+        Two outputs would be written to one place.
     """
     seen: dict[str, str] = {}
     for option, out in outputs.items():

@@ -19,9 +19,9 @@ class SafeStream(io.FileIO):
     Parameters
     ----------
     descriptor
-        Of the stream, open or not; it stays open.
+        Number of the stream's file descriptor, open or not; it stays open.
     needed
-        Whether what is written here is what was asked for: that it cannot be written is an error then, once.
+        Whether the text is what the user asked for: that it cannot be written is then an error, raised once.
     """
 
     def __init__(self, descriptor: int, *, needed: bool) -> None:
@@ -35,7 +35,7 @@ class SafeStream(io.FileIO):
         Raises
         ------
         OutputError
-            It is needed, and its reader did not leave of its own accord.
+            The text is needed, and its reader did not leave of its own accord.
         """
         if not self._gone:
             try:
