@@ -24,19 +24,19 @@ class Difference:
     variant, reference
         Numbers of the variants, from 0; the reference's value is subtracted.
     realised
-        Of the mean expected rewards of what these two runs showed; None where there is none. It is a fact of the two
-        runs, and says nothing of which policy earns more on average.
+        Difference of the mean expected rewards of what these two runs showed, with its interval; None where there is
+        none. It is a fact of the two runs, and says nothing of which policy earns more on average.
     p
         P-value of "these two runs differ by nothing", for this one test; nan where there is no difference.
     why_not
-        Why there is none, or what it lacks; empty otherwise.
+        Reason why there is no realised difference, or what it lacks; empty otherwise.
     expected
-        Of the expected values of the two policies over logs and seeds, from common resampled logs; None where there is
-        none.
+        Difference of the expected values of the two policies over logs and seeds, from common resampled logs; None
+        where there is none.
     expected_p
         P-value of "the expected values are the same", for this one test; nan where there is none.
     why_not_expected
-        Why there is none though there was a bootstrap; empty otherwise.
+        Reason why there is no expected difference though there was a bootstrap; empty otherwise.
     """
 
     variant: int
@@ -82,17 +82,17 @@ def find_differences(
     Parameters
     ----------
     plans
-        Of the variants.
+        Plans of the variants, in their order.
     lived
-        Their first rounds.
+        First rounds of each variant's replay.
     pairs
-        Which to compare.
+        Pairs (variant, reference) to compare.
     rounds
-        T.
+        Number of rounds T that are compared.
     fixed
         Whether T was fixed before any outcome.
     jobs
-        Threads; no result depends on it.
+        Number of threads; no result depends on it.
     """
     found: dict[tuple[int, int], Difference] = {}
     compared: list[tuple[int, int]] = []

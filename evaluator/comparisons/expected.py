@@ -21,11 +21,11 @@ class ExpectedDifference(NamedTuple):
     Parameters
     ----------
     interval
-        From the spread over resampled logs; None where there is none.
+        Difference with its interval, from the spread over resampled logs; None where there is none.
     p
-        Of "no difference", two-sided, by the same law; nan where there is none.
+        P-value of "no difference", two-sided, by the same law; nan where there is none.
     why_not
-        Why there is none; empty otherwise.
+        Reason why there is no interval; empty otherwise.
     """
 
     interval: Interval | None

@@ -26,11 +26,11 @@ class CommonHorizon:
     Parameters
     ----------
     rounds
-        T.
+        Number of rounds T of each replay that are compared.
     fixed
         Whether T was fixed before any outcome was seen, as the intervals assume.
     why
-        A clause for reports.
+        Clause for reports that says why it is this number.
     """
 
     rounds: int

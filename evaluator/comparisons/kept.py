@@ -32,11 +32,11 @@ class FoundResults:
     Parameters
     ----------
     results
-        By the number of their plan.
+        Results that were found, by the number of their plan.
     damaged
-        How many answered a plan and are not what was written; they are removed.
+        Number of files that answered a plan and are not what was written; they are removed.
     others
-        How many answer none of the plans.
+        Number of files that answer none of the plans.
     """
 
     results: dict[int, ReplayResult]
@@ -53,9 +53,9 @@ class KeptResults:
     Parameters
     ----------
     folder
-        Where they are; made with the first of them.
+        Folder of the results; made with the first of them.
     policies
-        Descriptions, just loaded: their code, and what is installed, may change while they run.
+        Descriptions of the policies, just loaded: their code, and what is installed, may change while they run.
     """
 
     def __init__(self, folder: Path, policies: Sequence[Any]) -> None:

@@ -29,13 +29,13 @@ def question_key(plan: ReplayPlan, log: str, code: Sequence[str]) -> str:
     Parameters
     ----------
     plan
-        Policy, options and what follows from them.
+        Plan of a replay: policy, options and what follows from them.
     log
         Hash of the log that was planned for (`evaluator.log.content.content_hash`): how it was read, from which files
         and by which spec, shows in what it holds.
     code
-        What runs, as it was when it was loaded: `software`, and `evaluator.comparisons.own_code.own_code` of the
-        policy.
+        Versions and hashes of the code that runs, as it was when it was loaded: `software`, and
+        `evaluator.comparisons.own_code.own_code` of the policy.
     """
     planned = plan.to_dict()
     for option in NO_MATTER:

@@ -37,19 +37,20 @@ class Ranking:
     Parameters
     ----------
     target
-        What the tests are about. ``realised``: the mean expected reward of what these runs showed, which differs from
-        seed to seed. ``expected``: the mean over logs and seeds of what the policies earn, where a bootstrap was run.
+        Quantity that the tests are about. ``realised``: the mean expected reward of what these runs showed, which
+        differs from seed to seed. ``expected``: the mean over logs and seeds of what the policies earn, where a
+        bootstrap was run.
     groups
         Variants, from 0, the highest value first: those whose rewards are cut alike stand in one group, and no two
         groups are compared. Variants without rounds are in none.
     ahead_of
-        Of each variant, in their own order, those that it is ahead of by a difference told from 0.
+        Numbers of the variants that each variant, in their own order, is ahead of by a difference told from 0.
     tests
-        All that were made.
+        All the differences that were tested.
     all_pairs
-        False when only differences to the baseline were tested, to bound the cost.
+        Whether all pairs were tested; False where, to bound the cost, only differences to the baseline were.
     level
-        With this probability, of all the tests at once, no difference is told from 0 that is 0 or has the other sign.
+        Probability with which, of all the tests at once, no difference is told from 0 that is 0 or has the other sign.
     assumed_bound
         The largest reward seen, where the tests rest on no larger one being possible, which nobody knows; else None.
     """
@@ -113,15 +114,15 @@ def rank(
     Parameters
     ----------
     values
-        Of each variant at the common horizon; nan where it has none.
+        Value of each variant at the common horizon; nan where it has none.
     cuts
-        What each variant's rewards are cut by: equal where values can be compared.
+        Description of how each variant's rewards are cut: equal where values can be compared.
     differences
-        By pair.
+        Difference of each pair (variant, reference) that was tested.
     baseline
-        Its number.
+        Number of the variant that the others are compared with.
     level
-        Of all tests at once.
+        Confidence level of all tests at once.
     """
     pairs = ranked_pairs(len(values), baseline)
     tested = [differences[pair] for pair in pairs if differences[pair].realised is not None]

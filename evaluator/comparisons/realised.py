@@ -29,19 +29,20 @@ class RealisedEvidence:
     Parameters
     ----------
     sums
-        One sum along the log, or two where the log was not read in its order, or T is not fixed; mean over repeats.
+        Sum of the differences along the log, or two sums of rewards where the log was not read in its order, or T is
+        not fixed; mean over repeats.
     n
-        Displays that may add to the difference, summed over repeats.
+        Number of displays that may add to the difference, summed over repeats.
     displays
-        Different ones among them.
+        Number of different displays among them.
     repeats
-        Their number.
+        Number of repeats of the replays.
     rounds
-        T.
+        Number of rounds T of each repeat.
     upper
-        Largest possible reward.
+        Largest possible reward of a round.
     kind
-        For reports.
+        Name of the method in reports.
     """
 
     sums: Contrast | tuple[RewardSums, RewardSums]
@@ -72,13 +73,13 @@ def radii(evidence: Sequence[RealisedEvidence], alpha: Floats, *, tuned_at: floa
     Parameters
     ----------
     evidence
-        Of one pair of policies on logs alike, shape (n,).
+        Evidence on one pair of policies, from n logs that are alike.
     alpha
-        Error of the test on each, shape (n,).
+        Error of the test on each log, shape (n,).
     tuned_at
-        The error of one test alone, which the mixture is tuned for.
+        Error of one test alone, for which the mixture is tuned.
     more
-        What the variance of the difference is to have beyond that seen, in squared units of the difference.
+        Variance that the difference is to have beyond that seen, in squared units of the difference.
     """
     share = np.array([of.upper / of.rounds for of in evidence])
     extra = more / share**2
@@ -131,13 +132,13 @@ def weigh(
     Parameters
     ----------
     shown_a, rewards_a, shown_b, rewards_b
-        Displays and rewards of the first T rounds, repeat by repeat, shape (T,) each.
+        Displays and rewards of the first T rounds of both replays, repeat by repeat, shape (T,) each.
     displays
-        Displays of the log.
+        Number of displays of the log.
     rounds
-        T.
+        Number of rounds T of each repeat.
     upper
-        Largest possible reward.
+        Largest possible reward of a round.
     ordered
         Whether both decided on one display after the other, in an order that they shared, and T was fixed before any
         outcome.

@@ -39,9 +39,9 @@ class VariantInputs:
     Parameters
     ----------
     needs
-        What the policy asks for.
+        Facts that the policy asks to be told.
     delay_cdf
-        Where its delay CDF comes from; None where it needs none, or there is none.
+        Sentence that says where its delay CDF comes from; None where it needs none, or there is none.
     horizon
         The largest number of rounds, which it was told if it needs the horizon; None where not.
     """
@@ -65,22 +65,22 @@ class Comparison(ShownInNotebooks):
     Parameters
     ----------
     results
-        One a variant, each what `evaluator.replay` gives for it alone.
+        Results of the variants in their order, each what `evaluator.replay` gives for it alone.
     horizon
-        Rounds at which all are compared.
+        Number of rounds at which all are compared, and why it is this number.
     baseline
-        The variant that others are compared with.
+        Number of the variant that the others are compared with.
     differences
-        Of every other variant to the baseline, each with intervals of its own.
+        Difference of every other variant to the baseline, each with intervals of its own.
     ranking
-        By value at the horizon; which differences are told from 0, tested together: of the expected values where a
-        bootstrap was run, else of these runs.
+        Variants by their value at the horizon, and which differences are told from 0, tested together: of the expected
+        values where a bootstrap was run, else of these runs.
     window_costs
-        Of variants to their like with the widest window.
+        Difference of each variant to the same policy with the widest window.
     curves
-        Of every variant up to the horizon.
+        Value and regret of every variant up to the horizon.
     assumed
-        By the policy of every variant.
+        Facts that the policy of every variant was told.
     warnings
         Sentences on the comparison, beside those of each result, to read before the numbers.
     """
@@ -195,18 +195,18 @@ def plan_comparison(
     Parameters
     ----------
     log
-        The log.
+        The log that all variants are replayed on.
     policies
-        Descriptions.
+        Descriptions of the policies.
     windows
-        As `ReplayOptions.window`.
+        Windows that each policy is replayed with, as `ReplayOptions.window`.
     options
-        Shared by all; its own window is not used.
+        Options that all variants share; their own window is not used.
 
     Raises
     ------
     ParameterError
-        Nothing to compare, or two variants are the same.
+        There is nothing to compare, or two variants are the same.
     """
     variants = [(policy, window) for policy in policies for window in windows]
     names = [(policy.spec, window) for policy, window in variants]
@@ -265,15 +265,15 @@ def execute_comparison(
     Parameters
     ----------
     plans
-        Of the variants.
+        Plans of the variants, in their order.
     baseline
         Number of the variant that others are compared with.
     finished
-        Results that are there already, by variant.
+        Results that are there already, by the number of their variant; None for none.
     keep
-        Called with each result as soon as it is there.
+        Function called with the plan and the result of each variant as soon as it is there.
     advance
-        Called with the displays read since the last call.
+        Function called with the number of displays read since the last call.
     """
     done = dict(finished or {})
     for group in scans(plans, done):
@@ -290,7 +290,7 @@ def compare_results(plans: Sequence[ReplayPlan], results: Sequence[ReplayResult]
     Raises
     ------
     NoRoundsError
-        None of them has a round.
+        None of the replays has a round.
     """
     if not any(result.rounds for result in results):
         several = f"None of {len(results)} variants lived a round. The first: " if len(results) > 1 else ""

@@ -54,13 +54,13 @@ class StudyFile:
     Parameters
     ----------
     dataset, reading
-        The log, and options of its reading.
+        Name or path of the log, None where the file names none, and options of its reading.
     policies
-        Specs.
+        Specs of the policies.
     windows, baseline
-        As `evaluator.compare` takes them.
+        Windows and baseline, as `evaluator.compare` takes them; None where the file does not say.
     options
-        Fields of `ReplayOptions`.
+        Values of fields of `ReplayOptions`, by name.
     """
 
     dataset: str | None
@@ -83,7 +83,7 @@ def read_study(path: str | Path) -> StudyFile:
     Raises
     ------
     ParameterError
-        Not readable, an unknown key, or a value that does not fit; names file, key, value and repair.
+        The file cannot be read, or has an unknown key, or a value that does not fit; names file, key, value and repair.
     """
     try:
         said = read_toml(Path(path))
