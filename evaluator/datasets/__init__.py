@@ -52,16 +52,16 @@ def load(dataset: str | Path = "synthetic", **options: Unpack[ReadingKeywords]) 
     Returns
     -------
     Log
-        Validated.
+        The log, validated against the contract.
 
     Raises
     ------
     UnknownNameError
-        No such dataset or action.
+        There is no such dataset or action.
     SpecError, SourceError, LogError, PropensityError
         The spec, its files or their rows are wrong; the message says where and how to repair them.
     UsageError
-        Arguments that do not fit the dataset.
+        Arguments do not fit the dataset.
 
     Examples
     --------

@@ -34,17 +34,19 @@ def choose_actions(
     Parameters
     ----------
     labels
-        Distinct labels.
+        Distinct labels of the actions, in the order of their codes.
     shown
-        Displays of each; those never shown are not kept. For ``used``, its displays that can be judged.
+        Number of displays of each label, shape (K,); labels never shown are not kept. For ``used``, its displays that
+        can be judged.
     wanted
-        None, and ``used``, keep all (numeric labels in numeric order, others alphabetically); ``top:n`` keeps the n
-        most shown, most shown first; a list, or a text with commas, keeps those labels in that order.
+        Choice of labels. None, and ``used``, keep all (numeric labels in numeric order, others alphabetically);
+        ``top:n`` keeps the n most shown, most shown first; a list, or a text with commas, keeps those labels in that
+        order.
 
     Raises
     ------
     UsageError
-        ``top:n`` without a whole n of at least 2.
+        The number in ``top:n`` is no whole number of at least 2.
     UnknownNameError
         A wanted label was never shown.
     """
@@ -75,7 +77,7 @@ class ShownActions:
     Parameters
     ----------
     n
-        Number of actions.
+        Number of actions of the source.
     """
 
     def __init__(self, n: int) -> None:
@@ -103,9 +105,9 @@ class KeptPropensities(NamedTuple):
     Parameters
     ----------
     of_action
-        What each kept action's displays get, shape (K,); None where they keep what was logged.
+        Propensity that the displays of each kept action get, shape (K,); None where they keep what was logged.
     kept_share
-        As in `evaluator.log.LogMeta`.
+        Share of the displays that were kept, as in `evaluator.log.LogMeta`.
     notes
         Sentences for whoever reads a result.
     """
@@ -126,7 +128,7 @@ def kept_propensities(kind: PropensityKind, seen: ShownActions, kept: npt.NDArra
     Parameters
     ----------
     kind
-        Where the propensities come from.
+        Kind of the propensities: logged, uniform (by design), estimated or absent.
     seen
         A pass over all displays.
     kept

@@ -56,9 +56,9 @@ class Reading:
     Parameters
     ----------
     log
-        The log.
+        The log that was read.
     quarantine
-        One line per breach of a row left out: file, line (row for Parquet and IPC), column, value, problem.
+        Breaches of the rows left out, one a line: file, line (row for Parquet and IPC), column, value, problem.
     """
 
     log: Log
@@ -88,16 +88,16 @@ def read_files(
     Parameters
     ----------
     spec, folder
-        Dataset spec, and the folder that holds it.
+        Spec of the dataset, and the folder that holds it.
     path, actions, features, deduplicate, attributed_only, limit, sort, attribution_window, on_error, keep
-        As in `evaluator.datasets.load`.
+        Options of reading, as in `evaluator.datasets.load`.
     into
         Existing folder that gets the canonical form of the log. Its displays then never are in memory; conversions,
-        rows left out, one-hot labels and 16 bytes for each `display.id` are. None: all in memory.
+        rows left out, one-hot labels and 16 bytes for each `display.id` are. None keeps all in memory.
     contexts
         Whether context vectors become part of the log; they are checked in any case.
     advance
-        Called with the number of rows read since the last call.
+        Function called with the number of rows read since the last call.
     """
     check_on_error(on_error)
     rules = _rules(spec, deduplicate, attributed_only)

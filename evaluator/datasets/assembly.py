@@ -31,15 +31,15 @@ class KeptDisplays:
     Parameters
     ----------
     intake
-        All sound displays.
+        All sound displays of the source.
     labels
-        Label of each action that is kept, (K,).
+        Labels of the K actions that are kept.
     new_action
-        Its index for each code of `intake`, -1 where it is dropped.
+        Index of the action among those kept, for each action code of `intake`, shape (codes,); -1 where it is dropped.
     displays
         Number of displays that stay.
     propensities
-        What becomes of theirs.
+        Propensities of the displays that stay.
     """
 
     intake: Intake
@@ -115,7 +115,7 @@ class DisplayNumbers:
     Parameters
     ----------
     asked
-        Their places among the sound displays, (n,).
+        Places, among the sound displays, of the displays whose numbers are wanted, shape (n,).
     """
 
     def __init__(self, asked: npt.NDArray[np.int64]) -> None:
@@ -147,13 +147,13 @@ def display_batches(
     Parameters
     ----------
     kept
-        The displays.
+        The displays that stay.
     vectors
-        Makes their contexts, if any.
+        Source of their context vectors; None without contexts.
     numbers
-        Learns their numbers.
+        Object that learns the numbers of the displays asked for.
     uniform
-        Whether propensities are 1/K.
+        Whether all propensities are 1/K.
     """
     places = target_places(kept.intake.target, kept.labels) if kept.intake.target else []
     for stay, columns in kept.batches():

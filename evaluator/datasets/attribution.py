@@ -22,7 +22,7 @@ def spec_window(window: str | int | None, tick: str, *, name: str) -> int | None
     Raises
     ------
     SpecError
-        A duration, but the log counts rounds.
+        The window is a duration, but the log counts rounds.
     """
     if window is None:
         return None
@@ -46,7 +46,7 @@ def asked_window(window: str | int | None, tick: str) -> int | None:
     Raises
     ------
     UsageError
-        A duration where the log counts rounds, or less than a tick.
+        The window is a duration where the log counts rounds, or is shorter than a tick.
     """
     if window is None:
         return None
@@ -76,7 +76,7 @@ def cut_log(log: Log, window: str | int) -> Log:
     Raises
     ------
     UsageError
-        The log was followed, or cut, for less; or its known truth counts all conversions.
+        The log was followed, or cut, for less than that; or its known truth counts all conversions.
     """
     ticks, followed = asked_window(window, log.meta.tick), log.meta.attribution_window
     assert ticks is not None

@@ -51,8 +51,8 @@ def refuse_other(folder: Path) -> None:
     Raises
     ------
     OutputExistsError
-        It is of another kind, of a version that is not known, or holds a file that is not as a conversion wrote it,
-        by its size and footer, or in version 1 by its columns.
+        The folder is of another kind, of a version that is not known, or holds a file that is not as a conversion wrote
+        it, by its size and footer, or in version 1 by its columns.
     """
     try:
         found = read_meta(folder)
@@ -96,11 +96,12 @@ def open_canonical(folder: Path, *, limit: int | None = None, actions: str | Seq
     Parameters
     ----------
     folder
-        Folder.
+        Folder that a conversion wrote.
     limit
-        The first n displays only, with their conversions.
+        Number of displays to read, the first ones, with their conversions; None reads all.
     actions
-        ``top:n``, ``used`` or labels, as `evaluator.datasets.load` takes them while reading files.
+        Choice of actions, ``top:n``, ``used`` or labels, as `evaluator.datasets.load` takes it while reading files;
+        None keeps all.
 
     Raises
     ------
@@ -110,7 +111,7 @@ def open_canonical(folder: Path, *, limit: int | None = None, actions: str | Seq
     LogError
         The rows break the log contract. Contexts are not read here: a replay checks those that it reads.
     UsageError, UnknownNameError
-        `limit` or `actions` do not fit.
+        The arguments `limit` or `actions` do not fit the log.
     """
     found = read_meta(folder)
     if limit is not None and not is_whole(limit, 1):
@@ -144,7 +145,7 @@ def verify(folder: Path) -> list[str]:
     Returns
     -------
     list of str
-        What the reader must know: that a folder of the first version has no checksums.
+        Sentences that the reader must know: that a folder of the first version has no checksums.
 
     Raises
     ------

@@ -34,16 +34,16 @@ def parse(column: pl.Series, kind: Kind, missing: list[str]) -> Cells:
     Parameters
     ----------
     column
-        As the file holds it: text, or a type of its own.
+        Column as the file holds it: text, or a type of its own.
     kind
-        Numbers and times are parsed, the rest is text.
+        Kind of the values: numbers and times are parsed, the rest is text.
     missing
-        Values that mean "none". Numbers are compared as numbers: -1 is also -1.0.
+        Values that mean "none", of which -1 also stands for -1.0 in a column of numbers.
 
     Returns
     -------
     Cells
-        ``unparsed`` is None where every cell fits.
+        The values; ``unparsed`` is None where every cell fits.
     """
     if kind in ("text", "category"):
         return Cells(_without(_text(column, kind), missing), None)

@@ -60,15 +60,15 @@ class ContextVectors:
     Parameters
     ----------
     codes
-        What gave the codes of all chunks.
+        Encoder that gave the codes of all chunks.
     kept
-        The codes of all displays that are kept, batch by batch; looked at for one-hot encoding only, whose positions
-        are those of the labels that occur there.
+        Codes of all displays that are kept, by column, shape (n,) a batch; looked at for one-hot encoding only, whose
+        positions are those of the labels that occur there.
 
     Raises
     ------
     UsageError
-        One-hot needs more than 256 dimensions.
+        One-hot encoding needs more than 256 dimensions.
     """
 
     def __init__(self, codes: ContextCodes, kept: Iterable[Mapping[str, Array]]) -> None:

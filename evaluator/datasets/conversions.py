@@ -43,13 +43,14 @@ def converted_rows(table: pl.DataFrame, shown: pl.DataFrame, conversion: Convers
     Parameters
     ----------
     table
-        A chunk with the columns of the conversions.
+        Chunk of the source with the columns of the conversions.
     shown
-        Row for row with `table`: ``display`` (number of the display, null if none) and ``shown`` (its time).
+        Displays of the rows of `table`, row for row: ``display`` (number of the display, null if none) and ``shown``
+        (its time in ticks).
     conversion
-        ``[conversion]`` of the spec.
+        Section ``[conversion]`` of the spec.
     rows
-        The chunk while it is checked.
+        The same chunk while it is checked, which takes note of rows in breach.
 
     Returns
     -------

@@ -32,22 +32,23 @@ def convert(
     Parameters
     ----------
     dataset, options
-        As in `evaluator.datasets.load`.
+        Name or path of the dataset, and options of reading, as in `evaluator.datasets.load`.
     out
-        Folder to write; parents are made.
+        Folder to write; its parents are made.
     overwrite
-        Replace a converted log that is there already: a folder that holds nothing else, and nothing that is read.
+        Whether a converted log that is there already is replaced: a folder that holds nothing else, and nothing that is
+        read.
     advance
-        Called with the number of rows read since the last call.
+        Function called with the number of rows read since the last call.
 
     Raises
     ------
     OutputExistsError
-        `out` exists and `overwrite` is false, or it exists and may not be replaced.
+        The folder `out` exists and `overwrite` is false, or it may not be replaced.
     OutputInUseError
-        Another process writes `out`.
+        Another process writes the folder `out`.
     OutputError
-        `out` cannot be written; what was there before is left as it was.
+        The folder `out` cannot be written; what was there before is left as it was.
     """
     target = Path(out)
     read_here = sources(dataset, path=options.get("path")) if overwrite else []

@@ -45,27 +45,28 @@ def read_delay_file(
     Parameters
     ----------
     path
-        File, glob or folder.
+        Path of the file, a glob, or a folder.
     column
-        Column of the delays: whole numbers of `unit`, 0 or more. None if the file has no other column than `by`.
+        Name of the column of delays: whole numbers of `unit`, 0 or more. None if the file has no other column than
+        `by`.
     by
-        Column of the groups.
+        Name of the column of the groups; None for no groups.
     unit
-        ns, us, ms, s, min, h, d, or round.
+        Unit of the delays: ns, us, ms, s, min, h, d, or round.
     followed
-        How long every display was followed, in ticks or as a duration; or the column that says it for each, in ticks.
-        None: all conversions were seen, however late.
+        Time for which every display was followed, in ticks or as a duration; or the name of the column that says it for
+        each, in ticks. None: all conversions were seen, however late.
     on_error
-        ``stop`` at rows without a delay between 0 and its limit, or ``quarantine`` them.
+        Whether to ``stop`` at rows without a delay between 0 and its limit, or to ``quarantine`` them.
 
     Raises
     ------
     LogError
-        Such rows, with their line numbers.
+        There are such rows; the message names their line numbers.
     SourceError
         The file cannot be read or lacks a column.
     ParameterError, UsageError
-        The options do not fit.
+        The options do not fit the file, or one another.
     """
     check_on_error(on_error)
     if unit not in UNITS:

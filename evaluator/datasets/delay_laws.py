@@ -20,9 +20,9 @@ def scenario_laws(scenario: Scenario, folder: Path) -> list[DelayLaw]:
     Parameters
     ----------
     scenario
-        The scenario.
+        Scenario of a synthetic log or a simulation.
     folder
-        Where the files it names are.
+        Folder that the file names in the scenario are relative to.
 
     Raises
     ------

@@ -20,13 +20,13 @@ class Features:
     Parameters
     ----------
     kinds
-        Context columns and the kind of each; empty for a log without context.
+        Kind of each context column, by name; empty for a log without context.
     encoding
-        Of the categories: hash or one-hot; ``number`` reads every column as a number.
+        Encoding of the categories, hash or one-hot; ``number`` reads every column as a number.
     dimensions
-        Width of the hashed part.
+        Number of dimensions of the hashed part.
     intercept
-        Whether a constant is appended.
+        Whether a constant 1 is appended.
     """
 
     kinds: Mapping[str, ColumnKind]
@@ -45,10 +45,10 @@ def choose_features(spec: FileSpec, features: str | None) -> Features:
     Parameters
     ----------
     spec
-        Dataset spec.
+        Spec of the dataset.
     features
-        None keeps the spec's. ``none``: no context. ``col1,col2``: these columns, encoded as in the spec.
-        ``col1,col2:hash=32``, ``col1:one-hot``, ``col1,col2:number``: these columns, so encoded. ``hash=32`` (or
+        Choice of features. None keeps the spec's. ``none``: no context. ``col1,col2``: these columns, encoded as in the
+        spec. ``col1,col2:hash=32``, ``col1:one-hot``, ``col1,col2:number``: these columns, so encoded. ``hash=32`` (or
         ``hash:32``): the spec's columns, so encoded. A column that the spec does not list is a category, unless the
         encoding is ``number``.
 

@@ -48,23 +48,23 @@ class SourceFile:
 def find_files(source: Source, folder: Path, *, override: str | Path | None = None) -> list[SourceFile]:
     """Return the files of a source, in natural order of their paths (``day=2`` before ``day=10``).
 
+    Globs and folders give neither hidden files nor files in hidden folders, unless the glob names them.
+
     Parameters
     ----------
     source
-        ``[source]`` of the spec.
+        Section ``[source]`` of the spec.
     folder
         Folder that `source.files` is relative to.
     override
-        Path, glob or folder to read instead, relative to the working folder.
-
-    Hidden files and what is in hidden folders is not found by globs or in folders, unless the glob names it.
+        Path, glob or folder to read instead, relative to the working folder; None reads what the spec names.
 
     Raises
     ------
     SourceError
         No file matches, or the format cannot be told from the suffix.
     UsageError
-        A file's name is no UTF-8.
+        The name of a file is not UTF-8.
     """
     pattern = Path(override) if override is not None else folder / source.files
     root = pattern
@@ -155,11 +155,11 @@ class Header(NamedTuple):
     Parameters
     ----------
     names
-        Columns in file order.
+        Names of the columns, in file order.
     lines
-        Lines it takes: 0 without a header, more than one if a name is broken over lines.
+        Number of lines that the header takes: 0 without one, more than one if a name is broken over lines.
     text
-        These lines.
+        Text of these lines, as they stand.
     """
 
     names: list[str]

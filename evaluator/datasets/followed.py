@@ -33,9 +33,10 @@ class FollowUpEnd(NamedTuple):
     until
         Latest time (ticks) of an event that is no stray.
     stray
-        Which conversions are, shape (n,).
+        Whether each conversion is a stray, shape (n,).
     expected
-        How many should have come since `until`, had the log been followed to the strays; nan without strays.
+        Number of conversions that should have come since `until`, had the log been followed to the strays; nan without
+        strays.
     """
 
     until: int
@@ -49,11 +50,11 @@ def find_end(times: Callable[[], Iterable[Ints]], *, last: int, shown: Ints, tim
     Parameters
     ----------
     times
-        Gives the times of all displays, sorted, some at a time.
+        Function that gives the times of all displays in ticks, sorted, in arrays of shape (m,), some at a time.
     last
-        Time of the last display.
+        Time of the last display in ticks.
     shown, time
-        Time of each conversion's display, and its own, shape (n,).
+        Time of each conversion's display, and of the conversion itself, in ticks, shape (n,).
     """
     stray = np.zeros(len(time), np.bool_)
     late = np.flatnonzero(time > last)

@@ -37,16 +37,16 @@ class Chunks:
     Parameters
     ----------
     files, source
-        Files, and how to read them.
+        Files to read, and how the spec says to read them.
     kinds
-        Columns and their kinds.
+        Kind of each column to read, by name.
     limit
-        Read the first n rows only.
+        Number of rows to read, the first ones; None reads all.
 
     Raises
     ------
     SourceError
-        While iterating: a file is truncated, lacks a column, or has the wrong delimiter.
+        Raised while iterating: a file is truncated, lacks a column, or has the wrong delimiter.
     """
 
     files: list[SourceFile]

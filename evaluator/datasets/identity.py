@@ -38,7 +38,7 @@ def repeated(ids: Iterable[pl.Series], suspects: pl.Series) -> npt.NDArray[np.in
     ids
         All ids again, chunk by chunk, in the same order.
     suspects
-        As from `SeenIds`.
+        Hashes of ids that were met more than once, from `SeenIds`.
     """
     found, before = [], 0
     for chunk in ids:

@@ -35,28 +35,28 @@ class Intake:
     Parameters
     ----------
     spec
-        Dataset spec.
+        Spec of the dataset.
     kinds
-        Columns read, and their kinds.
+        Kind of each column that is read, by name.
     breaches
-        Collects the rows that break a rule.
+        Collector of the rows that break a rule.
     order
-        Collects the rows that are out of order.
+        Collector of the rows that are out of order.
     codes
-        Encodes the context columns.
+        Encoder of the context columns.
     second
-        The table of the conversions, if it is not the displays' own.
+        Table of the conversions; None where they are in the displays' own.
     repeated
-        Rows whose display was listed before, in order.
+        Numbers of the rows whose display was listed before, increasing, shape (r,).
     target
-        Column of each action's probability under a policy to be evaluated, by label.
+        Column of each action's probability under a policy to be evaluated, by label of the action.
     spool
-        Gets the sound displays: `TIME`, `ACTION` (code of its label), `PROPENSITY` and `WEIGHT` where logged, context
-        codes, the probabilities of `target`, and the code of its label in each column of `keep`.
+        Temporary file that gets the sound displays: `TIME`, `ACTION` (code of its label), `PROPENSITY` and `WEIGHT`
+        where logged, context codes, the probabilities of `target`, and the code of its label in each column of `keep`.
     keep
-        Labels of each column that the log keeps as it is, by name.
+        Labels found so far of each column that the log keeps as it is, by name.
     limit
-        The log holds the first so many displays only.
+        Number of displays that the log holds, the first ones; None for all.
     """
 
     spec: FileSpec

@@ -24,12 +24,12 @@ class StoredFile:
     Parameters
     ----------
     bytes, rows
-        Its size.
+        Number of bytes and of rows in the file.
     sha256
-        Of all its bytes, in hex.
+        SHA-256 of all its bytes, in hex.
     footer_bytes, footer_sha256
-        Of its end, which says what columns it has, where their pages are and how to read them. Each page has a
-        checksum of its own, so that with its footer a file is verified as far as it is read.
+        Size and SHA-256 of its end, which says what columns it has, where their pages are and how to read them. Each
+        page has a checksum of its own, so that with its footer a file is verified as far as it is read.
     """
 
     bytes: int
@@ -59,7 +59,7 @@ def check_end(path: Path, known: StoredFile) -> None:
     Raises
     ------
     SourceError
-        It is missing or damaged.
+        The file is missing or damaged.
     """
     try:
         size, end = path.stat().st_size, _end(path, known.footer_bytes)

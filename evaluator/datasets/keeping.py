@@ -16,7 +16,7 @@ def check_keep(spec: FileSpec, keep: Sequence[str]) -> tuple[str, ...]:
     Raises
     ------
     UsageError
-        One is an outcome, or has a name that the log uses itself.
+        A column is an outcome, or has a name that the log uses itself.
     """
     c = spec.conversion
     # What decides whether a display is kept may look at its outcome.

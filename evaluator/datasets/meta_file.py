@@ -88,11 +88,11 @@ class MetaFile:
     Parameters
     ----------
     version
-        Of the folder's format.
+        Version of the folder's format.
     meta
-        What the log says about itself.
+        Metadata of the log.
     files
-        What each file is known by, by its name; empty in version 1.
+        Size and checksums of each file, by its name; empty in version 1.
     """
 
     version: int
@@ -119,8 +119,8 @@ def read_meta(folder: Path) -> MetaFile:
     Raises
     ------
     SourceError
-        It is missing, no JSON, a field is none that a log may have, it was changed since it was written, or it is of
-        a version that this one does not read.
+        The file is missing, no JSON, was changed since it was written, or is of a version that this one does not read;
+        or a field is none that a log may have.
     """
     path = folder / META
     try:

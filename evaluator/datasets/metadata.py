@@ -36,15 +36,15 @@ def log_meta(
     Parameters
     ----------
     spec
-        Dataset spec.
+        Spec of the dataset.
     counts, fingerprint
-        What the adapter counted, and the hash of the files.
+        Numbers that the adapter counted, and the hash of the files.
     observed_until, attribution_window
-        In ticks.
+        End of the follow-up, and attribution window, in ticks; None where there is none.
     notes
-        Sentences beside those of the spec.
+        Sentences for whoever reads a result, beside those of the spec.
     propensities
-        What choosing actions made of the propensities.
+        Propensities that the displays have once actions were chosen.
     """
     notes = [*spec.notes, *notes, *propensities.notes]
     if counts.get("quarantined"):

@@ -30,11 +30,11 @@ class Outcomes:
     Parameters
     ----------
     rewards
-        ``display`` (number), ``time`` (ticks), ``value``.
+        Conversions that count, one a row: ``display`` (number), ``time`` (ticks), ``value``.
     observed_until, attribution_window
-        As in `evaluator.log.LogMeta`.
+        End of the follow-up and attribution window, in ticks, as in `evaluator.log.LogMeta`; None where there is none.
     counts, notes
-        What was dropped, and the sentences about it.
+        Numbers of conversions that were dropped, by reason, and the sentences about them.
     """
 
     rewards: pl.DataFrame
@@ -64,17 +64,18 @@ def find_outcomes(
     Parameters
     ----------
     found
-        Rows that hold a conversion: ``display``, ``shown``, ``time``, ``value``, and where they are.
+        Rows that hold a conversion: ``display``, ``shown``, ``time``, ``value``, and where in the files they are.
     spec, rules
-        What the log is, and how conversions become rewards.
+        Spec of the dataset, and how conversions become rewards.
     breaches
-        Of the files that hold them.
+        Collector of the breaches of the files that hold the conversions.
     times
-        Gives the times of all displays, sorted, some at a time.
+        Function that gives the times of all displays in ticks, sorted, in arrays of shape (m,), some at a time.
     last
-        Time of the last display.
+        Time of the last display in ticks.
     window
-        Replaces the attribution window of the spec: what is later is no breach, but cut.
+        Attribution window that replaces that of the spec, a duration or ticks: what is later is no breach, but cut.
+        None keeps the spec's.
     """
     tick = tick_of(spec)
     stated = spec_window(spec.log.attribution_window, tick, name=spec.name)

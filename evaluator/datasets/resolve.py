@@ -106,11 +106,11 @@ def read(
     Parameters
     ----------
     dataset, path, actions, features, deduplicate, attributed_only, limit, seed, sort
-        As in `evaluator.datasets.load`.
+        Name of the dataset and options of reading, as in `evaluator.datasets.load`.
     attribution_window, on_error, keep, sampling_rate
-        As there.
+        Further options of reading, as in `evaluator.datasets.load`.
     into, contexts, advance
-        As in `evaluator.datasets.adapter.read_files`.
+        Destination and extent of reading, as in `evaluator.datasets.adapter.read_files`.
     """
     ReadingOptions(
         path=path, actions=actions, features=features, deduplicate=deduplicate, attributed_only=attributed_only,

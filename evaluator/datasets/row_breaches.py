@@ -24,7 +24,7 @@ class Breaches:
     Parameters
     ----------
     files
-        Files of the table, for line numbers.
+        Files of the table, whose names and lines messages quote.
     listed
         Whether every breach will be asked for; else only the first of each kind are kept.
 
@@ -50,7 +50,7 @@ class Breaches:
         Raises
         ------
         LogError
-            There is a breach; PropensityError if all of them concern propensities, SourceError if rows are no rows of
+            There is a breach: PropensityError if all of them concern propensities, SourceError if rows are no rows of
             the table.
         """
         broken = {kind: found for kind, found in self._found.items() if found.count}

@@ -46,11 +46,11 @@ def check_displays(
     Parameters
     ----------
     rows, frame
-        A chunk.
+        The chunk of the source that is checked, and its values.
     spec, features
-        What its columns are.
+        Spec of the dataset, and its context columns.
     repeated
-        Rows of the chunk whose id an earlier display has.
+        Numbers of the rows of the chunk whose id an earlier display has, shape (r,).
     """
     display = spec.display
     sound = rows.sound

@@ -19,13 +19,13 @@ class SecondTable:
     Parameters
     ----------
     spec
-        Dataset spec with a second table.
+        Spec of a dataset with a second table.
     files
-        Its files.
+        Files of the second table.
     kinds
-        Its columns and their kinds.
+        Kind of each column of the second table, by name.
     listed
-        See `Breaches`.
+        Whether every breach will be asked for, as in `Breaches`.
     """
 
     def __init__(self, spec: FileSpec, files: list[SourceFile], kinds: dict[str, Kind], *, listed: bool) -> None:
@@ -47,7 +47,7 @@ class SecondTable:
         Parameters
         ----------
         displays
-            All that are `wanted`: ``id``, ``display`` (number), ``shown`` (time), ``sound``.
+            All displays that are `wanted`: ``id``, ``display`` (number), ``shown`` (time in ticks), ``sound``.
         limited
             Whether only the first displays were read, so that some conversions belong to none of them.
         """

@@ -22,20 +22,20 @@ class TieShuffler:
     Parameters
     ----------
     write
-        Gets the displays, frame by frame.
+        Function that gets the displays, frame by frame.
     time
-        Column of the time in these frames.
+        Name of the column of the time in these frames.
     shuffle
         Whether displays of one time are shuffled; else they keep the order they come in.
     limit
-        Hand on the first so many displays only, of the log's order.
+        Number of displays to hand on, the first ones in the log's order; None hands on all.
 
     Attributes
     ----------
     displays
         Number of displays handed on.
     sharing
-        How many of them share their time with another.
+        Number of displays that share their time with another.
     """
 
     def __init__(
@@ -55,9 +55,9 @@ class TieShuffler:
         Parameters
         ----------
         frame
-            Displays, in the order of the source.
+            Displays to take, in the order of the source.
         asked
-            Places in that order of those displays whose number in the log is wanted, sorted.
+            Places, in the order of `frame`, of the displays whose number in the log is wanted, sorted, shape (q,).
         """
         self._asked.append(asked)
         if frame.height == 0:
@@ -127,11 +127,11 @@ def whole_ties(read: Callable[[int | None], Iterable[pl.DataFrame]], time: str, 
     Parameters
     ----------
     read
-        Gives the first so many rows, None for all.
+        Function that gives so many of the first rows, or all for None.
     time
-        Column of the time.
+        Name of the column of the time.
     limit
-        At least 1.
+        Number of rows wanted, at least 1.
     """
     left, last = limit, None
     for chunk in _as_needed(read, limit + MARGIN):

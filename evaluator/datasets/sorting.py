@@ -30,13 +30,13 @@ class SortedChunks:
     Parameters
     ----------
     chunks
-        What to sort.
+        Frames to sort, in any order.
     time
-        Column of the time.
+        Name of the column of the time.
     limit
-        Yield the first n rows only.
+        Number of rows to yield, the first ones in time; None yields all.
     new_spool
-        Where rows wait.
+        Function that makes a temporary file in which rows wait.
     """
 
     def __init__(

@@ -24,7 +24,8 @@ def read_spec(path: Path) -> Spec:
     Raises
     ------
     SpecError
-        Not TOML, an unknown or missing key, or a value of the wrong type; names the file and the key path.
+        The file is not TOML, has an unknown key, lacks one, or has a value of the wrong type; names the file and the
+        key path.
     """
     try:
         data = read_toml(path)

@@ -32,7 +32,8 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
     Raises
     ------
     UsageError, UnknownNameError
-        See `evaluator.datasets.actions.choose_actions`.
+        The choice of actions is no such choice, or names one that is not there; see
+        `evaluator.datasets.actions.choose_actions`.
     """
     meta = log.meta
     logged = meta.propensity in ("logged", "estimated")

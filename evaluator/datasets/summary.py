@@ -27,14 +27,14 @@ def show(dataset: str | Path, **options: Any) -> dict[str, Any]:
     Parameters
     ----------
     dataset, options
-        As in `evaluator.datasets.load`.
+        Name or path of the dataset, and options of reading, as in `evaluator.datasets.load`.
 
     Returns
     -------
     dict
-        ``name``, ``spec`` (what the spec says, None for a converted folder), and ``log``: displays, conversions,
-        rate, actions, time range, delay quantiles, most shown actions and counts; None where the files are absent,
-        with ``missing`` saying so.
+        Facts by name: ``name``, ``spec`` (what the spec says, None for a converted folder), and ``log``: displays,
+        conversions, rate, actions, time range, delay quantiles, most shown actions and counts; None where the files are
+        absent, with ``missing`` saying so.
     """
     where = spec_path(dataset)
     spec = dataset_spec(dataset)
@@ -63,7 +63,8 @@ def validate(dataset: str | Path, **options: Any) -> dict[str, Any]:
     Parameters
     ----------
     dataset, options
-        As in `evaluator.datasets.load`. With ``on_error="quarantine"``, ``ok`` is false if rows were left out.
+        Name or path of the dataset, and options of reading, as in `evaluator.datasets.load`. With
+        ``on_error="quarantine"``, ``ok`` is false if rows were left out.
 
     Raises
     ------

@@ -40,26 +40,28 @@ def generate(
     Parameters
     ----------
     scenario
-        Linear or Bernoulli scenario.
+        Linear or Bernoulli scenario of the log.
     displays, seed
-        Replace those of the scenario.
+        Number of displays and seed that replace those of the scenario; None keeps the scenario's.
     name
-        Name of the log.
+        Name of the log in its metadata.
     folder
-        Where the files that the scenario names are.
+        Folder that the file names in the scenario are relative to.
 
     Returns
     -------
     Log
-        Tick ``round``, display i at time i, or ``ms`` where the scenario has arrivals; with ``expected_reward`` (K,),
-        counting the conversions that come, and, for a linear scenario, ``action_set`` (K, d) float64 for each display.
+        Log with tick ``round``, display i at time i, or ``ms`` where the scenario has arrivals; with
+        ``expected_reward`` (K,), counting the conversions that come, and, for a linear scenario, ``action_set`` (K, d)
+        float64 for each display.
 
     Raises
     ------
     ParameterError
-        `displays` is below 1 or `seed` is negative; or so many displays never arrive, or are more than fit in memory.
+        The argument `displays` is below 1 or `seed` is negative; or so many displays never arrive, or are more than fit
+        in memory.
     SourceError, SpecError
-        See `evaluator.datasets.delay_laws.scenario_laws`.
+        A delay law cannot be made; see `evaluator.datasets.delay_laws.scenario_laws`.
 
     Examples
     --------

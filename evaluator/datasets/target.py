@@ -77,7 +77,7 @@ def target_places(columns: Mapping[str, str], labels: Sequence[str]) -> list[str
     Raises
     ------
     LogError
-        An action of the log has none.
+        An action of the log has no such column.
     """
     place = {label: f"{CODE}{i}" for i, label in enumerate(columns)}
     for label in labels:

@@ -89,7 +89,7 @@ def is_gzip(path: Path) -> bool:
     Raises
     ------
     SourceError
-        It may not be read.
+        The file may not be read.
     """
     try:
         with path.open("rb") as stream:
@@ -113,7 +113,7 @@ def pieces(path: Path) -> Iterator[bytes]:
     Raises
     ------
     SourceError
-        A gzip file is truncated or damaged.
+        The file is gzipped, and truncated or damaged.
     """
     try:
         with closing(_open_bytes(path)) as stream:

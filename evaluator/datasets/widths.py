@@ -24,11 +24,11 @@ class Widths:
     Parameters
     ----------
     path
-        The file, gzipped or not.
+        Path of the file, gzipped or not.
     delimiter
-        One ASCII character.
+        Delimiter of the cells, one ASCII character.
     width
-        Cells that a row should have.
+        Number of cells that a row should have.
     header
         Whether the first row names the columns.
 

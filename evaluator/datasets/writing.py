@@ -28,9 +28,9 @@ class DisplayWriter:
     Parameters
     ----------
     folder
-        Existing folder.
+        Existing folder that the file is written to.
     schema
-        Of the displays.
+        Arrow schema of the displays.
     """
 
     def __init__(self, folder: Path, schema: pa.Schema) -> None:
@@ -80,11 +80,11 @@ def displays_table(
     Parameters
     ----------
     columns
-        ``time``, ``action`` and the optional ones, shapes (n,), (n, p) or (n, K, d).
+        Columns of the displays by name, ``time``, ``action`` and the optional ones, of shape (n,), (n, p) or (n, K, d).
     first
-        Number of the first display.
+        Number of the first display in the log.
     labels
-        Of each column that holds codes: the label of code 0, 1, ...; -1 is none.
+        Labels of code 0, 1, ... of each column that holds codes, by its name, shape (labels,); -1 is none.
     """
     n = len(columns["time"])
     table = {

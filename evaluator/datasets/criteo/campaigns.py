@@ -27,7 +27,7 @@ def campaign_table(spec: Campaigns, *, conversion_rate: float) -> CampaignTable:
     Parameters
     ----------
     spec
-        ``[twin.campaigns]``.
+        Section ``[twin.campaigns]`` of the spec.
     conversion_rate
         Share of all rows that convert; rates are scaled to give it (by 0.1 % with the bundled spec).
     """

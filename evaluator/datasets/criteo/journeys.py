@@ -40,11 +40,11 @@ def plan_journeys(
     Parameters
     ----------
     twin, clock
-        Parameters and arrivals.
+        Parameters of the twin, and the arrival times of its rows.
     per_journey
-        From `journey_sizes`.
+        Number of rows of each conversion, shape (J,), from `journey_sizes`.
     cell_weights
-        (G * K,) probability that a converted row is of a context and campaign.
+        Probability that a converted row is of each context and campaign, shape (G * K,).
     rng
         Source of randomness.
     """

@@ -41,11 +41,11 @@ class TwinFiles:
     Parameters
     ----------
     path
-        The data, gzipped.
+        Path of the data, gzipped.
     truth, table
-        Truth as JSON; its propensities and rates by context and campaign as Parquet.
+        Paths of the truth as JSON, and of its propensities and rates by context and campaign as Parquet.
     counts
-        Rows, users, conversions and their rows.
+        Numbers of rows, users, conversions and rows with conversions, by name.
     """
 
     path: Path
@@ -68,35 +68,36 @@ def make(
     Parameters
     ----------
     dataset
-        ``criteo_twin``, or a ``spec.toml`` with a ``[twin]`` section.
+        Name ``criteo_twin``, or path of a ``spec.toml`` with a ``[twin]`` section.
     out
         File to write, gzipped; ``<out>.truth.json`` and ``<out>.truth.parquet`` go beside it.
     rows
         Number of displays, from 1,000 to the size of the real file.
     seed
-        Same seed and rows, same bytes.
+        Seed of the draws: the same seed and rows give the same bytes.
     jobs
-        Threads; all processors, up to 4, by default. The bytes do not depend on it.
+        Number of threads; None takes all processors, up to 4. The bytes do not depend on it.
     advance
-        Called with the number of rows after each chunk.
+        Function called with the number of rows after each chunk; None for no progress.
 
     Returns
     -------
     TwinFiles
-        Files and counts. Memory: up to 0.7 GB at full size, less than half of it for a tenth of the rows.
+        Paths and counts of what was written. Memory: up to 0.7 GB at full size, less than half of it for a tenth of the
+        rows.
 
     Raises
     ------
     UsageError
         The dataset has no ``[twin]`` section, or the output's folder is missing.
     ParameterError
-        `rows`, `seed` or `jobs` is out of range.
+        One of `rows`, `seed` and `jobs` is out of range.
     OutputExistsError
         One of the three files exists.
     OutputInUseError
-        Another process writes them.
+        Another process writes the files.
     OutputError
-        They cannot be written; none of them is left.
+        The files cannot be written; none of them is left.
     """
     twin, name = _twin(dataset)
     if not FEWEST_ROWS <= rows <= twin.rows:

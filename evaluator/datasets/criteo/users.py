@@ -28,9 +28,9 @@ def plan_users(twin: TwinParameters, rows: int, per_journey: Ints, rng: np.rando
     Parameters
     ----------
     twin, rows
-        Parameters and number of rows.
+        Parameters of the twin, and its number of rows.
     per_journey
-        (J,) number of rows of each conversion; one user has them all.
+        Number of rows of each conversion, shape (J,); one user has them all.
     rng
         Source of randomness.
     """
