@@ -47,15 +47,15 @@ class GroupCDFs:
     Parameters
     ----------
     common
-        That of all groups, given a delay of at most `longest`.
+        CDF of all groups together, given a delay of at most `longest`.
     grid
-        Delays at which CDFs rise, shape (J,).
+        Delays at which CDFs rise, in rounds, shape (J,), increasing.
     table
-        The CDFs at these and, first, below all of them (0), shape (R, J + 1); row 0 is the common one.
+        CDFs at the delays of `grid` and, first, below all of them (0), shape (R, J + 1); row 0 is the common one.
     row
-        Of each group, shape (G,); 0 where it has no law of its own.
+        Row of `table` for each group, shape (G,); 0 where it has no law of its own.
     weight
-        Of each group's own conversions beside the common law, n / (n + kappa), shape (G,).
+        Weight of each group's own conversions beside the common law, n / (n + kappa), shape (G,).
     """
 
     common: DelayCDF
@@ -84,11 +84,12 @@ def group_cdfs(delays: Ints, limits: Ints, groups: Ints, *, n_groups: int) -> Gr
     Parameters
     ----------
     delays, limits
-        Shape (n,), n > 0, of the conversions seen, as for `evaluator.delays.product_limit.product_limit`.
+        Delay and limit of each conversion seen, in rounds, shape (n,), n > 0, as for
+        `evaluator.delays.product_limit.product_limit`.
     groups
-        Shape (n,), from 0.
+        Group of each conversion, counted from 0, shape (n,).
     n_groups
-        G. Groups without conversions have the common CDF.
+        Number of groups G. Groups without conversions have the common CDF.
 
     Notes
     -----

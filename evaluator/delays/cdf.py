@@ -45,16 +45,17 @@ class DelayCDF:
     Parameters
     ----------
     delays
-        Shape (J,) int64, >= 0, strictly increasing, in rounds. Empty for a geometric law.
+        Delays at which the CDF rises, in rounds, shape (J,), int64, >= 0, strictly increasing. Empty for a geometric
+        law.
     cdf
-        Shape (J,) float64, P(D <= delays), nondecreasing, in (0, 1]. Below 1 at the end, the rest never
-        converts within the support. Empty for a geometric law.
+        P(D <= delay) for each of `delays`, shape (J,), float64, nondecreasing, in (0, 1]. Below 1 at the end, the rest
+        never converts within the support. Empty for a geometric law.
     source
-        Where it comes from: a sentence for reports.
+        Sentence for reports that says where the CDF comes from.
     geometric_ratio
-        lambda in (0, 1), P(D > a + 1) / P(D > a): tau_a = 1 - lambda^(a + 1 - start). None for steps.
+        Ratio lambda = P(D > a + 1) / P(D > a) in (0, 1): tau_a = 1 - lambda^(a + 1 - start). None for steps.
     start
-        Smallest delay of a geometric law, 0 or 1.
+        Smallest delay of a geometric law in rounds, 0 or 1.
     moments
         Mean, variance and bound of the delays up to the last step, given that they come by then, where steps were left
         out: held flat in between, those left make delays longer than they are. None: they are the steps' own.
@@ -188,7 +189,7 @@ class DelayCDF:
         Parameters
         ----------
         levels
-            Shape (k,), in (0, 1].
+            Levels of the quantiles, shape (k,), in (0, 1].
         """
         level = np.atleast_1d(np.asarray(levels, dtype=np.float64))
         if not ((level > 0) & (level <= 1)).all():
@@ -279,7 +280,7 @@ class DelayCDF:
         Parameters
         ----------
         max_steps
-            At least 1.
+            Largest number of steps, at least 1.
         limit
             Longest delay of interest in rounds, e.g. the window; None keeps all.
 

@@ -35,23 +35,23 @@ class Family:
     Parameters
     ----------
     name
-        Word of the command line.
+        Word by which the command line names the family.
     parameters
-        Names, in order.
+        Names of the parameters, in order.
     positive
-        Which are fitted on the log scale because they are positive.
+        Whether each parameter is fitted on the log scale because it is positive.
     log_density
-        (x, log x, parameters) -> log f(x).
+        Function (x, log x, parameters) -> log f(x), of the shape of x.
     cdf, survival
-        (x, parameters) -> P(X <= x), P(X > x), each without cancellation.
+        Functions (x, parameters) -> P(X <= x) and P(X > x), of the shape of x, each without cancellation.
     quantile
-        (u, parameters) -> x with P(X <= x) = u.
+        Function (u, parameters) -> x with P(X <= x) = u, of the shape of u.
     mean
-        Parameters -> E X, inf where there is none.
+        Function of the parameters that gives E X, inf where there is none.
     start
-        Moments -> parameters near the likely ones.
+        Function of the delays' moments that gives parameters near the likely ones.
     given
-        How many trailing parameters are read off the data rather than fitted (support, not law).
+        Number of trailing parameters that are read off the data rather than fitted (support, not law).
     """
 
     name: str

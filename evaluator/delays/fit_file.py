@@ -40,13 +40,13 @@ class SavedFit:
     tick
         Unit of its delays, as written: a duration such as ``"1 s"``, or ``"round"``.
     law
-        Parametric fit, or None.
+        Parametric fit of the law; None for a nonparametric one.
     delays, cdf
-        Shape (J,), steps of a nonparametric fit, in ticks; empty for a parametric one.
+        Steps of a nonparametric fit and its CDF there, in ticks, shape (J,); empty for a parametric one.
     longest
         Longest observable delay in ticks; inf when nothing was cut off.
     source
-        Where it comes from: a sentence for reports.
+        Sentence for reports that says where the law comes from.
     """
 
     tick: str
@@ -90,14 +90,14 @@ def law_cdf(
     Parameters
     ----------
     fit
-        From `fit_family`.
+        Parametric fit, from `fit_family`.
     ticks_per_round
-        How many ticks a round takes, above 0, whole or not.
+        Number of ticks in a round, above 0, whole or not.
     max_steps
-        At least 2.
+        Largest number of steps, at least 2.
     extrapolate
-        False: the CDF given a delay of at most the longest limit, which is all that the log speaks for. True: the law
-        itself, which extrapolates.
+        Whether the law is taken beyond what the log speaks for. False: the CDF given a delay of at most the longest
+        limit. True: the law itself, which extrapolates.
     limit
         Longest delay of interest in rounds: steps and moments are those of the delays up to it, if there are any. None
         takes all.
@@ -105,7 +105,7 @@ def law_cdf(
     Raises
     ------
     ParameterError
-        Numbers out of range.
+        A number is out of range.
 
     Examples
     --------
@@ -184,9 +184,9 @@ def save_fit(path: str | Path, fit: DelayFit | NonparametricFit, *, tick: str) -
     Parameters
     ----------
     path
-        File; replaced if it exists.
+        Path of the file, which is replaced if it exists.
     fit
-        From `fit_family` or `fit_nonparametric`.
+        Fit to write, from `fit_family` or `fit_nonparametric`.
     tick
         Unit of the delays: a duration such as ``"1 s"``, or ``"round"``.
     """
@@ -214,7 +214,7 @@ def load_fit(path: str | Path) -> SavedFit:
     Raises
     ------
     DataError
-        The file is missing, no JSON, of another schema, or breaks it.
+        The file is missing, no JSON, of another schema, or breaks its schema.
     """
     try:
         read = _read_json(Path(path))

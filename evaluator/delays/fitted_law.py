@@ -22,25 +22,25 @@ class DelayFit:
     family
         Name of the family (`evaluator.delays.families.FAMILIES`).
     parameters, standard_errors
-        By name, scales in ticks; errors from the observed information, nan where it is singular and 0 for parameters
-        read off the data.
+        Value and standard error of each parameter by its name, scales in ticks; errors from the observed information,
+        nan where it is singular and 0 for parameters read off the data.
     covariance
-        Of the parameters, rows in their order.
+        Covariance matrix of the parameters, rows in their order.
     log_likelihood, aic, bic
-        Of the truncated likelihood, of probabilities of whole ticks if `rounding` is ``"floor"``, else of densities:
-        comparable among fits of one sample.
+        Logarithm of the truncated likelihood, and the criteria of Akaike and Schwarz. Likelihoods are of probabilities
+        of whole ticks if `rounding` is ``"floor"``, else of densities: comparable among fits of one sample.
     free_parameters
-        How many the criteria count; the support counts.
+        Number of parameters that the criteria count; the support counts.
     conversions
-        Number of delays.
+        Number of delays that the law was fitted to.
     rounding
-        ``"floor"`` or ``"none"`` (`evaluator.delays.study.likelihood.TruncatedSample`).
+        Rounding of the delays: ``"floor"`` or ``"none"`` (`evaluator.delays.study.likelihood.TruncatedSample`).
     longest
         Longest limit, in ticks, beyond which the law is extrapolated; inf when nothing was cut off.
     converged
         Whether the maximum was found and is a strict one.
     notes
-        What the reader should know.
+        Sentences that the reader of the fit should know.
     width
         Ticks that time stamps tell apart: a floored delay of d stands for [d, d + width).
     """

@@ -22,9 +22,10 @@ def given_cdf(text: str, *, reach: int, ticks_per_round: Callable[[str], float],
         Longest delay of interest in rounds; laws without closed form have steps to there, and those of a file their
         moments.
     ticks_per_round
-        Turns the unit that a file names into how many of them a round takes; raises where there is no telling.
+        Function that turns the unit that a file names into how many of them a round takes; raises where there is no
+        telling.
     share
-        Rounds in what a word counts, in (0, 1].
+        Number of rounds in what a word counts, in (0, 1].
 
     Raises
     ------

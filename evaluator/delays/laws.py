@@ -40,13 +40,14 @@ class DelayLaw:
     Parameters
     ----------
     tau
-        tau_a = P(D <= a) for an array of ages a >= 0, int64 in rounds; nondecreasing.
+        Function from ages a >= 0 in rounds, an int64 array of any shape, to tau_a = P(D <= a), float64 of the same
+        shape; nondecreasing.
     source
-        What law it is: a sentence for reports.
+        Sentence for reports that says what law it is.
     reach
-        P(D < infinity): the share of conversions that come at all.
+        Share of conversions that come at all, P(D < infinity).
     closed
-        The same law as a `DelayCDF`, where that has a closed form; None otherwise.
+        Closed form of the law as a `DelayCDF`, where that has one; None otherwise.
 
     Examples
     --------
@@ -76,13 +77,13 @@ class DelayLaw:
         Parameters
         ----------
         uniform
-            Shape (n,), in [0, 1).
+            Numbers to invert, shape (n,), in [0, 1).
 
         Returns
         -------
         numpy.ndarray
-            Shape (n,) int64; `NEVER` for conversions that do not come, and `LONGEST` for those that take longer than
-            that many rounds, which no log follows.
+            Delays in rounds, shape (n,), int64; `NEVER` for conversions that do not come, and `LONGEST` for those that
+            take longer than that many rounds, which no log follows.
         """
         tau = self.table(_TABLE)
         delay = np.searchsorted(tau, uniform, side="right").astype(np.int64)
@@ -261,16 +262,16 @@ def empirical(delays: ArrayLike, cdf: ArrayLike, *, source: str) -> DelayLaw:
     Parameters
     ----------
     delays
-        Shape (n,), nondecreasing, in rounds, not necessarily whole.
+        Delays at which the CDF is known, in rounds, shape (n,), nondecreasing, not necessarily whole.
     cdf
-        Shape (n,), P(delay <= point). Ending below 1, the rest never converts.
+        P(delay <= point) at each of them, shape (n,). Ending below 1, the rest never converts.
     source
         Sentence for reports; where the CDF ends below 1, the law's says so too.
 
     Raises
     ------
     DataError
-        Not a CDF.
+        The numbers are no CDF.
     """
     points, tau = np.asarray(delays, np.float64), np.asarray(cdf, np.float64)
     if points.ndim != 1 or points.shape != tau.shape or not points.size:

@@ -38,7 +38,7 @@ def law_moments(tau: Callable[[NDArray[np.int64]], NDArray[np.float64]], bound: 
     Parameters
     ----------
     tau
-        tau_a = P(D <= a) for an array of ages a >= 0, int64.
+        Function from ages a >= 0 in rounds, an int64 array of any shape, to tau_a = P(D <= a) of the same shape.
     bound
         The largest delay of interest; tau is above 0 there.
 

@@ -31,31 +31,32 @@ class NonparametricFit:
     Parameters
     ----------
     delays
-        The distinct delays.
+        Distinct delays that were seen, in ticks, increasing, shape (J,).
     cdf
-        P(D <= delay), given a delay in [`shortest`, `longest`].
+        P(D <= delay) at each of `delays`, shape (J,), given a delay in [`shortest`, `longest`].
     naive
-        Share of the conversions seen with D <= delay: too high where the log cut delays off.
+        Share of the conversions seen with D <= delay, shape (J,): too high where the log cut delays off.
     low, high
-        Pointwise band: each delay's interval covers with probability `confidence`, at the ends of the range too.
+        Pointwise band, shape (J,): each delay's interval covers with probability `confidence`, at the ends of the range
+        too.
     unseen
         Upper end of the pointwise band before the first delay.
     band_low, band_high
-        Simultaneous band: the whole CDF lies within with probability `confidence`. Calibrated from `band_from` to
-        `band_to`, and carried on from there by monotonicity.
+        Simultaneous band, shape (J,): the whole CDF lies within with probability `confidence`. Calibrated from
+        `band_from` to `band_to`, and carried on from there by monotonicity.
     band_from, band_to
-        Range of delays on which the width of the simultaneous band is calibrated.
+        Range of delays, in ticks, on which the width of the simultaneous band is calibrated.
     confidence
-        Level of both bands.
+        Confidence level of both bands.
     conversions
-        How many conversions the fit used.
+        Number of conversions that the fit used.
     left_out
-        How many it could not use, because the log does not identify their weight (`product_limit`).
+        Number of conversions that it could not use, because the log does not identify their weight (`product_limit`).
     shortest, longest
-        The CDF is conditional on a delay between these; beyond `longest` nothing is known. inf where nothing was cut
-        off: then the last delay seen is no bound of the delays.
+        Range of delays, in ticks, that the CDF is conditional on; beyond `longest` nothing is known. inf where nothing
+        was cut off: then the last delay seen is no bound of the delays.
     source
-        Where it comes from: a sentence for reports.
+        Sentence for reports that says where the CDF comes from.
     """
 
     delays: Ticks
@@ -103,7 +104,7 @@ class NonparametricFit:
         Raises
         ------
         DataError
-            Delays are fractions of ticks.
+            The delays are fractions of ticks.
         """
         weighty = self.cdf > 0
         return DelayCDF(delays=self.delays[weighty], cdf=self.cdf[weighty], source=self.source)
@@ -146,21 +147,21 @@ def fit_nonparametric(
     Parameters
     ----------
     delays
-        Shape (n,), delays of the conversions seen, in ticks, whole or not.
+        Delays of the conversions seen, in ticks, shape (n,), whole or not.
     limits
-        Shape (n,) or (), the longest delay that could have been seen, in ticks: attribution window, or time left
-        after the display. None: nothing was cut off.
+        Longest delay that could have been seen of each conversion, in ticks, shape (n,) or (): attribution window, or
+        time left after the display. None: nothing was cut off.
     longest
-        Estimate the CDF given a delay of at most this; None takes the longest limit.
+        Longest delay, in ticks, that the CDF is conditional on; None takes the longest limit.
     confidence
-        Level of the bands, in (0, 1).
+        Confidence level of the bands, in (0, 1).
 
     Raises
     ------
     DataError
-        No conversions; a delay below 0 or above its limit (first row named).
+        There are no conversions, or a delay is below 0 or above its limit (first row named).
     ParameterError
-        No delay is as short as `longest`; a level that is none.
+        No delay is as short as `longest`, or the confidence is no level.
 
     Examples
     --------

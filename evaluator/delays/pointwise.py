@@ -37,11 +37,13 @@ def beta_product(counts: Ints, at_risk: Ints, entering: Ints, confidence: float)
     Parameters
     ----------
     counts, at_risk
-        Shape (J,), n(d) and r(d) of the distinct delays, increasing (`evaluator.delays.product_limit.RiskTable`).
+        Number of conversions n(d) and number at risk r(d) at each distinct delay, in increasing order of delays, shape
+        (J,) (`evaluator.delays.product_limit.RiskTable`).
     entering
-        Shape (J,), how many limits lie between each delay and the next (`evaluator.delays.product_limit.entering`).
+        Number of limits that lie between each delay and the next, shape (J,)
+        (`evaluator.delays.product_limit.entering`).
     confidence
-        Of both sides together, in (0, 1).
+        Confidence level of both sides together, in (0, 1).
 
     Examples
     --------

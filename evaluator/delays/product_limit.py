@@ -39,17 +39,17 @@ def product_limit(delays: ArrayLike, limits: ArrayLike | None = None, *, longest
     Parameters
     ----------
     delays
-        Shape (n,) int64, delays of the conversions seen, in rounds.
+        Delays of the conversions seen, in rounds, shape (n,), int64.
     limits
-        Shape (n,) int64, the longest delay that could have been seen for each, in rounds; at least the delay.
+        Longest delay that could have been seen of each conversion, in rounds, shape (n,), int64; at least the delay.
         None: nothing was cut off, and the result is the empirical CDF.
     longest
-        Estimate the CDF given a delay of at most this many rounds; None takes the longest limit.
+        Longest delay, in rounds, that the CDF is conditional on; None takes the longest limit.
 
     Raises
     ------
     DataError
-        No conversions; a delay below 0 or above its limit (first index named); arrays of different shapes.
+        There are no conversions, a delay is below 0 or above its limit (first index named), or shapes differ.
     ParameterError
         No delay is as short as `longest`.
 

@@ -25,11 +25,11 @@ class UsableRows:
     Parameters
     ----------
     keep
-        Shape (n,) bool.
+        Whether each conversion can be used, shape (n,), bool.
     rows
-        Shape (q,) int64, indices of the others.
+        Numbers of the rows that cannot, shape (q,), int64.
     reason
-        What is wrong with them, with the first row numbers; empty when nothing is.
+        Clause that says what is wrong with them, with the first row numbers; empty when nothing is.
     """
 
     keep: NDArray[np.bool_]
@@ -47,7 +47,7 @@ def usable_rows(delays: ArrayLike, limits: ArrayLike | None = None) -> UsableRow
     Parameters
     ----------
     delays, limits
-        Shape (n,), in ticks; `limits` may be None.
+        Delays and their limits in ticks, shape (n,); limits are None where nothing was cut off.
 
     Examples
     --------
@@ -75,16 +75,17 @@ def checked_delays(
     Parameters
     ----------
     delays
-        Shape (n,), in ticks, >= 0.
+        Delays of the conversions in ticks, shape (n,), >= 0.
     limits
-        Shape (n,) or (), in ticks, the longest delay that could have been seen; at least the delay. None: no cut-off.
+        Longest delay that could have been seen of each conversion, in ticks, shape (n,) or (); at least the delay.
+        None: no cut-off.
     whole
-        Refuse fractions of ticks. Otherwise both arrays come back as float64 when either holds one.
+        Whether fractions of ticks are refused. Otherwise both arrays come back as float64 when either holds one.
 
     Raises
     ------
     DataError
-        No delays; one below 0, not finite, or above its limit (first row named); shapes that differ.
+        There are no delays; one is below 0, not finite, or above its limit (first row named); or shapes differ.
     """
     delay = _ticks(delays, "Delay", whole)
     if not delay.size:
@@ -122,7 +123,7 @@ def seen_within(delay: Ticks, limit: Ticks | None, longest: float) -> tuple[Tick
     Raises
     ------
     ParameterError
-        All delays are longer.
+        All delays are longer than that.
     """
     short = delay <= longest
     if not short.any():

@@ -22,11 +22,12 @@ class DayDelays:
     Parameters
     ----------
     day
-        As given.
+        Number of the day, as it was given.
     conversions
-        Number of delays.
+        Number of delays of that day.
     longest
-        The quantiles are given a delay of at most this many ticks: of the common range, or of what this day could show.
+        Longest delay, in ticks, that the quantiles are conditional on: that of the common range, or what this day could
+        show.
     quantiles, low, high
         Product-limit quantiles and their intervals, in ticks, in the order of `DelayDrift.levels`.
     position
@@ -50,23 +51,23 @@ class DelayDrift:
     Parameters
     ----------
     levels
-        Of the quantiles.
+        Levels of the quantiles, in (0, 1).
     days
-        In order.
+        Delays of each day, in the order of the days.
     changed
-        Whether the flag is up.
+        Whether a change is flagged.
     change_after
         Last day before the most likely change; None when the flag is down.
     statistic
         Largest excursion of the cumulated positions, in standard deviations of a delay's position times sqrt(n).
     p
-        Its permutation p-value.
+        P-value of the statistic, by permutation.
     false_alarms
-        Probability that the flag goes up without drift.
+        Probability that a change is flagged without drift.
     permutations
         Number of permutations.
     rows
-        Conversions tested; `conversions` there are.
+        Number of conversions that were tested, of the `conversions` there are.
     """
 
     levels: tuple[float, ...]
@@ -109,29 +110,30 @@ def delay_drift(
     Parameters
     ----------
     delays, limits
-        As for `evaluator.delays.nonparametric.fit_nonparametric`.
+        Delays, shape (n,), and their limits, shape (n,) or (), in ticks; None where nothing was cut off
+        (`evaluator.delays.nonparametric.fit_nonparametric`).
     days
-        Shape (n,) whole numbers, day of the display.
+        Number of the day of each conversion's display, whole, shape (n,).
     levels
-        Of the quantiles, in (0, 1).
+        Levels of the quantiles, in (0, 1).
     longest
-        Quantiles are given a delay of at most this, so that days compare; days that could not show as much say so. None
-        takes the longest limit of each day.
+        Longest delay, in ticks, that the quantiles are conditional on, so that days compare; days that could not show
+        as much say so. None takes the longest limit of each day.
     false_alarms
-        In (0, 1).
+        Probability, in (0, 1), that a change is flagged without drift.
     permutations
-        At least 1 / `false_alarms` - 1.
+        Number of permutations, at least 1 / `false_alarms` - 1.
     rows
-        Of more conversions, a random subsample of this size is tested; the quantiles take all.
+        Number of conversions to test at most: of more, a random subsample of this size; the quantiles take all.
     seed
-        Of subsample and permutations.
+        Seed of the subsample and of the permutations.
 
     Raises
     ------
     DataError
-        Impossible delays; another number of days.
+        A delay is impossible, or there are not as many days as delays.
     ParameterError
-        Too few permutations for the false-alarm rate.
+        There are too few permutations for the false-alarm rate.
     """
     if not 0 < false_alarms < 1 or (permutations + 1) * false_alarms < 1:
         raise ParameterError(

@@ -24,12 +24,12 @@ class FamilyComparison:
     Parameters
     ----------
     fits
-        In order of AIC, best first.
+        Fits of the families in order of AIC, best first.
     best
-        Family with the smallest AIC.
+        Name of the family with the smallest AIC.
     margin
-        By how much its AIC is below the next; inf if alone. Below about 2 the two are hardly told apart (Burnham,
-        Anderson 2002, Section 2.6).
+        Difference of its AIC to the next one above it; inf if alone. Below about 2 the two are hardly told apart
+        (Burnham, Anderson 2002, Section 2.6).
     skipped
         Families left out, each with the reason.
     """
@@ -62,19 +62,19 @@ def compare_families(
     Parameters
     ----------
     delays, limits, rounding, seed
-        As for `evaluator.delays.study.fitting.fit_family`.
+        Delays and limits, shape (n,), in ticks, and options, as for `evaluator.delays.study.fitting.fit_family`.
     families
-        Names; None takes all. Families that cannot have brought forth such delays are skipped, with the reason; so is
-        the geometric law where it is the exponential one (rounded down delays from 0 on).
+        Names of the families to fit; None takes all. Families that cannot have brought forth such delays are skipped,
+        with the reason; so is the geometric law where it is the exponential one (rounded down delays from 0 on).
 
     Raises
     ------
     DataError
-        No delays, or impossible ones.
+        There are no delays, or impossible ones.
     ParameterError
-        No family is left.
+        No family is left to fit.
     UnknownNameError
-        No such family.
+        There is no such family.
 
     Examples
     --------

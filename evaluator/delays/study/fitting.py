@@ -49,23 +49,24 @@ def fit_family(
     Parameters
     ----------
     delays, limits
-        Shape (n,), in ticks; `limits` may be a number or None (`evaluator.delays.nonparametric.fit_nonparametric`).
+        Delays, shape (n,), and their limits, shape (n,) or (), in ticks; None where nothing was cut off
+        (`evaluator.delays.nonparametric.fit_nonparametric`).
     family
         Name of one of `evaluator.delays.families.FAMILIES`, such as weibull or lognormal-mixture-2.
     rounding
-        ``"floor"``: whole ticks, rounded down. ``"none"``: exact delays > 0 with their density. None takes
-        ``"floor"`` for whole numbers.
+        Rounding of the delays. ``"floor"``: whole ticks, rounded down. ``"none"``: exact delays > 0 with their density.
+        None takes ``"floor"`` for whole numbers.
     seed
-        Of the starts of a mixture.
+        Seed of the starting points of a mixture.
 
     Raises
     ------
     DataError
-        No delays, or impossible ones.
+        There are no delays, or impossible ones.
     ParameterError
         The family does not allow such delays: Pareto a delay of 0, the geometric law fractions.
     UnknownNameError
-        No such family.
+        There is no such family.
 
     Examples
     --------

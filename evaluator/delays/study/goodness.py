@@ -28,19 +28,20 @@ class GoodnessOfFit:
     Parameters
     ----------
     family
-        Name of the family.
+        Name of the family that was tested.
     kolmogorov_smirnov, anderson_darling
         Distances of the probability integral transforms from the uniform law.
     kolmogorov_smirnov_p, anderson_darling_p
-        Their p-values, from `bootstraps` logs drawn from the fitted law.
+        P-values of the two distances, from `bootstraps` logs drawn from the fitted law.
     bootstraps
-        Number of those logs.
+        Number of logs drawn from the fitted law.
     rows
-        Number of conversions tested.
+        Number of conversions that were tested.
     conversions
-        Number of conversions there are.
+        Number of conversions that there are.
     levels, observed, fitted
-        Q-Q data: levels, product-limit quantiles and those of the law given the same range, in ticks.
+        Points of the Q-Q plot: levels, product-limit quantiles at these, and quantiles of the law given the same range,
+        in ticks.
     """
 
     family: str
@@ -84,18 +85,18 @@ def goodness_of_fit(
     Parameters
     ----------
     delays, limits, family, rounding
-        As for `evaluator.delays.study.fitting.fit_family`.
+        Delays and limits, shape (n,), in ticks, and options, as for `evaluator.delays.study.fitting.fit_family`.
     bootstraps
-        At least 1; the smallest p-value is 1 / (bootstraps + 1).
+        Number of logs to draw, at least 1; the smallest p-value is 1 / (bootstraps + 1).
     rows
-        Conversions tested at most.
+        Number of conversions to test at most.
     seed
-        Of the subsample and the bootstrap.
+        Seed of the subsample and of the bootstrap.
 
     Raises
     ------
     DataError, UnknownNameError
-        As for `fit_family`.
+        The delays are impossible, or there is no such family, as for `fit_family`.
     ParameterError
         The family does not allow such delays; fewer than 1 bootstrap or row.
     """
@@ -159,15 +160,15 @@ class FamilyChoice:
     Parameters
     ----------
     comparison
-        All fits, by AIC.
+        Fits of all families, by AIC.
     goodness
         Tests of the family with the smallest AIC.
     level
-        Below this Anderson-Darling p-value no family fits.
+        Anderson-Darling p-value below which no family is said to fit.
     fits
         Whether the best family fits.
     verdict
-        A sentence for reports.
+        Sentence for reports that names the family, or says that none fits.
     """
 
     comparison: FamilyComparison

@@ -33,15 +33,15 @@ class GroupDelays:
     Parameters
     ----------
     label
-        The group, ``"(pooled)"`` for the small ones together.
+        Name of the group, ``"(pooled)"`` for the small ones together.
     members
-        Labels it is made of.
+        Labels of the groups that it is made of.
     conversions
-        Number of delays.
+        Number of delays of the group.
     fit
-        Product limit with bands.
+        Product limit of the group's delays, with bands.
     comparison
-        Parametric fits, None unless asked for.
+        Parametric fits to the group's delays; None unless asked for.
     """
 
     label: str
@@ -80,7 +80,7 @@ class Heterogeneity:
     statistic
         Anderson-Darling distance between the groups' transformed delays.
     p
-        Permutation p-value.
+        P-value of the statistic, by permutation.
     permutations
         Number of permutations of the test of all groups.
     level
@@ -88,19 +88,19 @@ class Heterogeneity:
     pairs
         Every pair of the `compared` largest groups, most different first.
     compared
-        How many groups were compared in pairs.
+        Number of groups that were compared in pairs.
     differing
         Pairs whose adjusted p-value is at most `level`.
     groups_differing
-        How many groups are in such a pair.
+        Number of groups that are in such a pair.
     groups
-        Conversions of each group, by label.
+        Number of conversions of each group, by label.
     pooled
         Labels of the groups too small to stand alone, treated as one group.
     rows
-        Conversions tested; `conversions` there are.
+        Number of conversions that were tested, of the `conversions` there are.
     method
-        How the permutation respects truncation: a sentence for reports.
+        Sentence for reports that says how the permutation respects truncation.
     """
 
     statistic: float
@@ -137,20 +137,21 @@ def fit_groups(
     Parameters
     ----------
     delays, limits
-        As for `evaluator.delays.nonparametric.fit_nonparametric`.
+        Delays, shape (n,), and their limits, shape (n,) or (), in ticks; None where nothing was cut off
+        (`evaluator.delays.nonparametric.fit_nonparametric`).
     groups
-        Shape (n,), label of each conversion.
+        Label of each conversion's group, shape (n,).
     smallest
-        Groups with fewer conversions are pooled.
+        Number of conversions below which groups are pooled.
     families
-        Parametric families to fit to each; none by default, None fits all.
+        Parametric families to fit to each group; none by default, None fits all.
     confidence, seed
-        Of the bands; of the starts of mixtures.
+        Confidence level of the bands, and seed of the starting points of mixtures.
 
     Raises
     ------
     DataError
-        Impossible delays; another number of labels.
+        A delay is impossible, or there are not as many labels as delays.
     """
     delay, limit = checked_delays(delays, limits, whole=False)
     labels, codes, members = _pooled(groups, delay.size, smallest)
@@ -196,25 +197,29 @@ def heterogeneity(
     Parameters
     ----------
     delays, limits, groups, smallest
-        As for `fit_groups`.
+        Delays, limits and groups of the conversions, shape (n,), and size below which groups are pooled, as for
+        `fit_groups`.
     permutations
-        At least 19. Pairs take twice what Holm's adjustment needs to reach the level, if that is more.
+        Number of permutations, at least 19. Pairs take twice what Holm's adjustment needs to reach the level, if that
+        is more.
     level
-        At which pairs are said to differ.
+        Level at which pairs are said to differ, in (0, 1).
     compared
-        Only the largest groups are compared in pairs, this many: pairs grow with the square of the groups, and so does
-        the number of permutations that Holm's adjustment asks of each.
+        Number of groups, the largest, to compare in pairs: pairs grow with the square of the groups, and so does the
+        number of permutations that Holm's adjustment asks of each.
     rows
-        Of more conversions, a random subsample of this size is tested; of more than 2,000 of a pair, of that size.
+        Number of conversions to test at most: of more, a random subsample of this size; of more than 2,000 of a pair,
+        of that size.
     seed
-        Of subsample and permutations.
+        Seed of the subsample and of the permutations.
 
     Raises
     ------
     DataError
-        Impossible delays; another number of labels; fewer than two groups once small ones are pooled.
+        A delay is impossible, there are not as many labels as delays, or fewer than two groups once small ones are
+        pooled.
     ParameterError
-        Too few permutations.
+        There are too few permutations for the level.
 
     Examples
     --------

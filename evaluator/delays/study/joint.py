@@ -21,23 +21,23 @@ class JointFit:
     Parameters
     ----------
     conversion, conversion_errors
-        Shape (p,) coefficients of the log odds that a display ever converts, and their standard errors.
+        Coefficients of the log odds that a display ever converts, and their standard errors, shape (p,).
     rate, rate_errors
-        Shape (p,) coefficients of the log rate of the delay (per tick), and their standard errors.
+        Coefficients of the log rate of the delay (per tick), and their standard errors, shape (p,).
     covariance
-        Shape (2p, 2p) of both, `conversion` first; nan where not identified.
+        Covariance of both sets of coefficients, `conversion` first, shape (2p, 2p); nan where not identified.
     intercept
         Whether a constant was appended to the contexts; its coefficient is the last.
     log_likelihood
-        Without the ridge.
+        Logarithm of the likelihood, without the ridge.
     displays, conversions
-        Numbers of rows.
+        Numbers of displays, and of those that converted.
     width
         Ticks that the time stamps tell apart: a delay of d stands for [d, d + width). 0 for exact delays.
     converged
         Whether the maximum was found and is a strict one.
     notes
-        What the reader should know.
+        Sentences that the reader of the fit should know.
     """
 
     conversion: Floats
@@ -146,26 +146,26 @@ def fit_joint(
     Parameters
     ----------
     contexts
-        Shape (n, p), features of the displays.
+        Features of the displays, shape (n, p).
     delays
-        Shape (n,), in ticks; nan, or below 0, where no conversion has come.
+        Delay of each display's conversion in ticks, shape (n,); nan, or below 0, where no conversion has come.
     elapsed
-        Shape (n,) or (), ticks for which each display has been followed; at least the delay.
+        Number of ticks for which each display has been followed, shape (n,) or (); at least the delay.
     intercept
-        Append a constant.
+        Whether a constant is appended to the contexts.
     ridge
-        Subtracts ridge / 2 times the sum of squared coefficients but those of an appended constant: for many or
-        collinear features. The inverse of a prior variance.
+        Strength of the penalty: ridge / 2 times the sum of squared coefficients but those of an appended constant is
+        subtracted, for many or collinear features. The inverse of a prior variance.
     width
-        Of the multiples of ticks that delays were rounded down to; 0 for exact delays.
+        Number of ticks, of whose multiples delays were rounded down to one; 0 for exact delays.
 
     Raises
     ------
     DataError
-        No displays, no conversions, or none that did not convert; impossible delays; shapes that differ; contexts that
-        are not finite.
+        There are no displays, no conversions, or none that did not convert; delays are impossible, shapes differ, or
+        contexts are not finite.
     ParameterError
-        A ridge or a width below 0.
+        The ridge or the width is below 0.
 
     Examples
     --------

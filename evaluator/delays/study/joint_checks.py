@@ -23,15 +23,15 @@ class CalibrationPart:
     Parameters
     ----------
     low, high
-        Range of what they were sorted by: predicted conversion rate, or ticks followed.
+        Range of what the displays were sorted by: predicted conversion rate, or ticks followed.
     displays
-        How many.
+        Number of displays in the part.
     seen
-        How many have converted.
+        Number of them that have converted.
     expected
-        How many should have, by the model.
+        Number of them that should have converted by now, by the model.
     error
-        Standard deviation of `seen` if the model holds.
+        Standard deviation of `seen` if the model holds, in displays.
     """
 
     low: float
@@ -49,7 +49,7 @@ class Calibration:
     Parameters
     ----------
     by_rate, by_age
-        Tenths of the displays by predicted conversion rate and by how long they were followed, those of equal age
+        Tenths of the displays by predicted conversion rate, and by how long they were followed, those of equal age
         together.
     p
         Bonferroni's p-value of the part that is furthest off, normal: cautious, as the model was fitted to the same
@@ -99,13 +99,13 @@ def calibrate(probability: Floats, share: Floats, elapsed: Floats, converted: np
     Parameters
     ----------
     probability
-        Shape (n,), of converting ever.
+        Probability that each display ever converts, by the model, shape (n,).
     share
-        Shape (n,), 1 - exp(-r e): share of the conversions that come within what the display was followed for.
+        Share of each display's conversions that come within what it was followed for, 1 - exp(-r e), shape (n,).
     elapsed
-        Shape (n,), ticks it was followed for.
+        Number of ticks that each display was followed for, shape (n,).
     converted
-        Shape (n,), whether it has.
+        Whether each display has converted, shape (n,).
 
     Examples
     --------

@@ -38,14 +38,14 @@ class CorrectedRate:
     Parameters
     ----------
     displays
-        How many.
+        Number of displays that the rate is of.
     naive
         Share that has converted so far; nan without displays.
     corrected
         Share that will have converted once each has been followed for the attribution window, or for ever where the log
         names none; nan without displays.
     error
-        Standard error of `corrected`, of the coefficients and of the luck of the displays still open.
+        Standard error of `corrected`, from that of the coefficients and from the luck of the displays still open.
     low, high
         Interval of `corrected`: normal for the logarithm of what is still to come, so that it lies above `naive`.
     """
@@ -65,26 +65,26 @@ class JointStudy:
     Parameters
     ----------
     displays
-        Of the log.
+        Number of displays of the log.
     fit
-        On contexts as p independent directions of unit variance, about the average context, with a ridge of p: log
-        odds, and log rates of delay, that differ among displays by a standard deviation of 1 a priori. No unit of a
-        context or of time changes it, and the constants are free.
+        Model fitted on contexts as p independent directions of unit variance, about the average context, with a ridge
+        of p: log odds, and log rates of delay, that differ among displays by a standard deviation of 1 a priori. No
+        unit of a context or of time changes it, and the constants are free.
     rate
-        Of all sampled displays; its error is that of the log's rate, sampling included.
+        Conversion rate of all sampled displays; its error is that of the log's rate, sampling included.
     immature
-        Of the sampled displays followed for less than the attribution window or, where the log names none, for less
-        than the longest delay seen.
+        Conversion rate of the sampled displays followed for less than the attribution window or, where the log names
+        none, for less than the longest delay seen.
     window
-        Attribution window; None where the log names none, and rates are those of conversions however late.
+        Attribution window in ticks; None where the log names none, and rates are those of conversions however late.
     mean_delay
-        At the average context, by the exponential law, conversions beyond the window included.
+        Mean delay at the average context in ticks, by the exponential law, conversions beyond the window included.
     cohorts
-        Rates of the displays of each period, by its number; empty where no periods were given.
+        Conversion rate of the displays of each period, by its number; empty where no periods were given.
     calibration
-        Whether the model holds.
+        Comparison of expected and seen conversions, which tells whether the model holds.
     notes
-        What the reader should know.
+        Sentences that the reader of the study should know.
     """
 
     displays: int
@@ -130,11 +130,11 @@ def study_joint(log: Log, periods: Periods | None = None, *, confidence: float =
     Parameters
     ----------
     log
-        With contexts, and displays still open.
+        Log with contexts, and with displays still open.
     periods
-        Of `evaluator.log.delay_rows`, for rates period by period.
+        Periods of `evaluator.log.delay_rows`, for rates period by period; None for no such rates.
     confidence
-        Of the intervals.
+        Confidence level of the intervals, in (0, 1).
 
     Raises
     ------

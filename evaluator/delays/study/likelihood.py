@@ -40,18 +40,21 @@ class TruncatedSample:
     Parameters
     ----------
     rounding
-        ``"floor"``: a delay of d ticks stands for [d, d + 1), seen if below its limit + 1, so that a delay of 0 and
-        ties are ordinary. ``"none"``: delays are exact, each with its density.
+        Rounding of the delays. ``"floor"``: a delay of d ticks stands for [d, d + 1), seen if below its limit + 1, so
+        that a delay of 0 and ties are ordinary. ``"none"``: delays are exact, each with its density.
     short, short_counts
-        Distinct floored delays below 32 ticks, whose cells are differences of the CDF.
+        Distinct floored delays below 32 ticks, whose cells are differences of the CDF, and how often each occurs, shape
+        (S,).
     nodes, log_nodes, node_counts
-        Shape (J, 3) quadrature nodes of the other cells; (J, 1) for exact delays. Counts (J,).
+        Quadrature nodes of the other cells and their logarithms, shape (J, 3), or (J, 1) for exact delays, and how
+        often each occurs, shape (J,).
     limits, limit_counts
-        Distinct upper ends of what could be seen; empty when nothing was cut off.
+        Distinct upper ends of what could be seen, and how often each occurs, shape (L,); empty when nothing was cut
+        off.
     conversions
-        Number of rows.
+        Number of conversions in the sample.
     smallest, longest
-        Smallest delay; longest limit in ticks, inf when nothing was cut off.
+        Smallest delay and longest limit in ticks; the limit is inf when nothing was cut off.
     """
 
     rounding: str
@@ -142,16 +145,16 @@ def sample_of(delays: ArrayLike, limits: ArrayLike | None = None, *, rounding: s
     Parameters
     ----------
     delays, limits
-        Shape (n,), in ticks, as for `fit_nonparametric`.
+        Delays, shape (n,), and their limits, shape (n,) or (), in ticks; None where nothing was cut off.
     rounding
-        ``"floor"`` or ``"none"`` (`TruncatedSample`); None takes ``"floor"`` for whole numbers.
+        Rounding of the delays, ``"floor"`` or ``"none"`` (`TruncatedSample`); None takes ``"floor"`` for whole numbers.
 
     Raises
     ------
     DataError
-        No delays, or impossible ones; an exact delay of 0, of which no density is known.
+        There are no delays, or impossible ones, or an exact delay of 0, of which no density is known.
     ParameterError
-        Another rounding.
+        The rounding is neither of the two.
     """
     if rounding not in (None, *ROUNDINGS):
         raise ParameterError(f"rounding is {rounding!r}.", hint=f"one of {', '.join(ROUNDINGS)}.")

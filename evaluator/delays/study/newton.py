@@ -38,20 +38,21 @@ def maximise(
     Parameters
     ----------
     function
-        theta of shape (p,) -> log likelihood; -inf where impossible.
+        Function of theta, shape (p,), that gives the log likelihood; -inf where impossible.
     theta
-        Start; scaled such that a change of 1 is large.
+        Starting point, shape (p,), scaled such that a change of 1 is large.
     gradient
-        Its gradient; None takes fourth-order differences, 2 p^2 + 2 p evaluations a step.
+        Function of theta that gives the gradient, shape (p,); None takes fourth-order differences, 2 p^2 + 2 p
+        evaluations a step.
     curvature
-        Its Hessian; None takes differences.
+        Function of theta that gives the Hessian, shape (p, p); None takes differences.
     hessian
-        One near enough to step with, shape (p, p). It is renewed as soon as the squared decrement falls by less than a
-        factor of 10 a step, and at the end.
+        Hessian near enough to step with, shape (p, p); None computes it at the start. It is renewed as soon as the
+        squared decrement falls by less than a factor of 10 a step, and at the end.
     tolerance
-        Stop when the squared Newton decrement, the squared distance to the optimum in standard errors, is below.
+        Squared Newton decrement, the squared distance to the optimum in standard errors, below which to stop.
     iterations
-        After these many steps the value is still rising along a ridge: no strict maximum.
+        Number of steps after which, the value still rising along a ridge, there is no strict maximum.
     """
     value = function(theta)
 

@@ -54,13 +54,15 @@ class StudyWindow:
     Parameters
     ----------
     text
-        As written.
+        Text of the window, as the user wrote it.
     ticks, rounds
-        At the traffic's mean rate each is the other: rounds of full traffic, None where the rate is unknown.
+        The window in ticks and in rounds of full traffic: one is as asked, the other at the traffic's mean rate; rounds
+        are None where the rate is unknown.
     share
-        By the conversions' delays in time where it is a duration, in displays where it is in rounds.
+        Share of the conversions that come within it: by their delays in time where it is a duration, in displays where
+        it is in rounds.
     in_rounds
-        Which of the two it was asked in.
+        Whether it was asked for in rounds.
     """
 
     text: str
@@ -96,33 +98,33 @@ class DelayStudy(ShownInNotebooks):
     Parameters
     ----------
     rows
-        The delays studied.
+        Delays that were studied, and the limits up to which they were seen.
     options
-        What was asked.
+        Options of the study, as they were asked for.
     sight
-        Sentences: what the log can see of delays, and what it cannot.
+        Sentences that say what the log can see of delays, and what it cannot.
     fit
-        Product limit with bands.
+        Product limit of the delays, with bands.
     quantiles
-        Naive and corrected.
+        Quantiles of the delays in ticks, naive and corrected.
     choice
-        Laws by AIC, and whether the best fits; None where there are too few conversions.
+        Fits of the laws by AIC, and whether the best fits; None where there are too few conversions.
     windows
-        Those asked for.
+        Windows that were asked for, with what each keeps.
     advice
-        The recommended window and 2 x mean.
+        The recommended window, and that of twice the mean delay.
     groups
         Delays of each group, largest first, the pooled ones last.
     heterogeneity
-        Test of one law in all groups.
+        Test of one law in all groups; None without groups.
     tail
-        Tail index.
+        Tail index of the delays; None where it could not be had.
     drift
-        Quantiles by period and the change flag.
+        Quantiles by period, and whether a change is flagged; None where there are no periods.
     rates
-        Conversion rate by period.
+        Conversion rate of each period.
     missing
-        Parts that could not be had, by name, each with the reason.
+        Parts of the study that could not be had, by name, each with the reason.
     joint
         Conversion rate corrected on context; None where not asked for, or withheld (`missing` says why).
     """

@@ -69,11 +69,11 @@ def study_rows(
     Parameters
     ----------
     rows
-        Delays in time.
+        Delays and their limits in time.
     options
-        What is asked.
+        Options of the study.
     in_rounds
-        The delays and their limits in displays of the traffic, shape (n,), by which windows in rounds are judged. None
+        Delays, and their limits, in displays of the traffic, shape (n,), by which windows in rounds are judged. None
         where time counts rounds; of a bare file a round lasts as long as the traffic's mean.
 
     Raises
@@ -83,7 +83,7 @@ def study_rows(
     ParameterError
         An option does not fit.
     UnknownNameError
-        No such family.
+        There is no such family.
     """
     delay, limit = rows.delay, rows.limit
     asked = [_parsed(text, rows) for text in (_usual(rows) if options.windows is None else options.windows)]

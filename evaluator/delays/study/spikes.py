@@ -31,7 +31,7 @@ def spikes(delays: Ints, stamp: int) -> tuple[Spike, ...]:
     Parameters
     ----------
     delays
-        Shape (n,), in ticks.
+        Delays of the conversions in ticks, shape (n,).
     stamp
         Ticks that the time stamps tell apart; only delays of at least fifty of them are looked at.
 

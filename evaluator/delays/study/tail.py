@@ -24,22 +24,23 @@ class TailIndex:
     Parameters
     ----------
     alpha, low, high
-        Maximum likelihood under truncation, and its likelihood-ratio interval. An interval that reaches 0 means that
-        the log does not show a power tail: too few delays above the threshold, or too short a look beyond it.
+        Maximum likelihood estimate under truncation, and its likelihood-ratio interval. An interval that reaches 0
+        means that the log does not show a power tail: too few delays above the threshold, or too short a look beyond
+        it.
     hill, hill_low, hill_high
         Hill's estimator, blind to truncation (too large under it), and its normal interval.
     threshold
-        In ticks.
+        Delay in ticks above which the tail is fitted.
     exceedances
         Number of delays above the threshold.
     rule
-        How the threshold was chosen.
+        Clause that says how the threshold was chosen.
     confidence
-        Level of the intervals.
+        Confidence level of the intervals.
     distance
         Kolmogorov-Smirnov distance of the exceedances from the fitted tail.
     notes
-        What the reader should know.
+        Sentences that the reader should know.
     """
 
     alpha: float
@@ -82,20 +83,21 @@ def tail_index(
     Parameters
     ----------
     delays, limits
-        Shape (n,), in ticks; limits may be a number or None. Whole delays are taken half of `width` later.
+        Delays, shape (n,), and their limits, shape (n,) or (), in ticks; None where nothing was cut off. Whole delays
+        are taken half of `width` later.
     threshold
-        In ticks, above 0.
+        Delay in ticks, above 0, above which the tail is fitted; None chooses one.
     confidence
-        In (0, 1).
+        Confidence level of the intervals, in (0, 1).
     width
-        Of the multiples of ticks that whole delays were rounded down to.
+        Number of ticks, of whose multiples whole delays were rounded down to one.
 
     Raises
     ------
     DataError
-        Impossible delays; fewer than 10 above the threshold.
+        A delay is impossible, or fewer than 10 are above the threshold.
     ParameterError
-        A threshold of 0 or less, a level that is none.
+        The threshold is 0 or less, or the confidence is no level.
 
     Examples
     --------

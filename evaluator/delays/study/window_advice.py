@@ -19,14 +19,15 @@ class WindowShare:
     Parameters
     ----------
     window
-        In the unit of the delays: ticks, or displays.
+        Length of the window in the unit of the delays: ticks, or displays.
     tau, low, high
-        tau_m = P(D <= window) given a delay of at most `longest`, and its pointwise interval. 1 by definition of a
-        window as long as `longest`; nan of a longer one, of which nothing is known.
+        Share of the conversions that come within it, tau_m = P(D <= window) given a delay of at most `longest`, and its
+        pointwise interval. 1 by definition of a window as long as `longest`; nan of a longer one, of which nothing is
+        known.
     lost
-        1 - tau, the share of conversions that come too late to be seen.
+        Share of conversions that come too late to be seen, 1 - tau.
     slowdown
-        1 / tau, by which the bounds of Vernade et al. (2020) grow; inf when the window keeps nothing.
+        Factor by which the bounds of Vernade et al. (2020) grow, 1 / tau; inf when the window keeps nothing.
     identified
         Whether the log looked as long as the window.
     longest
@@ -50,21 +51,22 @@ class WindowAdvice:
     Parameters
     ----------
     windows
-        In the order given.
+        Share that each window keeps, in the order given.
     recommended
-        In ticks.
+        Length of the recommended window in ticks.
     reason
-        Why, as a sentence.
+        Sentence that says why it is recommended.
     share
         Share of conversions that the recommended window should keep.
     mean
-        Mean delay; None where it does not exist or is not known.
+        Mean delay in ticks; None where it does not exist or is not known.
     mean_source
-        What it is the mean of, or why there is none.
+        Clause that says what the mean is of, or why there is none.
     twice_mean
-        m = 2 x mean (Vernade et al. 2020, Section 4); None without a mean.
+        Window m = 2 x mean (Vernade et al. 2020, Section 4); None without a mean.
     longest
-        Longest observable delay: all shares are of the conversions that come within it. inf where nothing was cut off.
+        Longest observable delay in ticks: all shares are of the conversions that come within it. inf where nothing was
+        cut off.
     """
 
     windows: tuple[WindowShare, ...]
@@ -129,20 +131,20 @@ def advise_window(
     Parameters
     ----------
     fit
-        Product limit of the delays.
+        Product limit of the delays, with bands.
     windows
-        In ticks.
+        Windows to compare, in ticks.
     law
-        A parametric fit that is believed beyond `longest`.
+        Parametric fit that is believed beyond `longest`; None where none is.
     share
-        In (0, 1).
+        Share of the conversions that the recommended window should keep, in (0, 1).
     shortest
-        Of the windows recommended: what the time stamps tell apart.
+        Shortest window to recommend, in ticks: what the time stamps tell apart.
 
     Raises
     ------
     ParameterError
-        A window below 0, a share that is none.
+        A window is below 0, or the share is none.
     """
     if not 0 < share < 1:
         raise ParameterError(f"share is {share}.", hint="a share in (0, 1), such as 0.9.")
