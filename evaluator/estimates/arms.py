@@ -44,15 +44,15 @@ class BestFixedAction:
     action
         Index of the action that all displays put first; -1 when no action has displays.
     value
-        The estimate is that of the two halves; nan where two actions or more have displays and none has two. The
-        interval is of the *largest value over the actions that have displays*; of the others nothing is known. Every
-        action's interval holds at once (level split over them), so it stays right whichever was picked. Should the
-        estimate fall outside, it is the nearest end: what the interval excludes cannot be the largest value. n counts
-        the displays of `action`.
+        Value of the best fixed action with its interval. The estimate is that of the two halves; nan where two actions
+        or more have displays and none has two. The interval is of the *largest value over the actions that have
+        displays*; of the others nothing is known. Every action's interval holds at once (level split over them), so it
+        stays right whichever was picked. Should the estimate fall outside, it is the nearest end: what the interval
+        excludes cannot be the largest value. n counts the displays of `action`.
     values
-        Mean reward of each action, shape (K,), nan without displays.
+        Mean reward of each action, shape (K,); nan without displays.
     by_halves
-        The actions that the two halves put first; -1 where there was no choice to make.
+        Actions that the two halves put first; -1 where there was no choice to make.
     """
 
     action: int
@@ -68,13 +68,13 @@ def best_fixed_action(arms: Sequence[SparseRewards], *, upper: float, alpha: flo
     ----------
     arms
         Rewards of each action's logged displays in order, K of them, thinned so that each action's displays have the
-        contexts of all; in [0, upper].
+        contexts of all; each in [0, upper].
     upper
-        Largest possible reward.
+        Largest possible reward of a display.
     alpha
-        1 - level of the interval.
+        Probability that the interval fails, 1 - level.
     seed
-        Of the halves, which look at no reward.
+        Seed that divides the displays into halves, which look at no reward.
     """
     known = max(sum(arm.n > 0 for arm in arms), 1)
     intervals = [mean_interval(arm, upper=upper, alpha=alpha / known) for arm in arms]

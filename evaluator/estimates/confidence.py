@@ -42,15 +42,15 @@ class Interval:
     Parameters
     ----------
     estimate
-        The point estimate; nan when `n` is 0.
+        Estimate of the quantity, a single number; nan when `n` is 0.
     low, high
         Ends of the interval, in the unit of the estimate.
     n
         Number of observations behind it.
     level
-        Coverage, e.g. 0.95.
+        Probability with which the interval holds, such as 0.95.
     kind
-        How the interval was made, for reports.
+        Name, in reports, of how the interval was made.
     """
 
     estimate: float
@@ -71,8 +71,8 @@ def mean_interval(
     Parameters
     ----------
     x
-        Shape (n,), rewards of the rounds in order, each in [0, `upper`], all or those that are not zero. No rounds
-        give an estimate of nan and the interval [0, `upper`].
+        Rewards of the rounds in order, shape (n,), each in [0, `upper`], all or those that are not zero. No rounds give
+        an estimate of nan and the interval [0, `upper`].
     upper
         Largest reward a round can have, known before looking at the data.
     alpha
@@ -146,14 +146,14 @@ def mean_sequence(
     Parameters
     ----------
     x
-        Shape (n,), rewards of the rounds in order, each in [0, `upper`]. For values in [l, h] pass ``x - l``
-        and ``upper=h - l``, and shift back.
+        Rewards of the rounds in order, shape (n,), each in [0, `upper`]. For values in [l, h] pass ``x - l`` and
+        ``upper=h - l``, and shift back.
     upper
         Largest reward a round can have, known before looking at the data.
     alpha
         Probability that any interval of the sequence fails.
     at
-        Shape (k,), checkpoints: numbers of rounds, 0 to n. At 0 the interval is [0, `upper`].
+        Checkpoints in numbers of rounds, shape (k,), 0 to n. At 0 the interval is [0, `upper`].
     tuned_for
         Sum of variances, in units of `upper` squared, where the sequence is tightest; fixed before seeing
         `x`.
@@ -161,7 +161,7 @@ def mean_sequence(
     Returns
     -------
     lows, highs
-        Shape (k,) each, in the unit of `x`.
+        Lower and upper ends, shape (k,) each, in the unit of `x`.
 
     Raises
     ------
@@ -210,11 +210,11 @@ def interval_ends(
     Parameters
     ----------
     sums, variation
-        Shape (k,), sum of the rewards and V_t, in units of `upper`.
+        Sum of the rewards, and V_t, up to each checkpoint, shape (k,), in units of `upper`.
     at
-        Shape (k,), numbers of rounds.
+        Checkpoints in numbers of rounds, shape (k,).
     upper, alpha, tuned_for
-        As in `mean_sequence`.
+        Largest reward, error and tuning, as in `mean_sequence`.
     """
     sums, at = np.asarray(sums, dtype=np.float64), np.asarray(at)
     rounds = np.maximum(at, 1)
@@ -241,16 +241,16 @@ def gamma_exponential_boundary(v: ArrayLike, *, alpha: float, tuned_for: float =
     Parameters
     ----------
     v
-        Shape (k,), intrinsic time V_t >= 0.
+        Intrinsic times V_t >= 0, shape (k,).
     alpha
-        Crossing probability, in (0, 1/2).
+        Probability of crossing the boundary, in (0, 1/2).
     tuned_for
         Intrinsic time at which the boundary is lowest, compared with other rho.
 
     Returns
     -------
     u
-        Shape (k,), in units of the sum S_t.
+        Boundary at each time, shape (k,), in units of the sum S_t.
 
     References
     ----------
@@ -287,11 +287,12 @@ def crossing_boundary(v: Floats, *, threshold: Floats | float, rho: float) -> Fl
     Parameters
     ----------
     v
-        Intrinsic times, any shape.
+        Intrinsic times V_t >= 0, of any shape.
     threshold
-        log(1/alpha) of each, one-sided, broadcast against `v`. The boundary increases with it.
+        Number log(1/alpha) of each time, one-sided, of a shape that broadcasts against that of `v`. The boundary
+        increases with it.
     rho
-        Of the mixture, from `mixture_rho`.
+        Parameter rho of the mixture, from `mixture_rho`.
     """
     target = np.asarray(threshold)
     u = target + np.sqrt(2.0 * target * (v + rho))

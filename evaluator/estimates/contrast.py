@@ -53,13 +53,13 @@ class Contrast(NamedTuple):
     Parameters
     ----------
     total
-        Sum of the Y_i.
+        Sum of the differences Y_i, mean over repeats.
     variation
-        V: sum of the squared errors of their predictions, mean over repeats.
+        Sum V of the squared errors of their predictions, mean over repeats.
     least, most
-        Smallest and largest sum that the signs allow.
+        Smallest and largest sum that the signs of the differences allow.
     n
-        Displays with a sign, summed over repeats.
+        Number of displays with a sign, summed over repeats.
     """
 
     total: float
@@ -98,11 +98,11 @@ def contrast(
     shown_a, shown_b
         Numbers of the displays of each replay's first T rounds, in the order of the rounds, shape (T,) each.
     rewards_a, rewards_b
-        Their rewards, shape (T,) each, in [0, `upper`].
+        Rewards of these rounds, shape (T,) each, in [0, `upper`].
     displays
-        Displays of the log.
+        Number of displays of the log.
     upper
-        Largest possible reward.
+        Largest possible reward of a display.
     shared
         Whether a display earns the same in both replays.
 

@@ -42,11 +42,11 @@ def equal_rewards(weight: Floats, reward: Floats, terms: Floats) -> float:
     Parameters
     ----------
     weight
-        w_i >= 0, shape (n,).
+        Weight w_i >= 0 of each display, shape (n,).
     reward
-        Y_i, shape (n,).
+        Reward Y_i of each display, shape (n,).
     terms
-        Whose mean the estimate is, shape (n,).
+        Terms whose mean the estimate is, shape (n,).
 
     Examples
     --------

@@ -15,14 +15,14 @@ class Estimator:
     Parameters
     ----------
     name
-        Its key in results.
+        Key of the estimator in results.
     short
-        As sentences call it.
+        Name of the estimator in sentences.
     title
-        As tables call it.
+        Name of the estimator in tables.
     estimate
-        Takes the rewards, the target's probabilities and the propensities of the displays, each of shape (n,), and by
-        name ``level`` and ``clusters``, as `evaluator.estimates.weighted.ips`.
+        Function of the rewards, the target's probabilities and the propensities of the displays, each of shape (n,),
+        and by name ``level`` and ``clusters``, such as `evaluator.estimates.weighted.ips`.
     models
         Whether it takes the model of the rewards too: its values of the actions shown, and of the target, shape (n,).
     """

@@ -23,9 +23,9 @@ def log_evidence(accepted: Counts, read: Counts, probability: Floats) -> Floats:
     Parameters
     ----------
     accepted, read
-        t and n.
+        Number t of displays accepted, and number n of displays read, of one shape.
     probability
-        c, in (0, 1].
+        Acceptance probability c of each, in (0, 1], of the same shape.
     """
     from scipy.special import betaln, xlog1py, xlogy
 
@@ -60,13 +60,13 @@ def log_tail(total: Floats, squares: Floats, displays: int, *, expected: float, 
     Parameters
     ----------
     total, squares
-        Sums of 1/p and 1/p² over the displays of each action, shape (K,).
+        Sums of 1/p and of 1/p² over the displays of each action, shape (K,).
     displays
-        N.
+        Number of displays N.
     expected
-        What the mean should be.
+        Number that the mean should be.
     largest
-        b, shape (K,).
+        Largest value b of 1/p for each action, shape (K,).
     """
     off = total / displays - expected
     second = np.maximum(squares / displays, expected**2)

@@ -15,7 +15,7 @@ def holm(p: npt.ArrayLike) -> npt.NDArray[np.float64]:
     Parameters
     ----------
     p
-        Shape (m,), p-values of all tests made.
+        P-values of all tests made, shape (m,).
 
     References
     ----------

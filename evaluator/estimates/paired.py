@@ -47,11 +47,11 @@ class RewardSums(NamedTuple):
     Parameters
     ----------
     n
-        Number of rounds.
+        Number of rounds, an array of any shape.
     total
-        Sum of the rewards.
+        Sum of the rewards, of the shape of `n`.
     variation
-        V_n of `evaluator.estimates.confidence.mean_sequence`.
+        Intrinsic time V_n of `evaluator.estimates.confidence.mean_sequence`, of the shape of `n`.
     """
 
     n: npt.NDArray[np.int64]
@@ -84,11 +84,11 @@ def discordant(
     shown_a, shown_b
         Numbers of the displays of each replay's first T rounds, in the order of its rounds, shape (T,).
     reward_a, reward_b
-        Their rewards, shape (T,), in [0, `upper`].
+        Rewards of these rounds, shape (T,), in [0, `upper`].
     displays
-        Displays of the log.
+        Number of displays of the log.
     upper
-        Largest possible reward.
+        Largest possible reward of a display.
     """
     return (
         sums_of(reward_a[~_among(shown_b, displays)[shown_a]], upper=upper),
@@ -117,19 +117,19 @@ def difference_of_sums(
     Parameters
     ----------
     a, b
-        Of the displays that only A and that only B showed, from `discordant`; or, where rewards of one display differ
-        between the two, of all their rounds, which gives the longer, unpaired interval. For several repeats, their mean
-        (`evaluator.estimates.repeated`).
+        Sums of the rewards of the displays that only A and that only B showed, from `discordant`; or, where rewards of
+        one display differ between the two, of all their rounds, which gives the longer, unpaired interval. For several
+        repeats, their mean (`evaluator.estimates.repeated`).
     rounds
-        T > 0, the same for both.
+        Number of rounds T > 0, the same for both.
     upper
-        Largest possible reward.
+        Largest possible reward of a round.
     alpha
         Probability that the interval fails.
     kind
         `PAIRED` or `UNPAIRED`, for reports.
     displays
-        n of the interval; None for the number of rounds in `a` and `b`.
+        Number n that the interval names; None for the number of rounds in `a` and `b`.
 
     Examples
     --------
@@ -165,14 +165,14 @@ def p_values(a: RewardSums, b: RewardSums, *, alpha: float) -> Floats:
     Parameters
     ----------
     a, b
-        As in `difference_of_sums`, shape (P,).
+        Sums of the rewards of A and of B, one entry a pair, shape (P,), as in `difference_of_sums`.
     alpha
-        The interval excludes 0 at this error if and only if the p-value is below it.
+        Error at which the interval excludes 0 if and only if the p-value is below it.
 
     Returns
     -------
     p
-        Shape (P,), in [1e-300, 1]. P(p <= x) <= x for every x where the means are the same.
+        P-value of each pair, shape (P,), in [1e-300, 1]. P(p <= x) <= x for every x where the means are the same.
     """
     # Two sides of two intervals.
     parts = 4.0

@@ -56,14 +56,14 @@ def repeated_interval(rewards: Sequence[Floats], *, upper: float, alpha: float, 
     Parameters
     ----------
     rewards
-        Of the rounds of each repeat in order, shape (T_r,), in [0, `upper`]. Should one have no rounds, nothing is
-        known. Of a single repeat the interval is that of `mean_interval`.
+        Rewards of the rounds of each repeat in order, shape (T_r,), in [0, `upper`]. Should one have no rounds, nothing
+        is known. Of a single repeat the interval is that of `mean_interval`.
     upper
-        Largest possible reward.
+        Largest possible reward of a round.
     alpha
         Probability that the interval fails.
     displays
-        Different displays that the repeats showed: what is said to be behind the interval.
+        Number of different displays that the repeats showed, which the interval names as its n.
     """
     if len(rewards) == 1:
         return mean_interval(rewards[0], upper=upper, alpha=alpha)

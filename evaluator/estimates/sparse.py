@@ -15,11 +15,11 @@ class SparseRewards:
     Parameters
     ----------
     n
-        Number of rounds.
+        Number of rounds, those without a reward among them.
     at
-        Rounds with a reward, counted from 0, strictly increasing, shape (c,).
+        Numbers of the rounds with a reward, counted from 0, strictly increasing, shape (c,).
     value
-        Their rewards, shape (c,).
+        Rewards of these rounds, shape (c,).
     """
 
     n: int

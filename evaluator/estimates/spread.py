@@ -32,23 +32,24 @@ def spread_interval(
     Parameters
     ----------
     estimate
-        Of the log itself.
+        Estimate that the interval is around, from the log itself.
     resampled
-        Shape (B,), the same statistic V_b of B resampled logs; B at least 20.
+        Values V_b of the same statistic on B resampled logs, shape (B,); B at least 20.
     n
-        Rounds behind the estimate.
+        Number of rounds behind the estimate.
     level
-        Coverage, e.g. 0.95.
+        Probability with which the interval should hold, such as 0.95.
     target
-        What it is an interval of, for reports.
+        Name, in reports, of what the interval is of.
     clusters
-        G, how many clusters of equal size were drawn from (`evaluator.estimates.clustered.effective`); None where
-        displays were drawn one by one. Fewer than its `FEWEST_CLUSTERS` give no interval: the ends are nan.
+        Number G of clusters of equal size that resampled logs were drawn from
+        (`evaluator.estimates.clustered.effective`); None where displays were drawn one by one. Fewer than its
+        `FEWEST_CLUSTERS` give no interval: the ends are nan.
 
     Raises
     ------
     ParameterError
-        Fewer than 20 resampled values.
+        There are fewer than 20 resampled values.
 
     References
     ----------
@@ -98,9 +99,9 @@ def widened_by(values: ArrayLike, *, level: float) -> float:
     Parameters
     ----------
     values
-        Shape (B,).
+        Resampled values of the statistic, shape (B,).
     level
-        Coverage, e.g. 0.95.
+        Probability with which the interval should hold, such as 0.95.
 
     Examples
     --------

@@ -62,19 +62,19 @@ class WeightedValue:
     Parameters
     ----------
     value
-        Estimate and interval: right at one time only, and given from `evaluator.estimates.enough.NEEDED` rewards on;
-        nan below. Not cut at the rewards' range.
+        Estimate with its interval: right at one time only, and given from `evaluator.estimates.enough.NEEDED` rewards
+        on; nan below. Not cut at the rewards' range.
     standard_error
-        Of the estimate; nan where that is.
+        Standard error of the estimate; nan where the estimate is.
     skewness
-        Of the terms whose mean the estimate is (for SNIPS of their linear parts): rare rewards and heavy weights make
-        it large; nan for terms all alike.
+        Skewness of the terms whose mean the estimate is (for SNIPS of their linear parts): rare rewards and heavy
+        weights make it large; nan for terms all alike.
     rewards
-        How many rewards of equal weight would be as skewed.
+        Number of rewards of equal weight that would be as skewed.
     withheld
-        Why neither is given, a clause; empty where both are.
+        Clause that says why neither estimate nor error is given; empty where both are.
     target
-        Whose value it is, where that is not said elsewhere.
+        Policy whose value it is, where that is not said elsewhere.
     """
 
     value: Interval
@@ -97,13 +97,14 @@ class Weights:
     Parameters
     ----------
     n
-        Displays.
+        Number of displays that are weighted.
     mean, mean_error
-        Mean weight and its standard error. Right propensities give a mean of 1, up to chance.
+        Mean weight, and its standard error. Right propensities give a mean of 1, up to chance.
     effective_sample_size
-        (sum w)² / sum w²: about so many displays chosen by the target itself would tell as much.
+        Effective number of displays, (sum w)² / sum w²: about so many displays chosen by the target itself would tell
+        as much.
     largest
-        The largest weight.
+        Largest weight of any display.
     """
 
     n: int
@@ -125,9 +126,9 @@ def weights_of(target: ArrayLike, propensity: ArrayLike) -> Weights:
     Parameters
     ----------
     target
-        pi(a_i|x_i), shape (n,).
+        Probability pi(a_i|x_i) with which the target shows the logged action of each display, shape (n,).
     propensity
-        p_i, shape (n,), in (0, 1].
+        Propensity p_i of each display, shape (n,), in (0, 1].
 
     Raises
     ------
@@ -164,11 +165,11 @@ def ips(
     Parameters
     ----------
     reward
-        Y_i, shape (n,).
+        Reward Y_i of each display, shape (n,).
     target, propensity
-        As in `weights_of`.
+        Probabilities under the target, and propensities, shape (n,), as in `weights_of`.
     level
-        Of the interval.
+        Confidence level of the interval, in (0, 1).
     clusters
         Cluster of each display, from 0, shape (n,); None where they are independent. Clusters that are worth fewer than
         `evaluator.estimates.clustered.FEWEST_CLUSTERS` of equal size give no interval: its ends are nan.
@@ -176,7 +177,7 @@ def ips(
     Raises
     ------
     DataError, ParameterError
-        As `weights_of`; the level is not in (0, 1).
+        The displays are not as `weights_of` takes them, or the level is not in (0, 1).
 
     Examples
     --------
@@ -243,9 +244,9 @@ def doubly_robust(
     Parameters
     ----------
     model
-        q^(x_i, a_i), shape (n,).
+        Predicted reward q^(x_i, a_i) of each display's logged action, shape (n,).
     model_value
-        sum_a pi(a|x_i) q^(x_i, a), shape (n,).
+        Predicted reward of the target at each display, sum_a pi(a|x_i) q^(x_i, a), shape (n,).
 
     Examples
     --------
