@@ -48,9 +48,11 @@ def compile_ahead(calls: Iterable[Call], *, least: int = 2) -> list[str]:
     Parameters
     ----------
     calls
-        Calls to come. Loops that are interpreted, or compiled for one process alone, are left to their calls.
+        Calls to come, of compiled loops. Loops that are interpreted, or compiled for one process alone, are left to
+        their calls.
     least
-        Do nothing where fewer are to be compiled: a single one is compiled as fast when it is called.
+        Fewest loops to compile: where fewer are missing, nothing is done, as a single one is compiled as fast when it
+        is called.
     """
     found: dict[tuple[Any, ...], _Job] = {}
     for call in calls:

@@ -18,11 +18,11 @@ def argmax(scores: npt.NDArray[np.float64], random_ties: bool, rng: np.random.Ge
     Parameters
     ----------
     scores
-        Shape (K,).
+        Score of each action, shape (K,).
     random_ties
-        Reservoir sampling among equals: one draw for each further equal, none without ties.
+        Whether equals are drawn from, by reservoir sampling: one draw for each further equal, none without ties.
     rng
-        The policy's own stream.
+        Random stream of the policy.
 
     Raises
     ------
@@ -64,9 +64,9 @@ def goes_first(a: int, b: int, key: int) -> bool:
     Parameters
     ----------
     a, b
-        The actions.
+        Indices of the two actions.
     key
-        `tie_key` of the round, or `LOWEST_FIRST`.
+        Key of the round's order, from `tie_key`, or `LOWEST_FIRST`.
     """
     if key < 0:
         return a < b

@@ -40,9 +40,9 @@ class CodeCache(Cache):  # type: ignore[misc]  # Numba has no types
     Parameters
     ----------
     function
-        The function.
+        Function whose compiled code is cached.
     folder
-        Where its code is kept; what lies there is run.
+        Folder in which the code is kept; what lies there is run.
     """
 
     def __init__(self, function: Callable[..., Any], folder: Path) -> None:

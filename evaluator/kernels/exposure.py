@@ -25,28 +25,29 @@ class Exposure(NamedTuple):
     Parameters
     ----------
     effective
-        N~ of each arm, shape (K,).
+        Effective number N~ of pulls of each arm, shape (K,).
     pulls
-        N of each arm, shape (K,).
+        Number N of pulls of each arm, shape (K,).
     rounds
-        Number of pulls so far, shape (1,).
+        Number of pulls of all arms so far, shape (1,).
     history
-        The last pulls, a ring of 2^k long enough for the oldest age that still changes a weight, shape (2^k, 2): arm,
-        and number of pulls of that arm right before.
+        Last pulls, a ring of 2^k long enough for the oldest age that still changes a weight, shape (2^k, 2): arm, and
+        number of pulls of that arm right before.
     ages
-        Steps of the CDF up to the window, shape (J,). Empty when geometric.
+        Ages at which the CDF rises, in rounds, up to the window, shape (J,). Empty when geometric.
     weights
-        Weight before each step, and after the last, shape (J + 1,).
+        Weight of a pull before each of these ages, and after the last, shape (J + 1,).
     steps_within
-        Number of steps at each age or below, shape (ages[-1] + 1,).
+        Number of steps of the CDF at each age or below, shape (ages[-1] + 1,).
     reach
-        Oldest age at which a weight may still change, min(window, horizon), shape (1,).
+        Oldest age, in rounds, at which a weight may still change, min(window, horizon), shape (1,).
     ratio
-        Survival ratio of geometric delays, shape (1,); 0 when the CDF is a list of steps.
+        Ratio P(D > a + 1) / P(D > a) of geometric delays, shape (1,); 0 when the CDF is a list of steps.
     missing, frozen
-        Geometric: the mass still to come of the pulls within the window, and the number of the older, shape (K,).
+        Mass still to come of each arm's pulls within the window, and number of its older ones, for geometric delays,
+        shape (K,).
     fresh, last
-        Geometric: missing mass of a pull at age 0, and at the age `window`, shape (1,).
+        Missing mass of a pull at age 0, and at the age `window`, for geometric delays, shape (1,).
     """
 
     effective: npt.NDArray[np.float64]
@@ -75,13 +76,13 @@ def start_exposure(n_actions: int, window: int, horizon: int, cdf: DelayCDF) -> 
     Parameters
     ----------
     n_actions
-        K.
+        Number of arms K.
     window
-        m in rounds; ages beyond it no longer change a weight.
+        Window m in rounds; ages beyond it no longer change a weight.
     horizon
-        No more rounds than this will come (bounds the ring).
+        Largest number of rounds that may come, which bounds the ring.
     cdf
-        The delay CDF on the clock of the rounds.
+        Delay CDF on the clock of the rounds.
     """
     reach = min(window, horizon)
     arms = np.zeros(n_actions)

@@ -74,11 +74,11 @@ def prefetch_logged(vectors: npt.NDArray[Any], action: npt.NDArray[np.int32], i:
     Parameters
     ----------
     vectors
-        Of all displays, shape (n, K, d) or (n, 1, d).
+        Vectors of all displays, shape (n, K, d) or (n, 1, d).
     action
-        Logged actions, shape (n,); -1 where a display is left out.
+        Logged action of each display, shape (n,); -1 where a display is left out.
     i
-        The display being looked at.
+        Number of the display that is being looked at.
     """
 
 

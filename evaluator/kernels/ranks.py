@@ -16,16 +16,17 @@ def _count_ranks(
     Parameters
     ----------
     action
-        Shape (n,); -1 does not count.
+        Action of each display, shape (n,); -1 does not count.
     places
-        Increasing positions in `action`, shape (c,).
+        Positions in `action` whose rank is wanted, increasing, shape (c,).
     counts
-        Displays of each action so far, shape (K,); grows in place.
+        Number of displays of each action so far, shape (K,); grows in place.
 
     Returns
     -------
     ranks
-        Shape (c,), earlier calls with the same `counts` included.
+        Number of earlier displays of the same action at each place, shape (c,), earlier calls with the same `counts`
+        included.
     """
     ranks = np.zeros(places.shape[0], np.int64)
     j = 0

@@ -25,13 +25,13 @@ class Ridge(NamedTuple):
     Parameters
     ----------
     inverse
-        V⁻¹ of each block, shape (blocks, d, d).
+        Inverse V⁻¹ of each block's design matrix, shape (blocks, d, d).
     moment
-        B of each block, shape (blocks, d).
+        Sum B of the rewards times vectors of each block, shape (blocks, d).
     theta
-        V⁻¹B of each block, shape (blocks, d).
+        Estimate V⁻¹B of each block, shape (blocks, d).
     scratch
-        V⁻¹a of the last update, shape (d,).
+        Vector V⁻¹a of the last update, shape (d,).
     size
         A tuple of length d, read by `length`; empty when d is large.
     """
