@@ -22,13 +22,13 @@ class CapLoss(NamedTuple):
     Parameters
     ----------
     cap
-        In the log's own unit.
+        Largest reward of a display after the cap, in the log's own unit.
     displays
-        Displays that earn more.
+        Number of displays that earn more than the cap.
     left_out
-        What they earn beyond the cap, all together.
+        Sum of what they earn beyond the cap, in the log's own unit.
     share
-        Of the log's reward.
+        Share of the log's whole reward that is left out.
     """
 
     cap: float
@@ -43,7 +43,7 @@ def with_reward_max(log: Log, most: float) -> Log:
     Raises
     ------
     ParameterError
-        A display does; the first is named.
+        A display earns more than that; the message names the first.
     """
     display, reward = _rewards(log)
     beyond = np.flatnonzero(reward > most * (1.0 + _ROUNDING))

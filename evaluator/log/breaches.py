@@ -35,13 +35,13 @@ class Breach:
     Parameters
     ----------
     table, column
-        Where.
+        Table and column of the breach.
     rows
-        Row numbers (0-based rows of the table), all of them.
+        Numbers of all rows in breach, shape (r,), counted from 0 in their table.
     values
-        The offending values of the first rows.
+        Values of the first of these rows, which messages quote.
     problem, repair
-        What is wrong, and how to repair it.
+        Clauses that say what is wrong, and how to repair it.
     """
 
     table: str
@@ -67,11 +67,11 @@ def find_breaches(log: Log, *, vectors: bool = True, parts: Collection[str] = PA
     Parameters
     ----------
     log
-        The log.
+        The log to look at.
     vectors
         Whether to read contexts and action sets too, most of a log's bytes.
     parts
-        What to look at: ``displays``, ``conversions``.
+        Tables to look at: ``displays``, ``conversions``, or both.
     """
     return list(_structure(log)) or _Rows().of(log, vectors=vectors, parts=parts)
 
@@ -271,14 +271,15 @@ def beyond_bound(
     Parameters
     ----------
     display, time, value
-        Of each conversion, shape (n,).
+        Display, time and value of each conversion, shape (n,).
     most
-        Largest sum of a display, but for rounding.
+        Largest sum of a display, up to rounding.
 
     Returns
     -------
     tuple
-        Sums (n,) and which conversions (n,).
+        What the display of each conversion earns in all, shape (n,), and whether that conversion takes it beyond
+        `most`, shape (n,).
     """
     total, beyond = np.zeros(len(value)), np.zeros(len(value), np.bool_)
     if not len(value):

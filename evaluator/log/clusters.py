@@ -28,13 +28,13 @@ class Clusters:
     Parameters
     ----------
     by
-        What was asked: a column, or ``every:`` and a duration.
+        Choice of clusters as it was asked for: a column, or ``every:`` and a duration.
     code
         Cluster of each display, from 0 in the order of their first displays, shape (n,) int32.
     count
-        Number of clusters.
+        Number of different clusters.
     unnamed
-        Displays without a value in the column: each is a cluster of its own.
+        Number of displays without a value in the column: each is a cluster of its own.
     """
 
     by: str
@@ -60,15 +60,15 @@ def read_clusters(log: Log, by: str) -> Clusters:
     Parameters
     ----------
     log
-        The log.
+        The log whose displays are clustered.
     by
-        A column that the log keeps (``keep`` of `evaluator.datasets.load`), or ``every:1d``: parts of the clock, cut
-        at whole multiples of the duration; of a log that counts rounds, ``every:5000``.
+        Column that the log keeps (``keep`` of `evaluator.datasets.load`), or ``every:1d``: parts of the clock, cut at
+        whole multiples of the duration; of a log that counts rounds, ``every:5000``.
 
     Raises
     ------
     ParameterError
-        The log keeps no such column, or the duration does not fit its clock; names what it has.
+        The log keeps no such column, or the duration does not fit its clock; the message names what it has.
 
     Examples
     --------

@@ -24,7 +24,7 @@ def content_hash(log: Log) -> str:
     Raises
     ------
     OSError
-        The file cannot be read.
+        The file of the displays cannot be read.
     """
     digest = hashlib.sha256()
     if isinstance(log, StoredLog):

@@ -45,7 +45,7 @@ class LogMeta:
     Parameters
     ----------
     name
-        Dataset name.
+        Name of the dataset.
     tick
         Unit of every time in the log: one of ns, us, ms, s, min, h, d, or ``"round"``.
     observed_until
@@ -53,7 +53,7 @@ class LogMeta:
     attribution_window
         Longest delay (ticks) the log records; None where there is no cut-off.
     propensity
-        Where the propensities come from: logged, uniform (by design), estimated, or absent.
+        Kind of the propensities: logged, uniform (by design), estimated, or absent.
     reward_max
         Largest possible reward of one display, None where unknown (the largest seen is used, and said).
     sampling_rate
@@ -63,11 +63,11 @@ class LogMeta:
         Share of the displays that were kept when actions were chosen and propensities, which depend on the context,
         stayed those of the full set; 1 where propensities are of the log's own actions.
     fingerprint
-        Hash of the source, for manifests.
+        Hash of the source, for manifests; empty where there is none.
     counts
-        What the adapter did: rows read, dropped, de-duplicated... Printed with the result.
+        Numbers of what the adapter did: rows read, dropped, de-duplicated... Printed with the result.
     notes
-        Sentences the reader of a result must know (unmeasured confounding, estimated propensities...).
+        Sentences that the reader of a result must know (unmeasured confounding, estimated propensities...).
     """
 
     name: str
@@ -150,7 +150,8 @@ class Log(ShownInNotebooks):
         Raises
         ------
         LogError
-            Naming every kind of breach, how many rows, the first of them, and the repair.
+            The log breaks the contract; the message names every kind of breach, how many rows, the first of them, and
+            the repair.
         """
         return self._validated(PARTS, vectors=vectors)
 
@@ -162,7 +163,7 @@ class Log(ShownInNotebooks):
         Raises
         ------
         LogError
-            As of `validated`.
+            The log breaks the contract, as of `validated`.
         """
         missing = [part for part in PARTS if part not in self._sound]
         return self._validated(missing, vectors=True) if missing else self

@@ -28,26 +28,27 @@ class DelayRows:
     Parameters
     ----------
     name
-        Of the log or file.
+        Name of the log or file.
     tick
         Unit of all times: ns, us, ms, s, min, h, d, or round.
     delay
-        Shape (n,) int64, in ticks.
+        Delay of each conversion in ticks, shape (n,), int64.
     limit
-        Shape (n,) int64, longest delay that could have been seen, in ticks; None where nothing was cut off.
+        Longest delay that could have been seen of each conversion, in ticks, shape (n,), int64; None where nothing was
+        cut off.
     group
-        Shape (n,) str, the group of each conversion; None where none was asked for.
+        Group of each conversion, shape (n,), str; None where no groups were asked for.
     by
-        What the groups are of.
+        Name of what the groups are of; empty without groups.
     displays
         Number of displays; None where only conversions are known. Of a log with display weights, the displays of the
         traffic for which its conversions are all there are.
     rate
         Displays of the whole traffic per tick; nan where unknown.
     periods
-        For drift; None where the displays have no times.
+        Displays and conversions period by period, for drift; None where the displays have no times.
     deduplicated
-        Conversion rows dropped for another of the same conversion.
+        Number of conversion rows dropped for another of the same conversion.
     shared
         Whether one conversion may be several rows.
     stamp
@@ -83,10 +84,10 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
     Parameters
     ----------
     log
-        The log.
+        Log whose conversions are studied.
     by
-        ``action``, or a column that the log keeps (``keep`` of `evaluator.datasets.load`); displays without a value are
-        the group ``(missing)``. None for no groups.
+        Name of what makes groups: ``action``, or a column that the log keeps (``keep`` of `evaluator.datasets.load`);
+        displays without a value are the group ``(missing)``. None for no groups.
 
     Raises
     ------

@@ -19,11 +19,11 @@ def group_codes(log: Log, displays: Ints, columns: tuple[str, ...], *, asked: st
     Parameters
     ----------
     log
-        The log.
+        Log whose columns are read.
     displays
         Numbers of the displays, increasing, shape (n,).
     columns
-        Columns that the log keeps.
+        Names of columns that the log keeps.
     asked
         The option that names them, for errors, with ``{}`` where a column stands.
 

@@ -24,13 +24,13 @@ class Periods:
     Parameters
     ----------
     name
-        What a period is: ``day``, or ``tenth`` of the displays.
+        Name of a period: ``day``, or ``tenth`` of the displays.
     of
-        Period of each conversion's display, shape (n,), from 0.
+        Period of each conversion's display, counted from 0, shape (n,).
     displays
-        Displays of each period, shape (P,).
+        Number of displays of each period, shape (P,).
     day, origin
-        Ticks in a day, and the day that is period 0; None where periods are parts of as many displays each.
+        Number of ticks in a day, and the day that is period 0; None where periods are parts of as many displays each.
     """
 
     name: str

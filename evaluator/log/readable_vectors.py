@@ -14,10 +14,10 @@ def display_vectors(log: Log, *, first: Literal["action_set", "context"] = "acti
     Parameters
     ----------
     log
-        The log.
+        Log whose vectors are wanted.
     first
-        Which one where there are both: a policy tells actions apart by their vectors; what a logger looked at is best
-        told by the context.
+        Column to prefer where there are both: a policy tells actions apart by their vectors; what a logger looked at is
+        best told by the context.
     """
     second = "context" if first == "action_set" else "action_set"
     return next((name for name in (first, second) if name in log.schema.names), None)

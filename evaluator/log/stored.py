@@ -41,16 +41,17 @@ class Selection:
     Parameters
     ----------
     rows
-        The first so many rows of the file are looked at.
+        Number of rows of the file that are looked at, the first ones.
     kept
-        Of these, the displays that belong to the log.
+        Number of these that are displays of the log.
     new_action
-        Action of the log for each action of the file, -1 where it is left out; None where all are kept as they are.
+        Action of the log for each action of the file, shape (actions of the file,), -1 where it is left out; None where
+        all are kept as they are.
     propensity
-        Of each action of the log, shape (K,): it replaces that of the displays (uniform by design over fewer actions,
-        or constant and made to sum to 1); None leaves it.
+        Propensity of each action of the log, shape (K,), that replaces that of the displays (uniform by design over
+        fewer actions, or constant and made to sum to 1); None leaves it.
     passed
-        The first so many of the displays that would belong to the log do not; `kept` is without them.
+        Number of displays, the first that would belong to the log, that do not; `kept` is without them.
     file
         State of the file when the log was opened (`file_state`), in which the rows are so; None where nobody looked.
     """
@@ -81,11 +82,11 @@ class StoredLog(Log):
     Parameters
     ----------
     path
-        Parquet file of the displays.
+        Path of the Parquet file of the displays.
     selection
-        Which of its rows belong to the log.
+        Rows of the file that belong to the log.
     conversions, actions, meta
-        As in `Log`, in memory; displays are numbered after the selection.
+        Tables and metadata, as in `Log`, in memory; displays are numbered after the selection.
     """
 
     path: Path
@@ -179,7 +180,8 @@ class StoredLog(Log):
         Raises
         ------
         SourceError
-            It is another file than the one that was opened: its conversions, in memory, are not those of these rows.
+            The file is another than the one that was opened: the log's conversions, in memory, are not those of these
+            rows.
         """
         chosen = self.selection
         if file_state(self.path) != chosen.file:

@@ -35,11 +35,11 @@ def tie_order(time: Ints, *, first: int = 0, seed: int = SEED) -> Ints | None:
     Parameters
     ----------
     time
-        Sorted times, shape (n,); groups of equal times are whole.
+        Times of the displays in ticks, sorted, shape (n,); groups of equal times are whole.
     first
-        Place of the first display in the whole log.
+        Number, in the whole log, of the first of these displays.
     seed
-        Another seed, another order.
+        Seed of the order: another seed, another order.
     """
     same = tied(time)
     if not same.any():
@@ -61,9 +61,9 @@ def shuffle_ties(log: Log, *, seed: int = SEED) -> Log:
     Parameters
     ----------
     log
-        A log made by hand, sorted by time.
+        Log made by hand, sorted by time.
     seed
-        The reader's is 0. The same log and seed give the same order.
+        Seed of the order; the reader's is 0. The same log and seed give the same order.
 
     Examples
     --------

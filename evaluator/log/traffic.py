@@ -27,7 +27,7 @@ class TrafficCount:
     Parameters
     ----------
     schema
-        Of the displays.
+        Arrow schema of the displays.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
