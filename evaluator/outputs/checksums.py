@@ -27,7 +27,7 @@ def described(files: Path | Iterable[Path]) -> dict[str, FileChecksum]:
     Parameters
     ----------
     files
-        Some files, or a folder: then the files right in it.
+        Files to describe, or a folder, for the files right in it.
     """
     paths = [path for path in files.iterdir() if path.is_file()] if isinstance(files, Path) else files
     return {

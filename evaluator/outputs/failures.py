@@ -21,7 +21,7 @@ def writing(target: Path) -> Iterator[None]:
     Raises
     ------
     OutputError
-        The disk is full, the folder may not be written...
+        The disk is full, the folder may not be written, or the like.
     """
     try:
         yield

@@ -20,18 +20,18 @@ def refuse_foreign(
     Parameters
     ----------
     folder
-        Existing folder.
+        Existing folder that is to be deleted.
     ours
-        Whether a file is one that we write. Links and folders never are.
+        Function that tells whether a file is one that we write. Links and folders never are.
     kind
-        What the folder should be: ``"a converted log"``.
+        Name of what the folder should be, such as ``"a converted log"``.
     hint
-        What to do about it.
+        Sentence that says what to do about it.
 
     Raises
     ------
     OutputExistsError
-        It holds something else, which is named.
+        The folder holds something else, which the message names.
     """
     for path in sorted(folder.iterdir()):
         if path.is_symlink() or not path.is_file() or not ours(path):
@@ -47,7 +47,7 @@ def refuse_sources(target: Path, sources: Iterable[Path]) -> None:
     Raises
     ------
     OutputExistsError
-        It does.
+        Something that is read lies there.
     """
     elsewhere: set[Path] = set()
     for source in sources:
@@ -68,7 +68,7 @@ def refuse_inside_log(target: Path) -> None:
     Raises
     ------
     OutputExistsError
-        A folder above is one.
+        A folder above the output is a converted log.
     """
     for folder in Path(os.path.realpath(target)).parents:
         if all(os.path.isfile(folder / name) for name in LOG_FILES):

@@ -31,21 +31,21 @@ def hidden_folder(target: Path, names: Sequence[str] | None = None) -> Iterator[
     Parameters
     ----------
     target
-        The output.
+        Path of the output, which need not be there.
     names
-        Of the entries that the folder is for; the output's own name if None.
+        Names of the entries that the folder is for; None for the output's own name.
 
     Yields
     ------
     Path, Path
-        The output with links resolved, and the folder.
+        Path of the output with links resolved, and the folder beside it.
 
     Raises
     ------
     OutputInUseError
         Another process writes this output.
     OutputError
-        Nothing can be written there.
+        The output cannot be written there.
     """
     place = Path(os.path.realpath(target))
     folder = place.with_name(f".{base_name(place.name)}.partial-{secrets.token_hex(8)}")

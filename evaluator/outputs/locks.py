@@ -33,12 +33,12 @@ def locked(target: Path) -> Iterator[bool]:
     Yields
     ------
     bool
-        Whether it is held: False where the system or the file system has no locks.
+        Whether the lock is held: False where the system or the file system has no locks.
 
     Raises
     ------
     OutputInUseError
-        Someone else holds it.
+        Another process holds the lock.
     """
     place = Path(os.path.realpath(target))
     file = place.with_name(f".{base_name(place.name)}.evaluate-lock")

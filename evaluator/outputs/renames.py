@@ -20,11 +20,11 @@ def put_folder(new: Path, place: Path, *, aside: Path) -> None:
     Parameters
     ----------
     new
-        The folder. Afterwards it is what was at `place`, or nothing.
+        Folder to put in place. Afterwards its path holds what was at `place`, or nothing.
     place
-        Where it goes.
+        Path where it goes, which may be taken.
     aside
-        Where what was at `place` goes if two steps are needed. Between them nothing is at `place`.
+        Path where what was at `place` goes if two steps are needed. Between them nothing is at `place`.
     """
     if not os.path.lexists(place):
         # Over nothing but an empty folder, should one appear meanwhile.

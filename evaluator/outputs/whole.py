@@ -30,9 +30,10 @@ def refuse_existing(
     target
         Folder to be written, or a link to where it goes.
     check_old
-        None when nothing may be replaced; else it looks at what is there and raises unless that may be deleted.
+        Function that looks at the folder that is there, and raises unless it may be deleted; None when nothing may be
+        replaced.
     hint
-        What to do about a folder that is in the way.
+        Sentence that says what to do about a folder that is in the way.
 
     Raises
     ------
@@ -66,18 +67,19 @@ def whole_folder(target: Path, *, check_old: Callable[[Path], None] | None = Non
     Parameters
     ----------
     target
-        Folder; parents are made.
+        Path of the folder to write; its parents are made.
     check_old
-        As in `refuse_existing`.
+        Function that lets an old folder be replaced, as in `refuse_existing`; None when nothing may be replaced.
 
     Raises
     ------
     OutputExistsError
-        See `refuse_existing`; before the block, or after it if a folder appeared meanwhile.
+        The folder may not be written, as in `refuse_existing`; raised before the block, or after it if a folder
+        appeared meanwhile.
     OutputInUseError
         Another process writes this output.
     OutputError
-        It cannot be written there; this too is found before the block.
+        The folder cannot be written there; this too is found before the block.
     """
     refuse_existing(target, check_old=check_old)
     with writing(target):
@@ -117,7 +119,7 @@ def refuse_outputs(targets: Sequence[Path]) -> None:
     OutputExistsError
         One of the files exists, or would lie in a converted log.
     UsageError
-        Their folder does not.
+        The folder of the files does not exist.
     """
     if any(os.path.lexists(target) for target in targets):
         collect(targets[-1])
@@ -144,9 +146,9 @@ def whole_files(targets: Sequence[Path]) -> Iterator[list[Path]]:
     Raises
     ------
     OutputExistsError, UsageError
-        See `refuse_outputs`. A file that appears meanwhile is not overwritten.
+        A file may not be written, as in `refuse_outputs`. A file that appears meanwhile is not overwritten.
     OutputInUseError, OutputError
-        As in `whole_folder`.
+        The files cannot be written, as in `whole_folder`.
     """
     last = targets[-1]
     _refuse_homeless(last)
@@ -170,9 +172,9 @@ def whole_file(target: Path) -> Iterator[Path]:
     Raises
     ------
     OutputExistsError
-        It would lie in a converted log.
+        The file would lie in a converted log.
     OutputInUseError, OutputError
-        As in `whole_folder`; a missing folder is not made.
+        The file cannot be written, as in `whole_folder`; a missing folder is not made.
     """
     refuse_inside_log(target)
     with hidden_folder(target) as (place, hidden):
