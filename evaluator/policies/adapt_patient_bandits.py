@@ -38,25 +38,27 @@ class AdaptPatientState(NamedTuple):
     Parameters
     ----------
     pulls, conversions, indices
-        T_k, conversions seen and indices, shape (K,).
+        Number of pulls T_k, value of the conversions seen, and index of each arm, shape (K,).
     choice, rounds
-        Held choice, displays so far, shape (1,).
+        Arm that is held this round, and displays so far, shape (1,).
     alpha
-        alpha_t, shape (1,).
+        Estimate alpha_t of the tail index, shape (1,).
     history, seen
-        Arm and value seen so far of the last displays, rings that reach back to age D.
+        Arm of each of the last displays, and the value seen of it so far, shape (D + 1,), as rings that reach back to
+        age D.
     limits
-        D and d, shape (2,).
+        Ages D and d in rounds, shape (2,).
     old, within
-        Pulls at least D (d) rounds old, and the value of them that converted within D (d), shape (2, K).
+        Number of each arm's pulls that are at least D (row 0) or d (row 1) rounds old, and the value of them that
+        converted within D or d, shape (2, K).
     waiting
-        Value of the old pulls that converted later than D (d), by delay, shape (2, K, longest D + 1).
+        Value of the old pulls that converted later than D (d), by arm and delay, shape (2, K, longest D + 1).
     log_term
-        2 log(2 K T³).
+        Number 2 log(2 K T³).
     share
-        d / D before rounding down.
+        Ratio d / D before rounding down.
     margin
-        log(24 sqrt(log(2 K T³)) / (c mu_)).
+        Number log(24 sqrt(log(2 K T³)) / (c mu_)).
     """
 
     pulls: npt.NDArray[np.float64]

@@ -30,11 +30,11 @@ class Setting:
     rows
         1 when all actions see the display's context, K when each has its own vector, 0 without contexts.
     window
-        m in rounds; `NO_WINDOW` when nothing is cut off.
+        Window m in rounds; `NO_WINDOW` when nothing is cut off.
     horizon
-        No more rounds than this will come.
+        Largest number of rounds that may come.
     delay_cdf
-        Delay CDF on the clock of the rounds, for policies that need it.
+        Delay CDF on the clock of the rounds, for policies that need it; None for others.
     reward_max
         Largest reward of one display, all its conversions together, in the log's own unit: the `reward_max` of the log,
         or the largest that a display earns in it.
@@ -67,11 +67,11 @@ class Need(StrEnum):
         Parameters
         ----------
         policy
-            Name of the policy.
+            Name of the policy that needs it.
         because
-            What would happen without it.
+            Clause that says what would happen without it.
         instead
-            Another way out, beside giving it.
+            Clause that names another way out, beside giving it.
 
         Examples
         --------

@@ -18,13 +18,15 @@ def delayed_index(conversions: float, effective: float, stretch: float, beta: fl
     Parameters
     ----------
     conversions, effective
-        S and N~.
+        Value S of the arm's conversions, and effective number N~ of its pulls.
     stretch
-        N / N~ for DelayedUCB, 1 for the discarding policies, whose pulls are all of one weight. Without effect on KL.
+        Ratio N / N~ for DelayedUCB, 1 for the discarding policies, whose pulls are all of one weight. Without effect on
+        KL.
     beta
-        Exploration.
+        Exploration term beta.
     kl
-        max{q in [S/N~, 1]: N~ d_Pois(S/N~, q) <= beta} instead of S/N~ + sqrt(stretch beta / (2 N~)).
+        Whether the index is max{q in [S/N~, 1]: N~ d_Pois(S/N~, q) <= beta} instead of S/N~ + sqrt(stretch beta / (2
+        N~)).
     """
     if effective <= 0.0:
         return 1.0 if kl else NOTHING_DUE

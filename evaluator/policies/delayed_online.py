@@ -35,11 +35,11 @@ class OnlineGeometric(NamedTuple):
     Parameters
     ----------
     pulls, effective, missing, conversions, indices
-        N, N~, O, S and the indices, shape (K,).
+        Pulls N, effective pulls N~, missing mass O, conversions S and index of each arm, shape (K,).
     choice, rounds, aged
-        Held choice, rounds so far, and rounds for which O has been carried forward, shape (1,).
+        Arm that is held this round, rounds so far, and rounds for which O has been carried forward, shape (1,).
     mean_delay, observed
-        mu and the number of delays seen, shape (1,).
+        Estimate mu of the mean delay in rounds, and number of delays seen, shape (1,).
     """
 
     pulls: npt.NDArray[np.float64]
@@ -64,19 +64,19 @@ class OnlineCounts(NamedTuple):
     Parameters
     ----------
     pulls, effective, conversions, indices
-        N, N~, S and the indices, shape (K,).
+        Pulls N, effective pulls N~, conversions S and index of each arm, shape (K,).
     weighted
-        n_d N~, shape (K,).
+        Product n_d N~ of each arm, shape (K,).
     choice, rounds
-        Held choice, rounds so far, shape (1,).
+        Arm that is held this round, and rounds so far, shape (1,).
     history
-        Arm of the last m + 1 pulls, a ring.
+        Arm of each of the last m + 1 pulls, a ring, shape (m + 1,).
     counts
-        Delays seen of each length, shape (m + 1,).
+        Number of delays seen of each length, shape (m + 1,).
     distinct, n_distinct
-        The lengths seen at least once, in the order of their coming, shape (m + 1,), and how many, shape (1,).
+        Lengths seen at least once, in the order of their coming, shape (m + 1,), and how many there are, shape (1,).
     observed
-        Delays seen, shape (1,).
+        Number of delays seen, shape (1,).
     """
 
     pulls: npt.NDArray[np.float64]

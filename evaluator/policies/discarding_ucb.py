@@ -32,13 +32,14 @@ class DiscardingState(NamedTuple):
     Parameters
     ----------
     actions, values
-        Arms and summed conversion values of the last m + 1 pulls; empty when no window closes before the horizon.
+        Arm and summed conversion value of each of the last m + 1 pulls, shape (m + 1,); empty when no window closes
+        before the horizon.
     pulls, conversions, indices
-        N(t-m), S(t-m) and the indices, shape (K,).
+        Closed pulls N(t-m), value S(t-m) of their conversions, and index of each arm, shape (K,).
     choice, rounds, closed
-        Held choice, rounds so far, and pulls whose window has closed, shape (1,).
+        Arm that is held this round, rounds so far, and pulls whose window has closed, shape (1,).
     tau
-        tau_m.
+        Share tau_m of the conversions that come within the window.
     """
 
     actions: npt.NDArray[np.int64]

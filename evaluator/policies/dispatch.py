@@ -65,28 +65,33 @@ def implement(
     Parameters
     ----------
     state
-        The NamedTuple class.
+        Class of the state, a NamedTuple.
     displayed
-        ``displayed(state, vectors, action)``: the display was accepted.
+        Function ``displayed(state, vectors, action)``: the display was accepted.
     converted
-        ``converted(state, vector, action, delay, value)``: a conversion of the display shown `delay` rounds ago; its
-        value in the log's own unit, or a share of the largest reward of a display (``unit_rewards`` of the policy).
+        Function ``converted(state, vector, action, delay, value)``: a conversion of the display shown `delay` rounds
+        ago; its value in the log's own unit, or a share of the largest reward of a display (``unit_rewards`` of the
+        policy). None where `collected` is given.
     collected
-        ``collected(state, total)``: the round's conversions summed to this; given by policies that learn nothing else.
+        Function ``collected(state, total)``: the round's conversions summed to this; given by policies that learn
+        nothing else, else None.
     prepare
-        ``prepare(state, rng)``: a round begins, or begins anew with other draws. Nothing to do when absent.
+        Function ``prepare(state, rng)``: a round begins, or begins anew with other draws. None where nothing is to be
+        done.
     choose
-        ``choose(state, vectors) -> action`` from a display's vectors, shape (K, d) or (1, d). When absent,
-        ``state.choice[0]``, which `prepare` has set: the policy is not contextual.
+        Function ``choose(state, vectors) -> action`` from a display's vectors, shape (K, d) or (1, d). None: the policy
+        is not contextual, and its choice is ``state.choice[0]``, which `prepare` has set.
     wins
-        ``wins(state, vectors, action, n_actions) -> bool``, equal to ``choose(...) == action`` but free to stop early.
+        Function ``wins(state, vectors, action, n_actions) -> bool``, equal to ``choose(...) == action`` but free to
+        stop early; None where there is no shorter way.
     index
-        ``index(state, k, log_t) -> (value, slope)``, for policies that prepare by `evaluator.policies.indices`.
+        Function ``index(state, k, log_t) -> (value, slope)``, for policies that prepare by
+        `evaluator.policies.indices`; None for others.
     estimates
-        ``estimates(state, vectors, values)``: write what each action is estimated to earn at a display, into an array
-        of shape (K,): means, without bonus or draw, corrected for delays where the policy corrects; asked once a round
-        has begun. -inf for what is to be shown only where all are. The greedy policy of what was learned follows them;
-        without them there is none.
+        Function ``estimates(state, vectors, values)``: write what each action is estimated to earn at a display, into
+        an array of shape (K,): means, without bonus or draw, corrected for delays where the policy corrects; asked once
+        a round has begun. -inf for what is to be shown only where all are. The greedy policy of what was learned
+        follows them; with None there is no such policy.
     pure
         Whether `choose` depends on state and vectors alone, so that displays of the same vectors need but one answer.
     """

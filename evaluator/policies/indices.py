@@ -30,12 +30,12 @@ class Indices(NamedTuple):
     Parameters
     ----------
     value, slope, log_t
-        Index and derivative when last computed, and the log t of that round, shape (K,); value is infinite when the
-        arm has changed since.
+        Index and its derivative in log t when last computed, and the log t of that round, of each arm, shape (K,);
+        value is infinite when the arm has changed since.
     leader
-        The last winner, shape (1,): computed first; it changes how fast, never what is answered.
+        Arm that won last, shape (1,): computed first; it changes how fast, never what is answered.
     random_ties
-        Whether equals are drawn from, or the lowest index wins.
+        Whether equals are drawn from; else the lowest index wins.
     """
 
     value: npt.NDArray[np.float64]

@@ -30,15 +30,15 @@ class MissingFeedback(NamedTuple):
     Parameters
     ----------
     norms
-        Their norms when shown (buffered), shape (m,); empty when exact.
+        Norm of each of these displays when it was shown (buffered), shape (m,); empty when exact.
     vectors, blocks
-        Their vectors, shape (m, d), and blocks, shape (m,) (exact); empty when buffered.
+        Vector of each of these displays, shape (m, d), and its block, shape (m,) (exact); empty when buffered.
     total
-        The buffered sum, shape (1,).
+        Sum of the buffered norms, shape (1,).
     rounds
-        Displays so far, shape (1,).
+        Number of displays so far, shape (1,).
     squared
-        Whether norms are squared.
+        Whether norms are squared before they are summed.
     """
 
     norms: npt.NDArray[np.float64]

@@ -40,9 +40,10 @@ class NonambiguousState(NamedTuple):
     Parameters
     ----------
     vectors, actions, arrived
-        Ring of the last m + 1 displays: vectors, shape (m + 1, d), actions, and 1 for those that are in V.
+        Vectors of the last m + 1 displays, shape (m + 1, d), their actions, and 1 for those that are in V, shape (m +
+        1,), as rings.
     rounds
-        Displays so far, shape (1,).
+        Number of displays so far, shape (1,).
     """
 
     optimist: Optimist

@@ -44,21 +44,21 @@ class ODAAFState(NamedTuple):
     Parameters
     ----------
     plays, sums, active
-        Displays and collected sums outside bridges, and whether still active, of each arm, shape (K,).
+        Number of displays and collected sum outside bridges, and whether still active, of each arm, shape (K,).
     lengths
-        n_i of each phase, shape (phases,).
+        Length n_i of each phase in rounds, shape (phases,).
     phase
-        Phases completed, shape (1,).
+        Number of phases completed, shape (1,).
     left
-        Rounds left of the bridge, shape (1,).
+        Number of rounds left of the bridge, shape (1,).
     bridge
-        Its arm, shape (1,).
+        Arm that is shown on the bridge, shape (1,).
     choice, shown
-        Held choice; arm of this round's display, -1 on the bridge, shape (1,).
+        Arm that is held this round, and arm of this round's display, -1 on the bridge, shape (1,).
     bridged
         Whether phases are followed by bridges.
     rule
-        Index of the bridge's rule among best, first, random.
+        Index of the rule that picks the bridge's arm, among best, first, random.
     """
 
     plays: npt.NDArray[np.int64]

@@ -26,19 +26,19 @@ class Optimist(NamedTuple):
     Parameters
     ----------
     ridge
-        The regression.
+        State of the ridge regression.
     width
-        Factor of the norm in this round, shape (1,).
+        Factor of the norm in this round's scores, shape (1,).
     squared
         Whether the norm is squared.
     tie_key
-        Decides among equal scores in this round, shape (1,).
+        Key that decides among equal scores in this round, shape (1,).
     random_ties
         Whether the key is drawn anew each round.
     n_actions
-        K.
+        Number of actions K.
     rival
-        The last winner, shape (1,): scored first by the lazy match; it changes how fast, never what is answered.
+        Action that won last, shape (1,): scored first by the lazy match; it changes how fast, never what is answered.
     """
 
     ridge: Ridge

@@ -79,7 +79,7 @@ def log_term(setting: Setting, *, policy: str) -> float:
     Raises
     ------
     ParameterError
-        There is no horizon T; names the policy.
+        The setting has no horizon T; the message names the policy.
     """
     if setting.horizon == NO_WINDOW:
         raise Need.HORIZON.missing(policy)

@@ -39,19 +39,21 @@ class QPMDState(NamedTuple):
     Parameters
     ----------
     pulls, rewards, indices
-        Observations fed to the base, their sum, and its indices when it last asked, shape (K,).
+        Number of observations fed to the base, their sum, and the base's index when it last asked, of each arm, shape
+        (K,).
     choice, asked
-        The arm the base asks for; 1 once it has asked, shape (1,).
+        Arm that the base asks for, and 1 once it has asked, shape (1,).
     heads, tails
         First and last observation in each arm's queue, -1 when empty, shape (K,).
     value, owner, following
-        Observations: value, the round of their display, and the next in the queue (or in the list of free places).
+        Value of each observation, the round of its display, and the next in the queue (or in the list of free places),
+        shape (places,).
     free
-        First free place, shape (1,).
+        First place that is free, shape (1,).
     actions, places
-        Arm and observation of the last m + 1 displays, -1 while unobserved, rings.
+        Arm of each of the last m + 1 displays, and its observation, -1 while unobserved, shape (m + 1,), as rings.
     rounds
-        Displays so far, shape (1,).
+        Number of displays so far, shape (1,).
     """
 
     pulls: npt.NDArray[np.float64]

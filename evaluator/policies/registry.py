@@ -60,19 +60,21 @@ def resolve(spec: str, *, files: bool = True) -> Any:
     Parameters
     ----------
     spec
-        ``name``, ``name:parameter=value,...``, or ``path/to/mine.py:Class`` with optional ``:parameter=value,...``.
+        Text that names a policy: ``name``, ``name:parameter=value,...``, or ``path/to/mine.py:Class`` with optional
+        ``:parameter=value,...``.
     files
-        Whether it may name a file of Python, which is then run. Not where somebody else may have written the spec.
+        Whether the spec may name a file of Python, which is then run. Not where somebody else may have written the
+        spec.
 
     Returns
     -------
     Policy or UserPolicy
-        A description; a plain Python class comes wrapped.
+        Description of the policy; a plain Python class comes wrapped.
 
     Raises
     ------
     UnknownNameError, ParameterError
-        With the nearest known name.
+        No policy has this name, or it has no such parameter or value; names the nearest.
 
     Examples
     --------

@@ -24,11 +24,11 @@ def blamed(policy: Any, n_actions: int, rounds: npt.NDArray[np.int64] | None = N
     Parameters
     ----------
     policy
-        Its description.
+        Description of the policy.
     n_actions
-        K.
+        Number of actions K.
     rounds
-        Rounds it has lived, shape (1,), where they are counted.
+        Number of rounds that the policy has lived, shape (1,); None where they are not counted.
     """
     try:
         with compiling_for(policy.name):

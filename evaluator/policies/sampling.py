@@ -21,15 +21,15 @@ class Sampler(NamedTuple):
     Parameters
     ----------
     ridge
-        The regression.
+        State of the ridge regression.
     factor
-        Cholesky factors of its V, shape (blocks, d, d).
+        Cholesky factors of the regression's V, shape (blocks, d, d).
     draw
-        The round's theta~, shape (blocks, d).
+        Coefficients theta~ drawn for this round, shape (blocks, d).
     rival
-        The last winner, shape (1,): scored first by the lazy match; it changes how fast, never what is answered.
+        Action that won last, shape (1,): scored first by the lazy match; it changes how fast, never what is answered.
     n_actions
-        K.
+        Number of actions K.
     """
 
     ridge: Ridge

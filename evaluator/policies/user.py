@@ -118,19 +118,20 @@ class UserState(NamedTuple):
     Parameters
     ----------
     policy
-        The instance.
+        Instance of the user's class.
     contextual, takes_round
-        Whether it is asked at every display, and whether `choose` takes the number of the round.
+        Whether the policy is asked at every display, and whether `choose` takes the number of the round.
     estimating
-        Whether it has the method `estimates`.
+        Whether the class has the method `estimates`.
     n_actions
-        K.
+        Number of actions K.
     choice, rng
-        The round's held choice and random stream, each a list of one.
+        Choice held this round, and random stream of the policy, each a list of one; None before the first round.
     round
         Number of the round, from 1 on, a list of one.
     asked, again
-        How often it was asked in this round, and how often altogether after the first time in a round, lists of one.
+        Number of times the policy was asked in this round, and altogether after the first time in a round, lists of
+        one.
     """
 
     policy: Any

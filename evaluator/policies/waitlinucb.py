@@ -29,13 +29,14 @@ class WaitLinUCBState(NamedTuple):
     Parameters
     ----------
     vectors, actions, values
-        Ring of the last m + 1 displays: vectors, shape (m + 1, d), actions, and summed conversion values.
+        Vectors of the last m + 1 displays, shape (m + 1, d), their actions and summed conversion values, shape (m +
+        1,), as rings.
     rounds, closed
-        Displays so far, and displays whose window has closed, shape (1,).
+        Number of displays so far, and of those whose window has closed, shape (1,).
     forced
-        The held random action before the first conversion has entered, else -1, shape (1,).
+        Random action that is held before the first conversion has entered, else -1, shape (1,).
     started
-        Whether a conversion has entered, shape (1,).
+        Number 1 once a conversion has entered, else 0, shape (1,).
     """
 
     optimist: Optimist
