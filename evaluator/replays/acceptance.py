@@ -42,10 +42,10 @@ class AcceptedDisplays:
     Parameters
     ----------
     read, accepted
-        Displays read while each action was the policy's choice, and accepted, shape (K,); shape (1,) where a policy
-        reads contexts, so that nobody knows what it would have chosen at the others.
+        Number of displays read while each action was the policy's choice, and of those accepted, shape (K,); shape (1,)
+        where a policy reads contexts, so that nobody knows what it would have chosen at the others.
     probability
-        With which one should be accepted, same shape.
+        Probability with which each such display should be accepted, of the same shape.
     """
 
     read: npt.NDArray[np.int64]
@@ -71,9 +71,9 @@ def accepted_of(plan: ReplayPlan, replay: Replay, action: npt.NDArray[np.int32])
     Parameters
     ----------
     plan, replay
-        What was replayed.
+        Plan of the replay, and what it did.
     action
-        Of the accepted displays, shape (T,).
+        Actions of the accepted displays, shape (T,).
     """
     if plan.sampler in ("queue", "logged") or not replay.read:
         return None
@@ -104,9 +104,9 @@ def most_suspicious(
     Parameters
     ----------
     plan, replay, action
-        As in `accepted_of`.
+        Plan of the replay, what it did, and the actions of the accepted displays, shape (T,), as in `accepted_of`.
     found
-        What it returns.
+        Counts that `accepted_of` returned for the whole replay; None where it returned none.
     """
     if found is None or not len(action):
         return found

@@ -33,7 +33,7 @@ class Lane:
     Parameters
     ----------
     plan, repeat
-        What is replayed.
+        Plan that is replayed, and number of the repeat, from 0.
     """
 
     def __init__(self, plan: ReplayPlan, repeat: int) -> None:
@@ -103,19 +103,19 @@ def replay_all(
     Parameters
     ----------
     plans
-        Plans on one log.
+        Plans of replays on one log.
     jobs
-        Threads. Neither their number nor `batch_size` changes any result: each replay sees the same displays in the
-        order of its repeat (`evaluator.replays.rounds.reorder`), and draws from streams of its own.
+        Number of threads. Neither their number nor `batch_size` changes any result: each replay sees the same displays
+        in the order of its repeat (`evaluator.replays.rounds.reorder`), and draws from streams of its own.
     batch_size
-        Displays read at a time, about.
+        Number of displays read at a time, about.
     advance
-        Called with the displays read since the last call.
+        Function called with the number of displays read since the last call.
 
     Returns
     -------
     list of Lane
-        Finished, plan by plan, repeat by repeat.
+        Finished lanes, plan by plan, repeat by repeat.
     """
     log = plans[0].log
     lanes = [Lane(plan, repeat) for plan in plans for repeat in range(plan.options.repeats)]

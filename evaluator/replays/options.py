@@ -130,7 +130,7 @@ class ReplayOptions(Options):
         Raises
         ------
         ParameterError
-            Naming the option, the value and what it takes.
+            A value does not fit; the message names the option, the value and what it takes.
         """
         from evaluator.estimates.spread import FEWEST
         from evaluator.replays.rounds.correction import correct_by

@@ -23,7 +23,7 @@ def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions
     Raises
     ------
     ParameterError
-        Naming the option, the cause, and what to do instead.
+        Such an option was given; the message names it, the cause, and what to do instead.
     """
     if not propensities.tilted:
         return
@@ -82,11 +82,11 @@ def even_conversions(log: Log, display: npt.NDArray[np.int64], seed: int) -> sli
     Parameters
     ----------
     log
-        The log.
+        Log whose displays are weighted.
     display
         Number of each conversion's display, shape (c,).
     seed
-        Of the draws where weights differ.
+        Seed of the draws where weights differ.
     """
     if WEIGHT not in log.schema.names or not len(display):
         return slice(None)
@@ -103,11 +103,11 @@ def evened(log: Log, rewards: SparseRewards, seed: int) -> SparseRewards:
     Parameters
     ----------
     log
-        The log.
+        Log whose displays are weighted.
     rewards
-        Of its first `rewards.n` displays.
+        Rewards of the log's first `rewards.n` displays.
     seed
-        Of the draws: a display is kept with probability weight / largest weight.
+        Seed of the draws: a display is kept with probability weight / largest weight.
     """
     if WEIGHT not in log.schema.names:
         return rewards

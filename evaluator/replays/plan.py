@@ -44,39 +44,40 @@ class ReplayPlan:
     Parameters
     ----------
     survey
-        Of the log.
+        Survey of the log.
     policy, options
-        What was asked.
+        Policy to replay, and the options as they were asked for.
     clock, window, propensities, maturity, sampler
-        What follows from it.
+        Choices of the replay that follow from these two and from the log.
     matched
-        How the log is thinned before the policy's choices are matched to it.
+        Thinning of the log before the policy's choices are matched to it.
     by_action
-        How it is thinned to estimate each action's value.
+        Thinning of the log to estimate each action's value.
     rounds
-        The used displays, not thinned.
+        Displays that the replay uses, not thinned.
     setting
-        What the policy is told.
+        Setting that the policy is told before its first round.
     largest_reward
-        No replayed display earns more: the log's `reward_max`, or the largest of them.
+        Reward that no replayed display exceeds: the log's `reward_max`, or the largest of them.
     cdf
         Delay CDF of the log on the replay's clock; None without conversions.
     tau_window
         Share of the conversions that come within the window, of those that come as long as the log looked; nan without
         conversions.
     known
-        What was known of the delays before the replayed displays, if the policy is to be told no more.
+        Delays known before the replayed displays began, if the policy is to be told no more; None if it is told those
+        of the log.
     told
-        Of what else the policy is told from: the log, or what was known of it when the displays began that are left
-        out for the final policy.
+        Survey of what else the policy is told from: the log, or what was known of it when the displays began that are
+        left out for the final policy.
     warnings, assumptions
-        Sentences the result must carry.
+        Sentences that the result must carry.
     clusters
-        Which displays hang together; None where they are independent.
+        Clusters of displays that hang together; None where displays are independent.
     bounded
         Whether no display can earn more than `setting.reward_max`; else it is the largest reward seen.
     capped
-        What a cap of the rewards leaves out; None without one.
+        Loss to a cap of the rewards; None without one.
     """
 
     survey: Survey
@@ -250,7 +251,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
     PropensityError
         The sampler or the clock needs propensities and the log has none; names the choices.
     ParameterError
-        The options do not fit the log or the policy.
+        An option does not fit the log or the policy.
     """
     basis = read_basis(log, options) if isinstance(log, Log) else log
     surveyed, log = basis.survey, basis.survey.log

@@ -24,9 +24,9 @@ def acceptances(matched: Thinning, usable: npt.NDArray[np.int64]) -> npt.NDArray
     Parameters
     ----------
     matched
-        How the log is thinned.
+        Thinning of the log before choices are matched.
     usable
-        Used displays of each action, shape (K,).
+        Number of used displays of each action, shape (K,).
     """
     share = np.where(usable > 0, usable / max(int(usable.sum()), 1), np.inf)
     if matched.propensities.rule is None:
@@ -93,15 +93,16 @@ def rarest_warning(
     Parameters
     ----------
     survey
-        Of the log.
+        Survey of the log.
     matched, usable
-        As in `acceptances`.
+        Thinning of the log, and number of used displays of each action, shape (K,), as in `acceptances`.
     sampler
-        Of the replay; keep where the rounds that come all but surely are what policies are told or compared at.
+        Name of the replay's sampler; keep where the rounds that come all but surely are what policies are told or
+        compared at.
     contextual
         Whether the policy reads contexts.
     horizon
-        Rounds that the user asked for, or None.
+        Number of rounds that the user asked for; None where they asked for none.
     """
     if sampler == "logged" or np.count_nonzero(usable) < 3:
         return ""

@@ -26,7 +26,7 @@ class Reference:
     Parameters
     ----------
     action, label
-        The action that all displays put first; -1 and empty where none has displays.
+        Index and label of the action that all displays put first; -1 and empty where none has displays.
     value
         Interval of the largest value of any action; its estimate is the value of the action that one half of the
         displays chose, on the other half.
@@ -51,10 +51,10 @@ class ReplayResult(ShownInNotebooks):
         conditional expectation round by round (not of one frozen policy). Of several repeats, over the rounds of all;
         its n counts each display once.
     expected_value
-        The same estimate with an interval of its expectation over logs and seeds: what the policy earns on average in
-        T rounds. None unless a bootstrap was asked for.
+        Estimate of the same value with an interval of its expectation over logs and seeds: what the policy earns on
+        average in T rounds. None unless a bootstrap was asked for.
     regret
-        Total over the rounds against the best fixed action.
+        Regret, the total over the rounds against the best fixed action, with its interval.
     uplift
         Value minus the value of the logging policy.
     logging_value
@@ -65,43 +65,46 @@ class ReplayResult(ShownInNotebooks):
         Total pseudo-regret against the best action of each display, where the log holds the truth and rewards
         are whole, not cut by the policy's window or the horizon; nan elsewhere.
     rounds
-        T, of the shortest repeat.
+        Number of rounds T, that of the shortest repeat.
     live_days
         Days of live traffic these rounds stand for; nan on a log of rounds.
     conversions_within
         Share of the conversions that come within T rounds of their display, of those that come as long as the log
         looked (`evaluator.replays.within`).
     acceptance_rate, effective_sample_size, clipped
-        Of the sampler, mean over repeats.
+        Share of displays accepted, effective sample size and share clipped of the sampler, mean over repeats.
     generated, delivered, expired, pending
-        Conversions of the accepted displays, summed over repeats.
+        Numbers of conversions of the accepted displays, summed over repeats: all; revealed; later than the window;
+        still to come at the end.
     action_share
-        Share of the rounds of each action, in the order of the log's actions.
+        Share of the rounds of each action, K numbers in the order of the log's actions.
     plan
-        Every choice made (`evaluator.replays.plan.Plan.to_dict`).
+        Choices of the replay, every one by name (`evaluator.replays.plan.ReplayPlan.to_dict`).
     trajectory
-        One row a round: repeat, round, display_id, time, action, propensity, reward, reward_observed.
+        Table of the rounds, one row each: repeat, round, display_id, time, action, propensity, reward, reward_observed.
     learned
-        The policy after its last round, of the first repeat: it can go on, decide, and be saved. None in a comparison
-        that took this result up from an interrupted one.
+        Policy after its last round, of the first repeat: it can go on, decide, and be saved. None in a comparison that
+        took this result up from an interrupted one.
     resampled
-        Mean reward per round of each resampled replay, B of them; the same resampled logs for all policies of a seed.
+        Mean reward per round of each resampled replay, B numbers; the same resampled logs for all policies of a seed.
+        Empty without a bootstrap.
     warnings, assumptions
         Sentences to read before the numbers.
     final
-        Value of the final policy, frozen, where it was asked for: another target than `value`.
+        Value of the final policy, frozen: another target than `value`; None where it was not asked for.
     doubly_robust
-        The value over all displays that the first repeat read (`evaluator.replays.values.doubly_robust`), where it was
-        asked for: another target than `value`, which is that of the accepted rounds. For a policy that does not learn
-        it is `final.dr`.
+        Value over all displays that the first repeat read (`evaluator.replays.values.doubly_robust`): another target
+        than `value`, which is that of the accepted rounds; None where it was not asked for. For a policy that does not
+        learn it is `final.dr`.
     acceptance_expected
-        What the acceptance rate should be, mean over repeats; nan where nothing is accepted by chance.
+        Acceptance rate that was to be expected, mean over repeats; nan where nothing is accepted by chance.
     ended_by
         Labels of actions without a usable display that the policy chose, so that the replay ended there.
     meaning
-        What kind of number the values are and how far they carry, in sentences.
+        Sentences that say what kind of number the values are and how far they carry.
     clusters
-        How many clusters of equal size the rounds are worth, where resampled logs were drawn by clusters.
+        Number of clusters of equal size that the rounds are worth, where resampled logs were drawn by clusters; None
+        elsewhere.
     """
 
     value: Interval

@@ -77,7 +77,7 @@ def execute(
     Raises
     ------
     NoRoundsError
-        A repeat accepted no display: names the action to blame, and what works instead.
+        A repeat accepted no display; the message names the action to blame, and what works instead.
     """
     result, failure = _execute_all([plan], plan.options.jobs, batch_size, advance)[0]
     if failure is not None:

@@ -31,9 +31,10 @@ def fit_on_clock(delay: Ints, limit: Ints | None, clock: ReplayClock) -> DelayCD
     Parameters
     ----------
     delay, limit
-        Of each conversion, in displays, shape (c,): its delay, and the longest that would have been seen.
+        Delay of each conversion, and the longest that would have been seen, in displays, shape (c,); None where nothing
+        was cut off.
     clock
-        Of the replay.
+        Clock of the replay.
     """
     if not len(delay):
         return None
@@ -61,20 +62,22 @@ def told_delays(
     Parameters
     ----------
     survey
-        Of the log that delays are fitted to: the replayed one, or as much of it as was known when the displays that
-        are left out for the final policy began.
+        Survey of the log that delays are fitted to: the replayed one, or as much of it as was known when the displays
+        that are left out for the final policy began.
     known
-        What was known of the delays before it began, if no more is to be told.
+        Delays known before the log began, if no more is to be told; None to tell those of the log.
     clock, window
-        Of the replay.
+        Clock and window of the replay.
     even
-        Which conversions are an even sample of the traffic's; on a resampled log as often as they are there.
+        Numbers of the conversions that are an even sample of the traffic's, shape (e,), or a slice; on a resampled log
+        each as often as it is there.
     cdf, tau
-        Of that log: its delay CDF on the replay's clock, and the share of the conversions within the window.
+        Delay CDF of that log on the replay's clock, None without conversions, and share of its conversions within the
+        window.
     delays
-        As `evaluator.replays.options.ReplayOptions.delays`.
+        Text that names the delay CDF, as `evaluator.replays.options.ReplayOptions.delays`.
     horizon
-        Rounds that the policy is told of: it needs no longer delays.
+        Number of rounds that the policy is told of: it needs no longer delays.
     """
     reach = min(window.rounds, max(horizon, 1))
     cut = window.ticks
@@ -103,11 +106,11 @@ def told_anew(plan: ReplayPlan, known: KnownDelays | None, times: npt.NDArray[np
     Parameters
     ----------
     plan
-        Whose policy is told what was fitted to the log.
+        Plan whose policy is told what was fitted to the log.
     known
-        What was known of the delays before it, resampled, if no more is told.
+        Delays known before the log, resampled, if no more is told; None to tell those of the log.
     times
-        How often each of the log's conversions is in the resampled one, shape (c,).
+        Number of times that each of the log's conversions is in the resampled one, shape (c,).
     """
     survey, clock, window = plan.told, plan.clock, plan.window
     if survey is not plan.survey:

@@ -26,13 +26,13 @@ def share_within(
     Parameters
     ----------
     survey
-        Of the log.
+        Survey of the log.
     window
-        Of the system.
+        Window of the replay.
     cdf
         Delay CDF of the log on the replay's clock; None without conversions.
     even
-        Picks the conversions that are an even sample of the traffic's.
+        Numbers of the conversions that are an even sample of the traffic's, shape (e,), or a slice.
     """
     if cdf is None:
         return float("nan")

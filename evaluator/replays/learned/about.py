@@ -32,17 +32,17 @@ class PolicyDescription:
     Parameters
     ----------
     policy, parameters
-        Its spec, and every parameter and its value.
+        Spec of the policy, and the value of every parameter by its name.
     labels
-        Of the actions, K of them.
+        Labels of the K actions.
     rounds
-        Rounds it has lived.
+        Number of rounds that the policy has lived.
     prepared
         Whether a round has begun whose choice nobody has asked for yet.
     rng
-        Its stream.
+        Random stream of the policy.
     setting
-        What it was told before its first round.
+        Setting that the policy was told before its first round.
     """
 
     policy: str
@@ -85,7 +85,7 @@ def read_about(text: bytes, arrays: Arrays) -> PolicyDescription:
     Raises
     ------
     SourceError
-        Naming the word that is missing, or of another type, or out of range.
+        A word is missing, of another type, or out of range; the message names it.
     KeyError
         An array of the delay CDF is missing.
     """

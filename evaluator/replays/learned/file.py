@@ -29,7 +29,7 @@ def refuse_unsavable(policy: Any) -> None:
     Raises
     ------
     UsageError
-        Naming the policy and the reason.
+        The policy cannot be saved; the message names it and the reason.
     """
     if is_plain_python(policy):
         raise UsageError(
@@ -55,7 +55,7 @@ def fill_file(part: Path, content: PolicyContent) -> None:
     Raises
     ------
     SourceError
-        Its state holds NaN.
+        The policy's state holds NaN.
     """
     arrays: Arrays = dict(state_arrays(content.state))
     refuse_nan(arrays)
@@ -134,7 +134,7 @@ def _calendar(waiting: Arrays, rounds: int, setting: Setting) -> PendingConversi
     Raises
     ------
     SourceError
-        Naming the first that cannot.
+        A pending conversion cannot be; the message names the first.
     """
     n = len(waiting["due"]) if waiting["due"].ndim == 1 else -1
     for name, column in waiting.items():

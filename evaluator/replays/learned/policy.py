@@ -38,15 +38,16 @@ class LearnedPolicy:
     Parameters
     ----------
     policy
-        Its description.
+        Description of the policy.
     setting
-        What it was told before its first round. Learning ends with its horizon.
+        Setting that it was told before its first round. Learning ends with its horizon.
     labels
-        Of the actions, K of them.
+        Labels of the K actions.
     rounds
-        Rounds it has lived.
+        Number of rounds that it has lived.
     state, prepared, rng, pending
-        As `evaluator.replays.loop.engine.Replay` hands them on; owned by this object.
+        State, stream and pending conversions as `evaluator.replays.loop.engine.Replay` hands them on; owned by this
+        object.
     """
 
     policy: Any
@@ -67,11 +68,11 @@ class LearnedPolicy:
         Parameters
         ----------
         context
-            What the policy reads, encoded as in the log it learned from: the display's context, shape (d,), or its
+            Context of the display as the policy reads it, encoded as in the log it learned from: shape (d,), or the
             action vectors, shape (K, d); None for policies without contexts.
         greedy
-            Return the action with the largest estimated reward instead, without bonus or draw, among equals one at
-            random: the policy that ``--final`` values. It is for showing what was learned; no round is begun.
+            Whether to return the action with the largest estimated reward instead, without bonus or draw, among equals
+            one at random: the policy that ``--final`` values. It is for showing what was learned; no round is begun.
 
         Raises
         ------
@@ -158,12 +159,12 @@ class LearnedPolicy:
         Returns
         -------
         bool
-            Whether it learned from it: a conversion later than its window is never revealed to it.
+            Whether the policy learned from it: a conversion later than its window is never revealed to it.
 
         Raises
         ------
         ParameterError
-            No such round, action or context.
+            There is no such round, action or context.
         PolicyError
             The policy cannot go on from what it knows.
         """
@@ -281,21 +282,22 @@ def load_policy(path: str | Path, *, policy: Policy | None = None) -> LearnedPol
     Parameters
     ----------
     path
-        The file.
+        Path of the file.
     policy
-        Its description, where it is a class of your own that no installed package registers; with the parameters it
-        was saved with. A file names policies of this package and of installed ones, and nothing else is imported.
+        Class of your own, or its description, where no installed package registers it; with the parameters it was saved
+        with. None: a file names policies of this package and of installed ones, and nothing else is imported.
 
     Returns
     -------
     LearnedPolicy
-        It goes on as if it had never been saved.
+        Policy that goes on as if it had never been saved.
 
     Raises
     ------
     SourceError
-        No such file, or it is damaged, or not one of a learned policy, or of another version's state; or it says what
-        cannot be: more actions than it names, a conversion of a round to come, an estimate that is not a number.
+        There is no such file, or it is damaged, or not one of a learned policy, or of another version's state; or it
+        says what cannot be: more actions than it names, a conversion of a round to come, an estimate that is not a
+        number.
     UnknownNameError, ParameterError
         The policy is not known here, or `policy` is another one.
     """

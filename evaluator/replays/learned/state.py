@@ -41,7 +41,7 @@ def refuse_nan(arrays: Arrays) -> None:
     Raises
     ------
     SourceError
-        Naming the array.
+        An array holds NaN; the message names it.
     """
     for name, array in arrays.items():
         if array.dtype.kind == "f" and np.isnan(array).any():
@@ -59,7 +59,7 @@ def restored(policy: Policy, setting: Setting, saved: Arrays) -> Any:
     SourceError
         The arrays are not those of this policy's state in this setting.
     KeyError
-        One is missing.
+        An array is missing.
     """
     refuse_nan(saved)
     nbytes = sum(array.nbytes for array in saved.values())

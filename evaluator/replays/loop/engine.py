@@ -35,24 +35,24 @@ class Replay:
     displays
         Numbers of the accepted displays, round by round, shape (T,).
     read
-        Logged displays the sampler went through; those not accepted were rejected.
+        Number of logged displays that the sampler went through; those not accepted were rejected.
     generated, delivered, expired, pending
-        Conversions of the accepted displays: all; revealed; later than the window; still to come after round T.
-        generated = delivered + expired + pending.
+        Numbers of conversions of the accepted displays: all; revealed; later than the window; still to come after round
+        T. generated = delivered + expired + pending.
     dry
         Action whose queue ran dry and ended the replay; -1 otherwise.
     state
-        What the policy knows after the last round.
+        State of the policy after the last round.
     prepared
         Whether `state` has already begun a further round, for which the log held no display.
     rng
-        The policy's stream, after its last draw.
+        Random stream of the policy, after its last draw.
     calendar
-        The pending conversions, with rewards as the policy will be told them; None when there was no round.
+        Conversions that are pending, with rewards as the policy will be told them; None when there was no round.
     waiting
         Action that the policy, not a contextual one, waited for when the displays ended; -1 where it waited for none.
     choices
-        The policy's choice at every display read, shape (read,), where it was recorded.
+        Choice of the policy at every display read, shape (read,); None where it was not recorded.
     """
 
     displays: npt.NDArray[np.int64]
@@ -237,22 +237,23 @@ def begin(
     Parameters
     ----------
     policy
-        A `Policy`, or a wrapped Python class.
+        Description of the policy: a `Policy`, or a wrapped Python class.
     setting
-        What the policy is told; its window and horizon are those of the replay.
+        Setting that the policy is told; its window and horizon are those of the replay.
     sampler
-        rejection or keep (match display by display), queue, or logged.
+        Name of the sampler: rejection or keep (match display by display), queue, or logged.
     seed, repeat
-        Fix the policy's stream.
+        Numbers that fix the policy's stream.
     safe
-        Let the queue sampler stop at the rarest action's displays, which no outcome moves, instead of the horizon.
+        Whether the queue sampler stops at the rarest action's displays, which no outcome moves, instead of the horizon.
     recorded
-        Ask the policy at every display read, thinned out or not, and keep its choices (not under queue).
+        Whether the policy is asked at every display read, thinned out or not, and its choices are kept (not under
+        queue).
 
     Raises
     ------
     PolicyError
-        On reading: the policy raised, or chose an impossible action.
+        Raised on reading: the policy raised an error, or chose an impossible action.
     """
     if sampler == "queue":
         return QueueReplay(policy, setting, seed=seed, repeat=repeat, safe=safe)

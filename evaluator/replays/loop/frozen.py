@@ -102,25 +102,26 @@ class FrozenPolicy:
     Parameters
     ----------
     policy
-        Its description.
+        Description of the policy.
     state
-        What it knows; copied, never changed.
+        State of the policy, which is copied and never changed.
     n_actions
-        K.
+        Number of actions K.
     displays
-        How many displays it will be asked about: the more, the fewer draws each.
+        Number of displays that it will be asked about: the more, the fewer draws each.
     wanted
-        ``greedy`` or ``exploring``; a policy without estimates explores whatever is wanted.
+        Kind of choice that is wanted, ``greedy`` or ``exploring``; a policy without estimates explores whatever is
+        wanted.
     seed, repeat
-        Fix its stream, which is no other's.
+        Numbers that fix its random stream, which is no other's.
 
     Attributes
     ----------
     kind
-        What it is: ``greedy``, ``exploring`` or, of one that explores by draws from a posterior, ``posterior
-        sampling``.
+        Kind of policy that this is: ``greedy``, ``exploring`` or, of one that explores by draws from a posterior,
+        ``posterior sampling``.
     draws
-        Draws behind the probabilities of a display; 0 where they are exact.
+        Number of draws behind the probabilities of a display; 0 where they are exact.
     """
 
     def __init__(
@@ -156,7 +157,8 @@ class FrozenPolicy:
         Parameters
         ----------
         vectors
-            As in `evaluator.replays.rounds.batch.Batch`: shape (n, K, d), (n, 1, d), or (1, ...) for all.
+            Vectors of the displays, as in `evaluator.replays.rounds.batch.Batch`: shape (n, K, d), (n, 1, d), or (1,
+            ...) for all.
         n
             Number of displays.
 

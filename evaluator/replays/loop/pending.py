@@ -25,16 +25,17 @@ class PendingConversions(NamedTuple):
     Parameters
     ----------
     first, last
-        First and last slot of each round's list, -1 when empty; a ring of 2^k rounds, longer than any delay or as long
-        as `LONGEST_RING`.
+        First and last slot of each round's list, -1 when empty, shape (2^k,): a ring of rounds, longer than any delay
+        or as long as `LONGEST_RING`.
     following
         Next slot of the same list, -1 at its end; shape (slots,).
     free
         Slots not in use are free[size[0]:], shape (slots,).
     size
-        Conversions pending, shape (1,).
+        Number of conversions that are pending, shape (1,).
     due, delay, action, value
-        Of each slot: revealing round, delay in rounds, action, value; shape (slots,).
+        Round in which the conversion of each slot is revealed, its delay in rounds, its action and its value, shape
+        (slots,).
     vector
         The shown action's vector of each slot, shape (slots, d).
     """

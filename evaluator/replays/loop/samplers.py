@@ -37,9 +37,9 @@ def choose_sampler(policy: Any, requested: str | None, *, even: bool, known: boo
     Parameters
     ----------
     policy
-        The policy.
+        Description of the policy.
     requested
-        What the user asked for, or None.
+        Name of the sampler that the user asked for; None chooses.
     even
         Whether the logger shows every action equally often.
     known
@@ -48,7 +48,7 @@ def choose_sampler(policy: Any, requested: str | None, *, even: bool, known: boo
     Raises
     ------
     ParameterError
-        Unknown, or biased for the policy.
+        The sampler is not known, or is biased for the policy.
     """
     if requested is not None and requested not in SAMPLERS:
         raise ParameterError(f"`sampler` {requested!r} is not a choice.", hint=nearest(requested, SAMPLERS))

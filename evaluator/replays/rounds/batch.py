@@ -16,13 +16,15 @@ class Batch(NamedTuple):
     action
         Logged action of each display, shape (n,); -1 where thinning has left the display out.
     vectors
-        float32 or float64, shape (n, K, d) or (n, 1, d); (1, 1, 0) without contexts, when all displays read the first.
+        Vectors of each display, float32 or float64, shape (n, K, d) or (n, 1, d); (1, 1, 0) without contexts, when all
+        displays read the first.
     first_conversion
-        Conversions of display i are first_conversion[i] to first_conversion[i + 1] (excluded), shape (n + 1,).
+        Place in `delay` and `value` of each display's first conversion, shape (n + 1,): those of display i are
+        first_conversion[i] to first_conversion[i + 1] (excluded).
     delay
-        Of each conversion, in rounds.
+        Delay of each conversion in rounds, shape (c,).
     value
-        Of each conversion.
+        Value of each conversion in the log's own unit, shape (c,).
     """
 
     action: npt.NDArray[np.int32]

@@ -31,16 +31,16 @@ class ReplayClock:
     Parameters
     ----------
     kind
-        traffic or wall.
+        Kind of clock: ``traffic`` or ``wall``.
     share
-        Rounds of the policy per display that delays count: the traffic share over the log's sampling rate, or the
-        acceptance rate on the wall clock.
+        Number of rounds of the policy per display that delays count: the traffic share over the log's sampling rate, or
+        the acceptance rate on the wall clock.
     rate
-        Such displays per tick; nan when all displays share one time.
+        Number of such displays per tick; nan when all displays share one time.
     tick_seconds
-        Seconds in a tick; None where the log counts rounds.
+        Length of a tick in seconds; None where the log counts rounds.
     sampling_rate
-        Share of the traffic that they are.
+        Share of the traffic's displays that the clock counts.
     """
 
     kind: ClockName
@@ -91,7 +91,7 @@ def on_clock(displays: npt.NDArray[np.int64], clock: ReplayClock) -> npt.NDArray
     Raises
     ------
     ParameterError
-        One of them takes more rounds than floating point counts one by one.
+        A delay takes more rounds than floating point counts one by one.
     """
     if clock.share == 1.0:
         return displays

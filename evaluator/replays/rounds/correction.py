@@ -37,13 +37,13 @@ class Correction:
     group
         Group of each of the log's conversions, shape (c,).
     columns
-        What makes groups beside the action.
+        Columns that make groups, beside the action.
     needed
-        Follow-up after which a display weighs 1.
+        Follow-up after which a display weighs 1, in ticks or displays.
     until
         Time (ticks), or number in the traffic of the last display, until which the log followed its displays.
     shortest
-        Displays followed less than this are left out.
+        Shortest follow-up of a display that is used, in ticks or displays; others are left out.
     in_displays
         Whether delays are counted in displays.
     """
@@ -86,9 +86,9 @@ class Correction:
         Parameters
         ----------
         survey
-            Of the log.
+            Survey of the log.
         times
-            How often each of the log's conversions is in the resampled one, shape (c,).
+            Number of times that each of the log's conversions is in the resampled one, shape (c,).
         """
         delays = _delays_within(survey, self.group, self.needed, times, in_displays=self.in_displays)
         return self if delays is None else replace(self, delays=delays)

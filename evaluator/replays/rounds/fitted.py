@@ -83,15 +83,16 @@ class LoggerModel:
     Parameters
     ----------
     seen
-        Actions it was fitted to, shape (S,).
+        Actions that the model was fitted to, shape (S,).
     scores
-        Coefficients, the constant's last, shape (S, d + 1).
+        Coefficients of each action's score, the constant's last, shape (S, d + 1).
     spread
-        Their covariance, shape (S, d + 1, S, d + 1), where propensities are corrected for it.
+        Covariance of the coefficients, shape (S, d + 1, S, d + 1), where propensities are corrected for it; None
+        elsewhere.
     n, n_actions
-        Displays it was fitted to, and K.
+        Number of displays that the model was fitted to, and number of actions K.
     correction
-        Mean logarithm of the correction.
+        Mean logarithm of the correction of the propensities.
     """
 
     seen: npt.NDArray[np.int64]
@@ -130,9 +131,9 @@ class FittedLogger:
     Parameters
     ----------
     models
-        Of each group of displays, fitted to the others.
+        Model for each group of displays, fitted to the others.
     fitted_to
-        Displays that were looked at.
+        Number of displays that the models were fitted to.
     """
 
     models: tuple[LoggerModel, ...]

@@ -30,11 +30,11 @@ class Gap(NamedTuple):
     Parameters
     ----------
     start, end
-        In ticks, the end excluded.
+        First hour and the end of the last one, in ticks, the end excluded.
     hours
-        How many.
+        Number of hours in the gap.
     usual
-        Conversions that came in the same hours of the days before and after, the smaller of the two.
+        Number of conversions that came in the same hours of the days before and after, the smaller of the two.
     weekly
         Whether the same hours of a week before or after had as many too; False where the log is too short to tell, so
         that the gap may be a usual weekend.

@@ -16,7 +16,7 @@ def held_out(used: int, text: str) -> int:
     Raises
     ------
     DataError
-        None of them, or all: too short a log for the share.
+        The share leaves none of them, or all: the log is too short for it.
     """
     displays = round(final_share(text) * used)
     if not 0 < displays < used:

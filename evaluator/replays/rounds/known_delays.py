@@ -20,12 +20,12 @@ class KnownDelays:
     Parameters
     ----------
     displays
-        How many displays there were until then; the replay leaves them out.
+        Number of displays up to that time; the replay leaves them out.
     delay, limit
-        Of each conversion seen by then, in displays of the traffic, shape (c,): delay, and the longest one that could
-        have been seen.
+        Delay of each conversion seen by then, and the longest one that could have been seen, in displays of the
+        traffic, shape (c,).
     delay_ticks, limit_ticks
-        The same in ticks.
+        Delays and limits of the same conversions in ticks, shape (c,).
     """
 
     displays: int

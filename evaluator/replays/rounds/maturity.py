@@ -25,13 +25,13 @@ class Maturity:
     Parameters
     ----------
     used
-        Displays are sorted by time, so the used ones are the first.
+        Number of displays that are used: sorted by time, they are the first.
     immature
-        Displays not followed long enough, used or not.
+        Number of displays not followed long enough, used or not.
     correction
-        Weighs the used displays; None when all weigh 1.
+        Weights of the used displays; None when all weigh 1.
     known
-        False when the log stops looking but nothing says how long a display must be followed.
+        Whether it is known how long a display must be followed: False when the log stops looking but nothing says it.
     """
 
     used: int

@@ -34,21 +34,22 @@ class Propensities:
     Parameters
     ----------
     kind
-        logged, uniform (by design), estimated or absent.
+        Kind of the propensities: logged, uniform (by design), estimated or absent.
     assumption
-        What an estimate that uses them rests on.
+        Clause that says what an estimate that uses them rests on.
     reads
-        Columns of the displays that `rule` needs.
+        Names of the columns of the displays that `rule` needs.
     rule
-        From these columns to the propensities, shape (n,), in (0, 1] unless tilted; None when absent.
+        Function from these columns to the propensities, shape (n,), in (0, 1] unless tilted; None when absent.
     smallest, largest
-        Of each action over the whole log, shape (K,); nan for actions never shown.
+        Smallest and largest propensity of each action over the whole log, shape (K,); nan for actions never shown.
     weights
         Weights of the displays; None where all are alike.
     kept_share
-        As in `evaluator.log.LogMeta`; 1 where propensities are of the log's own actions.
+        Share of the displays that were kept, as in `evaluator.log.LogMeta`; 1 where propensities are of the log's own
+        actions.
     fitted
-        The c of propensities that were fitted to contexts, where the smallest is less; None for all others.
+        Number c of propensities that were fitted to contexts, where the smallest is less; None for all others.
     """
 
     kind: PropensityKind
@@ -135,16 +136,16 @@ def resolve_propensities(survey: Survey, mode: PropensityMode | None) -> Propens
     Parameters
     ----------
     survey
-        Of the log.
+        Survey of the log.
     mode
-        ``column`` (the logged ones), ``uniform`` (1/K by design), ``estimate`` (frequencies: the logger ignored the
-        context), ``estimate:context`` (cross-fitted multinomial logistic model, `evaluator.replays.rounds.fitted`;
-        extra ``propensity``), or None: the logged ones, if any.
+        Choice of propensities: ``column`` (the logged ones), ``uniform`` (1/K by design), ``estimate`` (frequencies:
+        the logger ignored the context), ``estimate:context`` (cross-fitted multinomial logistic model,
+        `evaluator.replays.rounds.fitted`; extra ``propensity``), or None: the logged ones, if any.
 
     Raises
     ------
     PropensityError
-        ``column`` on a log without propensities; none at all on one with display weights.
+        The choice is ``column`` and the log has no propensities, or a log with display weights has none at all.
     """
     log = survey.log
     if mode is None:

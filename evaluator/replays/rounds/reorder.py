@@ -34,7 +34,7 @@ class LogOrder:
     Parameters
     ----------
     rng
-        A stream of its own: the result depends on it alone.
+        Random stream of its own: the result depends on it alone.
     """
 
     def __init__(self, rng: np.random.Generator) -> None:
@@ -63,13 +63,13 @@ class GatheredDisplays(NamedTuple):
     Parameters
     ----------
     action
-        Shape (n,).
+        Logged action of each display, shape (n,).
     vectors
-        Of each name that was asked for.
+        Vectors of the displays by each name that was asked for, shape (n, K, d), (n, 1, d) or (1, K, d).
     first_conversion
-        Shape (n + 1,).
+        Place in `conversion` of each display's first conversion, shape (n + 1,).
     conversion
-        Number of each conversion, shape (c,).
+        Number, in the log, of each conversion, shape (c,).
     """
 
     action: npt.NDArray[np.int32]
@@ -97,13 +97,13 @@ def gather(
     Parameters
     ----------
     piece
-        Some displays that follow one another.
+        Piece of the log: displays that follow one another.
     action
-        Theirs, thinned.
+        Thinned actions of the piece's displays, shape (m,).
     displays
-        Which, counted from the first of the piece.
+        Displays to take, shape (n,), counted from the first of the piece.
     vectors
-        Names, as in `LogPiece.part`.
+        Names of the vectors to take, as in `LogPiece.part`.
     """
     first = piece.first_conversion[displays]
     counts = piece.first_conversion[displays + 1] - first

@@ -25,9 +25,10 @@ class RewardRange(NamedTuple):
     Parameters
     ----------
     largest
-        What a display can earn at most: the log's `reward_max`, else the largest seen; 1 where nothing was earned.
+        Largest reward that a display can have: the log's `reward_max`, else the largest seen; 1 where nothing was
+        earned.
     known
-        Whether the log says so.
+        Whether the log says the largest reward itself.
     mean
         Mean reward of the displays that earn something; nan without any.
     alike

@@ -16,7 +16,7 @@ def parse_share(text: str, *, end: Literal["first", "last"], option: str) -> flo
     Raises
     ------
     ParameterError
-        Another form or end, or a share outside (0, 100) percent; names the option.
+        The text has another form or end, or a share outside (0, 100) percent; the message names the option.
     """
     kind, _, percent = text.strip().partition(":")
     try:

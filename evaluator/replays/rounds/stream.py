@@ -27,14 +27,15 @@ class LogPiece(NamedTuple):
     Parameters
     ----------
     first
-        Number of the first display.
+        Number of the first display in the log.
     displays
-        Columns that were read, always with ``action``.
+        Columns that were read, by name, shape (n,) or (n, p) each; always with ``action``.
     vectors
-        Those that were read, by name: shape (n, K, d), (n, 1, d) or (1, K, d), as the log stores them, float32 or
+        Vectors that were read, by name: shape (n, K, d), (n, 1, d) or (1, K, d), as the log stores them, float32 or
         float64.
     first_conversion
-        Conversions of display i are first_conversion[i] to first_conversion[i + 1] (excluded) among the log's own.
+        Number, in the log, of each display's first conversion, shape (n + 1,): those of display i are
+        first_conversion[i] to first_conversion[i + 1] (excluded).
     """
 
     first: int
@@ -61,14 +62,14 @@ class LogRounds:
     Parameters
     ----------
     log
-        The log.
+        Log whose displays are replayed.
     used
-        Only its first so many displays.
+        Number of displays that are used, the first ones.
     vectors
-        What a policy reads: ``action_set``, ``context``, ``target`` (probabilities of a policy), ``features`` (of the
-        actions), or None.
+        Kind of vectors that a policy reads: ``action_set``, ``context``, ``target`` (probabilities of a policy),
+        ``features`` (of the actions), or None.
     delay
-        Of each of the log's conversions, in rounds, shape (c,); `NO_WINDOW` where a duration cuts it off.
+        Delay of each of the log's conversions in rounds, shape (c,); `NO_WINDOW` where a duration cuts it off.
     """
 
     log: Log
@@ -125,11 +126,11 @@ def vectors_of(log: Log, *, policy: str, reads: str = "") -> str:
     Parameters
     ----------
     log
-        The log.
+        Log that a policy is to read.
     policy
-        Its name, for errors.
+        Name of the policy, for errors.
     reads
-        The one column it reads, if it cannot do with another.
+        Name of the one column that it reads; empty if it can do with any.
 
     Raises
     ------
@@ -158,13 +159,13 @@ def pieces(log: Log, columns: list[str], vectors: Sequence[str], size: int = BAT
     Parameters
     ----------
     log
-        The log.
+        Log to read.
     columns
-        Columns of displays to read, with ``action``.
+        Names of the columns of displays to read, with ``action``.
     vectors
-        Names of what the policies read, as in `LogRounds`.
+        Names of the vectors that the policies read, as in `LogRounds`.
     size
-        Displays at a time, about.
+        Number of displays at a time, about.
 
     Raises
     ------

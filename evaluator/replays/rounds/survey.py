@@ -29,32 +29,33 @@ class Survey:
     Parameters
     ----------
     log
-        The log.
+        Log that was seen.
     shown
-        Displays of each action, shape (K,).
+        Number of displays of each action, shape (K,).
     smallest, largest
         Smallest and largest logged propensity of each action, shape (K,); nan for actions never shown, and everywhere
         on a log without propensities.
     inverse
         Sums of 1/p and of 1/p² over the displays of each action, shape (2, K); nan on a log without propensities.
     rate
-        Displays of the traffic per tick; nan when all displays share one time. The traffic is the log itself, or what
-        `evaluator.log.traffic` counts; a sampling rate of the log's metadata is left to the clock.
+        Number of displays of the traffic per tick; nan when all displays share one time. The traffic is the log itself,
+        or what `evaluator.log.traffic` counts; a sampling rate of the log's metadata is left to the clock.
     kept
-        Displays of the log per display of the traffic; 1 where the log is all of it.
+        Share of the traffic's displays that are in the log; 1 where the log is all of it.
     display
         Number of each conversion's display in the log, shape (c,).
     position
-        Number of that display in the traffic; the same array where the log is all of it.
+        Number of that display in the traffic, shape (c,); the same array where the log is all of it.
     shown_at
-        Time of that display, in ticks.
+        Time of that display in ticks, shape (c,).
     delay
-        Displays of the traffic that follow it no later than the conversion, shape (c,): its delay in displays.
+        Delay of each conversion in displays of the traffic, shape (c,): how many follow its display no later than it.
     limit
-        Displays of the traffic that follow it no later than the end of its follow-up, shape (c,): the longest delay
-        that would have been seen. None where every display was followed to its end.
+        Longest delay that would have been seen of each conversion, in displays of the traffic, shape (c,): how many
+        follow its display no later than the end of its follow-up. None where every display was followed to its end.
     mark, marked_at
-        Numbers in the traffic of some displays, the first and the last among them, and their times in ticks.
+        Numbers in the traffic of some displays, the first and the last among them, and their times in ticks, shape
+        (q,).
     stamp
         Ticks that the time stamps tell apart: those of a day, an hour or a minute where all times are whole ones,
         else 1.

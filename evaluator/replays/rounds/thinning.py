@@ -25,9 +25,9 @@ class Thinning:
     Parameters
     ----------
     propensities
-        Known or estimated; when absent everything is kept.
+        Propensities of the displays, known or estimated; when absent everything is kept.
     c
-        Of each action, shape (K,): one number for all, or one an action.
+        Number c of each action, shape (K,): one number for all, or one an action.
     """
 
     propensities: Propensities
@@ -62,13 +62,13 @@ def thinning(log: Log, propensities: Propensities, *, per_action: bool, quantile
     Parameters
     ----------
     log
-        The log.
+        Log to thin.
     propensities
-        Of its displays.
+        Propensities of the log's displays.
     per_action
-        A c for each action (non-contextual policies) instead of one for all.
+        Whether there is a c for each action (non-contextual policies) instead of one for all.
     quantile
-        c is this quantile of the propensities (Dudik et al. 2012): 0, the smallest, is exact; more keeps more rounds at
+        Quantile of the propensities that c is (Dudik et al. 2012): 0, the smallest, is exact; more keeps more rounds at
         the price of bias.
     """
     k = log.n_actions

@@ -20,11 +20,11 @@ class DisplayWeights:
     Parameters
     ----------
     displays
-        Of the log.
+        Number of displays of the log.
     of_action
         Sum of the weights of each action's displays, shape (K,).
     smallest, largest
-        Of each action, shape (K,); nan for actions never shown.
+        Smallest and largest weight of each action's displays, shape (K,); nan for actions never shown.
     """
 
     displays: int

@@ -36,11 +36,11 @@ class ReplayWindow:
     Parameters
     ----------
     rounds
-        m on the replay's clock: no conversion is revealed later; `NO_WINDOW` without a cut-off.
+        Window m on the replay's clock, in rounds: no conversion is revealed later; `NO_WINDOW` without a cut-off.
     ticks
-        The longest delay that is revealed, in ticks, where the cut-off is a duration; None where it is in rounds.
+        Longest delay that is revealed, in ticks, where the cut-off is a duration; None where it is in rounds.
     text
-        What the user asked for.
+        Text that the user asked for.
     """
 
     rounds: int
@@ -81,16 +81,18 @@ def resolve_window(text: str | int | None, clock: ReplayClock, survey: Survey) -
     Parameters
     ----------
     text
-        Rounds (``2000``), a duration (``7d``), or None for no cut-off. On the wall clock rounds are logged displays.
+        Text that the user asked for: rounds (``2000``), a duration (``7d``), or None for no cut-off. On the wall clock
+        rounds are logged displays.
     clock
-        Of the replay.
+        Clock of the replay.
     survey
-        Of the log: how many displays a duration spans.
+        Survey of the log, which tells how many displays a duration spans.
 
     Raises
     ------
     ParameterError
-        Zero, negative, not a number, a duration on a log of rounds, or one shorter than the log's time stamps tell.
+        The text is zero, negative, no number, a duration on a log of rounds, or one shorter than the log's time stamps
+        tell.
     """
     if text is None:
         return ReplayWindow(NO_WINDOW, None, "none")

@@ -36,9 +36,9 @@ class ClusterDraws:
     Parameters
     ----------
     clusters
-        Of the log.
+        Clusters of the log's displays.
     rng
-        Where all of it is drawn from.
+        Random stream that all of it is drawn from.
     """
 
     def __init__(self, clusters: Clusters, rng: np.random.Generator) -> None:

@@ -71,9 +71,10 @@ def robust_value(plan: ReplayPlan, replays: Sequence[Replay], frozen: FinalValue
     Parameters
     ----------
     plan, replays
-        Of a policy that learns.
+        Plan of a policy that learns, and its replays, one a repeat.
     frozen
-        Of one that does not, but for the logging policy, whose weights are all 1.
+        Value of a policy that does not learn, other than the logging policy, whose weights are all 1; None of one that
+        learns.
     """
     if not plan.options.doubly_robust:
         return None

@@ -49,31 +49,31 @@ class FinalValue:
     Parameters
     ----------
     policy
-        Which policy this is the value of. ``greedy``: the action with the largest estimated reward, no bonus, no draw.
-        ``exploring``: the policy as it would choose next, its bonus and draws included. ``posterior sampling``: the
-        same of a policy that samples from a posterior, whose choice probabilities these are. ``columns``: the log's own
-        probabilities. ``fixed``: one that has nothing to learn.
+        Kind of policy that this is the value of. ``greedy``: the action with the largest estimated reward, no bonus, no
+        draw. ``exploring``: the policy as it would choose next, its bonus and draws included. ``posterior sampling``:
+        the same of a policy that samples from a posterior, whose choice probabilities these are. ``columns``: the log's
+        own probabilities. ``fixed``: one that has nothing to learn.
     displays
-        Displays it is estimated on.
+        Number of displays that it is estimated on.
     learned
         Whether the policy learned before it was frozen; else it is one that never learns.
     draws
-        Choices drawn for the probabilities of a display; 0 where they are known exactly.
+        Number of choices drawn for the probabilities of a display; 0 where they are known exactly.
     repeats
-        Final policies it is of: any of them, with equal chance.
+        Number of final policies that it is of: any of them, with equal chance.
     tied
         Share of the displays at which the greedy policy has several actions to choose from; 0 for others.
     estimates
-        Its value by each of `evaluator.estimates.estimators.ESTIMATORS`, by name; the model of DR:
+        Value of the final policy by each of `evaluator.estimates.estimators.ESTIMATORS`, by name; the model of DR:
         `evaluator.replays.values.reward_model`.
     logging
-        Mean reward of the same displays.
+        Mean reward of the same displays under the logging policy.
     weights
-        Effective sample size, mean and largest weight.
+        Weights of the displays: effective sample size, mean and largest.
     rewarded
-        Displays with a reward and a weight above 0: what IPS and SNIPS rest on.
+        Number of displays with a reward and a weight above 0: what IPS and SNIPS rest on.
     action_share
-        Mean probability of each action, in the order of the log's actions.
+        Mean probability of each action, K numbers in the order of the log's actions.
     warnings
         Sentences to read before the numbers.
     """
@@ -153,11 +153,11 @@ def frozen_value(plan: ReplayPlan, replays: Sequence[Replay], model: RewardModel
     Parameters
     ----------
     plan
-        Its `judged` displays are read.
+        Plan whose `judged` displays are read.
     replays
-        The repeats.
+        Replays of the plan, one a repeat.
     model
-        Of the rewards, each display predicted without its own.
+        Model of the rewards, each display predicted without its own.
     """
     judged, policy, options = plan.judged, plan.policy, plan.options
     frozen, shares = None, None if policy.learns else policy.shares(plan.log.n_actions)

@@ -32,13 +32,13 @@ def refitted(
     Parameters
     ----------
     plan
-        Of the log.
+        Plan made for the log itself.
     shown
-        Displays of each action in the resampled log, shape (K,).
+        Number of displays of each action in the resampled log, shape (K,).
     times
-        How often each of the log's conversions is there, shape (c,).
+        Number of times that each of the log's conversions is there, shape (c,).
     rng
-        Draws from what was known of the delays before the log.
+        Random stream that draws from what was known of the delays before the log.
     """
     if _told_fit(plan):
         known = None if plan.known is None else plan.known.drawn(rng)

@@ -73,9 +73,10 @@ class ResampledValues:
     values
         Mean reward per round of each plan in each resampled log, shape (B, plans).
     short
-        Resampled logs in which a plan did not reach its rounds, shape (plans,).
+        Number of resampled logs in which each plan did not reach its rounds, shape (plans,).
     clusters
-        How many clusters of equal size the rounds of each plan are worth; None where displays were drawn one by one.
+        Number of clusters of equal size that the rounds of each plan are worth; None where displays were drawn one by
+        one.
     """
 
     values: Floats
@@ -100,11 +101,11 @@ def resample(
     plans
         Plans on one log, with the same seed and number of repeats and `bootstrap` resampled logs.
     replays
-        The original replays of each plan, repeat by repeat, whose rounds are to be reached.
+        Original replays of each plan, repeat by repeat, whose rounds are to be reached.
     jobs
-        Threads; no result depends on them.
+        Number of threads; no result depends on it.
     advance
-        Called with the displays drawn since the last call.
+        Function called with the number of displays drawn since the last call.
     """
     options = plans[0].options
     asked = [_Asked(plan, done, _rewards(plan)) for plan, done in zip(plans, replays, strict=True)]
@@ -172,8 +173,8 @@ def expected_differences(results: Sequence[ReplayResult], *, baseline: int = 0) 
     Raises
     ------
     ParameterError
-        Without a bootstrap, or when the results have different numbers of rounds: their values then are expectations
-        at different horizons.
+        There was no bootstrap, or the results have different numbers of rounds: their values then are expectations at
+        different horizons.
     """
     if len({len(result.resampled) for result in results}) != 1 or not results[0].resampled:
         raise ParameterError("There are no common resampled replays.", hint="replay all with the same `bootstrap`.")
@@ -253,9 +254,9 @@ class _ResampledLog:
     Parameters
     ----------
     number
-        b.
+        Number b of the resampled log.
     asked
-        What is replayed.
+        Plans that are replayed, with their original replays.
     """
 
     def __init__(self, number: int, asked: list[_Asked]) -> None:
@@ -353,7 +354,7 @@ class _Lane:
     Parameters
     ----------
     asked, number, repeat
-        What is replayed, on which resampled log.
+        Plan that is replayed, number of the resampled log, and number of the repeat.
     """
 
     def __init__(self, asked: _Asked, number: int, repeat: int) -> None:

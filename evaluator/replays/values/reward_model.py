@@ -40,9 +40,10 @@ class RewardModel:
     bounds
         First display of each group, and one past the last display, shape (groups + 1,).
     theta
-        Coefficients, the constant's last, shape (groups, blocks, d + 1): a block an action, or one for all.
+        Coefficients of each group and block, the constant's last, shape (groups, blocks, d + 1): a block an action, or
+        one for all.
     n_actions
-        K.
+        Number of actions K.
     """
 
     bounds: npt.NDArray[np.int64]
@@ -55,10 +56,10 @@ class RewardModel:
         Parameters
         ----------
         first, n
-            Which displays.
+            Number of the first display, and how many displays follow from there.
         vectors
-            Theirs, as `evaluator.replays.rounds.stream.LogPiece` has them: shape (n, K, d), (n, 1, d), or (1, ...) for
-            all.
+            Vectors of these displays, as `evaluator.replays.rounds.stream.LogPiece` has them: shape (n, K, d), (n, 1,
+            d), or (1, ...) for all.
         """
         out = np.empty((n, self.n_actions))
         for group, part in _cut(self.bounds, first, n):
@@ -79,11 +80,12 @@ def fit_reward_model(log: Log, rewards: SparseRewards, *, to: FittedTo) -> Rewar
     Parameters
     ----------
     log
-        The log.
+        Log whose rewards are modelled.
     rewards
-        Of its first ``rewards.n`` displays, corrected for what the log could not see; the others are not looked at.
+        Rewards of the log's first ``rewards.n`` displays, corrected for what the log could not see; the others are not
+        looked at.
     to
-        Which groups a group's model is fitted to.
+        Rule that says which groups a group's model is fitted to.
     """
     name, k, n = readable_vectors(log), log.n_actions, rewards.n
     shape = LogRounds(log, n, name, np.zeros(0, np.int64))

@@ -19,10 +19,10 @@ def logged_rewards(plan: ReplayPlan, *, rounds: int) -> SparseRewards:
     Parameters
     ----------
     plan
-        The plan.
+        Plan of the replay.
     rounds
-        T, for rewards observed by the horizon: a conversion counts with the share of T rounds from which it would be
-        revealed by round T.
+        Number of rounds T, for rewards observed by the horizon: a conversion counts with the share of T rounds from
+        which it would be revealed by round T.
     """
     if plan.options.reward == "observed":
         return _summed(plan, _shown_in_time(plan, rounds), plan.rounds.used)
@@ -70,7 +70,7 @@ class ArmSample:
     Parameters
     ----------
     plan
-        Its used displays count.
+        Plan of the replay, whose used displays count.
     """
 
     def __init__(self, plan: ReplayPlan) -> None:

@@ -17,11 +17,11 @@ def little_learned(plan: ReplayPlan, *, rounds: int, generated: float, delivered
     Parameters
     ----------
     plan
-        The plan.
+        Plan of the replay.
     rounds
-        T.
+        Number of rounds T of the replay.
     generated, delivered, expired
-        Conversions of the accepted displays, mean over repeats.
+        Numbers of conversions of the accepted displays, mean over repeats: all, revealed, and later than the window.
     """
     enough = FEW_TOLD * plan.log.n_actions
     if not plan.policy.learns or not rounds or delivered >= enough:

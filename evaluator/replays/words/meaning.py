@@ -15,9 +15,9 @@ def meaning(plan: ReplayPlan, rounds: int, live_days: float | None) -> tuple[str
     Parameters
     ----------
     plan
-        The plan.
+        Plan of the replay.
     rounds
-        T.
+        Number of rounds T of the replay.
     live_days
         Days of live traffic that these rounds stand for; None where the log does not count time.
     """

@@ -154,11 +154,11 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
     Parameters
     ----------
     plan
-        The plan.
+        Plan of the replay.
     acceptance
         Probability with which a display is accepted.
     rewards
-        What displays earn at most.
+        Range of the rewards of the log's displays.
     """
     said = []
     rarest = ""
