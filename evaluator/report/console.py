@@ -19,13 +19,13 @@ class ReportConsole(Console):
     A string is one line, also in the cell of a table: its line breaks are spelled out. What is laid out over several
     lines is a `rich.text.Text`, into which labels go by `visible`.
 
-    Parameters
-    ----------
-    options
-        As of `rich.console.Console`.
-
     It is also the one place where what a result says of options, in the words of Python, becomes those of the command
     line.
+
+    Parameters
+    ----------
+    **options
+        Keywords of `rich.console.Console`.
     """
 
     # Whether a picture stands beside the text, so that no chart is drawn in characters.

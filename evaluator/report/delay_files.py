@@ -40,13 +40,13 @@ def write_study(folder: Path, study: DelayStudy, *, source: dict[str, Any], quar
     Parameters
     ----------
     folder
-        Empty.
+        Empty folder that the files are written to.
     study
-        The study.
+        Study of the delays to write.
     source
-        Where the delays came from.
+        Facts about where the delays came from, for the manifest.
     quarantine
-        Rows left out; written as ``quarantine.parquet`` if there are any.
+        Rows that were left out, written as ``quarantine.parquet`` if there are any.
     """
     from evaluator.report.delay_page import charts_of, page
 

@@ -31,7 +31,7 @@ class HtmlConsole(ReportConsole):
     Parameters
     ----------
     folded
-        Titles of what is shown on a click only.
+        Titles of the parts that are shown on a click only.
     """
 
     has_picture = True

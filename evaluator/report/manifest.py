@@ -22,11 +22,11 @@ def write_manifest(folder: Path, *, libraries: tuple[str, ...] = (), **done: Any
     Parameters
     ----------
     folder
-        Holds the files; each is described by its size and checksum.
+        Folder of the files; each is described by its size and checksum.
     libraries
-        Whose versions matter, beside those that always do.
+        Names of libraries whose versions matter, beside those that always do.
     done
-        What was done, to which source.
+        Facts by name: what was done, to which source.
     """
     document = {
         "schema": MANIFEST_SCHEMA,

@@ -50,7 +50,7 @@ def as_html(result: object) -> str:
     Raises
     ------
     TypeError
-        It is neither.
+        The object is neither a result nor a log.
     """
     console = HtmlConsole(FOLDED)
     charts = _print(console, result)

@@ -27,13 +27,13 @@ def write_result(
     Parameters
     ----------
     folder
-        Empty.
+        Empty folder that the files are written to.
     result
-        The result of a replay, or those of a comparison.
+        Result of a replay, or of a comparison.
     source
-        Where the log came from: dataset, fingerprint, options of the adapter.
+        Facts about where the log came from: dataset, fingerprint, options of the adapter.
     quarantine
-        Rows left out of the log; written as ``quarantine.parquet`` if there are any.
+        Rows that were left out of the log, written as ``quarantine.parquet`` if there are any.
     """
     plans = [r.plan for r in (result.results if isinstance(result, Comparison) else [result])]
     replays = [{"policy": plan["policy"], "options": plan["options"]} for plan in plans]

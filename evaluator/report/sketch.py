@@ -31,15 +31,16 @@ def sketch_cdf(
     Parameters
     ----------
     corrected, naive
-        P(D <= delay), of an array of delays.
+        Functions from an array of delays to P(D <= delay), of its shape.
     low, high
-        Range of the delays, 0 < low < high.
+        Range of the delays to draw, 0 < low < high.
     mark
-        Delay to its label on the axis.
+        Function from a delay to its label on the axis.
     width, height
-        Of the whole in characters, and of the plot in lines.
+        Width of the whole in characters, and height of the plot in lines.
     braille
-        Dots finer than characters; otherwise ``*`` and ``o``, which any terminal and file can show.
+        Whether to draw in braille dots, finer than characters; otherwise in ``*`` and ``o``, which any terminal and
+        file can show.
     """
     columns = max(width - _LABEL - 1, 16)
     per_x, per_y = (2, 4) if braille else (1, 1)
