@@ -31,20 +31,20 @@ class LiveWorld(NamedTuple):
     means
         Conversion rates of a Bernoulli problem, shape (K,); of a linear one, taken anew each round.
     tau
-        tau_a for a = 0, ..., reach, one row a delay law, shape (laws, reach + 1); reach is the longest delay that is
-        ever revealed, within the window and the horizon.
+        Delay CDFs tau_a for a = 0, ..., reach, one row a delay law, shape (laws, reach + 1); reach is the longest delay
+        in rounds that is ever revealed, within the window and the horizon.
     row
         Row of each action in `tau`, shape (K,).
     ever, within
         Share of each action's conversions that ever come, and that come within the window, shape (K,).
     dimension
-        d; 0 without contexts.
+        Length d of the contexts; 0 without contexts.
     shown
         Length of the vectors that the policy is shown: d, or 0 for a policy that reads none.
     zeros
         Whether the policy is told of each zero reward too, after a delay of the same law, as a conversion of value 0.
     horizon
-        T.
+        Number of rounds T of a run.
     checkpoints
         Rounds after which the regret is noted, increasing, the last T, shape (C,).
     """

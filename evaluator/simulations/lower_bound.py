@@ -20,14 +20,14 @@ def lower_bound(means: Sequence[float], tau_window: float = 1.0) -> float:
     Parameters
     ----------
     means
-        Conversion rates theta, shape (K,).
+        Conversion rates theta of the arms, shape (K,).
     tau_window
-        tau_m, the share of conversions that come within the window; 1 in the uncensored model.
+        Share tau_m of conversions that come within the window; 1 in the uncensored model.
 
     Raises
     ------
     ParameterError
-        A rate outside [0, 1] or tau_m outside (0, 1].
+        A rate is outside [0, 1], or tau_m outside (0, 1].
 
     References
     ----------

@@ -23,21 +23,21 @@ class BernoulliProblem:
     Parameters
     ----------
     name
-        Of the scenario.
+        Name of the scenario.
     means
-        Conversion rates, K of them; conversions that never come count in them.
+        Conversion rates of the arms, K of them; conversions that never come count in them.
     laws
-        One delay law for all arms, or one an arm.
+        Delay laws: one for all arms, or one an arm.
     horizon, window
-        What a simulation takes that names none; window None cuts nothing off.
+        Number of rounds and window, in rounds, of a simulation that names none; window None cuts nothing off.
     zeros
-        ``window``: nobody is told of a zero, as in a log of conversions. ``told``: policies that take zeros
-        (`evaluator.policies.base.Policy.takes_zeros`) are told of each, after a delay of the arm's law.
+        Rule for zero rewards. ``window``: nobody is told of a zero, as in a log of conversions. ``told``: policies that
+        take zeros (`evaluator.policies.base.Policy.takes_zeros`) are told of each, after a delay of the arm's law.
 
     Raises
     ------
     ParameterError
-        Fewer than two arms, a rate outside [0, 1], or as many laws as neither one nor the arms.
+        There are fewer than two arms, a rate is outside [0, 1], or the laws are neither one nor as many as the arms.
     """
 
     name: str
@@ -81,18 +81,18 @@ class LinearProblem:
     Parameters
     ----------
     name
-        Of the scenario.
+        Name of the scenario.
     n_actions, dimension
-        K and d.
+        Number of actions K and length d of the vectors.
     laws
-        The delay law of all actions, one entry.
+        Delay law of all actions, one entry.
     horizon, window, zeros
-        As in `BernoulliProblem`.
+        Number of rounds, window (None cuts nothing off) and rule for zero rewards, as in `BernoulliProblem`.
 
     Raises
     ------
     ParameterError
-        Fewer than two actions, no dimension, or several laws.
+        There are fewer than two actions, no dimension, or several laws.
     """
 
     name: str

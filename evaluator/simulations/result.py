@@ -27,17 +27,18 @@ class RegretCurve:
     Parameters
     ----------
     policy
-        Its spec.
+        Spec of the policy.
     regret, regret_se
-        Eventual pseudo-regret R(t) = sum over s <= t of the gap of the action of round s, and its standard error; shape
-        (C,). Gaps are those of the conversions that ever come.
+        Eventual pseudo-regret R(t) = sum over s <= t of the gap of the action of round s, and its standard error, at
+        the checkpoints, shape (C,), float64. Gaps are those of the conversions that ever come.
     observed, observed_se
         Regret observed by round t, L(t), in conversions revealed within the window by then (Vernade et al. 2017, eq. 1
-        and 3): each gap weighs tau_min(m, t - s); shape (C,).
+        and 3), and its standard error, at the checkpoints, shape (C,), float64: each gap weighs tau_min(m, t - s).
     difference, difference_se
-        R(T) minus that of the first policy, paired run by run; 0 for the first itself.
+        Final regret R(T) minus that of the first policy, paired run by run, and its standard error; 0 for the first
+        itself.
     conversions
-        Of all runs together: generated = delivered + pending + expired + lost.
+        Number of conversions of all runs together, by fate: generated = delivered + pending + expired + lost.
     """
 
     policy: str
@@ -59,22 +60,22 @@ class Simulation(ShownInNotebooks):
     scenario
         Name of the problem.
     n_actions, horizon, window, runs, seed
-        K, T, m (None when nothing is cut off), runs of each policy, seed.
+        Number of actions K, rounds T, window m in rounds (None when nothing is cut off), runs of each policy, and seed.
     tau_window
-        Share of the conversions within the window, one an action if laws differ.
+        Share of the conversions within the window: one number, or one an action if laws differ.
     laws
-        The delay laws: sentences, one or one an action.
+        Sentences that name the delay laws, one or one an action.
     told
-        The delay CDF that policies are told; empty when there is none.
+        Sentence that names the delay CDF that policies are told; empty when there is none.
     told_zeros
-        The policies that are told of each zero reward, after a delay of its own.
+        Specs of the policies that are told of each zero reward, after a delay of its own.
     rounds
-        The checkpoints, shape (C,) int64, the last T.
+        Checkpoints in rounds, shape (C,), int64, the last T.
     curves
-        One a policy.
+        Regret curve of each policy, in the order of the policies.
     lower_bound, observed_lower_bound
-        Of R and of L at the checkpoints, shape (C,), for Bernoulli problems with one delay law; None otherwise.
-        Asymptotic (`evaluator.simulations.lower_bound`).
+        Lower bounds of R and of L at the checkpoints, shape (C,), float64, for Bernoulli problems with one delay law;
+        None otherwise. Asymptotic (`evaluator.simulations.lower_bound`).
     """
 
     scenario: str

@@ -22,12 +22,12 @@ class RoundRing(NamedTuple):
     Parameters
     ----------
     first, last, following
-        The rewards that each round reveals, in the order in which they were shown, as places in the ring: the first and
-        the last of each round, and what follows each; -1 for none. Shape (size,).
+        Lists of the rewards that each round reveals, in the order in which they were shown, as places in the ring: the
+        first and the last of each round, and what follows each; -1 for none. Each of shape (size,).
     action, value
-        Of each round: what was shown, and the reward on its way; shape (size,).
+        Action shown in each round, and its reward that is on its way, shape (size,).
     vector
-        The shown action's vector, shape (size, d).
+        Vector of the action shown in each round, shape (size, d).
     """
 
     first: Ints

@@ -47,25 +47,25 @@ def simulate(
     Parameters
     ----------
     problem
-        With known truth.
+        Problem to play in, whose truth is known.
     policies
-        Descriptions, each another.
+        Descriptions of the policies, no two alike.
     options
-        Runs, horizon, window and so on; by default those of `SimulateOptions`.
+        Options of the runs: their number, horizon, window and so on; None for those of `SimulateOptions`.
     advance
-        Called with the runs that were finished since the last call, of all policies together.
+        Function called with the number of runs that were finished since the last call, of all policies together.
 
     Returns
     -------
     Simulation
-        Memory is that of the checkpoints and of the runs in progress.
+        Curves of all policies. Memory is that of the checkpoints and of the runs in progress.
 
     Raises
     ------
     ParameterError
         The options, the problem and the policies do not fit.
     PolicyError
-        A user's policy raised.
+        A policy of the user's own raised an error.
     """
     options = options or SimulateOptions()
     horizon = options.horizon or problem.horizon

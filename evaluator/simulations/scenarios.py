@@ -19,7 +19,7 @@ def load_problem(scenario: str | Path) -> Problem:
     Raises
     ------
     UnknownNameError
-        No such scenario.
+        There is no such scenario.
     SpecError, SourceError
         The spec, or a file of delays it names, is wrong.
     UsageError
