@@ -33,7 +33,7 @@ class Claim:
     longest
         The longest delay that is revealed, in ticks of the twins, where the window is a duration; None elsewhere.
     share
-        Rounds per display of the traffic.
+        Number of rounds per display of the traffic.
     observed
         Whether rewards count only if revealed by the last round.
     counted

@@ -48,7 +48,7 @@ class ContextPool(NamedTuple):
     first, last
         Times at which rounds are shown: first, ..., last - 1, then again from first on.
     rate
-        Displays per tick after the last of the times.
+        Mean rate of the traffic after the last of the times, in displays per tick.
     share
         Number of rounds per display of the traffic.
     law

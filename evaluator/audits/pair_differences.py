@@ -21,7 +21,7 @@ class MeasuredDifference(NamedTuple):
 
     @property
     def held(self) -> bool:
-        """Whether it does."""
+        """Whether the interval holds the number."""
         return self.interval.low <= self.true <= self.interval.high
 
 

@@ -82,7 +82,10 @@ class LargerDifference(NamedTuple):
 
 
 class PairPower(NamedTuple):
-    """Of one pair, alone and in the ranking of all: by what the runs showed, and by expected values (bootstrap)."""
+    """What is detectable of one pair, alone and in the ranking of all: by what the runs showed, and by expected values.
+
+    Expected values are those of a bootstrap.
+    """
 
     alone: DetectableDifference
     ranked: DetectableDifference

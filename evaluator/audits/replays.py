@@ -39,7 +39,7 @@ class IntervalAndTruth(NamedTuple):
 
     @property
     def held(self) -> bool:
-        """Whether it does."""
+        """Whether the interval holds the number."""
         return self.interval.low <= self.true <= self.interval.high
 
 

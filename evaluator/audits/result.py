@@ -178,7 +178,7 @@ class PairAudit:
 
     @property
     def told_apart_ranked(self) -> bool | None:
-        """The same in the ranking of all pairs."""
+        """Whether the pair is told apart in the ranking of all pairs."""
         return self.ranked.tells(self.live_difference, self.live_standard_error)
 
     def to_dict(self) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class LogTruth:
 
     @property
     def entries(self) -> int:
-        """P."""
+        """Number of entries of the pool, P."""
         return len(self.rates)
 
     @property
@@ -119,7 +119,7 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
     basis
         The log as read for the replays, all of its displays.
     policy
-        One of those replayed, with which the log is read; the truth does not depend on it.
+        Policy, one of those replayed, with which the log is read; the truth does not depend on it.
     options
         Options of the replays that are audited.
     displays

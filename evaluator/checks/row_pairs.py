@@ -37,6 +37,8 @@ class Pairs:
         Number of pairs of equal rows one step apart, the mean over `LAGS`.
     rows_again
         Number of rows that repeat an earlier one at the same time.
+    step
+        Ticks of which all times are whole multiples, as far as seen; 0 before the first rows.
     """
 
     rows: int = 0

@@ -43,7 +43,7 @@ class GroupTest(NamedTuple):
 
     @property
     def p_value(self) -> float:
-        """Of this test alone."""
+        """P-value of this test alone."""
         return chi_square_tail(self.statistic, self.df)
 
 

@@ -139,6 +139,8 @@ class Tables:
         Moments of (w - 1) X, where w is the action's share of all displays over its propensity.
     certain
         Number of displays with a propensity of `CERTAIN` or more.
+    largest_weight
+        Largest 1 / p of any display.
     copies
         Counts of pairs of equal displays.
     repeats

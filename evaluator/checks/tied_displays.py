@@ -94,7 +94,8 @@ class TieSums:
         Sum of the places of each action's displays, from -1/2 to 1/2 of the group, its variance, and the sum of squares
         within groups of being that action, shape (K,).
     value_shift, value_variance, value_varied
-        The same three sums of each value instead of each action, over groups of `CROWD` and more, shape (V,).
+        Sum of the places, its variance, and sum of squares of each value instead of each action, over groups of `CROWD`
+        and more, shape (V,).
     places, crowd_places
         Sum of the squares of all places, and of those in groups of `CROWD` and more.
     crowded

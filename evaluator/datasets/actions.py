@@ -130,7 +130,7 @@ def kept_propensities(kind: PropensityKind, seen: ShownActions, kept: npt.NDArra
     kind
         Kind of the propensities: logged, uniform (by design), estimated or absent.
     seen
-        A pass over all displays.
+        Sums over all displays of each action of the source.
     kept
         Numbers of the kept actions among those of `seen`, shape (K,).
     """

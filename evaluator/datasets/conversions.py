@@ -50,7 +50,7 @@ def converted_rows(table: pl.DataFrame, shown: pl.DataFrame, conversion: Convers
     conversion
         Section ``[conversion]`` of the spec.
     rows
-        The same chunk while it is checked, which takes note of rows in breach.
+        Chunk under check, which takes note of rows in breach; the same rows as `table`.
 
     Returns
     -------

@@ -31,7 +31,7 @@ def convert(
 
     Parameters
     ----------
-    dataset, options
+    dataset, **options
         Name or path of the dataset, and options of reading, as in `evaluator.datasets.load`.
     out
         Folder to write; its parents are made.

@@ -31,8 +31,8 @@ class Chunks:
 
     Beside the columns a frame has `FILE` (index), `LINE` (1-based, header included) and, for a column with cells that
     do not fit its kind, `UNPARSED` + column: their text, null elsewhere. Where rows have too few or too many cells,
-    `CELLS` says how many, in words, null elsewhere. Text files are read as text, so that such a
-    cell is at hand with its line when it is met, in one pass and in the memory of a chunk.
+    `CELLS` says how many, in words, null elsewhere. Text files are read as text, so that such a cell is at hand with
+    its line when it is met, in one pass and in the memory of a chunk.
 
     Parameters
     ----------

@@ -57,6 +57,18 @@ class Intake:
         Labels found so far of each column that the log keeps as it is, by name.
     limit
         Number of displays that the log holds, the first ones; None for all.
+    labels
+        Labels of the actions seen so far.
+    ids
+        Hashes of the ids of the displays seen so far.
+    rows
+        Number of rows read so far, those in breach among them.
+    last_time
+        Latest time of a sound display so far, in ticks.
+    shown
+        Number of displays of each label so far, shape (labels,).
+    ties
+        Shuffler of the displays of one time, which hands the sound displays on to `spool`.
     """
 
     spec: FileSpec

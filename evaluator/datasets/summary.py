@@ -26,7 +26,7 @@ def show(dataset: str | Path, **options: Any) -> dict[str, Any]:
 
     Parameters
     ----------
-    dataset, options
+    dataset, **options
         Name or path of the dataset, and options of reading, as in `evaluator.datasets.load`.
 
     Returns
@@ -62,7 +62,7 @@ def validate(dataset: str | Path, **options: Any) -> dict[str, Any]:
 
     Parameters
     ----------
-    dataset, options
+    dataset, **options
         Name or path of the dataset, and options of reading, as in `evaluator.datasets.load`. With
         ``on_error="quarantine"``, ``ok`` is false if rows were left out.
 

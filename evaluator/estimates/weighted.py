@@ -239,14 +239,18 @@ def doubly_robust(
     """Return the doubly robust value (1/n) sum [sum_a pi(a|x_i) q^(x_i, a) + w_i (Y_i - q^(x_i, a_i))].
 
     Standard error: the standard deviation of the terms over sqrt(n). Where the target learns on the way, its terms are
-    a martingale's: see `evaluator.replays.values.doubly_robust`. O(n). Other parameters and errors as in `ips`.
+    a martingale's: see `evaluator.replays.values.doubly_robust`. O(n). Errors are those of `ips`.
 
     Parameters
     ----------
+    reward, target, propensity
+        Reward Y_i, probability under the target, and propensity of each display, shape (n,), as in `ips`.
     model
         Predicted reward q^(x_i, a_i) of each display's logged action, shape (n,).
     model_value
         Predicted reward of the target at each display, sum_a pi(a|x_i) q^(x_i, a), shape (n,).
+    level, clusters
+        Confidence level of the interval, and cluster of each display, shape (n,), as in `ips`.
 
     Examples
     --------

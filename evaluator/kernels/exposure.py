@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Exposure(NamedTuple):
-    """State of N~.
+    """Effective number of pulls N~ of each arm, and what keeps it up to date.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ class Ridge(NamedTuple):
     scratch
         Vector V⁻¹a of the last update, shape (d,).
     size
-        A tuple of length d, read by `length`; empty when d is large.
+        Tuple of length d, whose length compiled code knows (`length`); empty when d is large.
     """
 
     inverse: npt.NDArray[np.float64]

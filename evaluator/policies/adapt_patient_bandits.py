@@ -59,6 +59,10 @@ class AdaptPatientState(NamedTuple):
         Ratio d / D before rounding down.
     margin
         Number log(24 sqrt(log(2 K T³)) / (c mu_)).
+    alpha_min, width_scale
+        Lower bound alpha_ on the tail index, and factor of the confidence width, from the policy.
+    random_ties
+        Whether equals are drawn from; else the lowest index wins.
     """
 
     pulls: npt.NDArray[np.float64]

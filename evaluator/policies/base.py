@@ -28,7 +28,8 @@ class Setting:
     dimension
         Length d of the vectors; 0 for a log without contexts.
     rows
-        1 when all actions see the display's context, K when each has its own vector, 0 without contexts.
+        Number of vectors of a display: 1 when all actions see its context, K when each has its own vector, 0 without
+        contexts.
     window
         Window m in rounds; `NO_WINDOW` when nothing is cut off.
     horizon

@@ -40,6 +40,14 @@ class OnlineGeometric(NamedTuple):
         Arm that is held this round, rounds so far, and rounds for which O has been carried forward, shape (1,).
     mean_delay, observed
         Estimate mu of the mean delay in rounds, and number of delays seen, shape (1,).
+    epsilon
+        Parameter of the exploration term beta = (1 + epsilon) log t.
+    gamma
+        Exponent of the step n^-gamma with which the n-th delay moves the mean.
+    kl
+        Whether the index is that of KL-UCB instead of UCB.
+    random_ties
+        Whether equals are drawn from; else the lowest index wins.
     """
 
     pulls: npt.NDArray[np.float64]
@@ -77,6 +85,12 @@ class OnlineCounts(NamedTuple):
         Lengths seen at least once, in the order of their coming, shape (m + 1,), and how many there are, shape (1,).
     observed
         Number of delays seen, shape (1,).
+    epsilon
+        Parameter of the exploration term beta = (1 + epsilon) log t.
+    kl
+        Whether the index is that of KL-UCB instead of UCB.
+    random_ties
+        Whether equals are drawn from; else the lowest index wins.
     """
 
     pulls: npt.NDArray[np.float64]

@@ -40,6 +40,12 @@ class DiscardingState(NamedTuple):
         Arm that is held this round, rounds so far, and pulls whose window has closed, shape (1,).
     tau
         Share tau_m of the conversions that come within the window.
+    epsilon
+        Parameter of the exploration term beta = (1 + epsilon) log t.
+    kl
+        Whether the index is that of KL-UCB instead of UCB.
+    random_ties
+        Whether equals are drawn from; else the lowest index wins.
     """
 
     actions: npt.NDArray[np.int64]

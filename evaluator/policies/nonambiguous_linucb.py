@@ -39,11 +39,19 @@ class NonambiguousState(NamedTuple):
 
     Parameters
     ----------
+    optimist
+        State of the regression, and what a round's scores depend on.
     vectors, actions, arrived
         Vectors of the last m + 1 displays, shape (m + 1, d), their actions, and 1 for those that are in V, shape (m +
         1,), as rings.
     rounds
         Number of displays so far, shape (1,).
+    dimension
+        Length d of the coefficients, those of all blocks together.
+    alpha, delta, ridge
+        Factor of the bonus, level of its width, and regularisation, from the policy.
+    zeros
+        Whether a display whose window closes without a conversion enters V as a zero.
     """
 
     optimist: Optimist

@@ -54,6 +54,10 @@ class QPMDState(NamedTuple):
         Arm of each of the last m + 1 displays, and its observation, -1 while unobserved, shape (m + 1,), as rings.
     rounds
         Number of displays so far, shape (1,).
+    kl
+        Whether the base is KL-UCB; else it is UCB1.
+    random_ties
+        Whether equals are drawn from; else the lowest index wins.
     """
 
     pulls: npt.NDArray[np.float64]

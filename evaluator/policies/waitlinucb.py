@@ -28,6 +28,8 @@ class WaitLinUCBState(NamedTuple):
 
     Parameters
     ----------
+    optimist
+        State of the regression, and what a round's scores depend on.
     vectors, actions, values
         Vectors of the last m + 1 displays, shape (m + 1, d), their actions and summed conversion values, shape (m +
         1,), as rings.
@@ -37,6 +39,12 @@ class WaitLinUCBState(NamedTuple):
         Random action that is held before the first conversion has entered, else -1, shape (1,).
     started
         Number 1 once a conversion has entered, else 0, shape (1,).
+    window
+        Window m in rounds.
+    dimension
+        Length d of the coefficients, those of all blocks together.
+    alpha, delta, ridge
+        Factor of the bonus, level of its width, and regularisation, from the policy.
     """
 
     optimist: Optimist

@@ -78,6 +78,8 @@ class ReplayResult(ShownInNotebooks):
         still to come at the end.
     action_share
         Share of the rounds of each action, K numbers in the order of the log's actions.
+    action_labels
+        Labels of these K actions.
     plan
         Choices of the replay, every one by name (`evaluator.replays.plan.ReplayPlan.to_dict`).
     trajectory

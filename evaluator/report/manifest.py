@@ -25,7 +25,7 @@ def write_manifest(folder: Path, *, libraries: tuple[str, ...] = (), **done: Any
         Folder of the files; each is described by its size and checksum.
     libraries
         Names of libraries whose versions matter, beside those that always do.
-    done
+    **done
         Facts by name: what was done, to which source.
     """
     document = {

@@ -57,7 +57,7 @@ class DelayDrift:
     changed
         Whether a change is flagged.
     change_after
-        Last day before the most likely change; None when the flag is down.
+        Last day before the most likely change; None where none is flagged.
     statistic
         Largest excursion of the cumulated positions, in standard deviations of a delay's position times sqrt(n).
     p
@@ -66,8 +66,8 @@ class DelayDrift:
         Probability that a change is flagged without drift.
     permutations
         Number of permutations.
-    rows
-        Number of conversions that were tested, of the `conversions` there are.
+    rows, conversions
+        Number of conversions that were tested, and of those there are.
     """
 
     levels: tuple[float, ...]

@@ -88,7 +88,7 @@ def compare_families(
 def compare_sample(
     sample: TruncatedSample, *, families: Iterable[str] | None = None, seed: int = 0
 ) -> FamilyComparison:
-    """As `compare_families`, on an aggregated sample."""
+    """Return what `compare_families` returns, from an aggregated sample."""
     names = list(FAMILIES if families is None else families)
     skipped = {}
     applicable = []

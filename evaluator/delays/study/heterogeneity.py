@@ -97,8 +97,8 @@ class Heterogeneity:
         Number of conversions of each group, by label.
     pooled
         Labels of the groups too small to stand alone, treated as one group.
-    rows
-        Number of conversions that were tested, of the `conversions` there are.
+    rows, conversions
+        Number of conversions that were tested, and of those there are.
     method
         Sentence for reports that says how the permutation respects truncation.
     """

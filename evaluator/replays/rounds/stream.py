@@ -82,7 +82,7 @@ class LogRounds:
 
     @property
     def n_actions(self) -> int:
-        """K."""
+        """Number of actions of the log, K."""
         return self.log.n_actions
 
     @property

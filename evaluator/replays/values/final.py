@@ -93,17 +93,17 @@ class FinalValue:
 
     @property
     def ips(self) -> WeightedValue:
-        """Its value by inverse propensities."""
+        """The value by inverse propensities."""
         return self.estimates["ips"]
 
     @property
     def snips(self) -> WeightedValue:
-        """Its value by inverse propensities, normalised by their sum."""
+        """The value by inverse propensities, normalised by their sum."""
         return self.estimates["snips"]
 
     @property
     def dr(self) -> WeightedValue:
-        """Its doubly robust value."""
+        """The doubly robust value."""
         return self.estimates["dr"]
 
     def to_dict(self, labels: Sequence[str]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ _MOST_GROUPS, _MOST_NUMBERS = 20, 2**25
 
 @dataclass(frozen=True, eq=False)
 class RewardModel:
-    """A fitted model.
+    """A cross-fitted ridge regression of the reward: of each group of displays one fit, made on other groups.
 
     Parameters
     ----------
