@@ -13,7 +13,10 @@ from evaluator.comparisons.result import Comparison, execute_comparison, find_ba
 from evaluator.comparisons.study_file import read_study
 from evaluator.datasets import load as load
 from evaluator.delays.study.options import DelayOptions
-from evaluator.keywords import (
+from evaluator.log import Log
+from evaluator.log.clusters import source_columns
+from evaluator.options.declaration import under_own_names
+from evaluator.options.keywords import (
     AuditKeywords,
     CheckKeywords,
     CompareKeywords,
@@ -21,13 +24,10 @@ from evaluator.keywords import (
     ReplayKeywords,
     SimulateKeywords,
 )
-from evaluator.log import Log
-from evaluator.log.clusters import source_columns
-from evaluator.options import under_own_names
+from evaluator.options.signatures import shows
 from evaluator.policies.base import Policy
 from evaluator.policies.registry import as_policy, resolve, split_specs
 from evaluator.policies.user import UserPolicy
-from evaluator.public import shows
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan, plan_replay
 from evaluator.replays.result import ReplayResult

@@ -11,14 +11,17 @@ from pathlib import Path
 import pytest
 
 import evaluator
-from evaluator import generate_keywords, keywords
 from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
 from evaluator.datasets.options import ReadingOptions
 from evaluator.delays.study.options import DelayOptions
-from evaluator.options import Options, describe, kinds_of
+from evaluator.options import keywords
+from evaluator.options.declaration import Options, describe, kinds_of
 from evaluator.replays.options import ReplayOptions
 from evaluator.simulations.options import SimulateOptions
+from tests.packaging.test_readme_output import script
+
+written = script("keywords")
 
 FUNCTIONS: dict[str, type[Options]] = {
     "load": ReadingOptions,
@@ -68,9 +71,7 @@ WRONG = {
 
 
 def test_the_keywords_are_those_of_the_declarations() -> None:
-    assert generate_keywords.FILE.read_text(encoding="utf-8") == generate_keywords.source(), (
-        "run python -m evaluator.generate_keywords"
-    )
+    assert written.FILE.read_text(encoding="utf-8") == written.source(), "run: python docs/keywords.py"
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -101,7 +102,7 @@ def test_no_public_function_takes_what_is_not_typed(name: str) -> None:
 def test_what_is_named_is_exported() -> None:
     assert {*FUNCTIONS, "load_policy"} <= set(evaluator.__all__)
     assert all(getattr(evaluator, name) is not None for name in evaluator.__all__)
-    assert all(hasattr(keywords, name) for name, *_ in generate_keywords._CLASSES)
+    assert all(hasattr(keywords, name) for name, *_ in written._CLASSES)
 
 
 def test_a_checker_knows_right_calls_from_wrong_ones(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from evaluator.errors import ParameterError
-from evaluator.options import documented, option
+from evaluator.options.declaration import documented, option
 from evaluator.replays.options import ReplayOptions
 
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.power import DetectableDifference
-from evaluator.in_notebooks import ShownInNotebooks
-from evaluator.json_values import json_values
-from evaluator.tabular import FLAG, NUMBER, TEXT, arrow_table
+from evaluator.results.in_notebooks import ShownInNotebooks
+from evaluator.results.json_values import json_values
+from evaluator.results.tabular import FLAG, NUMBER, TEXT, arrow_table
 
 # What adding up leaves of two values that are the same, relative to them.
 _ROUNDING = 1e-8

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from evaluator.checks.finding import TRIVIAL
 from evaluator.checks.tables import Tables
-from evaluator.times import time_words
+from evaluator.log.times import time_words
 
 Floats = npt.NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from evaluator.checks.follow_up import JUDGED, MANY_MISSING
 from evaluator.checks.propensities import p_words
 from evaluator.checks.record import Check
 from evaluator.checks.tables import Tables
-from evaluator.times import time_words
+from evaluator.log.times import time_words
 from evaluator.units import format_duration
 
 # Share of the displays beyond which leaving them out leaves another log.

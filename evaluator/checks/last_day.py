@@ -13,7 +13,7 @@ from evaluator.checks.propensities import p_words
 from evaluator.checks.record import Check
 from evaluator.checks.tables import Tables
 from evaluator.log.schema import to_numpy
-from evaluator.times import dated
+from evaluator.log.times import dated
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evaluator.options import Options, documented, option
-from evaluator.shared_options import CLUSTER_BY, PROPENSITY, SEED, PropensityMode
+from evaluator.options.declaration import Options, documented, option
+from evaluator.options.shared import CLUSTER_BY, PROPENSITY, SEED, PropensityMode
 
 
 @documented

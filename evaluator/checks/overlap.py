@@ -9,7 +9,7 @@ from evaluator.checks.absences import absence_advice, absences, without
 from evaluator.checks.finding import Finding, Verdict
 from evaluator.checks.record import Check
 from evaluator.checks.tables import CERTAIN, Tables
-from evaluator.times import time_words
+from evaluator.log.times import time_words
 
 # Displays an action needs before anything can be said of it, rounds a replay needs, and rounds it should have.
 FEW_SHOWN, NO_ROUNDS, FEW_ROUNDS = 30, 10, 100

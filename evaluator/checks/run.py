@@ -15,14 +15,14 @@ from evaluator.checks.registry import CHECKS, number_tested
 from evaluator.checks.tables import CheckInput, count
 from evaluator.checks.timeline import read_timeline
 from evaluator.errors import UnknownNameError, nearest
-from evaluator.in_notebooks import ShownInNotebooks
-from evaluator.json_values import json_values
 from evaluator.log import Log
 from evaluator.log.clusters import read_clusters
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.propensity import resolve_propensities
 from evaluator.replays.rounds.survey import survey
-from evaluator.tabular import NUMBER, TEXT, arrow_table
+from evaluator.results.in_notebooks import ShownInNotebooks
+from evaluator.results.json_values import json_values
+from evaluator.results.tabular import NUMBER, TEXT, arrow_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

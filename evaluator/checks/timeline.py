@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from evaluator.log import Log
 from evaluator.log.periods import DAY, TENTH, TENTHS, has_days, part_of, tenths, ticks_a_day
-from evaluator.times import weekday_names
+from evaluator.log.times import weekday_names
 
 Ints = npt.NDArray[np.int64]
 

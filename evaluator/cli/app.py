@@ -11,8 +11,8 @@ import typer
 
 from evaluator.cli import audit, check, compare, datasets, delays, options, policies, replay, simulate
 from evaluator.cli.standard_streams import guard_streams
-from evaluator.command_words import in_command_words
 from evaluator.errors import EvaluatorError, refuse_no_utf8
+from evaluator.report.command_words import in_command_words
 from evaluator.visible import visible
 
 app = typer.Typer(

@@ -13,7 +13,7 @@ from evaluator.cli.lending import takes
 from evaluator.cli.output import new_folder
 from evaluator.cli.reading import Dataset, open_log, reads_log
 from evaluator.cli.replaying import origin
-from evaluator.shared_options import OUTPUT
+from evaluator.options.shared import OUTPUT
 
 EXAMPLES = (
     "Examples: evaluate audit -p otflinucb -p linucb -p random --window 2000 --twins 50   |   evaluate audit "

@@ -14,8 +14,8 @@ from evaluator.cli.output import new_folder
 from evaluator.cli.reading import Dataset, open_log, reads_log
 from evaluator.cli.replaying import save_result
 from evaluator.comparisons.options import CompareOptions
+from evaluator.options.shared import OUTPUT
 from evaluator.replays.options import ReplayOptions
-from evaluator.shared_options import OUTPUT
 
 if TYPE_CHECKING:
     from evaluator.comparisons.kept import FoundResults

@@ -14,7 +14,7 @@ from evaluator.cli.reading import Dataset, open_log, reads_log
 from evaluator.cli.replaying import origin
 from evaluator.delays.study.options import STUDY, DelayOptions
 from evaluator.errors import UsageError
-from evaluator.shared_options import OUTPUT
+from evaluator.options.shared import OUTPUT
 
 if TYPE_CHECKING:
     import pyarrow as pa

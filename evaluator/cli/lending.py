@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from evaluator.options import Option, Options, alternatives, declaration, kinds_of, several
+from evaluator.options.declaration import Option, Options, alternatives, declaration, kinds_of, several
 
 Command = Callable[..., None]
 # Every command has these, and lists them at the end.

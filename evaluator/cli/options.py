@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evaluator.command_words import in_command_words
+from evaluator.report.command_words import in_command_words
 from evaluator.visible import visible
 
 if TYPE_CHECKING:

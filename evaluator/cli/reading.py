@@ -10,7 +10,7 @@ import typer
 from evaluator.cli.lending import takes
 from evaluator.cli.options import note
 from evaluator.datasets.options import ReadingOptions
-from evaluator.shared_options import LOG
+from evaluator.options.shared import LOG
 
 if TYPE_CHECKING:
     from evaluator.datasets import Reading

@@ -12,8 +12,8 @@ from evaluator.cli.lending import takes
 from evaluator.cli.output import new_file, new_folder, refuse_one_place
 from evaluator.cli.reading import Dataset, open_log, reads_log
 from evaluator.cli.replaying import save_result
+from evaluator.options.shared import OUTPUT
 from evaluator.replays.options import ReplayOptions
-from evaluator.shared_options import OUTPUT
 
 EXAMPLES = (
     "Examples: evaluate replay --policy otflinucb --window 2000   |   evaluate replay -d criteo_attribution "

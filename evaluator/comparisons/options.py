@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluator.options import Options, documented, option
-from evaluator.shared_options import WINDOWS
+from evaluator.options.declaration import Options, documented, option
+from evaluator.options.shared import WINDOWS
 
 
 @documented

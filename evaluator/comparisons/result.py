@@ -17,8 +17,6 @@ from evaluator.comparisons.horizon import CommonHorizon, FirstRounds, common_hor
 from evaluator.comparisons.ranking import Ranking, rank, ranked_pairs
 from evaluator.comparisons.result_tables import difference_table, ranking_table, test_table, variant_table
 from evaluator.errors import NoRoundsError, ParameterError, nearest
-from evaluator.in_notebooks import ShownInNotebooks
-from evaluator.json_values import json_values
 from evaluator.log import Log
 from evaluator.policies.base import Need
 from evaluator.replays.options import ReplayOptions
@@ -26,6 +24,8 @@ from evaluator.replays.plan import ReplayPlan, plan_replay, read_basis
 from evaluator.replays.rarest import rarest_warning
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute_all
+from evaluator.results.in_notebooks import ShownInNotebooks
+from evaluator.results.json_values import json_values
 
 SCHEMA = "evaluate.compare/1"
 # Replays that walk through the log together: they bound the memory of a scan.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from evaluator.comparisons.differences import Difference
-from evaluator.tabular import COUNT, FLAG, NUMBER, TEXT, VARIANT, arrow_table, interval_cells, interval_columns
+from evaluator.results.tabular import COUNT, FLAG, NUMBER, TEXT, VARIANT, arrow_table, interval_cells, interval_columns
 
 if TYPE_CHECKING:
     from evaluator.comparisons.result import Comparison

@@ -25,10 +25,10 @@ from typing import Any
 
 from evaluator.datasets.options import ReadingOptions
 from evaluator.errors import EvaluatorError, KeyOfFileError, ParameterError, nearest
-from evaluator.options import Options, alternatives, kinds_of
+from evaluator.inputs.toml_file import NotTomlError, read_toml
+from evaluator.options.declaration import Options, alternatives, kinds_of
 from evaluator.policies.registry import resolve
 from evaluator.replays.options import ReplayOptions
-from evaluator.toml_file import NotTomlError, read_toml
 
 
 def _keys(options: type[Options], *, but: Sequence[str]) -> dict[str, type]:

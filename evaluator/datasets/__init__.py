@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from evaluator.datasets.options import ReadingOptions
-from evaluator.keywords import ReadingKeywords
-from evaluator.public import shows
+from evaluator.options.keywords import ReadingKeywords
+from evaluator.options.signatures import shows
 
 if TYPE_CHECKING:
     from evaluator.datasets.adapter import Reading

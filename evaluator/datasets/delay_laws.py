@@ -8,10 +8,10 @@ import numpy as np
 
 from evaluator.datasets.scenario import Delay, LinearScenario, Scenario
 from evaluator.delays import laws
+from evaluator.delays.law_names import LAWS
 from evaluator.delays.laws import DelayLaw
 from evaluator.errors import DataError, ParameterError, SourceError, SpecError, nearest
-from evaluator.law_names import LAWS
-from evaluator.regular import refuse_irregular
+from evaluator.inputs.regular import refuse_irregular
 
 
 def scenario_laws(scenario: Scenario, folder: Path) -> list[DelayLaw]:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from evaluator.inputs.regular import open_regular
 from evaluator.log.parquet import damaged
 from evaluator.outputs.checksums import checksum
-from evaluator.regular import open_regular
 
 # A Parquet file ends with its footer, the length of that (little-endian) and four letters.
 _TAIL = 8

@@ -15,10 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from evaluator import __version__
 from evaluator.datasets.integrity import StoredFile, stored_file
 from evaluator.errors import SourceError
+from evaluator.inputs.regular import open_regular
 from evaluator.log import LogMeta
 from evaluator.log.contract import PropensityKind
 from evaluator.log.parquet import damaged
-from evaluator.regular import open_regular
 from evaluator.units import LEAST_SAMPLE, ROUND, SECONDS
 
 META = "meta.json"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from evaluator.options import Options, documented, option
-from evaluator.shared_options import LOG, SEED
+from evaluator.options.declaration import Options, documented, option
+from evaluator.options.shared import LOG, SEED
 from evaluator.units import LEAST_SAMPLE
 
 OnError = Literal["stop", "quarantine"]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from evaluator.law_names import LAWS
+from evaluator.delays.law_names import LAWS
 
 Probability = Annotated[float, Field(ge=0, le=1, strict=False)]
 Positive = Annotated[float, Field(gt=0, strict=False)]

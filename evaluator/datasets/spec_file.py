@@ -11,7 +11,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from evaluator.datasets.scenario import Scenario
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.errors import SpecError, nearest
-from evaluator.toml_file import NotTomlError, read_toml
+from evaluator.inputs.toml_file import NotTomlError, read_toml
 from evaluator.visible import shortened
 
 KINDS = [kind for model in get_args(Scenario) for kind in get_args(model.model_fields["kind"].annotation)]

@@ -19,10 +19,10 @@ from evaluator.delays.moments import law_moments
 from evaluator.delays.nonparametric import NonparametricFit
 from evaluator.delays.usable import Floats, Ints
 from evaluator.errors import DataError, ParameterError
-from evaluator.json_values import json_values
+from evaluator.inputs.regular import open_regular
 from evaluator.outputs.failures import writing
 from evaluator.outputs.whole import whole_file
-from evaluator.regular import open_regular
+from evaluator.results.json_values import json_values
 from evaluator.visible import shortened
 
 # Delays in rounds are whole numbers in floating point up to here.

@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import erf, ndtr, pdtr
 
 from evaluator.delays.cdf import DelayCDF, stating_the_rest
+from evaluator.delays.law_names import LAWS, NamedLaw, grammar
 from evaluator.delays.moments import law_moments
 from evaluator.errors import DataError, ParameterError
-from evaluator.law_names import LAWS, NamedLaw, grammar
 from evaluator.visible import shortened
 
 Ints = NDArray[np.int64]
@@ -299,7 +299,7 @@ def empirical(delays: ArrayLike, cdf: ArrayLike, *, source: str) -> DelayLaw:
 def parse_law(text: str) -> DelayLaw:
     """Return the law that a word of the command line names: ``geometric:500``, ``uniform:0:100``, ``pareto:0.7``...
 
-    `evaluator.law_names.LAWS` says which laws have a word, and with which numbers.
+    `evaluator.delays.law_names.LAWS` says which laws have a word, and with which numbers.
 
     >>> parse_law("pareto:0.5").source
     'Pareto delays with tail index 0.5, rounded up (given)'

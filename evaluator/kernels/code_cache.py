@@ -25,8 +25,8 @@ from numba.core.caching import Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+from evaluator.inputs.regular import open_regular
 from evaluator.kernels.cache_folder import OF_ROOT, UNFINISHED
-from evaluator.regular import open_regular
 
 _LOG = logging.getLogger("evaluator")
 _DIGEST = hashlib.sha256().digest_size

@@ -28,9 +28,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.errors import LogError
-from evaluator.in_notebooks import ShownInNotebooks
 from evaluator.log.breaches import PARTS, find_breaches
 from evaluator.log.schema import BATCH, Columns, to_numpy
+from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.units import ROUND, SECONDS
 
 # Metadata that the rows of each part are validated against.

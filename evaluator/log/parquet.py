@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluator.errors import EvaluatorError, SourceError
-from evaluator.regular import NotRegularError, refuse_irregular
+from evaluator.inputs.regular import NotRegularError, refuse_irregular
 
 
 def damaged(path: Path, reason: object) -> SourceError:

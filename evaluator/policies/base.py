@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import ParameterError
-from evaluator.options import Wording, checked, declaration, option
+from evaluator.options.declaration import Wording, checked, declaration, option
 from evaluator.units import NO_WINDOW
 
 

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from evaluator.errors import ParameterError, PolicyError, UnknownNameError, nearest
-from evaluator.options import declaration
+from evaluator.options.declaration import declaration
 from evaluator.policies.base import Policy, range_text
 
 POLICIES = {

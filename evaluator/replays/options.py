@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evaluator.errors import ParameterError
-from evaluator.options import Options, documented, option
-from evaluator.replays.rounds.held_out import FinalPolicyName
-from evaluator.replays.rounds.shares import final_share, known_share
-from evaluator.shared_options import (
+from evaluator.options.declaration import Options, documented, option
+from evaluator.options.shared import (
     CLUSTER_BY,
     DELAYS,
     ESTIMATE,
@@ -23,6 +21,8 @@ from evaluator.shared_options import (
     ClockName,
     PropensityMode,
 )
+from evaluator.replays.rounds.held_out import FinalPolicyName
+from evaluator.replays.rounds.shares import final_share, known_share
 
 SamplerName = Literal["rejection", "keep", "queue"]
 RewardName = Literal["eventual", "observed"]

@@ -13,6 +13,7 @@ from evaluator.errors import ParameterError, PropensityError
 from evaluator.log import Log
 from evaluator.log.bounds import CapLoss, with_reward_cap, with_reward_max
 from evaluator.log.clusters import Clusters, read_clusters
+from evaluator.options.shared import PropensityMode
 from evaluator.policies.base import Need, Setting
 from evaluator.replays.loop.samplers import SamplerName, choose_sampler, sure_rounds
 from evaluator.replays.options import ReplayOptions
@@ -33,7 +34,6 @@ from evaluator.replays.told_delays import fit_on_clock, told_delays
 from evaluator.replays.within import followed_for, share_within
 from evaluator.replays.words.clusters import check_clusters, said_of_clusters
 from evaluator.replays.words.plan import assumptions, warnings
-from evaluator.shared_options import PropensityMode
 from evaluator.units import NO_WINDOW
 
 

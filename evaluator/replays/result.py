@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
-from evaluator.in_notebooks import ShownInNotebooks
-from evaluator.json_values import json_values
 from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.replays.values.final import FinalValue
-from evaluator.tabular import ACTION, COUNT, NUMBER, TEXT, arrow_table
+from evaluator.results.in_notebooks import ShownInNotebooks
+from evaluator.results.json_values import json_values
+from evaluator.results.tabular import ACTION, COUNT, NUMBER, TEXT, arrow_table
 
 SCHEMA = "evaluate.replay/1"
 

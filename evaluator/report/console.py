@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from evaluator.command_words import in_command_words, option_mentions, spoken
+from evaluator.report.command_words import in_command_words, option_mentions, spoken
 from evaluator.visible import visible
 
 

@@ -7,9 +7,9 @@ import json
 
 import vl_convert
 
-from evaluator.command_words import in_command_words
 from evaluator.delays.study.result import DelayStudy
 from evaluator.delays.study.words import between, in_words, words
+from evaluator.report.command_words import in_command_words
 from evaluator.report.delay_charts import Spec, cdf_chart, density_chart, groups_chart
 from evaluator.report.delay_sentences import drift_said, groups_said, joint_said, spikes_said, tail_said
 from evaluator.report.rate_charts import calibration_chart, rates_chart

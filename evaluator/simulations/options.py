@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evaluator.errors import ParameterError
-from evaluator.options import Options, documented, option
-from evaluator.shared_options import DELAYS, HORIZON, JOBS, SEED, WINDOW
+from evaluator.options.declaration import Options, documented, option
+from evaluator.options.shared import DELAYS, HORIZON, JOBS, SEED, WINDOW
 from evaluator.units import parse_whole
 from evaluator.visible import shortened
 

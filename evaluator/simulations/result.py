@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.in_notebooks import ShownInNotebooks
-from evaluator.json_values import json_values
-from evaluator.tabular import COUNT, NUMBER, TEXT, arrow_table
+from evaluator.results.in_notebooks import ShownInNotebooks
+from evaluator.results.json_values import json_values
+from evaluator.results.tabular import COUNT, NUMBER, TEXT, arrow_table
 
 SCHEMA = "evaluate.simulate/1"
 # Of the horizon, where tables and JSON state the regret; the curves hold every checkpoint.

@@ -10,11 +10,20 @@ import typer
 
 from evaluator.cli.app import app
 from evaluator.cli.lending import help_text
-from evaluator.command_words import DECLARED, in_command_words, option_names
 from evaluator.delays.study.options import DelayOptions
 from evaluator.errors import ParameterError
-from evaluator.options import Option, Options, declaration, describe, kinds_of, option, several, under_own_names
+from evaluator.options.declaration import (
+    Option,
+    Options,
+    declaration,
+    describe,
+    kinds_of,
+    option,
+    several,
+    under_own_names,
+)
 from evaluator.replays.options import ReplayOptions
+from evaluator.report.command_words import DECLARED, in_command_words, option_names
 from tests.cli.runs import evaluate
 
 ROOT: Any = typer.main.get_command(app)
@@ -54,7 +63,7 @@ def test_options_of_a_command_are_the_declared_ones(path: str) -> None:
 @pytest.mark.parametrize("name", sorted({f.name for cls in DECLARED for f in dataclasses.fields(cls)}))
 def test_declarations_of_one_name_have_one_origin(name: str) -> None:
     roots = {one.root for one in declared(name)}
-    assert len(roots) == 1, f"{name} is declared {len(roots)} times: declare it in evaluator.shared_options"
+    assert len(roots) == 1, f"{name} is declared {len(roots)} times: declare it in evaluator.options.shared"
 
 
 @pytest.mark.parametrize("cls", DECLARED)

@@ -14,7 +14,7 @@ from evaluator.datasets.scenario import Delay
 from evaluator.datasets.spec import Source
 from evaluator.datasets.spec_file import read_spec
 from evaluator.errors import ParameterError, SourceError, SpecError
-from evaluator.regular import NotRegularError, open_regular, refuse_irregular
+from evaluator.inputs.regular import NotRegularError, open_regular, refuse_irregular
 from evaluator.replays.learned.policy import load_policy
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")

@@ -12,12 +12,12 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
-from evaluator import regular, toml_file
 from evaluator.comparisons.study_file import READING, REPLAYING, read_study
 from evaluator.datasets.locate import bundled_folder
 from evaluator.datasets.spec import FileSpec, ScenarioSpec
 from evaluator.datasets.spec_file import parse_spec, read_spec
 from evaluator.errors import ParameterError, SpecError
+from evaluator.inputs import regular, toml_file
 
 WHOLE = (10**19, 10**30, -(10**19))
 NO_NUMBERS = (math.inf, -math.inf, math.nan)

@@ -12,9 +12,9 @@ import pytest
 from evaluator.datasets.scenario import Delay
 from evaluator.delays import laws
 from evaluator.delays.families import FAMILIES
+from evaluator.delays.law_names import LAWS, LawKey, LawNumber, NamedLaw, table
 from evaluator.delays.laws import DelayLaw, parse_law
 from evaluator.errors import ParameterError
-from evaluator.law_names import LAWS, LawKey, LawNumber, NamedLaw, table
 from tests.datasets import test_scenarios
 from tests.delays.laws import TRUTHS
 
@@ -70,7 +70,7 @@ def test_a_new_law_has_its_word_at_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_new_law_is_one_of_a_scenario_at_once() -> None:
     code = """
-import evaluator.law_names as names
+import evaluator.delays.law_names as names
 names.LAWS["twice"] = names.NamedLaw(make="twice", keys=(names.LawKey("mean", parameter="delay", read=int),), cdf="-")
 from pathlib import Path
 from evaluator.datasets.delay_laws import delay_law

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from evaluator import law_names
+from evaluator.delays import law_names
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.given import told_cdf
 from evaluator.delays.laws import (

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from evaluator import law_names
 from evaluator.checks import registry as checks
 from evaluator.datasets import names
 from evaluator.datasets.resolve import dataset_spec
 from evaluator.datasets.spec import ScenarioSpec
+from evaluator.delays import law_names
 from evaluator.policies import registry as policies
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from evaluator.errors import ParameterError
-from evaluator.options import declaration
+from evaluator.options.declaration import declaration
 from evaluator.policies import describe, dispatch, resolve
 from evaluator.policies.base import Policy
 from evaluator.policies.registry import as_policy

@@ -16,7 +16,7 @@ from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import ParameterError, PolicyError
 from evaluator.kernels.argmax import argmax
 from evaluator.kernels.scores import NanScoreError
-from evaluator.options import declaration
+from evaluator.options.declaration import declaration
 from evaluator.policies import names, resolve
 from evaluator.policies.base import Policy
 from evaluator.replays.learned.policy import learned_policy

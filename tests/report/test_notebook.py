@@ -15,11 +15,11 @@ import pytest
 
 import evaluator
 from evaluator import Log
-from evaluator.command_words import in_command_words
 from evaluator.comparisons.curves import Band, VariantCurve
 from evaluator.datasets.summary import log_facts
 from evaluator.report.audit import print_audit
 from evaluator.report.check import print_check
+from evaluator.report.command_words import in_command_words
 from evaluator.report.comparison import print_comparison
 from evaluator.report.console import ReportConsole
 from evaluator.report.curve_charts import audit_chart, comparison_chart, replay_chart, simulation_chart

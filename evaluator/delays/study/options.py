@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evaluator.options import Options, documented, option
-from evaluator.shared_options import ESTIMATE, LEVEL, SEED, WINDOWS
+from evaluator.options.declaration import Options, documented, option
+from evaluator.options.shared import ESTIMATE, LEVEL, SEED, WINDOWS
 
 STUDY = "Study"
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from evaluator.tabular import COUNT, FLAG, NUMBER, TEXT, arrow_table
+from evaluator.results.tabular import COUNT, FLAG, NUMBER, TEXT, arrow_table
 
 if TYPE_CHECKING:
     from evaluator.delays.study.result import DelayStudy

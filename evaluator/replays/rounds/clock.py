@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import ParameterError
+from evaluator.options.shared import ClockName
 from evaluator.replays.rounds.survey import Survey
-from evaluator.shared_options import ClockName
 
 # Shares of the traffic beyond these are slips of the pen.
 _LEAST_SHARE = 1e-6

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.log.schema import to_numpy
+from evaluator.log.times import time_words
 from evaluator.replays.rounds.survey import Survey
-from evaluator.times import time_words
 
 Ints = npt.NDArray[np.int64]
 

@@ -13,10 +13,10 @@ from evaluator.errors import ParameterError, PropensityError, nearest
 from evaluator.log import Log
 from evaluator.log.contract import PropensityKind
 from evaluator.log.schema import WEIGHT, Columns
+from evaluator.options.shared import PropensityMode
 from evaluator.replays.rounds.fitted import FOLDS, Acceptance, acceptance_of, fit_logger
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.weights import DisplayWeights, read_weights
-from evaluator.shared_options import PropensityMode
 
 MODES: tuple[PropensityMode, ...] = get_args(PropensityMode)
 

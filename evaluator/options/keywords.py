@@ -1,4 +1,4 @@
-"""The options of the public functions, as types. Written by `evaluator.generate_keywords`; do not edit."""
+"""The options of the public functions, as types. Written by `docs/keywords.py`; do not edit."""
 
 from __future__ import annotations
 

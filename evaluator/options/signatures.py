@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from evaluator.options import Options, kinds_of, parameter_docs
+from evaluator.options.declaration import Options, kinds_of, parameter_docs
 
 F = TypeVar("F", bound=Callable[..., Any])
 

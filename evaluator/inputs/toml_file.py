@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evaluator.regular import open_regular
+from evaluator.inputs.regular import open_regular
 
 # No spec or study is a hundredth of this; a file without an end stops here.
 MOST_BYTES = 1024 * 1024

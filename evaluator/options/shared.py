@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from evaluator.options import Option
+from evaluator.options.declaration import Option
 
 REPLAY, ESTIMATE, OUTPUT, LOG = "Replay", "Estimates", "Output", "Log"
 

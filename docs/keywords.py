@@ -1,6 +1,6 @@
-"""Write `evaluator/keywords.py`: the options of the public functions as types, for editors and type checkers.
+"""Write `evaluator/options/keywords.py`: the options of the public functions as types, for editors and type checkers.
 
-``python -m evaluator.generate_keywords`` does it, from the declarations; a test says when it is due.
+``python docs/keywords.py`` does it, from the declarations; a test says when it is due.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
 from evaluator.datasets.options import ReadingOptions
 from evaluator.delays.study.options import DelayOptions
-from evaluator.options import Options, declaration, kinds_of, several, type_text
+from evaluator.options.declaration import Options, declaration, kinds_of, several, type_text
 from evaluator.replays.options import ReplayOptions
 from evaluator.simulations.options import SimulateOptions
 
-FILE = Path(__file__).with_name("keywords.py")
+FILE = Path(__file__).resolve().parents[1] / "evaluator/options/keywords.py"
 
-_HEAD = '''"""The options of the public functions, as types. Written by `evaluator.generate_keywords`; do not edit."""
+_HEAD = '''"""The options of the public functions, as types. Written by `docs/keywords.py`; do not edit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CLASSES: tuple[tuple[str, str, type[Options], str, tuple[str, ...]], ...] = (
 
 
 def source() -> str:
-    """Return the text of `evaluator/keywords.py`."""
+    """Return the text of `evaluator/options/keywords.py`."""
     parts, said = [_HEAD], dict[str, set[str]]()
     for name, about, options, base, left_out in _CLASSES:
         kinds = kinds_of(options)
