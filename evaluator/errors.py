@@ -13,6 +13,8 @@ from evaluator.visible import visible
 
 # Characters of a message: what quotes a value of a file is as long as the file makes it.
 LONGEST = 1_200
+# Where Python prints tracebacks of itself; the command line says which option prints it.
+SEE_TRACEBACK = "the traceback shows where"
 
 
 def _one_line(text: str) -> str:

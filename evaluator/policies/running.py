@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.errors import EvaluatorError, PolicyError
+from evaluator.errors import SEE_TRACEBACK, EvaluatorError, PolicyError
 from evaluator.kernels.announcing import compiling_for
 from evaluator.kernels.scores import NanScoreError
 from evaluator.policies.base import Policy, Setting
@@ -40,7 +40,7 @@ def blamed(policy: Any, n_actions: int, rounds: npt.NDArray[np.int64] | None = N
             raise
         raise PolicyError(
             f"{policy.name} raised {type(error).__name__}: {error}.",
-            hint=f"actions go from 0 to {n_actions - 1}; the traceback shows where (`debug`).",
+            hint=f"actions go from 0 to {n_actions - 1}; {SEE_TRACEBACK}.",
         ) from error
 
 

@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.errors import ParameterError, PolicyError
+from evaluator.errors import SEE_TRACEBACK, ParameterError, PolicyError
 from evaluator.policies.attributes import changed_attributes, streams_of
 from evaluator.policies.base import Setting
 from evaluator.policies.dispatch import implement
@@ -244,7 +244,7 @@ def _call(state: UserState, method: str, *arguments: Any, **named: Any) -> Any:
     except Exception as error:
         raise PolicyError(
             f"{type(state.policy).__name__}.{method} raised {type(error).__name__}: {error}",
-            hint="the traceback shows where (`debug`).",
+            hint=f"{SEE_TRACEBACK}.",
         ) from error
 
 

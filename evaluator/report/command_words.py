@@ -12,12 +12,13 @@ from evaluator.comparisons.options import CompareOptions
 from evaluator.datasets.make_options import MakeOptions
 from evaluator.datasets.options import ReadingOptions
 from evaluator.delays.study.options import DelayOptions
+from evaluator.errors import SEE_TRACEBACK
 from evaluator.simulations.options import SimulateOptions
 
 # All that is declared: the options of an audit hold those of a replay.
 DECLARED = (AuditOptions, CheckOptions, CompareOptions, DelayOptions, MakeOptions, ReadingOptions, SimulateOptions)
 # Arguments of the functions, and what the command line alone has.
-_MORE = ("by", "column", "dataset", "debug", "followed", "overwrite", "policies", "policy", "scenario", "unit")
+_MORE = ("by", "column", "dataset", "followed", "overwrite", "policies", "policy", "scenario", "unit")
 _RENAMED = {"column": "delay-column"}
 _NAMED = re.compile(r"`([a-z_]+)(?:=([^`]*))?`")
 
@@ -34,7 +35,7 @@ def in_command_words(text: str) -> str:
     >>> in_command_words("`level=2` is out of range; use `sampler='rejection'` with `reward_max`, not `theta`.")
     '--level 2 is out of range; use --sampler rejection with --reward-max, not `theta`.'
     """
-    return _NAMED.sub(spoken, text)
+    return _NAMED.sub(spoken, text).replace(SEE_TRACEBACK, "--debug shows where")
 
 
 def option_mentions(text: str) -> list[re.Match[str]]:

@@ -117,6 +117,7 @@ def test_values_are_checked_by_their_declaration() -> None:
         ("use `sampler='rejection'`", "use --sampler rejection"),
         ("`doubly_robust=True`", "--doubly-robust"),
         ("`clock` 'sun' is not a choice", "--clock 'sun' is not a choice"),
+        ("actions go from 0 to 9; the traceback shows where.", "actions go from 0 to 9; --debug shows where."),
         ("`evaluate delays`, `theta`, `k=3`", "`evaluate delays`, `theta`, `k=3`"),
     ],
 )
