@@ -15,8 +15,7 @@ from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
 from evaluator.datasets.options import ReadingOptions
 from evaluator.delays.study.options import DelayOptions
-from evaluator.options import keywords
-from evaluator.options.declaration import Options, describe, kinds_of
+from evaluator.options.declaration import Options, describe, keywords, kinds_of
 from evaluator.replays.options import ReplayOptions
 from evaluator.simulations.options import SimulateOptions
 from tests.packaging.test_readme_output import script

@@ -5,13 +5,15 @@ from __future__ import annotations
 import signal
 import sys
 from types import FrameType
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
 from evaluator.cli import audit, check, compare, datasets, delays, options, policies, replay, simulate
+from evaluator.cli.lending import offered
 from evaluator.cli.standard_streams import guard_streams
 from evaluator.errors import EvaluatorError, refuse_no_utf8
+from evaluator.options.declaration import Option
 from evaluator.report.command_words import in_command_words
 from evaluator.visible import visible
 
@@ -37,7 +39,10 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: bool = typer.Option(False, "--version", help="Print the version.", callback=_version, is_eager=True),
+    version: Annotated[
+        bool,
+        offered("version", Option(default=False, help="Print the version"), callback=_version, is_eager=True),
+    ] = False,
 ) -> None:
     pass
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from evaluator.audits.options import AuditOptions
 from evaluator.cli import options as o
-from evaluator.cli.lending import takes
+from evaluator.cli.lending import offered, takes
 from evaluator.cli.output import new_folder
-from evaluator.cli.reading import Dataset, open_log, reads_log
+from evaluator.cli.reading import open_log, reads_log
 from evaluator.cli.replaying import origin
-from evaluator.options.shared import OUTPUT
 
 EXAMPLES = (
     "Examples: evaluate audit -p otflinucb -p linucb -p random --window 2000 --twins 50   |   evaluate audit "
@@ -26,14 +23,12 @@ EXAMPLES = (
 def audit_command(
     reading: dict[str, Any],
     auditing: dict[str, Any],
-    policy: Annotated[list[str], o.POLICIES],
-    dataset: Dataset = None,
+    policies: o.Policies,
+    dataset: o.Dataset = None,
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", rich_help_panel=OUTPUT, help="New folder for twins, live runs, result and manifest: --out a1"
-        ),
+        offered("out", o.OUT.but(help="New folder for twins, live runs, result and manifest", example="a1")),
     ] = None,
     debug: o.Debug = False,
 ) -> None:
@@ -47,11 +42,11 @@ def audit_command(
     from evaluator.report.result_files import write_audit
 
     asked = AuditOptions(**auditing)
-    policies = as_descriptions(policy)
+    descriptions = as_descriptions(policies)
     with new_folder(out) as save:
         source = open_log(dataset, reading)
-        with o.progress("twins and runs", steps(len(policies), asked), compiles=True) as advance:
-            found = run_audit(source.log, policies, asked, advance=advance)
+        with o.progress("twins and runs", steps(len(descriptions), asked), compiles=True) as advance:
+            found = run_audit(source.log, descriptions, asked, advance=advance)
         save(write_audit, found, source=origin(source, reading))
     if as_json:
         o.print_json(found.to_dict())

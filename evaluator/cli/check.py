@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from evaluator.checks.options import CheckOptions
 from evaluator.cli import options as o
 from evaluator.cli.lending import takes
-from evaluator.cli.reading import Dataset, open_log, reads_log
+from evaluator.cli.reading import open_log, reads_log
 from evaluator.errors import UsageError
 
 EXAMPLES = (
@@ -23,10 +23,8 @@ EXAMPLES = (
 def check_command(
     reading: dict[str, Any],
     checking: dict[str, Any],
-    log: Annotated[
-        str | None, typer.Argument(help="As --dataset: a bundled name, a spec.toml or a converted folder.")
-    ] = None,
-    dataset: Dataset = None,
+    log: o.Log = None,
+    dataset: o.Dataset = None,
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evaluator.cli import options as o
-from evaluator.cli.lending import takes
+from evaluator.cli.lending import offered, takes
 from evaluator.cli.output import new_folder
-from evaluator.cli.reading import Dataset, open_log, reads_log
+from evaluator.cli.reading import open_log, reads_log
 from evaluator.cli.replaying import save_result
 from evaluator.comparisons.options import CompareOptions
-from evaluator.options.shared import OUTPUT
+from evaluator.options.shared import POLICIES
 from evaluator.replays.options import ReplayOptions
 
 if TYPE_CHECKING:
@@ -35,17 +35,17 @@ def compare_command(
     reading: dict[str, Any],
     comparing: dict[str, Any],
     replaying: dict[str, Any],
-    policy: Annotated[list[str] | None, o.POLICIES] = None,
-    dataset: Dataset = None,
+    policies: Annotated[list[str] | None, offered("policies", POLICIES)] = None,
+    dataset: o.Dataset = None,
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            rich_help_panel=OUTPUT,
-            help="New folder for trajectories, curves, results and manifest: --out run1. If interrupted, what was "
-            "finished is kept in run1.partial: run the same command again.",
+        offered(
+            "out",
+            o.OUT.but(
+                help="New folder for trajectories, curves, results and manifest; what an interrupted study finished is "
+                "kept in run1.partial, where the same command goes on"
+            ),
         ),
     ] = None,
     debug: o.Debug = False,
@@ -63,7 +63,7 @@ def compare_command(
 
     with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
         own = CompareOptions(**comparing)
-        specs, windows, baseline = policy or [], own.asked_windows, own.baseline
+        specs, windows, baseline = policies or [], own.asked_windows, own.baseline
         if own.study is not None:
             from evaluator.comparisons.study_file import read_study
 

@@ -9,13 +9,15 @@ import typer
 
 from evaluator.cli import datasets_make
 from evaluator.cli import options as o
-from evaluator.cli.lending import takes
+from evaluator.cli.lending import offered, placed, takes
 from evaluator.cli.reading import reads_log
 from evaluator.datasets.options import ReadingOptions
+from evaluator.options.declaration import Option
+from evaluator.options.shared import DATASET
 
 app = typer.Typer(help="Logs: what they hold, whether they are sound, and their fast form.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="Bundled name, a spec.toml, or a converted folder.")]
+Name = Annotated[str, placed(DATASET.but(help="Bundled name, a spec.toml, or a converted folder."))]
 
 
 @app.command("list", epilog="Example: evaluate datasets list")
@@ -99,9 +101,9 @@ def validate_command(
 @takes(ReadingOptions, to="reading", but=("seed",), given_only=True)
 def convert_command(
     dataset: Name,
-    out: Annotated[Path, typer.Argument(help="New folder.")],
+    out: Annotated[Path, placed(o.OUT.but(help="New folder."))],
     reading: dict[str, Any],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a converted folder.")] = False,
+    overwrite: Annotated[bool, offered("overwrite", Option(default=False, help="Replace a converted folder"))] = False,
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:

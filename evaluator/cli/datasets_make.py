@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from evaluator.cli import options as o
-from evaluator.cli.lending import takes
+from evaluator.cli.lending import offered, placed, takes
 from evaluator.datasets.make_options import MakeOptions
+from evaluator.options.shared import DATASET
 
 EXAMPLES = (
     "Example: evaluate datasets make criteo_twin --rows 1000000 --seed 1 -o twin.tsv.gz && "
@@ -19,9 +18,13 @@ EXAMPLES = (
 
 @takes(MakeOptions, to="making")
 def make_command(
-    dataset: Annotated[str, typer.Argument(help=r"criteo_twin, or a spec.toml with a \[twin] section.")],
+    dataset: Annotated[str, placed(DATASET.but(help=r"criteo_twin, or a spec.toml with a \[twin] section."))],
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="New gzipped file; its truth goes beside it: -o twin.tsv.gz")
+        Path,
+        offered(
+            "out",
+            o.OUT.but(help="New gzipped file; its truth goes beside it", example="twin.tsv.gz", panel=""),
+        ),
     ],
     making: dict[str, Any],
     as_json: o.AsJson = False,

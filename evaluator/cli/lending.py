@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from evaluator.errors import UsageError
 from evaluator.options.declaration import Option, Options, alternatives, declaration, kinds_of, several
 
 Command = Callable[..., None]
@@ -46,7 +47,7 @@ def takes(
 
         @functools.wraps(command)
         def with_options(**arguments: Any) -> None:
-            taken = {name: _value(arguments.pop(name), kind) for name, (_, kind) in own_options.items()}
+            taken = {name: _value(name, arguments.pop(name), *own) for name, own in own_options.items()}
             if given_only:
                 taken = {name: value for name, value in taken.items() if value != own_options[name][0].default}
             command(**{to: taken}, **arguments)
@@ -56,7 +57,7 @@ def takes(
                 name, inspect.Parameter.KEYWORD_ONLY, default=_default(option, kind), annotation=annotated
             )
             for name, (option, kind) in own_options.items()
-            for annotated in [flag(name, option, kind)]
+            for annotated in [Annotated[_read_as(option, kind), offered(name, option)]]
         )
         parameters = [*(p for name, p in own.items() if name not in (to, *LAST)), *declared]
         parameters += [own[name] for name in LAST if name in own]
@@ -68,15 +69,48 @@ def takes(
     return decorate
 
 
-def flag(name: str, option: Option, kind: Any) -> Any:
-    """Return the annotation by which the command line takes an option of a type."""
+def offered(name: str, option: Option, **more: Any) -> Any:
+    """Return by what typer takes an option: its names, and what ``--help`` says of it.
+
+    Every option of every command comes from here, and so has a declaration; a test asks for it.
+
+    Parameters
+    ----------
+    name, option
+        Name of the option in Python, and its declaration.
+    more
+        Further arguments of `typer.Option`.
+    """
     pairs = [word for word in option.flags if "/" in word]
     names = pairs or [f"--{name.replace('_', '-')}"]
-    names += [f"--{option.singular}"] if option.singular else []
+    names += [f"--{second}" for second in (option.singular, option.plural) if second]
     names += [word for word in option.flags if "/" not in word]
-    return Annotated[
-        _read_as(kind), typer.Option(*names, help=help_text(name, option), rich_help_panel=option.panel or None)
-    ]
+    found = typer.Option(*names, help=help_text(name, option), rich_help_panel=option.panel or None, **more)
+    found.declared = option
+    return found
+
+
+def placed(option: Option) -> Any:
+    """Return by what typer takes an argument, which is known by its place."""
+    found = typer.Argument(help=option.help)
+    found.declared = option
+    return found
+
+
+def only(name: str, option: Option, values: Sequence[str]) -> str:
+    """Return the one value of an option that may be given under the name of several.
+
+    Raises
+    ------
+    UsageError
+        Several are given; says which command takes them.
+    """
+    if len(values) > 1:
+        raise UsageError(
+            f"--{name} takes one value here, not {len(values)}: {', '.join(values)}.",
+            hint=f"give one; evaluate compare --{option.plural} {','.join(values)} takes several.",
+        )
+    return values[0]
 
 
 def help_text(name: str, option: Option) -> str:
@@ -88,9 +122,9 @@ def help_text(name: str, option: Option) -> str:
     return f"{before}: {example}{stop}{default}{'.' if stop else ''}"
 
 
-def _read_as(kind: Any) -> Any:
+def _read_as(option: Option, kind: Any) -> Any:
     kinds = alternatives(kind)
-    if several(kind) is not None and str not in kinds:
+    if option.plural or (several(kind) is not None and str not in kinds):
         return list[str] | None
     plain = next((one for one in (bool, float, int) if one in kinds and str not in kinds), None)
     read: Any = plain or (Path if Path in kinds and str not in kinds else str)
@@ -101,9 +135,11 @@ def _default(option: Option, kind: Any) -> Any:
     return None if several(kind) is not None and str not in alternatives(kind) else option.default
 
 
-def _value(given: Any, kind: Any) -> Any:
-    """Return several values, where these are taken, from words that may hold several with commas."""
-    if several(kind) is None or str in alternatives(kind):
+def _value(name: str, given: Any, option: Option, kind: Any) -> Any:
+    """Return several values, where these may be given, from words that may hold several with commas."""
+    if not option.plural and (several(kind) is None or str in alternatives(kind)):
         return given
     words = tuple(word.strip() for one in given or () for word in one.split(","))
+    if option.plural:
+        return only(name, option, words) if words else option.default
     return words or (None if type(None) in alternatives(kind) else ())

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evaluator.cli.lending import offered, placed
+from evaluator.options.declaration import Option
+from evaluator.options.shared import DATASET, OUTPUT, POLICIES
 from evaluator.report.command_words import in_command_words
 from evaluator.visible import visible
 
@@ -28,13 +31,19 @@ def _set_debug(wanted: bool) -> bool:
 
 Debug = Annotated[
     bool,
-    typer.Option("--debug", help="Show the traceback of an error.", callback=_set_debug, is_eager=True),
+    offered("debug", Option(default=False, help="Show the traceback of an error"), callback=_set_debug, is_eager=True),
 ]
-# Of commands that take several policies.
-POLICIES = typer.Option(
-    "--policy", "--policies", "-p", help="As in replay; once for each, or with commas: -p otflinucb:alpha=0.1 -p ucb1"
-)
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON (versioned schema) instead of a table.")]
+AsJson = Annotated[
+    bool, offered("json", Option(default=False, help="Print JSON (versioned schema) instead of a table"))
+]
+Dataset = Annotated[str | None, offered("dataset", DATASET)]
+# Of commands that take the log by its place, too.
+Log = Annotated[
+    str | None, placed(Option(default=None, help="As --dataset: a bundled name, a spec.toml or a converted folder."))
+]
+Policies = Annotated[list[str], offered("policies", POLICIES)]
+# What it is a folder for, each command says.
+OUT = Option(default=None, help="New folder", example="run1", panel=OUTPUT, flags=("-o",))
 
 
 def say(sentence: str) -> None:

@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 from evaluator.cli import options as o
-from evaluator.cli.reading import Dataset, open_log
+from evaluator.cli.lending import placed
+from evaluator.cli.reading import open_log
+from evaluator.options.declaration import Option
 
 app = typer.Typer(help="The policies that can be replayed.", no_args_is_help=True)
 
@@ -39,7 +41,7 @@ def list_command(as_json: o.AsJson = False, debug: o.Debug = False) -> None:
 
 @app.command("show", epilog="Example: evaluate policies show otflinucb")
 def show_command(
-    name: Annotated[str, typer.Argument(help="Its name, as in `evaluate policies list`.")],
+    name: Annotated[str, placed(Option(default=None, help="Its name, as in `evaluate policies list`."))],
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
@@ -72,9 +74,10 @@ def show_command(
 @app.command("compile", epilog="Examples: evaluate policies compile   |   evaluate policies compile otflinucb -d shop")
 def compile_command(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Their names, as in `evaluate policies list`. Default: all.")
+        list[str] | None,
+        placed(Option(default=None, help="Their names, as in `evaluate policies list`. Default: all.")),
     ] = None,
-    dataset: Dataset = None,
+    dataset: o.Dataset = None,
     debug: o.Debug = False,
 ) -> None:
     """Compile policies into the cache, so that their first replay of such a log need not: for container images.

@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from evaluator.cli.lending import takes
 from evaluator.cli.options import note
 from evaluator.datasets.options import ReadingOptions
-from evaluator.options.shared import LOG
 
 if TYPE_CHECKING:
     from evaluator.datasets import Reading
-
-Dataset = Annotated[
-    str | None,
-    typer.Option(
-        "--dataset",
-        "-d",
-        rich_help_panel=LOG,
-        help="Bundled name, a spec.toml, or a converted folder: --dataset my/spec.toml. Default: synthetic.",
-    ),
-]
-
 
 # A replay has no use for groups; generated logs have a seed in their spec.
 reads_log = takes(ReadingOptions, to="reading", but=("seed", "keep"), given_only=True)

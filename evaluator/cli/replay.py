@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from evaluator.cli import options as o
-from evaluator.cli.lending import takes
+from evaluator.cli.lending import offered, only, takes
 from evaluator.cli.output import new_file, new_folder, refuse_one_place
-from evaluator.cli.reading import Dataset, open_log, reads_log
+from evaluator.cli.reading import open_log, reads_log
 from evaluator.cli.replaying import save_result
-from evaluator.options.shared import OUTPUT
+from evaluator.options.declaration import Option
+from evaluator.options.shared import OUTPUT, POLICY
 from evaluator.replays.options import ReplayOptions
 
 EXAMPLES = (
@@ -26,36 +25,30 @@ EXAMPLES = (
 def replay_command(
     reading: dict[str, Any],
     replaying: dict[str, Any],
-    policy: Annotated[
-        str,
-        typer.Option(
-            "--policy",
-            "-p",
-            help="name[:parameter=value,...], or path/to/mine.py:Class: -p otflinucb:alpha=0.1",
-        ),
-    ],
-    dataset: Dataset = None,
+    policy: Annotated[list[str], offered("policy", POLICY)],
+    dataset: o.Dataset = None,
     as_json: o.AsJson = False,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            rich_help_panel=OUTPUT,
-            help="New folder for trajectory, result and manifest: --out run1",
-        ),
+        Path | None, offered("out", o.OUT.but(help="New folder for trajectory, result and manifest"))
     ] = None,
     save_policy: Annotated[
         Path | None,
-        typer.Option(
-            "--save-policy",
-            rich_help_panel=OUTPUT,
-            help="New file for what the policy has learned (of the first repeat): --save-policy learned.npz",
+        offered(
+            "save_policy",
+            Option(
+                default=None,
+                help="New file for what the policy has learned (of the first repeat)",
+                example="learned.npz",
+                panel=OUTPUT,
+            ),
         ),
     ] = None,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", rich_help_panel=OUTPUT, help="Print every choice the replay would make, and stop."),
+        offered(
+            "dry_run",
+            Option(default=False, help="Print every choice the replay would make, and stop", panel=OUTPUT),
+        ),
     ] = False,
     debug: o.Debug = False,
 ) -> None:
@@ -65,12 +58,14 @@ def replay_command(
     holds at any stopping time, and what they rest on.
     """
     from evaluator.api import as_description
+    from evaluator.policies.registry import split_specs
     from evaluator.replays.learned.file import refuse_unsavable
     from evaluator.replays.learned.policy import fill_policy_file
     from evaluator.replays.plan import plan_replay
     from evaluator.replays.run import execute
 
-    description = as_description(policy)
+    specs = [spec for words in policy for spec in split_specs(words)]
+    description = as_description(only("policy", POLICY, specs))
     if save_policy is not None:
         refuse_unsavable(description)
     refuse_one_place(out=out, save_policy=save_policy)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from evaluator.cli import options as o
-from evaluator.cli.lending import takes
+from evaluator.cli.lending import offered, takes
 from evaluator.cli.output import new_folder
+from evaluator.options.declaration import Option
 from evaluator.simulations.options import SimulateOptions
 
 EXAMPLES = (
@@ -23,14 +22,20 @@ def simulate_command(
     simulating: dict[str, Any],
     scenario: Annotated[
         str,
-        typer.Option(
-            "--scenario", "-s", help=r"Bundled name, or a spec.toml with \[scenario]: --scenario my/spec.toml"
+        offered(
+            "scenario",
+            Option(
+                default=None,
+                help=r"Bundled name, or a spec.toml with \[scenario]",
+                example="my/spec.toml",
+                flags=("-s",),
+            ),
         ),
     ],
-    policy: Annotated[list[str], o.POLICIES],
+    policies: o.Policies,
     as_json: o.AsJson = False,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="New folder for curves, result and manifest: --out run1")
+        Path | None, offered("out", o.OUT.but(help="New folder for curves, result and manifest", panel=""))
     ] = None,
     debug: o.Debug = False,
 ) -> None:
@@ -44,11 +49,11 @@ def simulate_command(
     from evaluator.simulations.scenarios import load_problem
 
     asked = SimulateOptions(**simulating)
-    policies = as_descriptions(policy)
+    descriptions = as_descriptions(policies)
     with new_folder(out) as save:
         problem = load_problem(scenario)
-        with o.progress("runs", asked.runs * len(policies), compiles=True) as advance:
-            found = simulate(problem, policies, asked, advance=advance)
+        with o.progress("runs", asked.runs * len(descriptions), compiles=True) as advance:
+            found = simulate(problem, descriptions, asked, advance=advance)
         save(write_simulation, found, options=asked)
     if as_json:
         o.print_json(found.to_dict())

@@ -10,17 +10,16 @@ import polars as pl
 import pyarrow as pa
 
 from evaluator.datasets.cells import Kind
+from evaluator.datasets.delay_file_options import UNITS, DelayFileOptions
 from evaluator.datasets.files import find_files
 from evaluator.datasets.frames import Chunks, column_names
-from evaluator.datasets.row_breaches import Breaches, CheckedRows, check_on_error
+from evaluator.datasets.row_breaches import Breaches, CheckedRows
 from evaluator.datasets.row_rules import check_cells
 from evaluator.datasets.spec import Source
 from evaluator.errors import ParameterError, SourceError, UsageError
 from evaluator.log.delay_rows import DelayRows
 from evaluator.log.stamps import stamp_of
 from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole
-
-UNITS = (*(unit for unit in SECONDS if unit != "w"), ROUND)
 
 
 @dataclass(frozen=True)
@@ -31,33 +30,15 @@ class DelayReading:
     quarantine: pa.Table
 
 
-def read_delay_file(
-    path: str | Path,
-    *,
-    column: str | None = None,
-    by: str | None = None,
-    unit: str = "s",
-    followed: str | None = None,
-    on_error: str = "stop",
-) -> DelayReading:
+def read_delay_file(path: str | Path, asked: DelayFileOptions) -> DelayReading:
     """Read a CSV, TSV, Parquet or IPC file with the delay of one conversion a row.
 
     Parameters
     ----------
     path
         Path of the file, a glob, or a folder.
-    column
-        Name of the column of delays: whole numbers of `unit`, 0 or more. None if the file has no other column than
-        `by`.
-    by
-        Name of the column of the groups; None for no groups.
-    unit
-        Unit of the delays: ns, us, ms, s, min, h, d, or round.
-    followed
-        Time for which every display was followed, in ticks or as a duration; or the name of the column that says it for
-        each, in ticks. None: all conversions were seen, however late.
-    on_error
-        Whether to ``stop`` at rows without a delay between 0 and its limit, or to ``quarantine`` them.
+    asked
+        Options that say which columns hold what, in which unit. Bad rows are those without a delay between 0 and its limit.
 
     Raises
     ------
@@ -68,13 +49,13 @@ def read_delay_file(
     ParameterError, UsageError
         The options do not fit the file, or one another.
     """
-    check_on_error(on_error)
+    by, followed, unit = asked.by, asked.followed, asked.unit or "s"
     if unit not in UNITS:
         raise ParameterError(f"`unit` {unit!r} is no unit of time.", hint=f"one of {', '.join(UNITS)}.")
     source = Source(files=str(path))
     files = find_files(source, Path(), override=path)
     names = column_names(files[0], source)
-    column = _delay_column(column, names, by, str(files[0].path))
+    column = _delay_column(asked.delay_column, names, by, str(files[0].path))
     of_row = followed if followed in names else None
     constant = None if followed is None or of_row is not None else _ticks(followed, unit, names)
     kinds: dict[str, Kind] = {column: "int"}
@@ -84,7 +65,7 @@ def read_delay_file(
         kinds[by] = "text"
     if of_row is not None:
         kinds[of_row] = "int"
-    breaches = Breaches(files, listed=on_error == "quarantine")
+    breaches = Breaches(files, listed=asked.on_error == "quarantine")
     frame = Chunks(files, source, kinds).collect()
     if not frame.height:
         raise SourceError(f"{files[0].path}: no rows.", hint="check the export.")
@@ -93,11 +74,11 @@ def read_delay_file(
     check_cells(checked, frame, kinds)
     _check(frame, column, by, of_row, limit, checked)
     sound = pl.Series(checked.close())
-    if on_error == "stop":
+    if asked.on_error == "stop":
         breaches.refuse()
     frame, limit = frame.filter(sound), limit.filter(sound)
     if not frame.height:
-        raise SourceError(f"{files[0].path}: no row has a usable delay.", hint="check `column`.")
+        raise SourceError(f"{files[0].path}: no row has a usable delay.", hint="check `delay_column`.")
     cut = of_row is not None or constant is not None
     rows = DelayRows(
         name=Path(path).name,
@@ -116,7 +97,7 @@ def _delay_column(column: str | None, names: list[str], by: str | None, file: st
     if column is None and len(others) == 1:
         return others[0]
     if column is None:
-        raise UsageError(f"{file} has columns {', '.join(names)}.", hint="say which holds the delays: `column`.")
+        raise UsageError(f"{file} has columns {', '.join(names)}.", hint="say which holds the delays: `delay_column`.")
     return column
 
 

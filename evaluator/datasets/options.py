@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.shared import LOG, SEED
+from evaluator.options.shared import LOG, ON_ERROR, SEED
 from evaluator.units import LEAST_SAMPLE
 
 OnError = Literal["stop", "quarantine"]
@@ -73,13 +73,7 @@ class ReadingOptions(Options):
         example="8h",
         panel=LOG,
     )
-    on_error: OnError = option(
-        "stop",
-        "Bad rows: stop with their numbers, or quarantine them (left out and counted)",
-        more="`evaluator.datasets.read` lists them.",
-        example="quarantine",
-        panel=LOG,
-    )
+    on_error: OnError = ON_ERROR.field()
     keep: Sequence[str] = option(
         (),
         "Columns of the source to keep as labels, to group by",

@@ -59,6 +59,9 @@ class Option:
         Further names on the command line, such as ``-w``; one with a slash replaces its name by a pair of switches.
     singular
         Second name of an option that takes several values, for one of them; empty where it takes but one.
+    plural
+        Second name, on the command line, of an option that takes one value where others take several; empty where none
+        does.
     above, at_least, below, at_most
         Range of a number; `above` and `below` exclude the bound. None where there is no such bound.
     bits
@@ -74,6 +77,7 @@ class Option:
     panel: str = ""
     flags: tuple[str, ...] = ()
     singular: str = ""
+    plural: str = ""
     above: float | None = None
     at_least: float | None = None
     below: float | None = None

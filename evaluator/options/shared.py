@@ -6,7 +6,7 @@ from typing import Literal
 
 from evaluator.options.declaration import Option
 
-REPLAY, ESTIMATE, OUTPUT, LOG = "Replay", "Estimates", "Output", "Log"
+REPLAY, ESTIMATE, STUDY, OUTPUT, LOG = "Replay", "Estimates", "Study", "Output", "Log"
 
 ClockName = Literal["traffic", "wall"]
 PropensityMode = Literal["column", "uniform", "estimate", "estimate:context"]
@@ -16,6 +16,7 @@ WINDOW = Option(
     help="Cut-off of the system: rounds (2000) or a duration (7d). Default: none",
     more="Rounds count the displays that came meanwhile; a duration is the conversion's own delay.",
     flags=("-w",),
+    plural="windows",
 )
 WINDOWS = Option(
     default=None,
@@ -39,6 +40,40 @@ PROPENSITY = Option(
     panel=REPLAY,
 )
 SEED = Option(default=0, help="Seed of all draws", example="7", panel=REPLAY, at_least=0, bits=64)
+POLICY = Option(
+    default=None,
+    help="name[:parameter=value,...], or path/to/mine.py:Class",
+    example="otflinucb:alpha=0.1",
+    flags=("-p",),
+    plural="policies",
+)
+POLICIES = Option(
+    default=(),
+    help="As in replay; once for each, or with commas",
+    example="otflinucb:alpha=0.1,ucb1",
+    flags=("-p",),
+    singular="policy",
+)
+DATASET = Option(
+    default="synthetic",
+    help="Bundled name, a spec.toml, or a converted folder. Default: synthetic",
+    example="my/spec.toml",
+    panel=LOG,
+    flags=("-d",),
+)
+BY = Option(
+    default="action",
+    help="Source column whose values are groups, or none. Default: action; of a file, none",
+    example="country",
+    panel=STUDY,
+)
+ON_ERROR = Option(
+    default="stop",
+    help="Bad rows: stop with their numbers, or quarantine them (left out and counted)",
+    more="`evaluator.datasets.read` lists them.",
+    example="quarantine",
+    panel=LOG,
+)
 JOBS = Option(
     default=1,
     help="Threads; no result depends on it",

@@ -9,6 +9,7 @@ import re
 from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
 from evaluator.comparisons.options import CompareOptions
+from evaluator.datasets.delay_file_options import DelayFileOptions
 from evaluator.datasets.make_options import MakeOptions
 from evaluator.datasets.options import ReadingOptions
 from evaluator.delays.study.options import DelayOptions
@@ -16,10 +17,12 @@ from evaluator.errors import SEE_TRACEBACK
 from evaluator.simulations.options import SimulateOptions
 
 # All that is declared: the options of an audit hold those of a replay.
-DECLARED = (AuditOptions, CheckOptions, CompareOptions, DelayOptions, MakeOptions, ReadingOptions, SimulateOptions)
+DECLARED = (
+    AuditOptions, CheckOptions, CompareOptions, DelayFileOptions, DelayOptions, MakeOptions, ReadingOptions,
+    SimulateOptions,
+)  # fmt: skip
 # Arguments of the functions, and what the command line alone has.
-_MORE = ("by", "column", "dataset", "followed", "overwrite", "policies", "policy", "scenario", "unit")
-_RENAMED = {"column": "delay-column"}
+_MORE = ("dataset", "overwrite", "policies", "policy", "scenario")
 _NAMED = re.compile(r"`([a-z_]+)(?:=([^`]*))?`")
 
 
@@ -48,7 +51,7 @@ def spoken(found: re.Match[str]) -> str:
     name, value = found[1], found[2]
     if name not in option_names():
         return found[0]
-    flag = f"--{_RENAMED.get(name, name.replace('_', '-'))}"
+    flag = f"--{name.replace('_', '-')}"
     if value in (None, "True"):
         return flag
     inner = value.strip("[]").split(", ") if value.startswith("[") else [value]

@@ -81,7 +81,7 @@ def test_every_command_takes_debug(path: str) -> None:
     ("path", "window", "own"),
     [
         ("replay", "window", {"policy", "dry_run", "save_policy"}),
-        ("compare", "windows", {"policy", "baseline", "study"}),
+        ("compare", "windows", {"policies", "baseline", "study"}),
     ],
 )
 def test_commands_take_every_option_of_the_python_function(path: str, window: str, own: set[str]) -> None:
@@ -124,7 +124,7 @@ def test_audit_takes_every_option_of_the_python_function() -> None:
     given = {p.name: p for p in command("audit").params}
     fields = {f.name: f.default for f in dataclasses.fields(AuditOptions)}
     loading = set(inspect.signature(datasets.load).parameters) - {"seed", "keep"}
-    assert set(given) == fields.keys() | loading | {"policy", "as_json", "out", "debug"}
+    assert set(given) == fields.keys() | loading | {"policies", "as_json", "out", "debug"}
     assert {name: given[name].default for name in fields} == fields
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import typer
 
+import evaluator
+from evaluator import datasets
 from evaluator.cli.app import app
 from evaluator.cli.lending import help_text
 from evaluator.delays.study.options import DelayOptions
@@ -22,16 +26,10 @@ from evaluator.options.declaration import (
     several,
     under_own_names,
 )
-from evaluator.replays.options import ReplayOptions
 from evaluator.report.command_words import DECLARED, in_command_words, option_names
 from tests.cli.runs import evaluate
 
 ROOT: Any = typer.main.get_command(app)
-# What commands declare by hand, as no function of the library has it: where a log is, and what is printed or written.
-BY_HAND = {
-    "as_json", "by", "dataset", "debug", "delay_column", "dry_run", "file", "followed", "log", "name", "names", "out",
-    "overwrite", "policy", "save_policy", "scenario", "unit", "version",
-}  # fmt: skip
 
 
 def commands(group: Any = ROOT, prefix: str = "") -> dict[str, Any]:
@@ -41,28 +39,71 @@ def commands(group: Any = ROOT, prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def declared(name: str) -> list[Option]:
-    """Return the declarations of a name, in whichever dataclasses have it."""
-    classes = (*DECLARED, ReplayOptions)
-    return [declaration(f) for cls in classes for f in dataclasses.fields(cls) if f.name == name]
-
-
 COMMANDS = commands()
 
 
+def of_dataclasses(name: str) -> list[Option]:
+    """Return the declarations of a name, in whichever dataclasses have it."""
+    return [declaration(f) for cls in DECLARED for f in dataclasses.fields(cls) if f.name == name]
+
+
+def of_command(path: str) -> dict[str, Option | None]:
+    """Return what declares each option and argument of a command; None where it was written by hand."""
+    taken = inspect.signature(COMMANDS[path].callback, eval_str=True).parameters
+    return {
+        name: getattr(parameter.annotation.__metadata__[0], "declared", None)
+        for name, parameter in taken.items()
+        if parameter.annotation is not typer.Context
+    }
+
+
 @pytest.mark.parametrize("path", COMMANDS)
-def test_options_of_a_command_are_the_declared_ones(path: str) -> None:
+def test_every_option_of_a_command_is_declared(path: str) -> None:
+    declared = of_command(path)
+    assert {given.name for given in COMMANDS[path].params} == set(declared)
     for given in COMMANDS[path].params:
-        if given.name in BY_HAND:
-            continue
-        fitting = [one for one in declared(given.name) if help_text(given.name, one) == given.help]
-        assert fitting, f"{path} --{given.name}: no declaration says {given.help!r}"
-        assert given.default in (fitting[0].default, None), f"{path} --{given.name}"
+        one = declared[given.name]
+        assert one is not None, f"{path} {given.name}: let `offered` or `placed` of evaluator.cli.lending make it"
+        assert given.help == (one.help if given.param_type_name == "argument" else help_text(given.opts[0][2:], one))
+        assert given.default in (one.default, None) or given.required, f"{path} --{given.name}"
+        for second in (one.singular, one.plural):
+            assert not second or f"--{second}" in given.opts
+
+
+def test_one_name_means_one_thing_in_every_command_and_function() -> None:
+    found: dict[str, set[Option]] = {}
+    for path in COMMANDS:
+        for name, one in of_command(path).items():
+            if one is not None:
+                found.setdefault(name, set()).add(one.root)
+    for name, roots in found.items():
+        roots |= {one.root for one in of_dataclasses(name)}
+        assert len(roots) == 1, f"{name} is declared {len(roots)} times: declare it in evaluator.options.shared"
+
+
+FUNCTIONS = (
+    evaluator.load, evaluator.replay, evaluator.plan, evaluator.compare, evaluator.audit, evaluator.simulate,
+    evaluator.study_delays, evaluator.check, datasets.convert, datasets.make, datasets.show, datasets.validate,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_options_of_a_function_have_a_declared_default(function: Callable[..., Any]) -> None:
+    of_commands = [one for path in COMMANDS for one in of_command(path).items()]
+    for name, parameter in inspect.signature(function).parameters.items():
+        known = of_dataclasses(name) + [one for of, one in of_commands if of == name and one is not None]
+        if known and parameter.default is not parameter.empty:
+            assert parameter.default in [one.default for each in known for one in (each, each.root)], name
+
+
+def test_messages_know_every_option_that_they_may_name() -> None:
+    of_commands = {name for path in COMMANDS for name in of_command(path)}
+    assert option_names() <= of_commands
 
 
 @pytest.mark.parametrize("name", sorted({f.name for cls in DECLARED for f in dataclasses.fields(cls)}))
 def test_declarations_of_one_name_have_one_origin(name: str) -> None:
-    roots = {one.root for one in declared(name)}
+    roots = {one.root for one in of_dataclasses(name)}
     assert len(roots) == 1, f"{name} is declared {len(roots)} times: declare it in evaluator.options.shared"
 
 
@@ -75,14 +116,12 @@ def test_every_option_is_described(cls: type[Options]) -> None:
         assert field.name in option_names()
 
 
-@pytest.mark.parametrize("path", COMMANDS)
-def test_several_values_have_a_second_name(path: str) -> None:
-    kinds = {f.name: kinds_of(cls)[f.name] for cls in DECLARED for f in dataclasses.fields(cls)}
-    for given in COMMANDS[path].params:
-        kind = kinds.get(given.name)
-        if kind is not None and several(kind) is not None and given.name.endswith("s") and str(kind) != "str":
-            singular = [one.singular for one in declared(given.name) if one.singular]
-            assert given.name == "actions" or f"--{singular[0]}" in given.opts
+@pytest.mark.parametrize("cls", DECLARED)
+def test_several_values_have_a_second_name(cls: type[Options]) -> None:
+    kinds = kinds_of(cls)
+    for field in dataclasses.fields(cls):
+        if several(kinds[field.name]) is not None and field.name not in ("actions", "keep"):
+            assert declaration(field).singular, f"{field.name}: what is one of them called?"
 
 
 def test_a_departure_from_a_declaration_keeps_its_origin() -> None:
@@ -146,3 +185,24 @@ def test_several_values_stand_together_or_alone(words: tuple[str, ...]) -> None:
     plans = [variant["plan"] for variant in run.json["variants"]]
     assert [plan["policy"] for plan in plans] == ["random"] * 2 + ["ucb1:exploration=1.0"] * 2
     assert [plan["options"]["window"] for plan in plans] == ["50", None, "50", None]
+
+
+@pytest.mark.parametrize("command", [("replay",), ("audit", "--twins", "10"), ("simulate", "-s", "vernade2017-low")])
+def test_one_value_may_go_by_the_name_of_several(command: tuple[str, ...]) -> None:
+    words = (*command, "--policies", "random")
+    several = "error: --window takes one value here, not 2: 50, 200. Hint: give one; evaluate compare --windows 50,200"
+    for given in (("--windows", "50,200"), ("-w", "50", "-w", "200"), ("--window", "50", "--windows", "200")):
+        run = evaluate(*words, *given)
+        assert (run.code, run.out, run.err) == (2, "", f"{several} takes several.\n")
+
+
+def test_a_replay_takes_one_policy() -> None:
+    for given in (("-p", "random,ucb1:exploration=1"), ("--policies", "random", "-p", "ucb1:exploration=1")):
+        run = evaluate("replay", *given)
+        assert run.code == 2
+        assert run.err == (
+            "error: --policy takes one value here, not 2: random, ucb1:exploration=1. Hint: give one; evaluate compare "
+            "--policies random,ucb1:exploration=1 takes several.\n"
+        )
+    run = evaluate("replay", "--policies", "random", "--windows", "50", "--limit", "500", "--json")
+    assert run.json["plan"]["options"]["window"] == "50"

@@ -11,6 +11,7 @@ import pytest
 from evaluator.datasets import frames as scan
 from evaluator.datasets import load, text
 from evaluator.datasets.delay_file import read_delay_file
+from evaluator.datasets.delay_file_options import DelayFileOptions
 from evaluator.datasets.spec_file import parse_spec
 from evaluator.errors import LogError, SourceError, SpecError
 from tests.datasets.sources import dataset, spec_data, write_rows
@@ -147,7 +148,7 @@ def test_second_table_has_an_encoding_of_its_own(tmp_path: Path) -> None:
 def test_delay_file(tmp_path: Path) -> None:
     (tmp_path / "delays.csv").write_bytes(b"delay,shop\n" + b"3,a\n" * 5_000 + b"4,\xe9\n")
     with pytest.raises(SourceError, match="line 5002: byte 0xe9 at offset 20,013, after '4,', is not utf-8"):
-        read_delay_file(tmp_path / "delays.csv", column="delay", by="shop")
+        read_delay_file(tmp_path / "delays.csv", DelayFileOptions(delay_column="delay", by="shop"))
 
 
 def test_copies_vanish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

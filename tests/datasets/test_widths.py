@@ -12,6 +12,7 @@ import pytest
 from evaluator.datasets import frames as scan
 from evaluator.datasets import load, read, text
 from evaluator.datasets.delay_file import read_delay_file
+from evaluator.datasets.delay_file_options import DelayFileOptions
 from evaluator.datasets.widths import Widths
 from evaluator.errors import SourceError
 from tests.datasets.sources import dataset, write_rows
@@ -91,7 +92,7 @@ def test_second_table(tmp_path: Path) -> None:
 def test_single_column_of_delays(tmp_path: Path) -> None:
     (tmp_path / "delays.csv").write_text("delay\n3\n4,5\n")
     with pytest.raises(SourceError, match=r"line 3: 2 cells where 1"):
-        read_delay_file(tmp_path / "delays.csv", column="delay")
+        read_delay_file(tmp_path / "delays.csv", DelayFileOptions(delay_column="delay"))
 
 
 def test_rows_are_those_that_polars_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from evaluator import datasets, load_policy
 from evaluator.comparisons.kept_folder import kept_beside
 from evaluator.comparisons.study_file import read_study
 from evaluator.datasets.delay_file import read_delay_file
+from evaluator.datasets.delay_file_options import DelayFileOptions
 from evaluator.delays.fit_file import load_fit
 from evaluator.delays.given import given_cdf
 from evaluator.errors import PolicyError
@@ -93,7 +94,9 @@ def read_converted(folder: Path) -> dict[str, Any]:
 
 
 def read_delays(folder: Path) -> Any:
-    rows = read_delay_file(folder / "delays.csv", column="delay", by="arm", followed="followed").rows
+    rows = read_delay_file(
+        folder / "delays.csv", DelayFileOptions(delay_column="delay", by="arm", followed="followed")
+    ).rows
     require(bool((rows.delay >= 0).all()) and rows.limit is not None, "delays below 0")
     require(bool((rows.delay <= rows.limit).all()), "delays beyond their limit")
     return rows.delay.tolist()

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.shared import ESTIMATE, LEVEL, SEED, WINDOWS
-
-STUDY = "Study"
+from evaluator.options.shared import ESTIMATE, LEVEL, SEED, STUDY, WINDOWS
 
 
 @documented

@@ -1,0 +1,36 @@
+"""What can be asked of the reading of a bare file of delays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evaluator.datasets.options import OnError
+from evaluator.options.declaration import Options, documented, option
+from evaluator.options.shared import BY, ON_ERROR
+from evaluator.units import ROUND, SECONDS
+
+FILE = "A bare file of delays"
+UNITS = (*(unit for unit in SECONDS if unit != "w"), ROUND)
+
+
+@documented
+@dataclass(frozen=True, kw_only=True)
+class DelayFileOptions(Options):
+    """Options of the reading of a bare file of delays."""
+
+    delay_column: str | None = option(
+        None,
+        "Column of the delays",
+        more="Whole numbers of `unit`, 0 or more. None if the file has no other column than `by`.",
+        example="delay_s",
+        panel=FILE,
+    )
+    unit: str | None = option(None, f"Of the delays: {', '.join(UNITS)}. Default: s", panel=FILE)
+    followed: str | None = option(
+        None,
+        "How long displays were followed: a duration, or a column of the file. Default: to their end",
+        more="In ticks, as a column is. To their end: all conversions were seen, however late.",
+        panel=FILE,
+    )
+    by: str | None = BY.but(default=None).field()
+    on_error: OnError = ON_ERROR.field()
