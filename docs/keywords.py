@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from types import NoneType
+from typing import Any
 
 from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
+from evaluator.comparisons.options import CompareOptions
 from evaluator.datasets.options import ReadingOptions
 from evaluator.delays.study.options import DelayOptions
-from evaluator.options.declaration import Options, declaration, kinds_of, several, type_text
+from evaluator.options.declaration import Options, alternatives, declaration, kinds_of, several, type_text
 from evaluator.replays.options import ReplayOptions
 from evaluator.simulations.options import SimulateOptions
 
@@ -26,11 +29,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypedDict
 '''
-# Each class, what it is for, the dataclass, and the class of keywords that it extends.
+# Each class, what it is for, the dataclass, the class of keywords that it extends, and what it leaves out.
 _CLASSES: tuple[tuple[str, str, type[Options], str, tuple[str, ...]], ...] = (
     ("ReadingKeywords", "Options of `evaluator.load`.", ReadingOptions, "", ()),
-    ("CompareKeywords", "Options of `evaluator.compare` that its replays share.", ReplayOptions, "", ("window",)),
-    ("ReplayKeywords", "Options of `evaluator.replay` and `evaluator.plan`.", ReplayOptions, "CompareKeywords", ()),
+    ("SharedKeywords", "Options of a replay that those of a comparison share.", ReplayOptions, "", ("window",)),
+    ("ReplayKeywords", "Options of `evaluator.replay` and `evaluator.plan`.", ReplayOptions, "SharedKeywords", ()),
+    # Python takes a baseline of any kind that a policy may have, not its name alone.
+    ("CompareKeywords", "Options of `evaluator.compare`.", CompareOptions, "SharedKeywords", ("baseline",)),
     ("AuditKeywords", "Options of `evaluator.audit`.", AuditOptions, "ReplayKeywords", ()),
     ("SimulateKeywords", "Options of `evaluator.simulate`.", SimulateOptions, "", ()),
     ("DelayKeywords", "Options of `evaluator.study_delays`.", DelayOptions, "", ()),
@@ -47,12 +52,20 @@ def source() -> str:
         own = [f.name for f in dataclasses.fields(options) if f.name not in known and f.name not in left_out]
         said[name] = known | set(own)
         lines = [f"class {name}({base or 'TypedDict'}, total=False):", f'    """{about}"""', ""]
-        lines += [f"    {option}: {type_text(kinds[option])}" for option in own]
+        lines += [f"    {option}: {_taken(kinds[option])}" for option in own]
         # One of several values goes by its singular, too.
         ones = {declaration(f).singular: several(kinds[f.name]) for f in dataclasses.fields(options)}
         lines += [f"    {one}: {type_text(kind)}" for one, kind in ones.items() if one]
         parts.append("\n".join(lines) + "\n")
     return "\n\n".join(parts)
+
+
+def _taken(kind: Any) -> str:
+    """Return the type of what a function takes for a field: where that is several values, one alone, too."""
+    inner = several(kind)
+    ones = () if inner is None else alternatives(inner)
+    kinds = (*(one for one in ones if one is not NoneType), *alternatives(kind))
+    return " | ".join(dict.fromkeys(map(type_text, kinds)))
 
 
 def main() -> None:

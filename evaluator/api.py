@@ -97,15 +97,12 @@ def replay(log: LogLike, policy: PolicyLike, **options: Unpack[ReplayKeywords]) 
     return execute(plan(log, policy, **options))
 
 
-@shows(ReplayOptions, leave_out=["window"])
+@shows(CompareOptions, ReplayOptions, leave_out=["baseline", "window"])
 def compare(
     log: LogLike | None = None,
     policies: PolicyLike | Sequence[PolicyLike] = (),
     *,
-    windows: str | int | Sequence[str | int | None] | None = None,
-    window: str | int | None = None,
     baseline: PolicyLike | None = None,
-    study: str | Path | None = None,
     **options: Unpack[CompareKeywords],
 ) -> Comparison:
     """Replay several policies, each with several windows, in one scan of a log, and compare them at one horizon.
@@ -116,15 +113,8 @@ def compare(
         A `Log`, or what `load` takes. None takes the study's log, or without a study the bundled synthetic one.
     policies
         Policies, each as `replay` takes it.
-    windows
-        Windows, each in rounds or as a duration; None, the default, cuts nothing off.
-    window
-        One window, in rounds or as a duration: another name for `windows`. None where that name is used.
     baseline
         The policy whose first variant the others are compared with; None takes the first of all.
-    study
-        A TOML file that says what to compare (`evaluator.comparisons.study_file`), None for none. What is given beside
-        it wins.
     **options
         See below.
 
@@ -146,21 +136,21 @@ def compare(
     >>> found.ranking.conclusion.partition(". ")[0]
     'In these runs, none of 6 differences is told from 0 at 95 %, all tests at once'
     """
-    asked_windows = {"windows": windows, **({} if window is None else {"window": window})}
-    own = CompareOptions(**under_own_names(CompareOptions, asked_windows), study=study)
+    given = under_own_names(CompareOptions, options)
+    own = CompareOptions(windows=given.pop("windows", None), study=given.pop("study", None))
     cut_offs = own.asked_windows
     descriptions = as_descriptions(policies)
     reading: dict[str, Any] = {}
     said: dict[str, Any] = {}
-    if study is not None:
-        asked = read_study(study)
+    if own.study is not None:
+        asked = read_study(own.study)
         log = asked.dataset if log is None else log
         reading = asked.reading
         descriptions = descriptions or as_descriptions(asked.policies)
         cut_offs = asked.windows if cut_offs is None else cut_offs
         baseline = asked.baseline if baseline is None else baseline
         said = asked.options
-    chosen = ReplayOptions(**{**said, **options})
+    chosen = ReplayOptions(**{**said, **given})
     reading |= {"keep": chosen.keeps} if chosen.keeps else {}
     log = log.checked() if isinstance(log, Log) else load(log or "synthetic", **reading)
     plans = plan_comparison(log, descriptions, cut_offs or (None,), chosen)

@@ -13,9 +13,11 @@ import pytest
 import evaluator
 from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
+from evaluator.comparisons.options import CompareOptions
 from evaluator.datasets.options import ReadingOptions
 from evaluator.delays.study.options import DelayOptions
-from evaluator.options.declaration import Options, describe, keywords, kinds_of
+from evaluator.options import keywords
+from evaluator.options.declaration import Options, declaration, describe, kinds_of
 from evaluator.replays.options import ReplayOptions
 from evaluator.simulations.options import SimulateOptions
 from tests.packaging.test_readme_output import script
@@ -46,6 +48,8 @@ log = load("synthetic", limit=100, on_error="quarantine", actions=["a", "b"])
 value: float = replay(log, "ucb1", window="7d", level=0.9, clock="wall", reward_max=3).value.estimate
 replay(Path("log"), Mine)
 compare(log, ["ucb1", Mine], windows=[500, "7d", None], baseline="ucb1", seed=3)
+compare(log, "ucb1", window=500, study=None)
+study_delays(log, windows="7d", family="weibull")
 audit(log, "ucb1", twins=20, window=5)
 simulate("vernade2017-low", ["ucb1"], runs=3)
 study_delays(log, by=None, families=["weibull"])
@@ -60,6 +64,8 @@ WRONG = {
     "replay(log, 3)": 'Argument 2 to "replay"',
     "replay(3, 'ucb1')": 'Argument 1 to "replay"',
     'compare(log, ["ucb1"], window_=3)': 'Unexpected keyword argument "window_"',
+    'compare(log, ["ucb1"], windows=1.5)': 'Argument "windows"',
+    "study_delays(log, family=3)": 'Argument "family"',
     'load("synthetic", limit="all")': 'Argument "limit"',
     'audit(log, "ucb1", twin=3)': 'Unexpected keyword argument "twin"',
     'simulate("vernade2017-low", "ucb1", runs=1.5)': 'Argument "runs"',
@@ -73,15 +79,18 @@ def test_the_keywords_are_those_of_the_declarations() -> None:
     assert written.FILE.read_text(encoding="utf-8") == written.source(), "run: python docs/keywords.py"
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_signature_and_docstring_show_every_option(name: str) -> None:
-    function, options = getattr(evaluator, name), FUNCTIONS[name]
+@pytest.mark.parametrize(("name", "options"), [*FUNCTIONS.items(), ("compare", CompareOptions)])
+def test_signature_and_docstring_show_every_option(name: str, options: type[Options]) -> None:
+    function = getattr(evaluator, name)
     shown, fields = inspect.signature(function).parameters, {f.name: f for f in dataclasses.fields(options)}
-    if name == "compare":  # which has windows, and one of them as a keyword of its own
-        del fields["window"]
+    if name == "compare":  # which has windows, and as a baseline takes whatever a policy may be
+        fields = {own: field for own, field in fields.items() if own not in ("window", "baseline")}
     for field in fields.values():
         assert shown[field.name].default == field.default
         assert shown[field.name].annotation == kinds_of(options)[field.name]
+        if one := declaration(field).singular:
+            assert one in shown
+            assert f"`{one}`" in function.__doc__
     assert not [p for p in shown.values() if p.kind is inspect.Parameter.VAR_KEYWORD]
     assert "See below" not in function.__doc__
     for told in describe(options):

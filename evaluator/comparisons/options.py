@@ -20,7 +20,10 @@ class CompareOptions(Options):
         None, "One of the policies, to compare the others with. Default: the first", flags=("-b",)
     )
     study: str | Path | None = option(
-        None, "TOML file that says what to compare; options beside it win", example="study.toml"
+        None,
+        "TOML file that says what to compare; options beside it win",
+        more="`evaluator.comparisons.study_file` shows one.",
+        example="study.toml",
     )
 
     @property

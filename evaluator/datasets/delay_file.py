@@ -38,7 +38,8 @@ def read_delay_file(path: str | Path, asked: DelayFileOptions) -> DelayReading:
     path
         Path of the file, a glob, or a folder.
     asked
-        Options that say which columns hold what, in which unit. Bad rows are those without a delay between 0 and its limit.
+        Options that say which columns hold what, in which unit. Bad rows are those without a delay between 0 and its
+        limit.
 
     Raises
     ------

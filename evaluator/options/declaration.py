@@ -324,7 +324,8 @@ def parameter_docs(cls: type[Options], *, leave_out: Sequence[str] = ()) -> str:
     for told in describe(cls):
         if told["name"] in leave_out:
             continue
-        sentence = f"{told['help'].rstrip('.')}. {told['more']}".strip()
+        one = f"One alone: `{told['singular']}`." if told["singular"] else ""
+        sentence = " ".join(filter(None, (f"{told['help'].rstrip('.')}.", told["more"], one)))
         lines += [f"{told['name']} : {told['type']}, default {told['default']!r}"]
         lines += textwrap.wrap(sentence, 112, initial_indent="    ", subsequent_indent="    ")
     return "\n".join(lines)

@@ -20,12 +20,12 @@ class ReadingKeywords(TypedDict, total=False):
     sort: bool | None
     attribution_window: str | int | None
     on_error: Literal["stop", "quarantine"]
-    keep: Sequence[str]
+    keep: str | Sequence[str]
     sampling_rate: float | None
 
 
-class CompareKeywords(TypedDict, total=False):
-    """Options of `evaluator.compare` that its replays share."""
+class SharedKeywords(TypedDict, total=False):
+    """Options of a replay that those of a comparison share."""
 
     horizon: int | None
     clock: Literal["traffic", "wall"]
@@ -50,9 +50,17 @@ class CompareKeywords(TypedDict, total=False):
     reward_cap: float | None
 
 
-class ReplayKeywords(CompareKeywords, total=False):
+class ReplayKeywords(SharedKeywords, total=False):
     """Options of `evaluator.replay` and `evaluator.plan`."""
 
+    window: str | int | None
+
+
+class CompareKeywords(SharedKeywords, total=False):
+    """Options of `evaluator.compare`."""
+
+    windows: str | int | Sequence[str | int | None] | None
+    study: str | Path | None
     window: str | int | None
 
 
@@ -77,8 +85,8 @@ class SimulateKeywords(TypedDict, total=False):
 class DelayKeywords(TypedDict, total=False):
     """Options of `evaluator.study_delays`."""
 
-    windows: Sequence[str | int] | None
-    families: Sequence[str] | None
+    windows: str | int | Sequence[str | int] | None
+    families: str | Sequence[str] | None
     groups: int
     share: float
     bootstraps: int

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from evaluator.options.declaration import Options, kinds_of, parameter_docs
+from evaluator.options.declaration import Options, declaration, kinds_of, parameter_docs, several
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PLACE = "    **options\n        See below.\n"
 
 
-def shows(options: type[Options], *, leave_out: Sequence[str] = ()) -> Callable[[F], F]:
+def shows(*options: type[Options], leave_out: Sequence[str] = ()) -> Callable[[F], F]:
     """Return a decorator that puts the fields of a dataclass in the place of ``**options``.
 
     The signature lists each with default and type, and the docstring says what it does, so that ``help`` and editors
@@ -23,27 +23,31 @@ def shows(options: type[Options], *, leave_out: Sequence[str] = ()) -> Callable[
     Parameters
     ----------
     options
-        Dataclass whose fields are the keywords.
+        Dataclasses whose fields are the keywords.
     leave_out
         Names of fields that are no keywords of this function.
     """
 
     def decorate(function: F) -> F:
         own = inspect.signature(function, eval_str=False)
-        kinds = kinds_of(options)
-        listed = [
-            inspect.Parameter(
-                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=kinds[field.name]
-            )
-            for field in dataclasses.fields(options)
-            if field.name not in leave_out
-        ]
+        listed = [keyword for cls in options for keyword in _keywords(cls, leave_out)]
         named = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
         function.__signature__ = own.replace(parameters=[*named, *listed])  # type: ignore[attr-defined]
         if function.__doc__ is not None:
-            docs = parameter_docs(options, leave_out=leave_out)
+            docs = "\n".join(parameter_docs(cls, leave_out=leave_out) for cls in options)
             told = "".join(f"    {line}\n" for line in docs.splitlines())
             function.__doc__ = function.__doc__.replace(_PLACE, told)
         return function
 
     return decorate
+
+
+def _keywords(cls: type[Options], leave_out: Sequence[str]) -> Iterator[inspect.Parameter]:
+    """Yield the keywords of a dataclass; one of several values goes by its singular, too."""
+    for field in dataclasses.fields(cls):
+        if field.name not in leave_out:
+            kind, one = kinds_of(cls)[field.name], declaration(field).singular
+            keyword = inspect.Parameter.KEYWORD_ONLY
+            yield inspect.Parameter(field.name, keyword, default=field.default, annotation=kind)
+            if one:
+                yield inspect.Parameter(one, keyword, default=None, annotation=several(kind) | None)
