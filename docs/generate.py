@@ -64,14 +64,12 @@ def words(parameter: Any) -> str:
     return ", ".join(f"`{word}`" for word in spelled)
 
 
-def examples(epilog: str) -> str:
+def example_block(epilog: str) -> str:
     """Return the examples at the end of a command's help as a block, and what else it says below."""
-    lines, rest = [], []
-    for part in re.sub(r"^Examples?: ", "", epilog.strip()).split("|"):
-        line, _, more = " ".join(part.split()).partition(". ")
-        lines.append(line)
-        rest += [more] if more else []
-    return "```sh\n" + "\n".join(lines) + "\n```\n" + "".join(f"\n{sentence}\n" for sentence in rest)
+    from evaluator.cli.help import examples
+
+    lines, rest = examples(epilog)
+    return "```sh\n" + "\n".join(lines) + "\n```\n" + (f"\n{rest}\n" if rest else "")
 
 
 def command_page() -> str:
@@ -90,7 +88,7 @@ def command_page() -> str:
         for panel, rows in panels.items():
             parts.append(table((panel, "default", "what it does"), rows))
         if command.epilog:
-            parts.append(examples(command.epilog))
+            parts.append(example_block(command.epilog))
     return "\n".join(parts)
 
 

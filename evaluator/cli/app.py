@@ -10,6 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from evaluator.cli import audit, check, compare, datasets, delays, options, policies, replay, simulate
+from evaluator.cli.help import App
 from evaluator.cli.lending import offered
 from evaluator.cli.standard_streams import guard_streams
 from evaluator.errors import EvaluatorError, refuse_no_utf8
@@ -17,7 +18,7 @@ from evaluator.options.declaration import Option
 from evaluator.report.command_words import in_command_words
 from evaluator.visible import visible
 
-app = typer.Typer(
+app = App(
     name="evaluate",
     help="Offline evaluation of bandit policies under delayed, censored feedback.\n\n"
     "The result goes to stdout, all else to stderr. Exit codes: 0 result, 2 usage, 3 bad data, 1 the rest.",

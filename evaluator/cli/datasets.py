@@ -9,13 +9,14 @@ import typer
 
 from evaluator.cli import datasets_make
 from evaluator.cli import options as o
+from evaluator.cli.help import App
 from evaluator.cli.lending import offered, placed, takes
 from evaluator.cli.reading import reads_log
 from evaluator.datasets.options import ReadingOptions
 from evaluator.options.declaration import Option
 from evaluator.options.shared import DATASET
 
-app = typer.Typer(help="Logs: what they hold, whether they are sound, and their fast form.", no_args_is_help=True)
+app = App(help="Logs: what they hold, whether they are sound, and their fast form.", no_args_is_help=True)
 
 Name = Annotated[str, placed(DATASET.but(help="Bundled name, a spec.toml, or a converted folder."))]
 

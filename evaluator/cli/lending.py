@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from evaluator.errors import UsageError
-from evaluator.options.declaration import Option, Options, alternatives, declaration, kinds_of, several
+from evaluator.options.declaration import Option, Options, alternatives, choices, declaration, kinds_of, several
 
 Command = Callable[..., None]
 # Every command has these, and lists them at the end.
@@ -57,7 +57,7 @@ def takes(
                 name, inspect.Parameter.KEYWORD_ONLY, default=_default(option, kind), annotation=annotated
             )
             for name, (option, kind) in own_options.items()
-            for annotated in [Annotated[_read_as(option, kind), offered(name, option)]]
+            for annotated in [Annotated[_read_as(option, kind), offered(name, option, metavar=_metavar(kind))]]
         )
         parameters = [*(p for name, p in own.items() if name not in (to, *LAST)), *declared]
         parameters += [own[name] for name in LAST if name in own]
@@ -111,6 +111,12 @@ def only(name: str, option: Option, values: Sequence[str]) -> str:
             hint=f"give one; evaluate compare --{option.plural} {','.join(values)} takes several.",
         )
     return values[0]
+
+
+def _metavar(kind: Any) -> str | None:
+    """Return the choices, as the help writes them, of an option that takes nothing else."""
+    others = [one for one in alternatives(kind) if one is not type(None) and not choices(one)]
+    return f"[{'|'.join(map(str, choices(kind)))}]" if choices(kind) and not others else None
 
 
 def help_text(name: str, option: Option) -> str:

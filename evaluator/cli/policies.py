@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from evaluator.cli import options as o
+from evaluator.cli.help import App
 from evaluator.cli.lending import placed
 from evaluator.cli.reading import open_log
 from evaluator.options.declaration import Option
 
-app = typer.Typer(help="The policies that can be replayed.", no_args_is_help=True)
+app = App(help="The policies that can be replayed.", no_args_is_help=True)
 
 
 @app.command("list", epilog="Example: evaluate policies list")
