@@ -20,7 +20,14 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 LINK = re.compile(r"(!?)\[((?:!\[[^\]]*\]\([^)]*\)|[^\[\]])*)\]\(([^()\s]+)\)")
 FENCE = re.compile(r"(^```.*?^```)", re.DOTALL | re.MULTILINE)
-PARTS = {"Start": "start/", "How to": "how-to/", "Reference": "reference/", "Why": "why/", "More": "more/"}
+PARTS = {
+    "Start": "start/",
+    "How to": "how-to/",
+    "Reference": "reference/",
+    "Why": "why/",
+    "Notebooks": "more/notebooks/",
+    "Datasets": "more/datasets/",
+}
 # What a page fetches by itself: scripts, styles, fonts, pictures, frames. A link that a reader follows is none.
 FETCHED = re.compile(
     r"""<(?:script|img|image|iframe|source|video|audio|embed|object)\b[^>]*?\b(?:src|srcset|data|href)\s*=\s*["']?\s*(?:https?:)?//"""
@@ -107,8 +114,10 @@ def write_sources(folder: Path) -> None:
     text = index.read_text(encoding="utf-8")
     # In the order in which the index names them; what it does not name comes last.
     order = sorted(set(known.values()), key=lambda page: (text.find(f"({page})") % len(text), page))
-    for part, start in PARTS.items():
-        pages = [page for page in order if page.startswith(start)] + (["gallery.md"] if part == "Why" else [])
+    parts = {part: [page for page in order if page.startswith(start)] for part, start in PARTS.items()}
+    parts["Notebooks"].insert(0, "gallery.md")
+    parts["More"] = [page for page in order if page.startswith("more/") and not page.startswith(tuple(PARTS.values()))]
+    for part, pages in parts.items():
         text += f"\n```{{toctree}}\n:hidden:\n:caption: {part}\n\n" + "\n".join(pages) + "\n```\n"
     index.write_text(text, encoding="utf-8")
 

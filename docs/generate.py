@@ -10,6 +10,7 @@ import inspect
 import json
 import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,11 @@ def table(heads: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
 
 
 # Commands and options
+
+
+def said(text: str) -> str:
+    """Return a help text with options, and the value that an example at its end gives one, as code."""
+    return re.sub(r"(?<!\w)(--[a-z-]+(?: [^\s()]+(?=[.]?$|[.] ))?|-[a-z] [^\s()]+)", r"`\1`", text)
 
 
 def commands() -> list[tuple[str, Any]]:
@@ -84,7 +90,7 @@ def command_page() -> str:
         for p in command.params:
             if not getattr(p, "hidden", False) and p.name != "help":
                 panel = getattr(p, "rich_help_panel", None) or "Options"
-                panels.setdefault(panel, []).append((words(p), shown_default(p), getattr(p, "help", "") or ""))
+                panels.setdefault(panel, []).append((words(p), shown_default(p), said(getattr(p, "help", "") or "")))
         for panel, rows in panels.items():
             parts.append(table((panel, "default", "what it does"), rows))
         if command.epilog:
@@ -104,8 +110,8 @@ def option_page() -> str:
         helps: dict[tuple[str, str], list[str]] = {}
         for name, p in found[word]:
             helps.setdefault((shown_default(p), p.help or ""), []).append(name)
-        for (default, said), names in helps.items():
-            rows.append((f"`{word}`", ", ".join(names), default, said))
+        for (default, what), names in helps.items():
+            rows.append((f"`{word}`", ", ".join(names), default, said(what)))
     return (
         "# Options\n\n*Every option by name. In Python, and as keys of [study files](studies.md), `-` is `_`: "
         "`--traffic-share 0.1` is `traffic_share=0.1`.*\n\n"
@@ -234,9 +240,13 @@ def api_page() -> str:
 
 
 def _signature(thing: Any) -> str:
-    return (
-        re.sub(r"(?:evaluator(?:\.\w+)+\.)", "", str(inspect.signature(thing))).replace("'", "").replace("(self, ", "(")
-    )
+    """Return a function's arguments with their defaults, lines of at most 100 letters; the types are said below."""
+    signature = inspect.signature(thing)
+    shown = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values() if p.name != "self"]
+    plain = str(signature.replace(parameters=shown, return_annotation=inspect.Signature.empty))
+    returned = signature.return_annotation
+    arrow = "" if returned is inspect.Signature.empty else f" -> {re.sub(r'evaluator[.a-z_]*[.]', '', str(returned))}"
+    return textwrap.fill(plain + arrow.replace("'", ""), 100, subsequent_indent="    ", break_long_words=False)
 
 
 def _docstring(text: str) -> str:
