@@ -1,9 +1,9 @@
 """The picture of the two clocks: regret of one policy live, and replayed on either clock, on the same problem.
 
 ``python -m tests.bench.clocks`` prints the table; ``--svg docs/pictures/clocks.svg`` draws the README's picture too.
-Ten actions that convert evenly spaced shares of their displays, conversions 500 rounds late on average, a window of 500:
-most of what the policy does in its first thousand rounds it does before it has seen what that brings. A log of ten times
-as many displays gives as many rounds. Some minutes; fewer ``--runs`` and ``--replays`` say the same less surely.
+Ten actions whose rates are evenly apart, conversions 500 rounds late on average, a window of 500: most of what the
+policy does in its first thousand rounds it does before it has seen what that brings. A log of ten times as many
+displays gives as many rounds. Some minutes; fewer ``--runs`` and ``--replays`` say the same less surely.
 """
 
 from __future__ import annotations
