@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from evaluator.cli import options as o
 from evaluator.cli.help import App
 from evaluator.cli.lending import placed
