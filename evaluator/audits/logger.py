@@ -20,16 +20,16 @@ MODEL_DISPLAYS = 100_000
 _STEPS = 25
 
 
-class Logger(NamedTuple):
+class TwinLogger(NamedTuple):
     """Probability of each action in each entry of the pool, shape (P, K), or (1, K) the same in all; where from."""
 
     table: Floats
     said: str
 
 
-def fit_logger(
+def fit_twin_logger(
     log: Log, propensities: Propensities, shown: npt.NDArray[np.int64], pool: npt.NDArray[np.int64]
-) -> Logger:
+) -> TwinLogger:
     """Return the logging policy that twins draw their actions from.
 
     Parameters
@@ -46,21 +46,21 @@ def fit_logger(
     k = log.n_actions
     share = shown / shown.sum()
     if propensities.even or propensities.kind == "uniform":
-        return Logger(np.full((1, k), 1.0 / k), "twins are logged uniformly")
+        return TwinLogger(np.full((1, k), 1.0 / k), "twins are logged uniformly")
     if propensities.rule is None:
-        return Logger(share[None], "twins are logged by the shares of the actions, whatever the context")
+        return TwinLogger(share[None], "twins are logged by the shares of the actions, whatever the context")
     low, high = propensities.smallest, propensities.largest
     if np.nanmax(high - low) <= 1e-9:
         p = np.where(np.isnan(low), 0.0, low)
         said = "estimated frequencies" if propensities.kind == "estimated" else "logged propensities"
-        return Logger((p / p.sum())[None], f"twins are logged by the {said}, which do not depend on the context")
+        return TwinLogger((p / p.sum())[None], f"twins are logged by the {said}, which do not depend on the context")
     vectors = display_vectors(log, first="context")
     if vectors == "context":
         table, said = _by_context(log, pool), "a multinomial logistic model of the context"
     elif vectors == "action_set":
         table, said = _by_vector(log, pool), "a conditional logistic model of the actions' vectors"
     else:
-        return Logger(
+        return TwinLogger(
             share[None],
             "twins are logged by the shares of the actions: the log's propensities vary with what it does not hold",
         )
@@ -68,7 +68,9 @@ def fit_logger(
     floor = min(propensities.least, 1.0 / k)
     above = np.maximum(table - floor, 1e-12)
     table = floor + above * ((1.0 - k * floor) / above.sum(axis=1, keepdims=True))
-    return Logger(table, f"twins are logged by {said} fitted to the log, and have its probabilities as propensities")
+    return TwinLogger(
+        table, f"twins are logged by {said} fitted to the log, and have its probabilities as propensities"
+    )
 
 
 def _by_context(log: Log, pool: npt.NDArray[np.int64]) -> Floats:

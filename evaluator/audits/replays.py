@@ -87,7 +87,7 @@ def claims(truth: LogTruth, policies: Sequence[Any], options: AuditOptions) -> l
     return [claims_of(truth, _live(plan)) for plan in plans]
 
 
-def common_horizon(first: TwinReplays) -> int:
+def twins_horizon(first: TwinReplays) -> int:
     """Return the rounds at which policies are compared, so few that all twins have them: fixed by the first of them."""
     fewest = min(t for told in first.told for t in told.rounds)
     return max(int(fewest - _SLACK * fewest**0.5), 1)

@@ -16,7 +16,7 @@ from evaluator.audits.live import ContextPool, play_in_pool
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.pair_differences import MeasuredDifference
 from evaluator.audits.power import LargerDifference, PairPower, powers
-from evaluator.audits.replays import IntervalAndTruth, TwinReplay, TwinReplays, claims, common_horizon, replay_twin
+from evaluator.audits.replays import IntervalAndTruth, TwinReplay, TwinReplays, claims, replay_twin, twins_horizon
 from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
 from evaluator.audits.truth import LogTruth, fit_truth
 from evaluator.audits.words import verdict, warnings
@@ -69,7 +69,7 @@ def run_audit(
 
     first = replay_twin(truth, policies, options, claimed, 0, horizon=None)
     advance(1)
-    common = min(common_horizon(first), options.horizon or common_horizon(first))
+    common = min(twins_horizon(first), options.horizon or twins_horizon(first))
     if options.horizon is not None and min(t for told in first.told for t in told.rounds) == options.horizon:
         common = options.horizon  # reached, hence fixed by the user
     done: list[TwinReplays] = []

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from evaluator.audits.display_times import DisplayTimes, read_traffic
 from evaluator.audits.hours import HourFactors, fit_hours
-from evaluator.audits.logger import fit_logger
+from evaluator.audits.logger import fit_twin_logger
 from evaluator.audits.rates import Rates, rates_by_action, rates_by_context, rates_by_vector
-from evaluator.audits.twin_delays import DelayLaws, fit_delay_laws, share_within
+from evaluator.audits.twin_delays import DelayLaws, fit_delay_laws, shares_within_window
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import DataError
 from evaluator.log import LogMeta
@@ -170,7 +170,7 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
     seen = _chance_to_show(plan, laws, traffic, beyond)
     rates = _rates(plan, vectors, pool, converted)
     hours = fit_hours(plan, converted, traffic)
-    logger = fit_logger(log, basis.propensities, survey.shown, entries)
+    logger = fit_twin_logger(log, basis.propensities, survey.shown, entries)
     kept = survey.kept  # twins hold no display of other actions: they are a sample of the traffic
     vectors = vectors or readable_vectors(log)
     return LogTruth(
@@ -255,7 +255,7 @@ def _chance_to_show(plan: ReplayPlan, laws: DelayLaws, traffic: DisplayTimes | N
     0 for none: an action whose conversions all come too late has no rate.
     """
     if plan.rewards_end_with_window:
-        chance = share_within(plan)
+        chance = shares_within_window(plan)
     elif plan.maturity.known:
         chance = np.ones(plan.log.n_actions)
     else:

@@ -81,7 +81,7 @@ def fit_delay_laws(plan: ReplayPlan, longest: int | None, *, in_time: bool) -> D
     return DelayLaws(found.grid, found.table[:, 1:], found.row, _words(found))
 
 
-def share_within(plan: ReplayPlan) -> Floats:
+def shares_within_window(plan: ReplayPlan) -> Floats:
     """Return the share of each action's conversions that come within the policy's window, shape (K,)."""
     survey = plan.survey
     in_displays = plan.window.ticks is None

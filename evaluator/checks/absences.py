@@ -40,7 +40,7 @@ class Absence(NamedTuple):
     until: int | None
 
 
-class Hole(NamedTuple):
+class MissingSupport(NamedTuple):
     """Displays at which an action is hardly ever shown, while its propensities hold at others.
 
     Parameters
@@ -108,7 +108,7 @@ def deficits(t: Tables) -> list[int]:
     return [int(a) for a in np.argsort(mean, kind="stable") if low[a]]
 
 
-def hole(t: Tables, action: int) -> Hole | None:
+def hole(t: Tables, action: int) -> MissingSupport | None:
     """Return where an action is not shown, if its mean of 1 / p is 1 in some groups and far from it in others.
 
     A wrong propensity is wrong everywhere, by about the same factor; None then, and where propensities are constant.
@@ -132,7 +132,7 @@ def hole(t: Tables, action: int) -> Hole | None:
             row = rows[least]
             expected = float(size[row] * t.counts[0, action] / size[0])
             best = apart
-            found = Hole(action, 1.0 - float(share), t.groups[row].name, int(t.counts[row, action]), expected)
+            found = MissingSupport(action, 1.0 - float(share), t.groups[row].name, int(t.counts[row, action]), expected)
     return found
 
 

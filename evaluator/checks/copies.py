@@ -8,7 +8,7 @@ import numpy.typing as npt
 from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.record import Check
-from evaluator.checks.row_pairs import Pairs, hashes
+from evaluator.checks.row_pairs import EqualRowPairs, hashes
 from evaluator.checks.significance import normal_tail
 from evaluator.checks.tables import Tables
 from evaluator.log.schema import to_numpy
@@ -48,7 +48,7 @@ def shared_conversions(t: Tables, level: float) -> Finding:
     several = len(display) - len(np.unique(display))
     key = hashes(value[:, None])
     again = np.concatenate(([False], (np.diff(display) == 0) & (np.diff(when) == 0) & (np.diff(key) == 0)))
-    copies = Pairs()
+    copies = EqualRowPairs()
     copies.add(when[~again], key[~again])
     numbers = {**_numbers(copies), "further_conversions_of_a_display": several,
                "repeated_on_one_display": int(again.sum()),
@@ -92,15 +92,15 @@ def _split(when: Ints, value: npt.NDArray[np.float64]) -> bool:
     return bool(within.mean() > 0.9)
 
 
-def _one_sided(copies: Pairs) -> float:
+def _one_sided(copies: EqualRowPairs) -> float:
     return normal_tail(copies.z) / 2.0 if copies.z > 0 else 1.0
 
 
-def _number(copies: Pairs, p: float) -> str:
+def _number(copies: EqualRowPairs, p: float) -> str:
     return f"{copies.same:,.0f} equal pairs, {copies.expected:,.0f} by chance, p {p_words(p)}"
 
 
-def _numbers(copies: Pairs) -> dict[str, float]:
+def _numbers(copies: EqualRowPairs) -> dict[str, float]:
     return {"rows": copies.rows, "equal_pairs": copies.same, "expected_pairs": copies.expected,
             "excess_share": copies.excess, "repeating_rows": copies.rows_again}  # fmt: skip
 

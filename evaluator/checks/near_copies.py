@@ -8,7 +8,7 @@ from evaluator.checks.finding import POWER_Z, Finding, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.record import Check
 from evaluator.checks.repeats import NEAR_S, NEIGHBOURS
-from evaluator.checks.significance import normal_quantile, normal_tail, poisson_tail
+from evaluator.checks.significance import normal_tail, poisson_tail, upper_normal_quantile
 from evaluator.checks.tables import Tables
 
 NAME = "near copies"
@@ -45,7 +45,7 @@ def near_copies(t: Tables, level: float) -> Finding:
     p = max(normal_tail(z) / 2.0, poisson_tail(float(found.same[0]), expected)) if z > 0.0 else 1.0
     wrong = p <= level and excess >= COPIES
     error = math.sqrt(max(found.variance[0], 1.0)) * far / (anew * rows)
-    share = max((normal_quantile(level) + POWER_Z) * error, COPIES + POWER_Z * error)
+    share = max((upper_normal_quantile(level) + POWER_Z) * error, COPIES + POWER_Z * error)
     share = math.ceil(1e4 * share / max(1.0 - share, 1e-9)) / 1e4  # the copies are displays themselves
     within = f"{found.near} rounds" if seconds is None else f"{NEAR_S:g} s"
     return Finding(

@@ -7,7 +7,7 @@ import numpy as np
 from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.record import Check
 from evaluator.checks.tables import Tables
-from evaluator.replays.rounds.gaps import Gap, conversion_gaps, gap_words
+from evaluator.replays.rounds.gaps import ConversionGap, conversion_gaps, gap_words
 
 NAME = "gaps in conversions"
 # Share of the conversions that a gap swallows: nothing to speak of, and so many that every value is off.
@@ -54,7 +54,7 @@ def outages(t: Tables) -> Finding:
     )  # fmt: skip
 
 
-def _displays(t: Tables, gap: Gap) -> int:
+def _displays(t: Tables, gap: ConversionGap) -> int:
     """Return the displays of the hours of a gap."""
     timeline = t.logged.timeline
     hours = timeline.hours
@@ -64,11 +64,11 @@ def _displays(t: Tables, gap: Gap) -> int:
     return int(hours[low:high].sum())
 
 
-def _others(gaps: list[Gap]) -> str:
+def _others(gaps: list[ConversionGap]) -> str:
     return "" if len(gaps) == 1 else f", and so it is at {len(gaps) - 1} other times"
 
 
-def _repair(t: Tables, gap: Gap) -> str:
+def _repair(t: Tables, gap: ConversionGap) -> str:
     """Return what to do: the displays followed to their end before the gap are known where the log names a window."""
     survey = t.logged.survey
     window = survey.log.meta.attribution_window

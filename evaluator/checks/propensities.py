@@ -18,8 +18,8 @@ from evaluator.checks.significance import (
     TestOutcome,
     judge,
     lopsided,
-    normal_quantile,
     pearson,
+    upper_normal_quantile,
     weighted_homogeneity,
     weighted_pearson,
 )  # fmt: skip
@@ -224,7 +224,7 @@ def _shown_by(t: Tables, tests: Sequence[GroupTest], level: float) -> str:
     if not of:
         return ""
     error = 1.0 / math.sqrt(of[len(of) // 2])
-    off = max(normal_quantile(level / (2.0 * len(tests))) * error, TRIVIAL) + POWER_Z * error
+    off = max(upper_normal_quantile(level / (2.0 * len(tests))) * error, TRIVIAL) + POWER_Z * error
     return f"an action shown {1.0 + off:.2f} times as often as its propensity says"
 
 

@@ -17,7 +17,7 @@ NEAR_S, NEAR_ROUNDS, NEIGHBOURS = 10.0, 10, 4
 
 
 @dataclass
-class Repeats:
+class NearPairs:
     """Pairs of displays with one vector that follow each other closely, and those of them with one action.
 
     Given what was shown before, the next display with the same vector has the same action with the propensity of that
@@ -43,7 +43,7 @@ class Repeats:
     variance: Floats = field(default_factory=lambda: np.zeros(2))
 
     def add(self, time: Ints, key: Hashes, action: Ints, p: Floats) -> None:
-        """Count the pairs within some rows, in order of time; pairs of one time are left to `Pairs`.
+        """Count the pairs within some rows, in order of time; pairs of one time are left to `EqualRowPairs`.
 
         Parameters
         ----------

@@ -21,7 +21,7 @@ _WORDS = 64
 
 
 @dataclass
-class Pairs:
+class EqualRowPairs:
     """Counts of equal rows at one time, and of rows equal but for a time one or two steps later.
 
     Arrivals that do not know of each other make as many pairs within a time as half of those between neighbouring

@@ -83,7 +83,7 @@ def normal_tail(z: float) -> float:
     return math.erfc(abs(z) / math.sqrt(2.0))
 
 
-def normal_quantile(tail: float) -> float:
+def upper_normal_quantile(tail: float) -> float:
     """Return z with P(normal > z) = tail."""
     from scipy.special import ndtri
 

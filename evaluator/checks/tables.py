@@ -11,11 +11,11 @@ import numpy.typing as npt
 from evaluator.checks.additive import ActionHours, AdditiveFit, action_hours, fit_additive
 from evaluator.checks.coordinates import Coordinates
 from evaluator.checks.follow_up import FollowUp
-from evaluator.checks.repeats import Repeats, near_ticks
-from evaluator.checks.row_pairs import Pairs, hashes
+from evaluator.checks.repeats import NearPairs, near_ticks
+from evaluator.checks.row_pairs import EqualRowPairs, hashes
 from evaluator.checks.tied_displays import TieSums
 from evaluator.checks.timeline import Timeline
-from evaluator.checks.vectors import Vectors, no_counts
+from evaluator.checks.vectors import CommonVectors, no_counts
 from evaluator.log.schema import Columns, to_numpy
 from evaluator.replays.rounds.propensity import Propensities
 from evaluator.replays.rounds.survey import Survey, displays_until
@@ -171,14 +171,14 @@ class Tables:
     moment: Floats
     drawn: VectorMoments
     ties: TieSums
-    repeats: Repeats
-    vectors: Vectors
+    repeats: NearPairs
+    vectors: CommonVectors
     usable: Ints
     first: Ints
     last: Ints
     certain: int = 0
     largest_weight: float = 0.0
-    copies: Pairs = field(default_factory=Pairs)
+    copies: EqualRowPairs = field(default_factory=EqualRowPairs)
 
     @cached_property
     def outside(self) -> Ints:
@@ -260,7 +260,7 @@ def _empty(logged: CheckInput) -> Tables:
         np.zeros(p),
         VectorMoments(0, np.zeros(p), np.zeros((p, p))),
         TieSums(k, len(coordinates) + 1),
-        Repeats(near_ticks(logged.survey.log.meta.tick_seconds)),
+        NearPairs(near_ticks(logged.survey.log.meta.tick_seconds)),
         no_counts(coordinates.frequent),
         np.zeros(k, np.int64),
         np.full((2, k), -1, np.int64),

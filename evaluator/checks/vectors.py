@@ -16,7 +16,7 @@ SHARE, _FEWEST, _MOST = 0.01, 30, 100
 
 
 @dataclass(frozen=True, eq=False)
-class Vectors:
+class CommonVectors:
     """Vectors with a good share of the displays.
 
     Parameters
@@ -52,6 +52,6 @@ def frequent(sample: npt.NDArray[np.float32]) -> Hashes:
     return np.sort(found[often[np.argsort(-count[often], kind="stable")[:_MOST]]])
 
 
-def no_counts(codes: Hashes) -> Vectors:
+def no_counts(codes: Hashes) -> CommonVectors:
     """Return vectors of which nothing is counted yet."""
-    return Vectors(codes, *np.zeros((3, len(codes) + 1)))
+    return CommonVectors(codes, *np.zeros((3, len(codes) + 1)))

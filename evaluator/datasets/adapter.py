@@ -16,7 +16,14 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from evaluator.datasets.assembly import DisplayNumbers, choose, display_batches, in_memory, on_disk, vectors_of
+from evaluator.datasets.assembly import (
+    DisplayNumbers,
+    choose_displays,
+    context_vectors,
+    display_batches,
+    in_memory,
+    on_disk,
+)
 from evaluator.datasets.attribution import asked_window
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.cells import Kind
@@ -251,13 +258,13 @@ def _finish(
     breaches.append(late)
     counts["quarantined"] = sum(b.rows for b in breaches)
     rewards = outcomes.rewards
-    kept = choose(intake, actions, propensity_kind(spec), judged_until=outcomes.judged_until)
+    kept = choose_displays(intake, actions, propensity_kind(spec), judged_until=outcomes.judged_until)
     counts |= outcomes.counts
     if intake.ties.sharing:
         counts["ties_shuffled" if spec.time.ties == "shuffle" else "ties_in_file_order"] = intake.ties.sharing
     counts["displays_dropped_by_actions"] = intake.sound - kept.displays
     counts["share_of_displays_kept"] = kept.displays / intake.sound if intake.sound else 0.0
-    vectors = vectors_of(kept)
+    vectors = context_vectors(kept)
     numbers = DisplayNumbers(rewards["display"].to_numpy())
     uniform = propensity_kind(spec) == "uniform"
     batches = display_batches(kept, vectors if contexts else None, numbers, uniform=uniform)

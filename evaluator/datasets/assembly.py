@@ -79,7 +79,7 @@ class KeptDisplays:
 _AS_LOGGED = KeptPropensities(None, 1.0, ())
 
 
-def choose(
+def choose_displays(
     intake: Intake, wanted: str | Sequence[str] | None, kind: PropensityKind, *, judged_until: int | None
 ) -> KeptDisplays:
     """Return the displays of the wanted actions; errors as of `choose_actions`, `kind` as of `kept_propensities`.
@@ -103,7 +103,7 @@ def choose(
     return KeptDisplays(intake, [names[i] for i in order], new_action, displays, known)
 
 
-def vectors_of(kept: KeptDisplays) -> ContextVectors | None:
+def context_vectors(kept: KeptDisplays) -> ContextVectors | None:
     """Return what makes the context vectors, None for a log without context; errors as of `ContextVectors`."""
     codes = kept.intake.codes
     return ContextVectors(codes, (columns for _, columns in kept.batches())) if codes.features.kinds else None

@@ -107,7 +107,7 @@ def _open_bytes(path: Path) -> gzip.GzipFile | io.BufferedReader:
     return gzip.GzipFile(path) if is_gzip(path) else path.open("rb")
 
 
-def pieces(path: Path) -> Iterator[bytes]:
+def unzipped_pieces(path: Path) -> Iterator[bytes]:
     """Yield the bytes of a file, unzipped, some at a time.
 
     Raises
@@ -127,7 +127,7 @@ def _decoded(path: Path, encoding: str) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder(encoding)()
     read, line, before_it = 0, 1, ""
     last = False
-    coming = pieces(path)
+    coming = unzipped_pieces(path)
     while not last:
         piece = next(coming, b"")
         last = not piece

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluator.datasets.text import pieces
+from evaluator.datasets.text import unzipped_pieces
 
 _NEWLINE, _RETURN, _QUOTE = b'\n\r"'
 _BOM = "\ufeff".encode()
@@ -111,7 +111,7 @@ def _whole_rows(path: Path) -> Iterator[bytes]:
     """Yield the text in pieces of whole rows, each of which ends with a newline."""
     waiting: list[bytes] = []
     first, open_quote = True, False
-    for piece in pieces(path):
+    for piece in unzipped_pieces(path):
         text, first = piece.removeprefix(_BOM) if first else piece, False
         # Looking for a quote is much quicker than counting quotes.
         inside = open_quote ^ bool(text.count(b'"') % 2) if b'"' in text else open_quote

@@ -276,7 +276,7 @@ def _supremum_quantile(ratio: float, confidence: float) -> float:
 
     P = phi(c) ((c - 1/c) log(ratio) + 4/c); at a single time, the normal quantile.
     """
-    pointwise = normal_quantile(confidence)
+    pointwise = two_sided_quantile(confidence)
     spread = math.log(ratio)
     if spread < 1e-9:
         return pointwise
@@ -288,7 +288,7 @@ def _supremum_quantile(ratio: float, confidence: float) -> float:
     return low
 
 
-def normal_quantile(confidence: float) -> float:
+def two_sided_quantile(confidence: float) -> float:
     """Return z with P(|N(0, 1)| <= z) = confidence."""
     from scipy.special import ndtri
 

@@ -25,7 +25,7 @@ _HELP = "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); " \
         "from evaluator.kernels import ahead; ahead.help_out()"  # fmt: skip
 
 
-class Call(NamedTuple):
+class LoopCall(NamedTuple):
     """A call that will come: for whom, of which loop, with which arguments, or others of their types."""
 
     name: str
@@ -42,7 +42,7 @@ class _Job(NamedTuple):
     types: tuple[Any, ...]
 
 
-def compile_ahead(calls: Iterable[Call], *, least: int = 2) -> list[str]:
+def compile_ahead(calls: Iterable[LoopCall], *, least: int = 2) -> list[str]:
     """Compile what some calls need and the cache does not hold, side by side; return for whom.
 
     Parameters
@@ -75,7 +75,7 @@ def compile_ahead(calls: Iterable[Call], *, least: int = 2) -> list[str]:
     return [job.name for job in found.values()]
 
 
-def _missing(call: Call) -> _Job | None:
+def _missing(call: LoopCall) -> _Job | None:
     """Return what has to be compiled for a call, if anything has, without compiling it."""
     cache = getattr(call.loop, "_cache", None)
     if not isinstance(cache, CodeCache):

@@ -146,7 +146,7 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
         )
     per = float(weight_of[0])
     delay = to_numpy(log.conversions["time"]).astype(np.int64, copy=False) - shown_at
-    limit = follow_up(meta.observed_until, meta.attribution_window, shown_at)
+    limit = delay_limits(meta.observed_until, meta.attribution_window, shown_at)
     if day is not None and has_days(max(by_day) - min(by_day) + 1):
         origin = min(by_day)
         shown = np.zeros(max(by_day) - origin + 1, np.int64)
@@ -173,7 +173,7 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
     )
 
 
-def follow_up(until: int | None, window: int | None, shown_at: Ints) -> Ints | None:
+def delay_limits(until: int | None, window: int | None, shown_at: Ints) -> Ints | None:
     """Return the longest delay (ticks) that would have been seen of displays shown at these times, shape (n,).
 
     None where every display was followed to its end: nothing says until when, or for how long after a display.

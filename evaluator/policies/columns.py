@@ -19,7 +19,7 @@ class ColumnsState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Columns(Policy):
+class ColumnsPolicy(Policy):
     """Your own policy, as columns of the log that hold its action probabilities: `[target]` in the spec."""
 
     name = "columns"

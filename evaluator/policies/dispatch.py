@@ -27,7 +27,7 @@ from evaluator.kernels.compiling import inlinable, overloads
 Vectors = npt.NDArray[np.floating]
 
 
-class Functions(NamedTuple):
+class StateFunctions(NamedTuple):
     """A state's implementations."""
 
     prepare: Callable[..., Any]
@@ -41,7 +41,7 @@ class Functions(NamedTuple):
     estimates: Callable[..., Any] | None
 
 
-_implementations: dict[type, Functions] = {}
+_implementations: dict[type, StateFunctions] = {}
 
 
 def implement(
@@ -95,7 +95,7 @@ def implement(
     pure
         Whether `choose` depends on state and vectors alone, so that displays of the same vectors need but one answer.
     """
-    _implementations[state] = Functions(
+    _implementations[state] = StateFunctions(
         prepare=prepare or _nothing_to_prepare,
         choose=choose or _prepared_choice,
         wins=wins or (_chosen_wins if choose else _prepared_wins),
@@ -167,7 +167,7 @@ def collected(state: Any, total: float) -> None:
     _functions(type(state)).collected(state, total)
 
 
-def _functions(state: type) -> Functions:
+def _functions(state: type) -> StateFunctions:
     return _implementations[state]
 
 

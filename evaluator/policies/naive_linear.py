@@ -13,7 +13,7 @@ from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.optimism import Optimist, begin_round, best, is_best, start_optimist
 from evaluator.policies.sampling import (
-    Sampler,
+    PosteriorSampler,
     add_sampled_display,
     best_sampled,
     draw_theta,
@@ -87,7 +87,7 @@ implement(
 class LinTSState(NamedTuple):
     """Posterior, and the constant scale of its draws."""
 
-    sampler: Sampler
+    sampler: PosteriorSampler
     scale: float
 
 

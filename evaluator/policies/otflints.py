@@ -31,7 +31,7 @@ from evaluator.policies.missing_feedback import (
     theorem_width,
 )
 from evaluator.policies.sampling import (
-    Sampler,
+    PosteriorSampler,
     add_sampled_display,
     best_sampled,
     draw_theta,
@@ -43,7 +43,7 @@ from evaluator.policies.sampling import (
 class OTFLinTSState(NamedTuple):
     """Posterior, the displays still waiting, and the parameters of the scale."""
 
-    sampler: Sampler
+    sampler: PosteriorSampler
     missing: MissingFeedback
     dimension: int
     sigma0: float

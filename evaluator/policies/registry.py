@@ -21,7 +21,7 @@ POLICIES = {
     "random": "evaluator.policies.static:RandomPolicy",
     "fixed": "evaluator.policies.static:FixedAction",
     "logging": "evaluator.policies.static:LoggingPolicy",
-    "columns": "evaluator.policies.columns:Columns",
+    "columns": "evaluator.policies.columns:ColumnsPolicy",
     "ucb1": "evaluator.policies.naive_ucb:UCB1",
     "klucb": "evaluator.policies.naive_ucb:KLUCB",
     "thompson": "evaluator.policies.naive_thompson:BetaThompson",

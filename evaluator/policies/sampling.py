@@ -15,7 +15,7 @@ from evaluator.kernels.scores import check_score
 from evaluator.policies.base import Setting
 
 
-class Sampler(NamedTuple):
+class PosteriorSampler(NamedTuple):
     """Posterior and the round's draw.
 
     Parameters
@@ -39,10 +39,10 @@ class Sampler(NamedTuple):
     n_actions: int
 
 
-def start_sampler(setting: Setting, ridge: float) -> Sampler:
+def start_sampler(setting: Setting, ridge: float) -> PosteriorSampler:
     """Return the posterior before data."""
     blocks, d = setting.blocks, setting.dimension
-    return Sampler(
+    return PosteriorSampler(
         start_ridge(blocks, d, ridge),
         start_cholesky(blocks, d, ridge),
         np.zeros((blocks, d)),
@@ -52,20 +52,20 @@ def start_sampler(setting: Setting, ridge: float) -> Sampler:
 
 
 @inlinable
-def draw_theta(sampler: Sampler, scale: float, rng: np.random.Generator) -> None:
+def draw_theta(sampler: PosteriorSampler, scale: float, rng: np.random.Generator) -> None:
     """Draw the round's theta~ from N(theta^, scale² V⁻¹), block by block."""
     for b in range(sampler.draw.shape[0]):
         sample_normal(sampler.ridge.theta[b], sampler.factor[b], scale, rng, sampler.draw[b])
 
 
 @inlinable
-def sampled_score(sampler: Sampler, vectors: npt.NDArray[np.floating], action: int) -> float:
+def sampled_score(sampler: PosteriorSampler, vectors: npt.NDArray[np.floating], action: int) -> float:
     """Return <a, theta~>. O(d)."""
     return predict(sampler.draw, sampler.ridge.size, block(sampler.ridge, action), vectors, row(vectors, action))
 
 
 @inlinable
-def best_sampled(sampler: Sampler, vectors: npt.NDArray[np.floating]) -> int:
+def best_sampled(sampler: PosteriorSampler, vectors: npt.NDArray[np.floating]) -> int:
     """Return the action with the largest <a, theta~>; among equals (equal vectors) the lowest index."""
     winner = 0
     top = sampled_score(sampler, vectors, 0)
@@ -80,7 +80,7 @@ def best_sampled(sampler: Sampler, vectors: npt.NDArray[np.floating]) -> int:
 
 
 @inlinable
-def is_best_sampled(sampler: Sampler, vectors: npt.NDArray[np.floating], action: int) -> bool:
+def is_best_sampled(sampler: PosteriorSampler, vectors: npt.NDArray[np.floating], action: int) -> bool:
     """Return whether `best_sampled` would choose the action, stopping at the first one that beats it."""
     own = sampled_score(sampler, vectors, action)
     first = sampler.rival[0]
@@ -99,7 +99,7 @@ def is_best_sampled(sampler: Sampler, vectors: npt.NDArray[np.floating], action:
 
 
 @inlinable
-def add_sampled_display(sampler: Sampler, vectors: npt.NDArray[np.floating], action: int) -> None:
+def add_sampled_display(sampler: PosteriorSampler, vectors: npt.NDArray[np.floating], action: int) -> None:
     """Add a display to V and to its Cholesky factor. O(d²)."""
     r = row(vectors, action)
     b = block(sampler.ridge, action)

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.ahead import Call, compile_ahead
+from evaluator.kernels.ahead import LoopCall, compile_ahead
 from evaluator.replays.loop.engine import BATCH, MatchingReplay, QueueReplay, Replay, begin, sampler_stream
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.reorder import BLOCK, LogOrder, gather
@@ -74,7 +74,7 @@ class Lane:
             accepted = self._replaying.read(first, batch)
             self._shown.append(piece.first + (part if accepted is None else part[accepted - first]))
 
-    def coming(self, piece: LogPiece, action: npt.NDArray[np.int32]) -> Call | None:
+    def coming(self, piece: LogPiece, action: npt.NDArray[np.int32]) -> LoopCall | None:
         """Return the call that reading such a piece makes; None where all displays are read before the first one."""
         if isinstance(self._replaying, QueueReplay):
             return None
@@ -162,7 +162,7 @@ def compile_loops(plans: Sequence[ReplayPlan]) -> list[str]:
 
 def _coming(
     lanes: Sequence[Lane], piece: LogPiece, actions: Mapping[tuple[object, ...], npt.NDArray[np.int32]]
-) -> list[Call]:
+) -> list[LoopCall]:
     """Return the calls that reading the first piece of a log makes."""
     calls = (lane.coming(piece, actions[_key(lane, lane.plan.matched)]) for lane in lanes if lane.repeat == 0)
     return [call for call in calls if call is not None]

@@ -13,7 +13,7 @@ TEXT, FLAG, COUNT, NUMBER = pa.string(), pa.bool_(), pa.int64(), pa.float64()
 VARIANT, ACTION = pa.int32(), pa.int32()
 
 
-class Ends(Protocol):
+class IntervalEnds(Protocol):
     """An estimate with the ends of its interval."""
 
     @property
@@ -44,7 +44,7 @@ def interval_columns(*names: str) -> dict[str, pa.DataType]:
     return {f"{name}{end}": NUMBER for name in names for end in ("", "_low", "_high")}
 
 
-def interval_cells(name: str, interval: Ends | None) -> dict[str, float]:
+def interval_cells(name: str, interval: IntervalEnds | None) -> dict[str, float]:
     """Return an interval as cells: ``name``, ``name_low`` and ``name_high``; none where there is no interval."""
     if interval is None:
         return {}

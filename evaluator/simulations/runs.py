@@ -17,7 +17,7 @@ import numpy.typing as npt
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.given import given_cdf, told_cdf
 from evaluator.errors import ParameterError
-from evaluator.kernels.ahead import Call, compile_ahead
+from evaluator.kernels.ahead import LoopCall, compile_ahead
 from evaluator.policies.base import Need, Setting
 from evaluator.policies.running import blamed, loop_for
 from evaluator.simulations import live_loop as loop
@@ -87,7 +87,7 @@ def simulate(
         return _run(policies[p], settings[p], of(p), options.seed, run)
 
     compile_ahead(
-        Call(policy.name, _loop(policy), _arguments(policy, settings[p], of(p), options.seed, 0))
+        LoopCall(policy.name, _loop(policy), _arguments(policy, settings[p], of(p), options.seed, 0))
         for p, policy in enumerate(policies)
     )
 
@@ -124,7 +124,7 @@ def world_stream(seed: int, run: int) -> np.random.Generator:
     return random_stream(Stream.LIVE_WORLD, seed, run)
 
 
-def policy_stream(seed: int, run: int) -> np.random.Generator:
+def live_policy_stream(seed: int, run: int) -> np.random.Generator:
     """Return the stream that a policy draws from."""
     return random_stream(Stream.LIVE_POLICY, seed, run)
 
@@ -225,7 +225,7 @@ def _loop(policy: Any) -> Any:
 
 def _arguments(policy: Any, setting: Setting, world: loop.LiveWorld, seed: int, run: int) -> tuple[Any, ...]:
     ring = empty_ring(world.tau.shape[1] - 1, world.shown)
-    return policy.start(setting), policy_stream(seed, run), world_stream(seed, run), world, ring
+    return policy.start(setting), live_policy_stream(seed, run), world_stream(seed, run), world, ring
 
 
 class _Totals:

@@ -9,7 +9,7 @@ from scipy import stats
 from evaluator.checks.coordinates import cut_contexts
 from evaluator.checks.follow_up import asked_of_timeline, follow_up
 from evaluator.checks.propensities import homogeneity
-from evaluator.checks.row_pairs import Pairs, hashes
+from evaluator.checks.row_pairs import EqualRowPairs, hashes
 from evaluator.checks.significance import chi_square_tail, normal_tail, pearson, weighted_pearson
 from evaluator.checks.tables import CheckInput, Tables, VectorMoments, count
 from evaluator.checks.timeline import read_timeline
@@ -96,14 +96,14 @@ def test_moments_are_hotellings() -> None:
 
 def test_pairs_are_counted_and_chance_ones_expected() -> None:
     time, key = np.array([1, 1, 1, 2, 2, 3, 9]), hashes(np.array([[1.0], [1], [2], [1], [1], [1], [1]]))
-    found = Pairs()
+    found = EqualRowPairs()
     found.add(time, key)
     # At time 1 one pair, at time 2 one; one step apart 2 x 2 + 2 x 1, two steps apart 2 x 1.
     assert (found.same, found.apart, found.rows_again) == (2, (6 + 2) / 2, 2)
     rng = np.random.default_rng(1)
     z = []
     for _ in range(400):
-        chance = Pairs()
+        chance = EqualRowPairs()
         chance.add(np.sort(rng.integers(0, 20_000, 10_000)), hashes(rng.integers(0, 2, 10_000)[:, None].astype(float)))
         z.append(chance.z)
     assert abs(np.mean(z)) < 4 / np.sqrt(400)

@@ -21,7 +21,7 @@ from evaluator.kernels.ranks import count_ranks
 
 def calls():
     for action in (np.int32, np.int64):
-        yield ahead.Call("ranks", count_ranks, (np.zeros(3, action), np.zeros(3, np.int64), np.zeros(3, np.int64)))
+        yield ahead.LoopCall("ranks", count_ranks, (np.zeros(3, action), np.zeros(3, np.int64), np.zeros(3, np.int64)))
 
 ahead._processors = lambda: 2
 taken, take = [], ahead._Left.take
@@ -47,6 +47,6 @@ def test_helpers_compile_into_the_cache(tmp_path: Path) -> None:
 def test_what_no_cache_holds_is_left_to_its_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ahead, "_processors", lambda: 1)
     loop = compiled_uncached(lambda x: x)
-    assert ahead.compile_ahead([ahead.Call("mine", loop, (1,)), ahead.Call("mine", loop, (1.0,))]) == []
-    assert ahead.compile_ahead([ahead.Call("interpreted", abs, (1,))], least=1) == []
+    assert ahead.compile_ahead([ahead.LoopCall("mine", loop, (1,)), ahead.LoopCall("mine", loop, (1.0,))]) == []
+    assert ahead.compile_ahead([ahead.LoopCall("interpreted", abs, (1,))], least=1) == []
     assert not loop.overloads

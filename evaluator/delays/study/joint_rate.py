@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.delays.nonparametric import normal_quantile
+from evaluator.delays.nonparametric import two_sided_quantile
 from evaluator.delays.study.joint import JointFit, fit_joint
 from evaluator.delays.study.joint_checks import Calibration, calibrate
 from evaluator.delays.study.joint_limits import check_conversions, check_follow_up
@@ -176,7 +176,7 @@ def study_joint(log: Log, periods: Periods | None = None, *, confidence: float =
         notes.append(f"fitted to {n:,} of the displays, evenly spaced")
     longest = float(delay.max()) if window is None else window
     within = np.inf if window is None else window
-    z = normal_quantile(confidence)
+    z = two_sided_quantile(confidence)
 
     def rate(of: npt.NDArray[np.bool_], sampling: float = 0.0) -> CorrectedRate:
         if not of.any():

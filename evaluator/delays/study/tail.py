@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluator.delays.nonparametric import normal_quantile
+from evaluator.delays.nonparametric import two_sided_quantile
 from evaluator.delays.usable import Floats, checked_delays
 from evaluator.errors import DataError, ParameterError
 
@@ -129,7 +129,7 @@ def tail_index(
     alpha = _alpha(y, ends)
     low, high = _interval(y, ends, alpha, confidence)
     hill = 1.0 / float(y.mean())
-    width = normal_quantile(confidence) * hill / math.sqrt(k)
+    width = two_sided_quantile(confidence) * hill / math.sqrt(k)
     notes = [] if low > 0 else ["no power tail shown: the interval of alpha reaches 0"]
     return TailIndex(
         alpha=alpha,
@@ -193,7 +193,7 @@ def _alpha(y: Floats, ends: Floats) -> float:
 
 
 def _interval(y: Floats, ends: Floats, alpha: float, confidence: float) -> tuple[float, float]:
-    least = _log_likelihood(y, ends, alpha) - 0.5 * normal_quantile(confidence) ** 2
+    least = _log_likelihood(y, ends, alpha) - 0.5 * two_sided_quantile(confidence) ** 2
     step = max(abs(alpha), 1.0 / float(y.mean())) / math.sqrt(y.size)
 
     def lacking(a: float) -> float:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.ahead import Call
+from evaluator.kernels.ahead import LoopCall
 from evaluator.policies.base import Setting
 from evaluator.policies.dispatch import choose
 from evaluator.policies.running import blamed, loop_for, reward_unit
@@ -133,12 +133,12 @@ class MatchingReplay:
         self.done = seen < len(batch.action)
         return self._displays[-1]
 
-    def coming(self, batch: Batch) -> Call:
+    def coming(self, batch: Batch) -> LoopCall:
         """Return the call that reading such a batch will make, so that its loop can be compiled before."""
         batch = batch._replace(value=_in_units(batch.value, self._unit))
         choices = [] if self._choices is None else [np.empty(0, np.int32)]
         pending = nothing_pending(1, batch.vectors.shape[2])
-        return Call(self._policy.name, self._step, self._arguments(batch, pending, np.empty(0, np.int64), choices))
+        return LoopCall(self._policy.name, self._step, self._arguments(batch, pending, np.empty(0, np.int64), choices))
 
     def _arguments(
         self,

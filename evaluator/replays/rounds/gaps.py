@@ -24,7 +24,7 @@ USUAL = 20
 _MOST_HOURS = 1_000_000
 
 
-class Gap(NamedTuple):
+class ConversionGap(NamedTuple):
     """Hours in a row without a conversion.
 
     Parameters
@@ -47,7 +47,7 @@ class Gap(NamedTuple):
     weekly: bool
 
 
-def conversion_gaps(survey: Survey) -> list[Gap]:
+def conversion_gaps(survey: Survey) -> list[ConversionGap]:
     """Return the gaps in a log's conversions, in order of time.
 
     A run of hours without a conversion is a gap when the same hours of the nearest days before it had `USUAL` or more,
@@ -81,7 +81,7 @@ def conversion_gaps(survey: Survey) -> list[Gap]:
         ]
         usual = int(min(around))
         if usual >= USUAL and all(week >= USUAL for week in weeks):
-            gaps.append(Gap((start + first) * hour, (end + first) * hour, end - start, usual, bool(weeks)))
+            gaps.append(ConversionGap((start + first) * hour, (end + first) * hour, end - start, usual, bool(weeks)))
     return gaps
 
 
@@ -101,7 +101,7 @@ def gap_warnings(survey: Survey) -> list[str]:
     ]
 
 
-def gap_words(survey: Survey, gap: Gap, *, start: int) -> str:
+def gap_words(survey: Survey, gap: ConversionGap, *, start: int) -> str:
     """Return from when to when a gap lasts; days are counted from the time `start`."""
     seconds = survey.log.meta.tick_seconds
     return f"from {time_words(gap.start, seconds, start=start)} to {time_words(gap.end, seconds, start=start)}"

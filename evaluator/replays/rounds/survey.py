@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from evaluator.errors import LogError
 from evaluator.log import Log
-from evaluator.log.delay_rows import follow_up
+from evaluator.log.delay_rows import delay_limits
 from evaluator.log.schema import to_numpy
 from evaluator.log.stamps import TOLD_APART
 from evaluator.log.traffic import TrafficCount, counted_by
@@ -116,7 +116,7 @@ class Survey:
 
         None where every display was followed to its end.
         """
-        return follow_up(self.log.meta.observed_until, self.log.meta.attribution_window, self.shown_at)
+        return delay_limits(self.log.meta.observed_until, self.log.meta.attribution_window, self.shown_at)
 
     def blurs(self, ticks: float) -> bool:
         """Return whether the time stamps are so coarse that they hardly tell delays of so many ticks apart."""
