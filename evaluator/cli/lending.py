@@ -78,7 +78,7 @@ def offered(name: str, option: Option, **more: Any) -> Any:
     ----------
     name, option
         Name of the option in Python, and its declaration.
-    more
+    **more
         Further arguments of `typer.Option`.
     """
     pairs = [word for word in option.flags if "/" in word]

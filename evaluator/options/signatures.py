@@ -22,7 +22,7 @@ def shows(*options: type[Options], leave_out: Sequence[str] = ()) -> Callable[[F
 
     Parameters
     ----------
-    options
+    *options
         Dataclasses whose fields are the keywords.
     leave_out
         Names of fields that are no keywords of this function.
