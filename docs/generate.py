@@ -230,13 +230,19 @@ def api_page() -> str:
         if not inspect.isclass(thing):
             parts.append(f"```python\n{name}{_signature(thing)}\n```\n")
         parts.append(_docstring(inspect.getdoc(thing) or ""))
-        for member, of in sorted(vars(thing).items()) if inspect.isclass(thing) else ():
+        for member, of in sorted(_members(thing).items()) if inspect.isclass(thing) else ():
             of = of.__func__ if isinstance(of, classmethod | staticmethod) else of
             if not member.startswith("_") and inspect.isfunction(of) and of.__doc__:
                 parts.append(f"`{member}{_signature(of)}`: {_code(inspect.getdoc(of) or '').splitlines()[0]}\n")
             elif not member.startswith("_") and isinstance(of, property) and of.__doc__:
                 parts.append(f"`{member}`: {_code(inspect.getdoc(of) or '').splitlines()[0]}\n")
     return "\n".join(parts)
+
+
+def _members(thing: type) -> dict[str, Any]:
+    """Return the members of a class by name, inherited ones too where the package has them."""
+    ours = [cls for cls in reversed(thing.__mro__) if cls.__module__.startswith("evaluator.")]
+    return {name: of for cls in ours for name, of in vars(cls).items()}
 
 
 def _signature(thing: Any) -> str:

@@ -15,6 +15,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from evaluator.version import __version__
+
 if TYPE_CHECKING:
     from evaluator.api import audit, check, compare, load, plan, replay, simulate, study_delays
     from evaluator.audits.result import Audit
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from evaluator.replays.result import ReplayResult
     from evaluator.simulations.result import Simulation
 
-__version__ = "0.1.0"
 __all__ = [
     "Audit",
     "CheckReport",

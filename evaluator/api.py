@@ -29,7 +29,8 @@ from evaluator.policies.base import Policy
 from evaluator.policies.registry import as_policy, resolve, split_specs
 from evaluator.policies.user import UserPolicy
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.plan import ReplayPlan, plan_replay
+from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.planning import plan_replay
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute
 from evaluator.simulations.options import SimulateOptions

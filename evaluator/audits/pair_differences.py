@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from evaluator.audits.shown_displays import ShownDisplays
 from evaluator.comparisons.realised import RealisedEvidence, in_order, weigh
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.values.rewards import reward_bound
-
-if TYPE_CHECKING:
-    from evaluator.audits.replays import ShownDisplays
 
 
 class MeasuredDifference(NamedTuple):

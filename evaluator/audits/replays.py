@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,16 +13,17 @@ import numpy.typing as npt
 from evaluator.audits.by_action import ClaimsByLaw, claims_of
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.pair_differences import MeasuredDifference, measure
+from evaluator.audits.shown_displays import ShownDisplays, shown_rates
 from evaluator.audits.truth import LogTruth
-from evaluator.audits.twins import TwinLog, draw_twin, replay_seed
+from evaluator.audits.twins import draw_twin, replay_seed
 from evaluator.comparisons.result import plan_comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.log.schema import to_numpy
 from evaluator.policies.base import Setting
-from evaluator.replays.plan import ReplayPlan, plan_replay
+from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.planning import plan_replay
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute_all
-from evaluator.replays.values.rewards import observed_rewards
 
 # Standard deviations of a number of accepted displays by which the common horizon stays below that of the first twin.
 _SLACK = 4.0
@@ -118,11 +119,12 @@ def replay_twin(
     drawn = draw_twin(truth, seed=options.seed, twin=twin, vectors=_reads_vectors(policies, options))
     seed = replay_seed(options.seed, twin)
     plans = plan_comparison(drawn.log, policies, [options.window], options.of_replays(seed=seed))
-    found = [ShownDisplays(*of, drawn, truth) for of in zip(plans, execute_all(plans), claimed, strict=True)]
+    results = execute_all(plans)
+    found = [ShownDisplays(*of, drawn, truth) for of in zip(plans, results, claimed, strict=True)]
     fewest = min(t for shown in found for t in shown.rounds)
     common = fewest if horizon is None else min(horizon, fewest)
     return TwinReplays(
-        told=tuple(shown.told() for shown in found),
+        told=tuple(_told(shown, result, truth) for shown, result in zip(found, results, strict=True)),
         differences=tuple(measure(a, b, common) for a, b in combinations(found, 2)),
         horizon=common,
     )
@@ -139,64 +141,25 @@ def _live(plan: ReplayPlan) -> ReplayPlan:
     return plan_replay(plan.log, plan.policy, replace(plan.options, clock="traffic"))
 
 
-class ShownDisplays:
-    """What a replay showed, repeat by repeat."""
-
-    def __init__(
-        self, plan: ReplayPlan, result: ReplayResult, claim: ClaimsByLaw, twin: TwinLog, truth: LogTruth
-    ) -> None:
-        self.plan, self.claim, self.twin = plan, claim, twin
-        self._result, self._truth = result, truth
-        table = result.trajectory
-        repeat, display, action, reward = (
-            to_numpy(table[name]) for name in ("repeat", "display_id", "action", "reward")
-        )
-        bounds = np.searchsorted(repeat, np.arange(plan.options.repeats + 1))
-        parts = [slice(low, high) for low, high in pairwise(bounds.tolist())]
-        self.rounds = tuple(part.stop - part.start for part in parts)
-        self.displays = [display[part] for part in parts]
-        self._rewards = [reward[part] for part in parts]
-        rates = _rates(truth, twin, display, action) * truth.mean_value
-        self._expected = [rates[part] for part in parts]
-        self._law = [claim.law[action[part]] for part in parts]
-
-    def realised(self, rounds: Sequence[int]) -> float:
-        """Return the mean expected reward of the first rounds of all repeats."""
-        each = zip(rounds, self._expected, self._law, strict=True)
-        means = [self.claim.weights(t)[law[:t], np.arange(t)] @ own[:t] for t, own, law in each]
-        return float(np.average(means, weights=rounds)) if sum(rounds) else float("nan")
-
-    def rewards(self, repeat: int, rounds: int) -> Floats:
-        """Return the rewards of the first rounds of a repeat, as a replay of so many rounds would count them."""
-        if self.plan.options.reward == "observed":
-            return observed_rewards(self.plan, self.displays[repeat][:rounds] - self.plan.before)
-        return self._rewards[repeat][:rounds]
-
-    def told(self) -> TwinReplay:
-        """Return what is kept of the replay."""
-        result, truth, plan = self._result, self._truth, self.plan
-        value = self.realised(self.rounds)
-        counted = self.claim.counted(result.rounds)
-        used = np.arange(plan.before, plan.before + plan.rounds.used)
-        action = to_numpy(self.twin.log.displays["action"])[used]
-        logged = _rates(truth, self.twin, used, action) * counted[action]
-        best = float((truth.action_values * counted).max())
-        return TwinReplay(
-            rounds=self.rounds,
-            acceptance=result.acceptance_rate,
-            arrivals=(
-                min((int(d.min()) for d in self.displays if len(d)), default=0),
-                max((int(d.max()) for d in self.displays if len(d)), default=0),
-            ),
-            value=IntervalAndTruth(result.value, value),
-            regret=IntervalAndTruth(result.regret, result.rounds * (best - value)),
-            uplift=IntervalAndTruth(result.uplift, value - float(logged.mean()) * truth.mean_value),
-            setting=_live(plan).setting,
-            sampler=plan.sampler,
-        )
-
-
-def _rates(truth: LogTruth, twin: TwinLog, display: Ints, action: Ints) -> Floats:
-    """Return the conversion probability of what was shown at some displays of a twin, shape (n,)."""
-    time = to_numpy(twin.log.displays["time"])[display]
-    return np.minimum(truth.rates[twin.entry[display], action] * truth.hours.factor(time), 1.0)
+def _told(shown: ShownDisplays, result: ReplayResult, truth: LogTruth) -> TwinReplay:
+    """Return what is kept of the replay."""
+    plan = shown.plan
+    value = shown.realised(shown.rounds)
+    counted = shown.claim.counted(result.rounds)
+    used = np.arange(plan.before, plan.before + plan.rounds.used)
+    action = to_numpy(shown.twin.log.displays["action"])[used]
+    logged = shown_rates(truth, shown.twin, used, action) * counted[action]
+    best = float((truth.action_values * counted).max())
+    return TwinReplay(
+        rounds=shown.rounds,
+        acceptance=result.acceptance_rate,
+        arrivals=(
+            min((int(d.min()) for d in shown.displays if len(d)), default=0),
+            max((int(d.max()) for d in shown.displays if len(d)), default=0),
+        ),
+        value=IntervalAndTruth(result.value, value),
+        regret=IntervalAndTruth(result.regret, result.rounds * (best - value)),
+        uplift=IntervalAndTruth(result.uplift, value - float(logged.mean()) * truth.mean_value),
+        setting=_live(plan).setting,
+        sampler=plan.sampler,
+    )

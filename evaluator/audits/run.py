@@ -23,7 +23,7 @@ from evaluator.audits.words import verdict, warnings
 from evaluator.comparisons.result import plan_comparison
 from evaluator.log import Log
 from evaluator.policies.static import LoggingPolicy
-from evaluator.replays.plan import read_basis
+from evaluator.replays.basis import read_basis
 from evaluator.streams import Stream, random_stream
 from evaluator.threads import in_threads
 from evaluator.units import NO_WINDOW

@@ -19,8 +19,10 @@ from evaluator.errors import DataError
 from evaluator.log import LogMeta
 from evaluator.log.readable_vectors import display_vectors, readable_vectors
 from evaluator.log.schema import to_numpy
+from evaluator.replays.basis import Basis
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.plan import Basis, ReplayPlan, plan_replay
+from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.planning import plan_replay
 from evaluator.replays.values.rewards import logged_rewards
 from evaluator.units import ROUND
 

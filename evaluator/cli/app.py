@@ -32,7 +32,7 @@ app = App(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from evaluator import __version__
+        from evaluator.version import __version__
 
         typer.echo(f"delayed-replay {__version__}")
         raise typer.Exit

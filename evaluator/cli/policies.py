@@ -88,7 +88,7 @@ def compile_command(
     from evaluator.policies.registry import POLICIES
     from evaluator.replays.one_scan import compile_loops
     from evaluator.replays.options import ReplayOptions
-    from evaluator.replays.plan import plan_replay
+    from evaluator.replays.planning import plan_replay
 
     log = open_log(dataset, {}).log
     plans = []

@@ -61,7 +61,7 @@ def replay_command(
     from evaluator.policies.registry import split_specs
     from evaluator.replays.learned.file import refuse_unsavable
     from evaluator.replays.learned.policy import fill_policy_file
-    from evaluator.replays.plan import plan_replay
+    from evaluator.replays.planning import plan_replay
     from evaluator.replays.run import execute
 
     specs = [spec for words in policy for spec in split_specs(words)]

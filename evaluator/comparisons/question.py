@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from evaluator import __version__
 from evaluator.comparisons.own_code import package_code
 from evaluator.replays.plan import ReplayPlan
+from evaluator.version import __version__
 
 # Options on which no result depends.
 NO_MATTER = ("jobs",)

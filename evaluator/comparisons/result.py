@@ -19,8 +19,10 @@ from evaluator.comparisons.result_tables import difference_table, ranking_table,
 from evaluator.errors import NoRoundsError, ParameterError, nearest
 from evaluator.log import Log
 from evaluator.policies.base import Need
+from evaluator.replays.basis import read_basis
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.plan import ReplayPlan, plan_replay, read_basis
+from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.planning import plan_replay
 from evaluator.replays.rarest import rarest_warning
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute_all
@@ -103,7 +105,7 @@ class Comparison(ShownInNotebooks):
     @property
     def variant_table(self) -> pa.Table:
         """One row a variant: policy, window, rounds, conversions delivered, value, regret and uplift with intervals."""
-        return variant_table(self)
+        return variant_table(self.results, self.baseline)
 
     @property
     def difference_table(self) -> pa.Table:
@@ -118,12 +120,12 @@ class Comparison(ShownInNotebooks):
     @property
     def ranking_table(self) -> pa.Table:
         """One row a variant, best first: variant, group, value at the horizon, and the variants that it is ahead of."""
-        return ranking_table(self)
+        return ranking_table(self.ranking, self.curves)
 
     @property
     def test_table(self) -> pa.Table:
         """The tests of the ranking: the columns of `difference_table`, p_adjusted, and whether they are apart."""
-        return test_table(self)
+        return test_table(self.ranking)
 
     @property
     def action_table(self) -> pa.Table:

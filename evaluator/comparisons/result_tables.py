@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
+from evaluator.comparisons.curves import VariantCurve
 from evaluator.comparisons.differences import Difference
+from evaluator.comparisons.ranking import Ranking
+from evaluator.replays.result import ReplayResult
 from evaluator.results.tabular import COUNT, FLAG, NUMBER, TEXT, VARIANT, arrow_table, interval_cells, interval_columns
-
-if TYPE_CHECKING:
-    from evaluator.comparisons.result import Comparison
 
 _DIFFERENCE = {
     "variant": VARIANT,
@@ -25,7 +24,7 @@ _DIFFERENCE = {
 }
 
 
-def variant_table(comparison: Comparison) -> pa.Table:
+def variant_table(results: Sequence[ReplayResult], baseline: int) -> pa.Table:
     """Return one row a variant: what it is, its rounds, and its values with their intervals."""
     values = ("value", "expected_value", "regret", "uplift")
     columns = {
@@ -41,9 +40,9 @@ def variant_table(comparison: Comparison) -> pa.Table:
             "rounds": result.rounds,
             "delivered": result.delivered,
             **{key: cell for name in values for key, cell in interval_cells(name, getattr(result, name)).items()},
-            "is_baseline": i == comparison.baseline,
+            "is_baseline": i == baseline,
         }
-        for i, result in enumerate(comparison.results)
+        for i, result in enumerate(results)
     ]
     return arrow_table(columns, rows)
 
@@ -53,21 +52,20 @@ def difference_table(differences: Iterable[Difference]) -> pa.Table:
     return arrow_table(_DIFFERENCE, map(_cells, differences))
 
 
-def test_table(comparison: Comparison) -> pa.Table:
+def test_table(ranking: Ranking) -> pa.Table:
     """Return one row a tested difference, with the p-value adjusted for all tests and whether it is told from 0."""
-    rows = ({**_cells(t.difference), "p_adjusted": t.adjusted, "apart": t.apart} for t in comparison.ranking.tests)
+    rows = ({**_cells(t.difference), "p_adjusted": t.adjusted, "apart": t.apart} for t in ranking.tests)
     return arrow_table({**_DIFFERENCE, "p_adjusted": NUMBER, "apart": FLAG}, rows)
 
 
-def ranking_table(comparison: Comparison) -> pa.Table:
+def ranking_table(ranking: Ranking, curves: Sequence[VariantCurve]) -> pa.Table:
     """Return one row a ranked variant, best first within each group of variants that can be compared."""
     columns = {"variant": VARIANT, "group": COUNT, "value": NUMBER, "ahead_of": pa.list_(VARIANT)}
-    ranking = comparison.ranking
     rows = [
         {
             "variant": i,
             "group": number,
-            "value": float(comparison.curves[i].value.estimate[-1]),
+            "value": float(curves[i].value.estimate[-1]),
             "ahead_of": list(ranking.ahead_of[i]),
         }
         for number, group in enumerate(ranking.groups)

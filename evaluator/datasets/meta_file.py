@@ -12,14 +12,14 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evaluator import __version__
 from evaluator.datasets.integrity import StoredFile, stored_file
 from evaluator.errors import SourceError
 from evaluator.inputs.regular import open_regular
 from evaluator.log import LogMeta
-from evaluator.log.contract import PropensityKind
+from evaluator.log.meta import PropensityKind
 from evaluator.log.parquet import damaged
 from evaluator.units import LEAST_SAMPLE, ROUND, SECONDS
+from evaluator.version import __version__
 
 META = "meta.json"
 DISPLAYS, CONVERSIONS, ACTIONS = TABLES = ("displays.parquet", "conversions.parquet", "actions.parquet")

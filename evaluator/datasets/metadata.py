@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from evaluator.datasets.actions import KeptPropensities
 from evaluator.datasets.spec import FileSpec
-from evaluator.log.contract import LogMeta, PropensityKind
+from evaluator.log.meta import LogMeta, PropensityKind
 
 
 def tick_of(spec: FileSpec) -> str:

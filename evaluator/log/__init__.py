@@ -1,7 +1,8 @@
 """The log contract: displays, conversions, actions and metadata as Arrow tables."""
 
 from evaluator.log.breaches import Breach, find_breaches
-from evaluator.log.contract import Log, LogMeta, PropensityKind
+from evaluator.log.contract import Log
+from evaluator.log.meta import LogMeta, PropensityKind
 from evaluator.log.stored import Selection, StoredLog
 from evaluator.log.ties import shuffle_ties
 

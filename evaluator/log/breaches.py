@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluator.log.log_tables import LogTables
 from evaluator.log.schema import ACTIONS, CONVERSIONS, DISPLAYS, POSITION, VECTORS, WEIGHT, to_numpy
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE
-
-if TYPE_CHECKING:
-    from evaluator.log.contract import Log
 
 SHOWN = 3
 # What is validated by itself: the rows of the displays, those of the conversions against them and the metadata.
@@ -61,7 +59,7 @@ class Breach:
         return f"{self.table}.{self.column}: {self.problem} ({shown}{more})."
 
 
-def find_breaches(log: Log, *, vectors: bool = True, parts: Collection[str] = PARTS) -> list[Breach]:
+def find_breaches(log: LogTables, *, vectors: bool = True, parts: Collection[str] = PARTS) -> list[Breach]:
     """Return the breaches of the contract, empty for a sound log. Cost: one pass, batch by batch.
 
     Parameters
@@ -76,7 +74,7 @@ def find_breaches(log: Log, *, vectors: bool = True, parts: Collection[str] = PA
     return list(_structure(log)) or _Rows().of(log, vectors=vectors, parts=parts)
 
 
-def _structure(log: Log) -> Iterator[Breach]:
+def _structure(log: LogTables) -> Iterator[Breach]:
     nothing = np.zeros(0, dtype=np.int64)
     for name, schema in (("displays", DISPLAYS), ("conversions", CONVERSIONS), ("actions", ACTIONS)):
         present = log.schema if name == "displays" else getattr(log, name).schema
@@ -105,7 +103,7 @@ def _structure(log: Log) -> Iterator[Breach]:
         )  # fmt: skip
 
 
-def _shapes(log: Log) -> Iterator[Breach]:
+def _shapes(log: LogTables) -> Iterator[Breach]:
     """Yield what is wrong with the lists and with the actions."""
     nothing = np.zeros(0, dtype=np.int64)
     in_memory = vars(log).get("displays")
@@ -141,7 +139,7 @@ class _Rows:
         self._rows: dict[tuple[str, str, str, str], list[npt.NDArray[np.int64]]] = {}
         self._values: dict[tuple[str, str, str, str], list[object]] = {}
 
-    def of(self, log: Log, *, vectors: bool, parts: Collection[str]) -> list[Breach]:
+    def of(self, log: LogTables, *, vectors: bool, parts: Collection[str]) -> list[Breach]:
         """Return the breaches of a log of the right structure."""
         if "displays" in parts:
             self._displays(log, vectors=vectors)
@@ -170,7 +168,7 @@ class _Rows:
             self._rows.setdefault(key, []).append(rows + first)
             self._values.setdefault(key, []).extend(values[rows[:SHOWN]].tolist())
 
-    def _displays(self, log: Log, *, vectors: bool) -> None:
+    def _displays(self, log: LogTables, *, vectors: bool) -> None:
         present = [c for c in ("context", "action_set", "target") if vectors and c in log.schema.names]
         columns = ["display_id", "time", "action", *present]
         columns += [c for c in ("position", "weight") if c in log.schema.names]
@@ -226,7 +224,7 @@ class _Rows:
                 for wrong, values, problem in target_breaches(batch["target"]):
                     self._add("displays.target", wrong, values, problem, TARGET_REPAIR, first=first)
 
-    def _conversions(self, log: Log) -> None:
+    def _conversions(self, log: LogTables) -> None:
         of, when, value = (to_numpy(log.conversions[c]) for c in ("display_id", "time", "value"))
         known = (of >= 0) & (of < len(log))
         self._add("conversions.display_id", ~known, of, "no display has this id", "drop it or check the join key")

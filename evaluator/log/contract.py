@@ -19,77 +19,26 @@ actions
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.errors import LogError
 from evaluator.log.breaches import PARTS, find_breaches
-from evaluator.log.schema import BATCH, Columns, to_numpy
+from evaluator.log.log_tables import LogTables
+from evaluator.log.meta import LogMeta
+from evaluator.log.schema import to_numpy
 from evaluator.results.in_notebooks import ShownInNotebooks
-from evaluator.units import ROUND, SECONDS
 
 # Metadata that the rows of each part are validated against.
 _BOUND_BY = {"displays": {"propensity"}, "conversions": {"observed_until", "attribution_window", "reward_max"}}
-PropensityKind = Literal["logged", "uniform", "estimated", "absent"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class LogMeta:
-    """What a log says about itself.
-
-    Parameters
-    ----------
-    name
-        Name of the dataset.
-    tick
-        Unit of every time in the log: one of ns, us, ms, s, min, h, d, or ``"round"``.
-    observed_until
-        Time (ticks) up to which conversions were followed; None where every display was followed to its end.
-    attribution_window
-        Longest delay (ticks) the log records; None where there is no cut-off.
-    propensity
-        Kind of the propensities: logged, uniform (by design), estimated, or absent.
-    reward_max
-        Largest possible reward of one display, None where unknown (the largest seen is used, and said).
-    sampling_rate
-        Share of the traffic's displays that the log holds, taken evenly; what ``position`` and ``weight`` say comes on
-        top.
-    kept_share
-        Share of the displays that were kept when actions were chosen and propensities, which depend on the context,
-        stayed those of the full set; 1 where propensities are of the log's own actions.
-    fingerprint
-        Hash of the source, for manifests; empty where there is none.
-    counts
-        Numbers of what the adapter did: rows read, dropped, de-duplicated... Printed with the result.
-    notes
-        Sentences that the reader of a result must know (unmeasured confounding, estimated propensities...).
-    """
-
-    name: str
-    tick: str
-    observed_until: int | None = None
-    attribution_window: int | None = None
-    propensity: PropensityKind = "absent"
-    reward_max: float | None = None
-    sampling_rate: float = 1.0
-    kept_share: float = 1.0
-    fingerprint: str = ""
-    counts: Mapping[str, float] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-    @property
-    def tick_seconds(self) -> float | None:
-        """Seconds in a tick; None where the log counts rounds."""
-        return None if self.tick == ROUND else SECONDS[self.tick]
 
 
 @dataclass(frozen=True, eq=False)
-class Log(ShownInNotebooks):
+class Log(LogTables, ShownInNotebooks):
     """A validated log of displays and conversions (see the module for the schema of its tables).
 
     This one is in memory; `evaluator.log.StoredLog` reads its displays from disk, batch by batch. Whatever goes through
@@ -99,50 +48,14 @@ class Log(ShownInNotebooks):
     log made by hand keeps its order: if that means nothing, pass it through `evaluator.log.shuffle_ties` first.
     """
 
-    displays: pa.Table
-    conversions: pa.Table
-    actions: pa.Table
-    meta: LogMeta
     # What has been validated, of `evaluator.log.breaches.PARTS`: tables never change, so once is enough.
     _sound: ClassVar[frozenset[str]] = frozenset()
-
-    def __len__(self) -> int:
-        return int(self.displays.num_rows)
 
     def __repr__(self) -> str:
         return (
             f"Log({self.meta.name!r}, displays={len(self)}, conversions={self.conversions.num_rows}, "
             f"actions={self.n_actions}, tick={self.meta.tick!r})"
         )
-
-    @property
-    def n_actions(self) -> int:
-        """Number of actions K."""
-        return int(self.actions.num_rows)
-
-    @property
-    def labels(self) -> list[str]:
-        """Label of each action, shape (K,)."""
-        return list(self.actions["label"].to_pylist())
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Schema of `displays`."""
-        return self.displays.schema
-
-    def column(self, name: str) -> npt.NDArray[Any]:
-        """Return a column of `displays` as a NumPy array; fixed-size lists become further axes."""
-        return to_numpy(self.displays[name])
-
-    def batches(self, columns: Sequence[str], size: int = BATCH) -> Iterator[tuple[int, Columns]]:
-        """Yield the displays in order: (number of the first one, columns as NumPy arrays of about `size` rows)."""
-        whole = {name: self.column(name) for name in columns}
-        for first in range(0, len(self), size):
-            yield first, {name: array[first : first + size] for name, array in whole.items()}
-
-    def take(self, displays: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
-        """Return some columns of the displays with these numbers, in the order asked for."""
-        return self.displays.select(list(columns)).take(pa.array(displays))
 
     def validated(self, *, vectors: bool = True) -> Self:
         """Return the log itself if it keeps the contract; `vectors` as in `find_breaches`.

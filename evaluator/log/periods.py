@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.log.contract import LogMeta
+from evaluator.log.meta import LogMeta
 from evaluator.units import SECONDS
 
 Ints = npt.NDArray[np.int64]

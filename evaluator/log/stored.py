@@ -13,7 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.errors import SourceError
-from evaluator.log.contract import Log, LogMeta, conversions_after
+from evaluator.log.contract import Log, conversions_after
+from evaluator.log.meta import LogMeta
 from evaluator.log.parquet import damaged, open_parquet
 from evaluator.log.schema import BATCH, PER_ACTION, POSITION, WEIGHT, Columns, fixed_size_lists, to_numpy
 from evaluator.log.traffic import summed

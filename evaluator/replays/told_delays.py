@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
@@ -12,15 +10,13 @@ from evaluator.delays.given import given_cdf, told_cdf
 from evaluator.delays.product_limit import product_limit
 from evaluator.errors import ParameterError
 from evaluator.replays.parts import even_conversions
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.clock import ReplayClock, on_clock
 from evaluator.replays.rounds.known_delays import KnownDelays
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.window import ReplayWindow
 from evaluator.replays.within import share_within
 from evaluator.units import ROUND, format_duration, parse_duration
-
-if TYPE_CHECKING:
-    from evaluator.replays.plan import ReplayPlan
 
 Ints = npt.NDArray[np.int64]
 

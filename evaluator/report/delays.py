@@ -12,7 +12,8 @@ from rich.text import Text
 
 from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.study.joint_rate import JointStudy
-from evaluator.delays.study.result import DelayStudy, PeriodRate
+from evaluator.delays.study.records import PeriodRate
+from evaluator.delays.study.result import DelayStudy
 from evaluator.delays.study.result_tables import GROUP_LEVELS
 from evaluator.delays.study.words import between, first_positive, in_words, last_shown, words
 from evaluator.report.console import ReportConsole

@@ -8,8 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from evaluator import __version__
 from evaluator.outputs.checksums import described
+from evaluator.version import __version__
 
 MANIFEST = "manifest.json"
 MANIFEST_SCHEMA = "evaluate.manifest/2"

@@ -13,7 +13,7 @@ from evaluator.audits.truth import LogTruth
 from evaluator.audits.twins import TwinLog, draw_twin, replay_seed
 from evaluator.log import Log
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.plan import plan_replay
+from evaluator.replays.planning import plan_replay
 from evaluator.replays.rounds.survey import survey
 from tests.audits.test_truth import logistic_log, truth_of
 from tests.logs import bernoulli_log, linear_log

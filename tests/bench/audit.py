@@ -17,7 +17,7 @@ from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import claims, replay_twin
 from evaluator.audits.truth import fit_truth
 from evaluator.audits.twins import draw_twin
-from evaluator.replays.plan import read_basis
+from evaluator.replays.basis import read_basis
 from tests.statistical.power import promised
 
 POLICIES = ["otflinucb", "linucb", "random"]

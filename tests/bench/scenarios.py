@@ -8,7 +8,8 @@ from evaluator.log import Log
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.plan import ReplayPlan, plan_replay
+from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.planning import plan_replay
 from tests.logged_rounds import LoggedRounds
 from tests.logs import bernoulli_log, linear_log
 

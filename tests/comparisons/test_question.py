@@ -19,7 +19,8 @@ from evaluator.datasets import load
 from evaluator.delays.cdf import DelayCDF
 from evaluator.log.content import content_hash
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.plan import ReplayPlan, plan_replay
+from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.planning import plan_replay
 from tests.logs import linear_log
 
 LOG = linear_log(1500, n_actions=3, dimension=2, mean_delay=10.0, seed=1)

@@ -8,7 +8,7 @@ import pytest
 from evaluator.policies import resolve
 from evaluator.replays.loop import run
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.plan import plan_replay
+from evaluator.replays.planning import plan_replay
 from tests.bench.c_loop import c_linucb
 from tests.logged_rounds import in_memory
 from tests.logs import linear_log

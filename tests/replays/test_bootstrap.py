@@ -18,7 +18,7 @@ from evaluator.estimates.spread import widened_by
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.plan import plan_replay
+from evaluator.replays.planning import plan_replay
 from evaluator.replays.run import execute
 from evaluator.replays.values import resampled as bootstrap
 from evaluator.replays.values.resampled import expected_differences

@@ -15,8 +15,9 @@ from evaluator.delays.study.goodness import FamilyChoice
 from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity
 from evaluator.delays.study.joint_rate import JointStudy
 from evaluator.delays.study.options import DelayOptions
+from evaluator.delays.study.records import PeriodRate, Quantile, StudyWindow
 from evaluator.delays.study.tail import TailIndex
-from evaluator.delays.study.window_advice import WindowAdvice, WindowShare
+from evaluator.delays.study.window_advice import WindowAdvice
 from evaluator.delays.study.words import between, words
 from evaluator.log.delay_rows import DelayRows
 from evaluator.results.in_notebooks import ShownInNotebooks
@@ -25,70 +26,6 @@ from evaluator.results.json_values import json_values
 SCHEMA = "evaluate.delays/1"
 # Fewer conversions say nothing of a law's shape, and are no group of their own.
 FEWEST = 50
-
-
-@dataclass(frozen=True)
-class Quantile:
-    """A quantile of the delays, in ticks: of those seen, and corrected for what the log cut off, with its interval.
-
-    `high` is inf where the conversions are too few, or the displays that were followed long enough, to bound the
-    quantile from above (`bounded` says so): it is at least `low`.
-    """
-
-    level: float
-    naive: float
-    corrected: float
-    low: float
-    high: float
-
-    @property
-    def bounded(self) -> bool:
-        """Whether the interval has an upper end."""
-        return math.isfinite(self.high)
-
-
-@dataclass(frozen=True)
-class StudyWindow:
-    """A window as asked for, and its share of the conversions.
-
-    Parameters
-    ----------
-    text
-        Text of the window, as the user wrote it.
-    ticks, rounds
-        The window in ticks and in rounds of full traffic: one is as asked, the other at the traffic's mean rate; rounds
-        are None where the rate is unknown.
-    share
-        Share of the conversions that come within it: by their delays in time where it is a duration, in displays where
-        it is in rounds.
-    in_rounds
-        Whether it was asked for in rounds.
-    """
-
-    text: str
-    ticks: float
-    rounds: float | None
-    share: WindowShare
-    in_rounds: bool
-
-    def label(self, rows: DelayRows) -> str:
-        """Return the window in its own unit, as tables name it."""
-        own = words(rows, self.ticks)
-        return f"{self.rounds:,.0f} rounds, {own} on average" if self.in_rounds and rows.tick_seconds else own
-
-
-@dataclass(frozen=True)
-class PeriodRate:
-    """Conversions per display of one period: seen so far, and given a follow-up as long as the longest (None: too new).
-
-    The latter is sum of 1 / tau(limit) over the conversions, divided by the displays.
-    """
-
-    period: int
-    displays: int
-    conversions: int
-    seen: float
-    corrected: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,37 +95,37 @@ class DelayStudy(ShownInNotebooks):
     @property
     def cdf_table(self) -> pa.Table:
         """The CDF, one row a step: delay, cdf, naive, and the ends of the pointwise and of the simultaneous band."""
-        return result_tables.cdf_table(self)
+        return result_tables.cdf_table(self.fit)
 
     @property
     def quantile_table(self) -> pa.Table:
         """`quantiles`: level, naive, corrected, low, high."""
-        return result_tables.quantile_table(self)
+        return result_tables.quantile_table(self.quantiles)
 
     @property
     def law_table(self) -> pa.Table:
         """The laws that were fitted, the best by AIC first, with their parameters."""
-        return result_tables.law_table(self)
+        return result_tables.law_table(self.choice)
 
     @property
     def window_table(self) -> pa.Table:
         """`windows`: ticks, rounds, the share of the conversions that each keeps with its ends, the share it loses."""
-        return result_tables.window_table(self)
+        return result_tables.window_table(self.windows)
 
     @property
     def group_table(self) -> pa.Table:
         """Quantiles of each group's delays: group, conversions, level, corrected, low, high."""
-        return result_tables.group_table(self)
+        return result_tables.group_table(self.groups)
 
     @property
     def group_cdf_table(self) -> pa.Table:
         """The CDF of each group: group, delay, cdf, low, high."""
-        return result_tables.group_cdf_table(self)
+        return result_tables.group_cdf_table(self.groups)
 
     @property
     def period_table(self) -> pa.Table:
         """Conversion rates and quantiles of the delays by period."""
-        return result_tables.period_table(self)
+        return result_tables.period_table(self.rates, self.drift)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the study without the steps of its CDFs, as JSON values: nan and inf become None."""

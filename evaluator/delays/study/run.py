@@ -16,7 +16,8 @@ from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity, fit
 from evaluator.delays.study.in_ticks import choice_in_ticks
 from evaluator.delays.study.joint_rate import check_joint, study_joint
 from evaluator.delays.study.options import DelayOptions
-from evaluator.delays.study.result import FEWEST, DelayStudy, PeriodRate, Quantile, StudyWindow
+from evaluator.delays.study.records import PeriodRate, Quantile, StudyWindow
+from evaluator.delays.study.result import FEWEST, DelayStudy
 from evaluator.delays.study.tail import tail_index
 from evaluator.delays.study.window_advice import advise_window, window_shares
 from evaluator.delays.study.words import sight, words

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from evaluator import __version__
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.moments import DelayMoments
 from evaluator.errors import DataError, ParameterError, SourceError
@@ -18,6 +17,7 @@ from evaluator.policies.base import Setting
 from evaluator.replays.learned.arrays import Arrays
 from evaluator.streams import stream_at
 from evaluator.units import NO_WINDOW
+from evaluator.version import __version__
 
 SCHEMA = "evaluate.policy/3"
 # Those before compressed their arrays. Policies of the first were told rewards as they were: a `reward_max` of 1.

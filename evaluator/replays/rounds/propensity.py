@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from evaluator.errors import ParameterError, PropensityError, nearest
 from evaluator.log import Log
-from evaluator.log.contract import PropensityKind
+from evaluator.log.meta import PropensityKind
 from evaluator.log.schema import WEIGHT, Columns
 from evaluator.options.shared import PropensityMode
 from evaluator.replays.rounds.fitted import FOLDS, Acceptance, acceptance_of, fit_logger

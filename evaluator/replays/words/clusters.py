@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from evaluator.errors import ParameterError
 from evaluator.estimates.clustered import clusters_text, effective, few_clusters, too_few
 from evaluator.log.clusters import Clusters, Codes
-
-if TYPE_CHECKING:
-    from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.plan import ReplayPlan
 
 INDEPENDENT = "displays are independent and identically distributed over the log's time"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,9 +10,11 @@ from evaluator.delays.cdf import DelayCDF
 from evaluator.log.bounds import CapLoss
 from evaluator.log.schema import POSITION, WEIGHT
 from evaluator.policies.base import Need
+from evaluator.replays.basis import Basis
 from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.parts import said_of_parts
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rarest import rarest_warning, unusable_warning
 from evaluator.replays.rounds.clock import ReplayClock
 from evaluator.replays.rounds.correction import Correction
@@ -29,9 +31,6 @@ ALL_BUT_ALL = 0.99
 VARIES = 0.02
 # Rounds that share a time stamp from which it matters that their order is not known.
 FEW_SHARE = 10
-
-if TYPE_CHECKING:
-    from evaluator.replays.plan import Basis, ReplayPlan
 
 
 def assumptions(

@@ -16,7 +16,8 @@ import numpy as np
 from evaluator.policies import resolve
 from evaluator.replays.loop import run
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.plan import ReplayPlan, plan_replay
+from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.planning import plan_replay
 from evaluator.replays.values.rewards import logged_rewards
 from tests.bench.peers import coba, mabwiser, obp, river, vowpalwabbit
 from tests.bench.peers.peer import Displays, Outcome, Replay, Way

@@ -1,0 +1,56 @@
+"""The tables of a log and how they are read; `evaluator.log.contract` says what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator.log.meta import LogMeta
+from evaluator.log.schema import BATCH, Columns, to_numpy
+
+
+@dataclass(frozen=True, eq=False)
+class LogTables:
+    """Displays, conversions, actions and metadata, whether they keep the contract or not."""
+
+    displays: pa.Table
+    conversions: pa.Table
+    actions: pa.Table
+    meta: LogMeta
+
+    def __len__(self) -> int:
+        return int(self.displays.num_rows)
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions K."""
+        return int(self.actions.num_rows)
+
+    @property
+    def labels(self) -> list[str]:
+        """Label of each action, shape (K,)."""
+        return list(self.actions["label"].to_pylist())
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of `displays`."""
+        return self.displays.schema
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """Return a column of `displays` as a NumPy array; fixed-size lists become further axes."""
+        return to_numpy(self.displays[name])
+
+    def batches(self, columns: Sequence[str], size: int = BATCH) -> Iterator[tuple[int, Columns]]:
+        """Yield the displays in order: (number of the first one, columns as NumPy arrays of about `size` rows)."""
+        whole = {name: self.column(name) for name in columns}
+        for first in range(0, len(self), size):
+            yield first, {name: array[first : first + size] for name, array in whole.items()}
+
+    def take(self, displays: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
+        """Return some columns of the displays with these numbers, in the order asked for."""
+        return self.displays.select(list(columns)).take(pa.array(displays))

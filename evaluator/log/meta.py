@@ -1,0 +1,61 @@
+"""What a log says about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from evaluator.units import ROUND, SECONDS
+
+PropensityKind = Literal["logged", "uniform", "estimated", "absent"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogMeta:
+    """What a log says about itself.
+
+    Parameters
+    ----------
+    name
+        Name of the dataset.
+    tick
+        Unit of every time in the log: one of ns, us, ms, s, min, h, d, or ``"round"``.
+    observed_until
+        Time (ticks) up to which conversions were followed; None where every display was followed to its end.
+    attribution_window
+        Longest delay (ticks) the log records; None where there is no cut-off.
+    propensity
+        Kind of the propensities: logged, uniform (by design), estimated, or absent.
+    reward_max
+        Largest possible reward of one display, None where unknown (the largest seen is used, and said).
+    sampling_rate
+        Share of the traffic's displays that the log holds, taken evenly; what ``position`` and ``weight`` say comes on
+        top.
+    kept_share
+        Share of the displays that were kept when actions were chosen and propensities, which depend on the context,
+        stayed those of the full set; 1 where propensities are of the log's own actions.
+    fingerprint
+        Hash of the source, for manifests; empty where there is none.
+    counts
+        Numbers of what the adapter did: rows read, dropped, de-duplicated... Printed with the result.
+    notes
+        Sentences that the reader of a result must know (unmeasured confounding, estimated propensities...).
+    """
+
+    name: str
+    tick: str
+    observed_until: int | None = None
+    attribution_window: int | None = None
+    propensity: PropensityKind = "absent"
+    reward_max: float | None = None
+    sampling_rate: float = 1.0
+    kept_share: float = 1.0
+    fingerprint: str = ""
+    counts: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tick_seconds(self) -> float | None:
+        """Seconds in a tick; None where the log counts rounds."""
+        return None if self.tick == ROUND else SECONDS[self.tick]

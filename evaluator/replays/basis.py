@@ -1,0 +1,50 @@
+"""What all replays of a log share, whatever policy and window they are of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from evaluator.log import Log
+from evaluator.log.bounds import CapLoss, with_reward_cap, with_reward_max
+from evaluator.log.clusters import Clusters, read_clusters
+from evaluator.options.shared import PropensityMode
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.rounds.known_delays import KnownDelays, known_delays
+from evaluator.replays.rounds.propensity import Propensities, resolve_propensities
+from evaluator.replays.rounds.shares import known_share
+from evaluator.replays.rounds.survey import Survey, survey
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """What all replays of a log share, read once: its survey, propensities, clusters, and what was known before it."""
+
+    survey: Survey
+    propensities: Propensities
+    known: KnownDelays | None
+    clusters: Clusters | None
+    capped: CapLoss | None
+    _until: dict[int, tuple[Survey, Propensities]] = field(default_factory=dict, repr=False)
+
+    def until(self, displays: int, mode: PropensityMode | None) -> tuple[Survey, Propensities]:
+        """Return what the log told once so many displays had been shown, read once for all who ask the same."""
+        if displays not in self._until:
+            surveyed = survey(self.survey.log.until(displays))
+            self._until[displays] = surveyed, resolve_propensities(surveyed, mode)
+        return self._until[displays]
+
+
+def read_basis(log: Log, options: ReplayOptions) -> Basis:
+    """Return what all replays of a log share, or of what `delays_from` leaves of it."""
+    capped = None
+    if options.reward_max is not None:
+        log = with_reward_max(log, options.reward_max)
+    if options.reward_cap is not None:
+        log, capped = with_reward_cap(log, options.reward_cap)
+    surveyed = survey(log)
+    known = None
+    if options.delays_from is not None:
+        known = known_delays(surveyed, known_share(options.delays_from))
+        surveyed = survey(log.after(known.displays))
+    clusters = None if options.cluster_by is None else read_clusters(surveyed.log, options.cluster_by)
+    return Basis(surveyed, resolve_propensities(surveyed, options.propensity), known, clusters, capped)

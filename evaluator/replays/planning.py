@@ -1,0 +1,212 @@
+"""How a replay is planned: from a log, a policy and options to every choice of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.delays.cdf import DelayCDF
+from evaluator.errors import ParameterError, PropensityError
+from evaluator.log import Log
+from evaluator.policies.base import Need, Setting
+from evaluator.replays.basis import Basis, read_basis
+from evaluator.replays.loop.samplers import SamplerName, choose_sampler, sure_rounds
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.parts import even_conversions, refuse_on_parts
+from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.rarest import least_acceptance
+from evaluator.replays.rounds.clock import ReplayClock, on_clock, start_clock
+from evaluator.replays.rounds.held_out import held_out
+from evaluator.replays.rounds.maturity import judge_maturity
+from evaluator.replays.rounds.propensity import Propensities, display_weights
+from evaluator.replays.rounds.reward_range import reward_range
+from evaluator.replays.rounds.stream import LogRounds, vectors_of
+from evaluator.replays.rounds.survey import Survey
+from evaluator.replays.rounds.thinning import Thinning, thinning
+from evaluator.replays.rounds.window import ReplayWindow, resolve_window
+from evaluator.replays.told_delays import fit_on_clock, told_delays
+from evaluator.replays.within import share_within
+from evaluator.replays.words.clusters import check_clusters, said_of_clusters
+from evaluator.replays.words.plan import assumptions, warnings
+
+
+@dataclass(frozen=True, eq=False)
+class _Pace:
+    """How a replay would read a log: its sampler, what this thins by, its clock and its window."""
+
+    survey: Survey
+    sampler: SamplerName
+    of_sampler: Propensities
+    quantile: float
+    acceptance: float
+    clock: ReplayClock
+    window: ReplayWindow
+
+
+def _pace(survey: Survey, propensities: Propensities, policy: Any, options: ReplayOptions) -> _Pace:
+    log = survey.log
+    sampler = _sampler(survey, policy, options, propensities)
+    # The logger's own rounds are thinned by nothing but the displays' weights, so nothing of theirs is clipped either.
+    of_sampler = display_weights(log) if sampler == "logged" else propensities
+    quantile = 0.0 if sampler == "logged" else options.accept_quantile
+    acceptance = of_sampler.quantile(log, quantile)
+    if sampler == "logged" and of_sampler.rule is None:
+        acceptance = 1.0
+    clock = start_clock(survey, options.clock, traffic_share=options.traffic_share, acceptance=acceptance)
+    window = resolve_window(options.window, clock, survey)
+    return _Pace(survey, sampler, of_sampler, quantile, acceptance, clock, window)
+
+
+def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> ReplayPlan:
+    """Make every choice of a replay, on a log or on what was read of it for several.
+
+    Raises
+    ------
+    PropensityError
+        The sampler or the clock needs propensities and the log has none; names the choices.
+    ParameterError
+        An option does not fit the log or the policy.
+    """
+    basis = read_basis(log, options) if isinstance(log, Log) else log
+    surveyed, log = basis.survey, basis.survey.log
+    refuse_on_parts(log, basis.propensities, options)
+    whole = _pace(surveyed, basis.propensities, policy, options)
+    maturity = judge_maturity(surveyed, whole.window, whole.clock, options.immature)
+    used, told = maturity.used, whole
+    if options.final is not None:
+        # Displays that are left out teach nothing: whatever is fitted, is to what was known when they began.
+        used -= held_out(used, options.final)
+        told = _pace(*basis.until(used, options.propensity), policy, options)
+    clock, window, sampler, of_sampler = told.clock, told.window, told.sampler, told.of_sampler
+    delays = of_log = _fit(surveyed, clock, window, options.seed)
+    rewards = known_rewards = reward_range(surveyed, used)
+    if told is not whole:
+        delays = _fit(told.survey, clock, window, options.seed)
+        known_rewards = reward_range(told.survey, used)
+    vectors = vectors_of(log, policy=policy.name, reads=policy.reads) if policy.contextual else None
+    check_clusters(basis.clusters, maturity.used)
+    rounds = LogRounds(log, used, vectors, window.revealed(surveyed, on_clock(surveyed.delay, clock)))
+    usable = surveyed.shown_first(used)
+    if clock.kind != "wall":  # whose share is an acceptance rate that was fixed before
+        of_sampler = _of_used(of_sampler, usable)
+    matched = thinning(told.survey.log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=told.quantile)
+    horizon = _horizon(surveyed, policy, options, sampler, matched, usable)
+    setting = Setting(
+        n_actions=log.n_actions,
+        dimension=rounds.dimension,
+        rows=rounds.rows,
+        window=window.rounds,
+        horizon=horizon,
+        delay_cdf=told_delays(
+            told.survey,
+            basis.known,
+            clock,
+            window,
+            delays.even,
+            cdf=delays.cdf,
+            tau=delays.tau,
+            delays=options.delays,
+            horizon=horizon,
+        ),
+        reward_max=known_rewards.largest,
+    )
+    plan = ReplayPlan(
+        survey=surveyed,
+        policy=policy,
+        options=options,
+        clock=clock,
+        window=window,
+        propensities=basis.propensities,
+        maturity=maturity,
+        sampler=sampler,
+        matched=matched,
+        by_action=thinning(log, basis.propensities, per_action=True),
+        rounds=rounds,
+        setting=setting,
+        largest_reward=rewards.largest,
+        cdf=of_log.cdf,
+        tau_window=of_log.tau,
+        known=basis.known,
+        told=told.survey,
+        warnings=(),
+        assumptions=assumptions(
+            basis, policy, options, clock, window, sampler, setting.delay_cdf, known_rewards, maturity.correction
+        ),
+        clusters=basis.clusters,
+        bounded=rewards.bounded,
+        capped=basis.capped,
+    )
+    return replace(plan, warnings=(*warnings(plan, told.acceptance, rewards), *said_of_clusters(plan)))
+
+
+class _Delays(NamedTuple):
+    """Conversions that are an even sample, the delay CDF fitted to them, and the share of them within the window."""
+
+    even: slice | npt.NDArray[np.int64]
+    cdf: DelayCDF | None
+    tau: float
+
+
+def _fit(survey: Survey, clock: ReplayClock, window: ReplayWindow, seed: int) -> _Delays:
+    even = even_conversions(survey.log, survey.display, seed)
+    cdf = fit_on_clock(survey.delay[even], None if survey.limit is None else survey.limit[even], clock)
+    return _Delays(even, cdf, share_within(survey, window, cdf, even))
+
+
+def _horizon(
+    survey: Survey,
+    policy: Any,
+    options: ReplayOptions,
+    sampler: SamplerName,
+    matched: Thinning,
+    usable: npt.NDArray[np.int64],
+) -> int:
+    """Return the largest number of rounds.
+
+    A policy that needs the horizon is told one that it reaches: with the number of displays, K times as many, it would
+    be another policy than the one that goes live for so many rounds.
+    """
+    displays = int(usable.sum())
+    if options.horizon is not None:
+        return min(options.horizon, displays)
+    if Need.HORIZON in policy.needs and sampler in ("rejection", "keep"):
+        return max(sure_rounds(displays, least_acceptance(matched, usable)), 1)
+    return displays
+
+
+def _of_used(propensities: Propensities, usable: npt.NDArray[np.int64]) -> Propensities:
+    """Return the propensities without the extremes of actions whose displays are not used: they decide no c."""
+    if propensities.rule is None or not usable.any():
+        return propensities
+    known = [np.where(usable > 0, of, np.nan) for of in (propensities.smallest, propensities.largest)]
+    return replace(propensities, smallest=known[0], largest=known[1])
+
+
+def _sampler(survey: Survey, policy: Any, options: ReplayOptions, propensities: Propensities) -> SamplerName:
+    requested = options.sampler
+    if (options.clock == "wall" or options.doubly_robust) and requested is None and not policy.contextual:
+        requested = "rejection"  # the only sampler whose acceptance rate is known beforehand, whatever is chosen
+    sampler = choose_sampler(policy, requested, even=propensities.even, known=propensities.rule is not None)
+    if propensities.rule is None and (sampler == "rejection" or (options.clock == "wall" and sampler != "logged")):
+        raise PropensityError(
+            f"Log {survey.log.meta.name!r} has no propensities, and the {sampler} sampler needs them"
+            + (f" because {policy.name} reads contexts." if policy.contextual else "."),
+            hint="choose what is true of the logging policy: `propensity='uniform'` (chose at random), estimate "
+            "(ignored the context), estimate:context (chose by the logged context), or name a column in the spec.",
+        )
+    if options.doubly_robust and sampler not in ("rejection", "logged"):
+        raise ParameterError(
+            f"`doubly_robust` needs displays that are read in order and accepted alike, unlike `sampler='{sampler}'`.",
+            hint="use `sampler='rejection'`.",
+        )
+    if options.final is not None and propensities.rule is None and sampler != "logged":
+        raise PropensityError(
+            f"`final` weighs displays by their propensities, and log {survey.log.meta.name!r} has none.",
+            hint="choose what is true of the logging policy: `propensity='uniform'`, estimate or estimate:context.",
+        )
+    if options.clock == "wall" and sampler in ("keep", "queue"):
+        raise PropensityError("`clock='wall'` needs a known acceptance rate.", hint="use `sampler='rejection'`.")
+    return sampler
