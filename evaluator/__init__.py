@@ -13,8 +13,9 @@ True
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.version import __version__
 
 if TYPE_CHECKING:
@@ -77,6 +78,15 @@ _HOMES = {
     "Simulation": "evaluator.simulations.result",
     "simulate": "evaluator.api",
 }
+
+
+def _as_html(result: Any) -> str:
+    from evaluator.report.notebook import as_html
+
+    return as_html(result)
+
+
+ShownInNotebooks._as_html = staticmethod(_as_html)
 
 
 def __getattr__(name: str) -> object:

@@ -21,7 +21,7 @@ ALLOWED: dict[str, set[str] | None] = {
     "inputs": set(),
     "options": set(),
     "outputs": set(),
-    "results": {"report"},  # when a notebook asks for it: see below
+    "results": set(),
     "kernels": set(),
     "log": set(),
     "estimates": set(),
@@ -171,9 +171,6 @@ def test_no_files_import_each_other_in_a_circle() -> None:
     imported = imported_files()
     assert "evaluator.log.schema" in imported["evaluator.log.contract"]
     assert "evaluator.delays.cdf" in imported["evaluator.kernels.exposure"]  # for type checkers alone
-    # Results reach their report when a notebook asks for it, and not before: see below.
-    assert "evaluator.report.notebook" in imported["evaluator.results.in_notebooks"]
-    imported["evaluator.results.in_notebooks"] = set()
     assert circles(imported) == []
 
 
@@ -200,10 +197,10 @@ def test_no_name_stands_in_two_rooms_for_two_things() -> None:
     assert twice == {}
 
 
-def test_one_file_leads_from_results_to_their_report() -> None:
-    """Results show themselves in a notebook: the only way back against the flow, taken when one asks for it."""
+def test_results_find_their_report_when_a_notebook_asks() -> None:
+    """No room but the command line knows the report: the package itself does, and loads it no sooner."""
     reach = {f for f in PACKAGE.rglob("*.py") if any(room(module) == "report" for module in imports(f))}
-    assert {f.name for f in reach if room(module_of(f)) not in ("report", "cli")} == {"in_notebooks.py"}
+    assert {module_of(f) for f in reach if room(module_of(f)) not in ("report", "cli")} == {"evaluator.__init__"}
     public = "from evaluator import Audit, CheckReport, Comparison, DelayStudy, Log, ReplayResult, Simulation"
     modules = loaded_by(public)
     assert "evaluator.results.in_notebooks" in modules
