@@ -12,8 +12,13 @@ import numpy as np
 import pytest
 
 from evaluator.datasets.writing import write_canonical
+from evaluator.report.manifest import write_json, write_manifest
+from evaluator.simulations.options import SimulateOptions
 from tests.cli.runs import Run, evaluate
 from tests.delays.joint_logs import WORLDS, joint_log
+from tests.packaging.test_readme_output import script
+
+schemas = script("schemas")
 
 QUICK = ("--families", "geometric,lognormal", "--bootstraps", "19")
 
@@ -91,3 +96,48 @@ def test_schemas_refuse_what_is_not_so() -> None:
     for part in ("fit", "laws", "advice", "tail", "heterogeneity", "drift", "options"):
         with pytest.raises(jsonschema.ValidationError):
             validate({**studied, part: {**studied[part], "typo": 1}})
+
+
+def properties(schema: Any, name: str) -> list[Any]:
+    """Return what a schema says of a property, wherever it has one of this name."""
+    if isinstance(schema, list):
+        return [found for part in schema for found in properties(part, name)]
+    if not isinstance(schema, dict):
+        return []
+    own = [schema["properties"][name]] if name in schema.get("properties", {}) else []
+    return own + [found for part in schema.values() for found in properties(part, name)]
+
+
+@pytest.mark.parametrize("file", schemas.FILES, ids=lambda file: str(file.name))
+def test_options_in_schemas_are_the_declared_ones(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert text == schemas.source(file), "run: python docs/schemas.py"
+    schema = json.loads(text)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for one in properties(schema, "options") + properties(schema, "reading"):
+        for option in one.get("anyOf", [one]):
+            name = option["$ref"].removeprefix("#/$defs/")
+            assert name.endswith("Options"), f"{file.name}: refer to a definition of docs/schemas.py"
+            assert schema["$defs"][name]["properties"]
+
+
+def test_a_manifest_with_another_option_is_refused(tmp_path: Path) -> None:
+    schema = json.loads((importlib.resources.files("evaluator.report") / "manifest.schema.json").read_text("utf-8"))
+    asked = SimulateOptions(horizon=500).to_dict()
+    log: dict[str, Any] = {"dataset": "synthetic", "fingerprint": "0"}
+
+    write_json(tmp_path / "result.json", {})
+
+    def validate_manifest(**done: Any) -> None:
+        (tmp_path / "manifest.json").unlink(missing_ok=True)
+        write_manifest(tmp_path, **done)
+        jsonschema.validate(json.loads((tmp_path / "manifest.json").read_text("utf-8")), schema)
+
+    validate_manifest(scenario="vernade2017-low", policies=["ucb1"], options=asked)
+    validate_manifest(source={**log, "reading": {"limit": 5}})
+    for wrong in ({**asked, "typo": 1}, {**asked, "runs": 0}, {**asked, "delays": 3}, {"runs": 5}):
+        with pytest.raises(jsonschema.ValidationError):
+            validate_manifest(scenario="vernade2017-low", policies=["ucb1"], options=wrong)
+    for reading in ({"limit": 0}, {"limits": 5}, {"deduplicate": "none"}):
+        with pytest.raises(jsonschema.ValidationError):
+            validate_manifest(source={**log, "reading": reading})
