@@ -27,6 +27,7 @@ from evaluator.datasets.options import ReadingOptions
 from evaluator.errors import EvaluatorError, KeyOfFileError, ParameterError, nearest
 from evaluator.inputs.toml_file import NotTomlError, read_toml
 from evaluator.options.declaration import Options, alternatives, kinds_of
+from evaluator.options.shared import POLICIES, WINDOWS
 from evaluator.policies.registry import resolve
 from evaluator.replays.options import ReplayOptions
 
@@ -125,7 +126,8 @@ def read_study(path: str | Path) -> StudyFile:
 def _under_one_name(path: str | Path, said: dict[str, Any]) -> dict[str, Any]:
     """Return what is said with one policy or window, which a file may name alone, among the several."""
     said = dict(said)
-    for one, several in (("policy", "policies"), ("window", "windows")):
+    for several, declared in (("policies", POLICIES), ("windows", WINDOWS)):
+        one = declared.singular
         if one not in said or (one == "policy" and not isinstance(said[one], str)):
             continue
         if several in said:

@@ -37,9 +37,9 @@ from evaluator.datasets.intake import TIME, Intake
 from evaluator.datasets.keeping import check_keep
 from evaluator.datasets.labels import Labels
 from evaluator.datasets.metadata import log_meta, propensity_kind, tick_of
-from evaluator.datasets.options import Deduplicate
+from evaluator.datasets.options import Deduplicate, ReadingOptions
 from evaluator.datasets.outcomes import find_outcomes
-from evaluator.datasets.row_breaches import Breaches, check_on_error
+from evaluator.datasets.row_breaches import Breaches
 from evaluator.datasets.row_rules import TimeOrder
 from evaluator.datasets.second_table import SecondTable
 from evaluator.datasets.shuffled_ties import whole_ties
@@ -50,7 +50,6 @@ from evaluator.datasets.target import target_columns
 from evaluator.datasets.writing import write_rest
 from evaluator.errors import LogError, UsageError
 from evaluator.log import Log
-from evaluator.units import is_whole
 
 # Two roles may share a column: the stricter kind is read, the other derived from it.
 _STRICTNESS: tuple[Kind, ...] = ("category", "text", "float", "int", "datetime")
@@ -75,20 +74,11 @@ class Reading:
 def read_files(
     spec: FileSpec,
     folder: Path,
+    asked: ReadingOptions,
     *,
-    path: str | Path | None = None,
-    actions: str | Sequence[str] | None = None,
-    features: str | None = None,
-    deduplicate: Deduplicate | None = None,
-    attributed_only: bool | None = None,
-    limit: int | None = None,
-    sort: bool | None = None,
-    attribution_window: str | int | None = None,
-    on_error: str = "stop",
-    keep: Sequence[str] = (),
-    into: Path | None = None,
-    contexts: bool = True,
-    advance: Callable[[int], None] = lambda rows: None,
+    into: Path | None,
+    contexts: bool,
+    advance: Callable[[int], None],
 ) -> Reading:
     """Return the log in the files of a spec.
 
@@ -96,8 +86,8 @@ def read_files(
     ----------
     spec, folder
         Spec of the dataset, and the folder that holds it.
-    path, actions, features, deduplicate, attributed_only, limit, sort, attribution_window, on_error, keep
-        Options of reading, as in `evaluator.datasets.load`.
+    asked
+        Options of the reading; `seed` and `sampling_rate` are none of files.
     into
         Existing folder that gets the canonical form of the log. Its displays then never are in memory; conversions,
         rows left out, one-hot labels and 16 bytes for each `display.id` are. None keeps all in memory.
@@ -106,29 +96,26 @@ def read_files(
     advance
         Function called with the number of rows read since the last call.
     """
-    check_on_error(on_error)
-    rules = _rules(spec, deduplicate, attributed_only)
-    asked_window(attribution_window, tick_of(spec))
-    if limit is not None and not is_whole(limit, 1):
-        raise UsageError(f"limit={limit}.", hint="give the number of displays to read, 1 to 2^63 - 1.")
-    files = find_files(spec.source, folder, override=path)
+    rules = _rules(spec, asked.deduplicate, asked.attributed_only)
+    asked_window(asked.attribution_window, tick_of(spec))
+    files = find_files(spec.source, folder, override=asked.path)
     plan = _Plan(
         spec=spec,
         rules=rules,
-        features=choose_features(spec, features),
+        features=choose_features(spec, asked.features),
         files=files,
         target=target_columns(spec, files),
         others=[] if spec.conversion.source is None else find_files(spec.conversion.source.table(), folder),
-        limit=limit,
-        sort=spec.source.sort if sort is None else sort,
-        attribution_window=attribution_window,
-        listed=on_error == "quarantine",
-        keep=check_keep(spec, keep),
+        limit=asked.limit,
+        sort=spec.source.sort if asked.sort is None else asked.sort,
+        attribution_window=asked.attribution_window,
+        listed=asked.on_error == "quarantine",
+        keep=check_keep(spec, asked.keep),
     )
     with unchanged([*plan.files, *plan.others]), _waiting_room(into) as new_spool:
         second = _second_table(plan)
         intake = _take_in(plan, second, new_spool, advance)
-        return _finish(plan, intake, second, actions, into=into, contexts=contexts)
+        return _finish(plan, intake, second, asked.actions, into=into, contexts=contexts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,9 +287,6 @@ def _finish(
 
 def _rules(spec: FileSpec, deduplicate: Deduplicate | None, attributed_only: bool | None) -> ConversionRules:
     rule = deduplicate or spec.conversion.deduplicate
-    known = ("last_click", "first_click", "all", "share")
-    if rule not in known:
-        raise UsageError(f"deduplicate={rule!r}.", hint=f"choose one of {', '.join(known)}.")
     if rule != "all" and not spec.conversion.key:
         raise UsageError(f"deduplicate={rule!r}, but {spec.name} has no key.", hint="set conversion.key in the spec.")
     only = spec.conversion.attributed_only if attributed_only is None else attributed_only

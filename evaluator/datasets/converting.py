@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from evaluator.datasets.adapter import Reading
 from evaluator.datasets.canonical import refuse_other
 from evaluator.datasets.resolve import read, sources
 from evaluator.log import StoredLog
+from evaluator.options.keywords import ReadingKeywords
 from evaluator.outputs.failures import writing
 from evaluator.outputs.foreign import refuse_sources
 from evaluator.outputs.whole import refuse_existing, whole_folder
@@ -21,7 +22,7 @@ def convert(
     *,
     overwrite: bool = False,
     advance: Callable[[int], None] = lambda rows: None,
-    **options: Any,
+    **options: Unpack[ReadingKeywords],
 ) -> Reading:
     """Write a dataset to the canonical folder `out` and return it, with rows left out in ``quarantine.parquet``.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
+from typing import Unpack
 
 from evaluator.datasets.adapter import Reading, read_files
 from evaluator.datasets.attribution import cut_log
@@ -12,7 +13,7 @@ from evaluator.datasets.delay_laws import delay_files
 from evaluator.datasets.files import find_files
 from evaluator.datasets.keeping import check_kept
 from evaluator.datasets.locate import bundled_folder
-from evaluator.datasets.options import Deduplicate, OnError, ReadingOptions
+from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.row_breaches import QUARANTINE
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.datasets.spec_file import read_spec
@@ -20,7 +21,8 @@ from evaluator.datasets.synthetic import generate
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import UnknownNameError, UsageError, nearest
 from evaluator.log import Log
-from evaluator.units import LEAST_SAMPLE
+from evaluator.options.keywords import ReadingKeywords
+from evaluator.options.signatures import shows
 
 
 def names() -> list[str]:
@@ -82,75 +84,51 @@ def sources(dataset: str | Path, *, path: str | Path | None = None) -> list[Path
     return [where, *(delay_files(spec.scenario, where.parent) if isinstance(spec, ScenarioSpec) else [])]
 
 
+@shows(ReadingOptions)
 def read(
     dataset: str | Path,
     *,
-    path: str | Path | None = None,
-    actions: str | Sequence[str] | None = None,
-    features: str | None = None,
-    deduplicate: Deduplicate | None = None,
-    attributed_only: bool | None = None,
-    limit: int | None = None,
-    seed: int | None = None,
-    sort: bool | None = None,
-    attribution_window: str | int | None = None,
-    on_error: OnError = "stop",
-    keep: Sequence[str] = (),
-    sampling_rate: float | None = None,
     into: Path | None = None,
     contexts: bool = True,
     advance: Callable[[int], None] = lambda rows: None,
+    **options: Unpack[ReadingKeywords],
 ) -> Reading:
     """Return the log of a dataset and the rows left out of it.
 
     Parameters
     ----------
-    dataset, path, actions, features, deduplicate, attributed_only, limit, seed, sort
-        Name of the dataset and options of reading, as in `evaluator.datasets.load`.
-    attribution_window, on_error, keep, sampling_rate
-        Further options of reading, as in `evaluator.datasets.load`.
+    dataset
+        Name of the dataset, as in `evaluator.datasets.load`.
     into, contexts, advance
         Destination and extent of reading, as in `evaluator.datasets.adapter.read_files`.
+    **options
+        See below.
     """
-    ReadingOptions(
-        path=path, actions=actions, features=features, deduplicate=deduplicate, attributed_only=attributed_only,
-        limit=limit, seed=seed, sort=sort, attribution_window=attribution_window, on_error=on_error, keep=keep,
-        sampling_rate=sampling_rate,
-    )  # fmt: skip
+    asked = ReadingOptions(**options)
     where = spec_path(dataset)
-    if sampling_rate is not None and not LEAST_SAMPLE <= sampling_rate <= 1.0:
-        raise UsageError(
-            f"sampling_rate={sampling_rate:g}.",
-            hint=f"give the share of the traffic that the log holds (`sampling_rate`), in [{LEAST_SAMPLE:g}, 1].",
-        )
     reading_rules = {
-        "features": features, "deduplicate": deduplicate, "attributed_only": attributed_only, "sort": sort
-    }  # fmt: skip
+        name: getattr(asked, name) for name in ("features", "deduplicate", "attributed_only", "sort", "path")
+    }
     spec = None if where.is_dir() else read_spec(where)
     if isinstance(spec, FileSpec):
-        if seed is not None:
+        if asked.seed is not None:
             raise UsageError(
-                f"seed={seed}, but {spec.name} is read from files.", hint="seed goes with synthetic datasets."
+                f"seed={asked.seed}, but {spec.name} is read from files.", hint="seed goes with synthetic datasets."
             )
-        if sampling_rate is not None:
-            spec = spec.model_copy(update={"log": spec.log.model_copy(update={"sampling_rate": sampling_rate})})
-        return read_files(
-            spec, where.parent, path=path, actions=actions, features=features, deduplicate=deduplicate,
-            attributed_only=attributed_only, limit=limit, sort=sort,
-            attribution_window=attribution_window, on_error=on_error, keep=keep,
-            into=into, contexts=contexts, advance=advance,
-        )  # fmt: skip
+        if asked.sampling_rate is not None:
+            spec = spec.model_copy(update={"log": spec.log.model_copy(update={"sampling_rate": asked.sampling_rate})})
+        return read_files(spec, where.parent, asked, into=into, contexts=contexts, advance=advance)
     if isinstance(spec, ScenarioSpec):
-        _refuse({**reading_rules, "path": path, "actions": actions}, f"the synthetic dataset {spec.name}")
-        log: Log = generate(spec.scenario, displays=limit, seed=seed, name=spec.name, folder=where.parent)
+        _refuse({**reading_rules, "actions": asked.actions}, f"the synthetic dataset {spec.name}")
+        log: Log = generate(spec.scenario, displays=asked.limit, seed=asked.seed, name=spec.name, folder=where.parent)
     else:
-        _refuse({**reading_rules, "path": path, "seed": seed}, "a converted dataset: apply it when converting")
-        log = open_canonical(where, limit=limit, actions=actions)
-    if sampling_rate is not None:
-        log = log.with_meta(sampling_rate=sampling_rate)
-    if attribution_window is not None:
-        log = cut_log(log, attribution_window)
-    check_kept(log, keep)
+        _refuse({**reading_rules, "seed": asked.seed}, "a converted dataset: apply it when converting")
+        log = open_canonical(where, limit=asked.limit, actions=asked.actions)
+    if asked.sampling_rate is not None:
+        log = log.with_meta(sampling_rate=asked.sampling_rate)
+    if asked.attribution_window is not None:
+        log = cut_log(log, asked.attribution_window)
+    check_kept(log, asked.keep)
     if into is not None:
         write_canonical(log, into)
         log = open_canonical(into)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evaluator.datasets.files import SourceFile
-from evaluator.errors import DataError, LogError, PropensityError, SourceError, UsageError
+from evaluator.errors import DataError, LogError, PropensityError, SourceError
 
 SHOWN = 3
 LINE, FILE = "__line", "__file"
@@ -137,9 +137,3 @@ class CheckedRows:
         """Return whether each row broke no rule, all rules having been applied."""
         self._breaches.rows += int(self._bad.sum())
         return ~self._bad
-
-
-def check_on_error(on_error: str) -> None:
-    """Raise UsageError unless `on_error` is ``stop`` or ``quarantine``."""
-    if on_error not in ("stop", "quarantine"):
-        raise UsageError(f"on_error={on_error!r}.", hint="choose stop or quarantine.")

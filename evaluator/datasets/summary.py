@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -15,13 +15,14 @@ from evaluator.datasets.spec import FileSpec, Spec
 from evaluator.errors import SourceError
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
+from evaluator.options.keywords import ReadingKeywords
 from evaluator.outputs.failures import writing
 
 QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.99)
 TOP = 10
 
 
-def show(dataset: str | Path, **options: Any) -> dict[str, Any]:
+def show(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, Any]:
     """Return facts about a dataset as a plain dict.
 
     Parameters
@@ -54,7 +55,7 @@ def show(dataset: str | Path, **options: Any) -> dict[str, Any]:
     return facts
 
 
-def validate(dataset: str | Path, **options: Any) -> dict[str, Any]:
+def validate(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, Any]:
     """Return ``{"ok": True, "name": ..., "counts": ..., "notes": []}``, or raise the error that says what is wrong.
 
     Of a converted folder every byte is checked. Files of any size need little memory, and about 15 bytes a display in

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -15,10 +16,10 @@ import pytest
 
 from evaluator.datasets import convert, load, show, validate
 from evaluator.datasets.canonical import TABLES, UNVERIFIED, open_canonical
-from evaluator.datasets.meta_file import FILES, META, QUARANTINE, READS, SCHEMA_VERSION, read_meta
+from evaluator.datasets.meta_file import FILES, META, QUARANTINE, READS, SCHEMA_VERSION, _About, read_meta
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import SourceError
-from evaluator.log import Log, Selection, StoredLog
+from evaluator.log import Log, LogMeta, Selection, StoredLog
 from tests.datasets.sources import ROWS, dataset
 from tests.logs import build_log
 
@@ -55,6 +56,18 @@ def contents(folder: Path) -> Any:
         return log.meta, log.displays, log.conversions, log.actions
     except SourceError as error:
         return error
+
+
+def test_a_folder_says_all_that_a_log_says_of_itself() -> None:
+    """The format keeps a list of its own, as what a version may hold does not change; this finds where they part."""
+    own = {field.name: field for field in dataclasses.fields(LogMeta)}
+    written = {name: field for name, field in _About.model_fields.items() if name != "schema_version"}
+    assert list(written) == list(own)
+    for name, field in written.items():
+        if name != "notes":  # which every folder says
+            default = own[name].default
+            assert field.is_required() == (default is own[name].default_factory is dataclasses.MISSING), name
+            assert field.is_required() or field.get_default(call_default_factory=True) in (default, {}), name
 
 
 def flipped(path: Path, place: int, bit: int) -> None:
