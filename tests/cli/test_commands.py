@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from evaluator.cli.app import app
+from evaluator.cli.help import examples
 from evaluator.replays.options import ReplayOptions
 from tests.cli.runs import evaluate
 
@@ -68,7 +69,8 @@ def test_help_is_printed_as_it_was_written(path: str, monkeypatch: pytest.Monkey
     """Brackets are markup to the printer unless they are escaped."""
     monkeypatch.setenv("COLUMNS", "1000")
     printed = "".join(evaluate(*path.split(), "--help").out.split())
-    for text in [command(path).help, command(path).epilog, *(p.help for p in command(path).params if not p.hidden)]:
+    commands, rest = examples(command(path).epilog or "")
+    for text in [command(path).help, *commands, rest, *(p.help for p in command(path).params if not p.hidden)]:
         assert "".join((text or "").replace("\\[", "[").split()) in printed
 
 

@@ -35,10 +35,15 @@ def test_first_block_holds_the_two_commands(job: str, line: str) -> None:
     assert done.stdout.strip() == line
 
 
-def test_the_table_of_policies_is_that_of_the_registry() -> None:
+def test_every_policy_is_in_the_table() -> None:
+    for row in TABLES["policies"]():
+        assert row in LINES, f"README.md lacks this row of its table: {row}"
+
+
+def test_the_table_of_policies_has_no_row_that_the_registry_lacks() -> None:
     page = (ROOT / "docs" / "why" / "policies.md").read_text(encoding="utf-8")
-    shown = [line for line in page.splitlines() if line.startswith("|")]
-    assert shown == TABLES["policies"](), "docs/why/policies.md: write what `tests.packaging.tables policies` prints"
+    rows = TABLES["policies"]()
+    assert [line for line in page.splitlines() if line.startswith("|") and line not in rows] == []
 
 
 def test_every_dataset_is_named() -> None:
