@@ -10,8 +10,17 @@ from numba.extending import intrinsic, overload, register_jitable
 
 from evaluator.kernels.cache_folder import cache_folder
 from evaluator.kernels.code_cache import CodeCache
+from evaluator.kernels.internals import TESTED
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_LOOP: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+_PIECE: dict[str, Any] = {"forceinline": True}
+if TESTED:
+    from evaluator.kernels.pieces import Loop, Piece
+
+    _LOOP |= {"pipeline_class": Loop, "no_cfunc_wrapper": True}
+    _PIECE |= {"pipeline_class": Piece}
 
 
 def compiled(function: F) -> F:
@@ -23,7 +32,7 @@ def compiled(function: F) -> F:
 
 def compiled_uncached(function: F) -> F:
     """Compile a loop for user policies, whose edits no cache would see."""
-    out: F = numba.njit(nogil=True, error_model="numpy")(function)
+    out: F = numba.njit(**_LOOP)(function)
     return out
 
 
@@ -32,7 +41,7 @@ def inlinable(function: F) -> F:
 
     Only so does the caller's knowledge reach it, above all that its arrays are borrowed (`evaluator.kernels.memory`).
     """
-    out: F = register_jitable(forceinline=True)(function)
+    out: F = register_jitable(**_PIECE)(function)
     return out
 
 
@@ -42,7 +51,7 @@ def overloads(generic: Callable[..., Any]) -> Callable[[F], F]:
     What it picks is copied into its caller (see `inlinable`).
     """
     # Not strict: Numba would compare the annotations of the two signatures too.
-    decorate: Callable[[F], F] = overload(generic, strict=False, jit_options={"forceinline": True})
+    decorate: Callable[[F], F] = overload(generic, strict=False, jit_options=_PIECE)
     return decorate
 
 

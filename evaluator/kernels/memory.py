@@ -13,6 +13,8 @@ import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.datamodel.models import StructModel
+from numba.extending import lower_cast, register_model
 
 from evaluator.kernels.compiling import instruction, overloads
 from evaluator.kernels.internals import TESTED
@@ -27,11 +29,53 @@ def borrowed(value: T) -> T:
     """Return arrays, or a NamedTuple of them, nested or not, whose references compiled code does not count.
 
     Every array taken out of a tuple, and every tuple handed to a function, costs an atomic increment and decrement an
-    array: measured, more than all that the replay does for an accepted display. A borrowed array owns nothing, so
-    Numba removes those. It must not outlive its lender: call this at the top of a compiled loop on the loop's own
-    arguments, which its caller keeps alive.
+    array: measured, more than all that the replay does for an accepted display, and much of what it takes to compile.
+    A borrowed array owns nothing, so Numba makes none of those. It must not outlive its lender: call this at the top of
+    a compiled loop on the loop's own arguments, which its caller keeps alive.
     """
     return value
+
+
+class BorrowedArray(types.Array):  # type: ignore[misc]  # Numba has no types
+    """The type of a borrowed array, and of its views; where one meets an array that is none, both are arrays."""
+
+    def __init__(self, of: types.Array) -> None:
+        super().__init__(
+            of.dtype, of.ndim, of.layout, readonly=not of.mutable, aligned=of.aligned, name=f"borrowed {of.name}"
+        )
+
+    def copy(self, *args: Any, **kwargs: Any) -> BorrowedArray:
+        """Return the type of a view of the array."""
+        return BorrowedArray(super().copy(*args, **kwargs))
+
+    def unify(self, typing_context: Any, other: Any) -> Any:
+        """Return the type that serves both."""
+        unified = super().unify(typing_context, other)
+        return BorrowedArray(unified) if unified is not None and isinstance(other, BorrowedArray) else unified
+
+
+@register_model(BorrowedArray)
+class _BorrowedArrayModel(StructModel):  # type: ignore[misc]
+    """An array's memory layout, whose owner is no owner to Numba, and always null."""
+
+    def __init__(self, manager: Any, kind: BorrowedArray) -> None:
+        lengths = types.UniTuple(types.intp, kind.ndim)
+        super().__init__(manager, kind, [
+            ("meminfo", types.voidptr), ("parent", types.pyobject), ("nitems", types.intp), ("itemsize", types.intp),
+            ("data", types.CPointer(kind.dtype)), ("shape", lengths), ("strides", lengths),
+        ])  # fmt: skip
+
+
+@lower_cast(BorrowedArray, types.Array)
+def _array_of_borrowed(context: Any, builder: Any, borrowed_kind: Any, kind: Any, value: Any) -> Any:
+    return value
+
+
+def _borrowed_kind(kind: Any) -> Any:
+    if isinstance(kind, types.BaseTuple):
+        parts = [_borrowed_kind(part) for part in kind]
+        return types.BaseTuple.from_types(parts, getattr(kind, "instance_class", None))
+    return BorrowedArray(kind) if type(kind) is types.Array else kind
 
 
 @instruction
@@ -39,7 +83,7 @@ def _borrow(typing_context: Any, value: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return _without_owner(context, builder, signature.args[0], arguments[0])
 
-    return value(value), generate
+    return _borrowed_kind(value)(value), generate
 
 
 def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:

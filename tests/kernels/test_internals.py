@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from evaluator.kernels import internals
+from evaluator.kernels.compiling import compiled_uncached, inlinable
 from tests.golden.replays import RECORD
 
 ROOT = Path(__file__).parents[2]
@@ -39,3 +40,23 @@ def test_no_later_version_is_installed_than_was_tested() -> None:
     bound = re.search(r'"numba>=[\d.]+,<(\d+)\.(\d+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert bound is not None
     assert (int(bound[1]), int(bound[2])) == (internals.LAST_TESTED[0], internals.LAST_TESTED[1] + 1)
+
+
+@inlinable
+def _squared(x: float) -> float:
+    return x * x
+
+
+@compiled_uncached
+def _sum_of_squares(n: int) -> float:
+    total = 0.0
+    for i in range(n):
+        total += _squared(float(i))
+    return total
+
+
+def test_a_piece_leaves_no_call_in_its_loop() -> None:
+    assert _sum_of_squares(4) == 14.0
+    (code,) = _sum_of_squares.inspect_llvm().values()
+    assert not re.search(r"call .*_squared", code)
+    assert _squared(3.0) == 9.0

@@ -48,6 +48,21 @@ def test_references_are_neither_kept_nor_dropped() -> None:
 
 
 @compiled_uncached
+def first_of_either(values: Floats, fresh: bool) -> float:
+    values = borrowed(values)
+    if fresh:
+        values = np.full(2, 7.0)
+    return values[1:][0]
+
+
+def test_a_borrowed_array_may_stand_where_another_may() -> None:
+    values = np.arange(2.0)
+    before = sys.getrefcount(values)
+    assert [first_of_either(values, fresh) for fresh in (False, True)] == [1.0, 7.0]
+    assert sys.getrefcount(values) == before
+
+
+@compiled_uncached
 def prefetch_everywhere(vectors: npt.NDArray[np.float32], ahead: int) -> None:
     for r in range(vectors.shape[0]):
         prefetch(vectors, ahead, r)

@@ -1,0 +1,118 @@
+"""How loops and the pieces they are made of are compiled: each instruction is optimised once, in the loop.
+
+Numba optimises every function that compiled code calls, makes machine code of it, and wraps it for callers in C and in
+Python; and optimises it again in each of its callers. A piece is only ever copied into its caller, so all of that is
+for nothing: a piece ends here as the compiler's own language, and the loop that copies it is optimised as a whole. What
+is computed is the same: no optimisation may change the result of an operation on floating-point numbers.
+"""
+
+from __future__ import annotations
+
+import gc
+from functools import cache
+from typing import Any
+
+from numba import _dynfunc
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import register_pass
+from numba.core.lowering import Lower
+from numba.core.typed_passes import NativeLowering
+
+
+class _NotOptimised(JITCodeLibrary):  # type: ignore[misc]  # Numba has no types
+    """Code that waits to be copied into a caller's."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class _Lower(Lower):  # type: ignore[misc]
+    """Writes no code that counts references where there is none to count."""
+
+    def incref(self, typ: Any, val: Any) -> None:
+        """Write code that counts one more."""
+        if _counts(self.context, typ):
+            super().incref(typ, val)
+
+    def decref(self, typ: Any, val: Any) -> None:
+        """Write code that counts one less."""
+        if _counts(self.context, typ):
+            super().decref(typ, val)
+
+
+@cache
+def _counts(context: Any, kind: Any) -> bool:
+    return bool(context.data_model_manager[kind].contains_nrt_meminfo())
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _LowerLoop(NativeLowering):  # type: ignore[misc]
+    _name = "evaluator_loop"
+
+    @property
+    def lowering_class(self) -> type[Lower]:
+        """What writes the code."""
+        return _Lower
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _LowerPiece(_LowerLoop):  # type: ignore[misc]
+    _name = "evaluator_piece"
+
+    def run_pass(self, state: Any) -> bool:
+        """Lower a function that is never called from outside compiled code."""
+        state.flags.no_compile = True
+        state.flags.no_cfunc_wrapper = True
+        state.library = _NotOptimised(state.targetctx.codegen(), state.func_id.func_qualname)
+        super().run_pass(state)
+        result = state["cr"]
+        # Numba finds the code by the function that Python would call, which calls nothing.
+        name = result.fndesc.qualname.split(".")[-1]
+        handle = _dynfunc.make_function(result.fndesc.lookup_module(), name, "", 0, result.env, (state.library,))
+        state.targetctx.insert_user_function(handle, result.fndesc, [state.library])
+        state.reload_init.extend(getattr(state.library, "_reload_init", ()))  # earlier versions have none
+        state["cr"] = result._replace(cfunc=handle)
+        return True
+
+
+class _Steps(CompilerBase):  # type: ignore[misc]
+    """Numba's own steps, but for the one that writes code."""
+
+    _lowering: type[NativeLowering]
+
+    def define_pipelines(self) -> list[Any]:
+        """Return the steps."""
+        steps = DefaultPassBuilder.define_nopython_pipeline(self.state, self._lowering._name)
+        steps.passes = [(self._lowering if step is NativeLowering else step, said) for step, said in steps.passes]
+        steps.finalize()
+        return [steps]
+
+
+class Piece(_Steps):
+    """Compiles a piece."""
+
+    _lowering = _LowerPiece
+
+
+class Loop(_Steps):
+    """Compiles a loop, with its pieces: without looking for garbage, of which there is none before the end."""
+
+    _lowering = _LowerLoop
+
+    def compile_extra(self, func: Any) -> Any:
+        """Return the compiled function."""
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile_extra(func)
+        finally:
+            if collecting:
+                gc.enable()
