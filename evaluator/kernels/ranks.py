@@ -8,10 +8,14 @@ import numpy.typing as npt
 from evaluator.kernels.compiling import compiled
 
 
-def _count_ranks(
-    action: npt.NDArray[np.int32], places: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """Count displays by action, and return how many of the same action came before each of some displays.
+@compiled
+def count_ranks(
+    action: npt.NDArray[np.int32],
+    places: npt.NDArray[np.int64],
+    counts: npt.NDArray[np.int64],
+    ranks: npt.NDArray[np.int64],
+) -> None:
+    """Count displays by action, and find how many of the same action came before each of some displays.
 
     Parameters
     ----------
@@ -21,14 +25,10 @@ def _count_ranks(
         Positions in `action` whose rank is wanted, increasing, shape (c,).
     counts
         Number of displays of each action so far, shape (K,); grows in place.
-
-    Returns
-    -------
     ranks
         Number of earlier displays of the same action at each place, shape (c,), earlier calls with the same `counts`
-        included.
+        included: written in place, left as it is where the action is -1.
     """
-    ranks = np.zeros(places.shape[0], np.int64)
     j = 0
     for i in range(action.shape[0]):
         k = action[i]
@@ -38,7 +38,3 @@ def _count_ranks(
             j += 1
         if k >= 0:
             counts[k] += 1
-    return ranks
-
-
-count_ranks = compiled(_count_ranks)

@@ -21,7 +21,7 @@ from evaluator.kernels.ranks import count_ranks
 
 def calls():
     for action in (np.int32, np.int64):
-        yield ahead.LoopCall("ranks", count_ranks, (np.zeros(3, action), np.zeros(3, np.int64), np.zeros(3, np.int64)))
+        yield ahead.LoopCall("ranks", count_ranks, (np.zeros(3, action), *np.zeros((3, 3), np.int64)))
 
 ahead._processors = lambda: 2
 taken, take = [], ahead._Left.take

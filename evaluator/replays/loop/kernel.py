@@ -39,7 +39,7 @@ def _play_round(
     state: Any, batch: Batch, i: int, action: int, window: int, pending: PendingConversions, progress: ReplayCounters
 ) -> None:
     """Show display `i`, then reveal every conversion due by the end of the round."""
-    vectors = _vectors(batch, i)
+    vectors = batch.vectors[_place(batch, i)]
     displayed(state, vectors, action)
     progress.rounds[0] += 1
     now = progress.rounds[0]
@@ -83,7 +83,7 @@ def _match(
             progress.prepared[0] = 1
         i = _next_match(state, batch, i, n_actions)
         if i < batch.action.shape[0]:
-            _play_round(state, batch, i, batch.action[i], window, pending, progress)
+            _play_round(state, batch, i, _logged(batch, i), window, pending, progress)
             accepted[written] = i
             written += 1
             i += 1
@@ -109,7 +109,7 @@ def _match_recorded(
         if progress.prepared[0] == 0:
             prepare(state, rng)
             progress.prepared[0] = 1
-        chosen = choose(state, _vectors(batch, i))
+        chosen = choose(state, batch.vectors[_place(batch, i)])
         if chosen < 0 or chosen >= n_actions:
             raise ValueError("the policy chose an impossible action")
         choices[i] = chosen
@@ -133,18 +133,25 @@ def _next_match(state: Any, batch: Batch, i: int, n_actions: int) -> int:
                 i += 1
             return i
     while i < n:
-        action = batch.action[i]
+        action = _logged(batch, i)
         if action >= 0:
             prefetch_logged(batch.vectors, batch.action, i)
-            if wins(state, _vectors(batch, i), action, n_actions):
+            if wins(state, batch.vectors[_place(batch, i)], action, n_actions):
                 break
         i += 1
     return i
 
 
 @inlinable
-def _vectors(batch: Batch, i: int) -> npt.NDArray[np.floating]:
-    return batch.vectors[i] if batch.vectors.shape[0] > 1 else batch.vectors[0]
+def _logged(batch: Batch, i: int) -> Any:
+    """Return the action logged at display i, as wide as every other: for another width, all is compiled again."""
+    return np.int64(batch.action[i])
+
+
+@inlinable
+def _place(batch: Batch, i: int) -> int:
+    """Return where display i's vectors are: one display's may serve all."""
+    return i if batch.vectors.shape[0] > 1 else 0
 
 
 def _serve(
@@ -212,7 +219,7 @@ def _follow(
         if progress.rounds[0] >= horizon:
             return i
         if batch.action[i] >= 0:
-            _play_round(state, batch, i, batch.action[i], window, pending, progress)
+            _play_round(state, batch, i, _logged(batch, i), window, pending, progress)
             accepted[written] = i
             written += 1
     return batch.action.shape[0]

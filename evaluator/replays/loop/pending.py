@@ -78,7 +78,8 @@ def with_room(pending: PendingConversions, more: int, *, reach: int) -> PendingC
     larger = nothing_pending(
         slots if needed <= slots else max(needed, 2 * slots), pending.vector.shape[1], reach=max(reach, rounds - 1)
     )
-    _move(pending, larger)
+    if pending.size[0] > 0:
+        _move(pending, larger)
     return larger
 
 

@@ -85,7 +85,7 @@ class ArmSample:
         action = action[: max(self._used - first, 0)]
         low, high = np.searchsorted(self._converted, [first, first + len(action)])
         places = self._converted[low:high] - first
-        self._rank[low:high] = count_ranks(action, places, self._shown)
+        count_ranks(action, places, self._shown, self._rank[low:high])
         self._arm[low:high] = action[places]
 
     def arms(self, rewards: SparseRewards) -> list[SparseRewards]:
