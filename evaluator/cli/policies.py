@@ -85,6 +85,7 @@ def compile_command(
     """
     from evaluator.api import as_description
     from evaluator.errors import EvaluatorError
+    from evaluator.policies.base import Need
     from evaluator.policies.registry import POLICIES
     from evaluator.replays.one_scan import compile_loops
     from evaluator.replays.options import ReplayOptions
@@ -94,7 +95,10 @@ def compile_command(
     plans = []
     for name in names or POLICIES:
         try:
-            plans.append(plan_replay(log, as_description(name), ReplayOptions()))
+            policy = as_description(name)
+            # A policy that needs a window is the same code with any.
+            window = 1 if Need.WINDOW in policy.needs else None
+            plans.append(plan_replay(log, policy, ReplayOptions(window=window)))
         except EvaluatorError as error:
             if names:
                 raise

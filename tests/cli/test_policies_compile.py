@@ -5,7 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+
+import pytest
+
+from evaluator.kernels.ahead import Call
+from evaluator.policies.registry import POLICIES
+from evaluator.replays import one_scan
+from tests.cli.runs import evaluate
 
 
 def test_a_second_time_there_is_nothing_to_do(tmp_path: Path) -> None:
@@ -25,3 +33,13 @@ def test_a_name_that_is_none_is_refused() -> None:
     )
     assert run.returncode == 2
     assert "fixed" in run.stderr
+
+
+def test_all_policies_are_compiled_but_what_the_log_has_no_columns_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def named(calls: Iterable[Call], *, least: int) -> list[str]:
+        return [call.name for call in calls]
+
+    monkeypatch.setattr(one_scan, "compile_ahead", named)
+    run = evaluate("policies", "compile")
+    assert run.out == f"Compiled for {', '.join(name for name in POLICIES if name != 'columns')}.\n"
+    assert "Left out: columns needs the column 'target'" in run.err
