@@ -66,7 +66,7 @@ class _BorrowedArrayModel(StructModel):  # type: ignore[misc]
         ])  # fmt: skip
 
 
-@lower_cast(BorrowedArray, types.Array)
+@lower_cast(BorrowedArray, types.Array)  # type: ignore[untyped-decorator]
 def _array_of_borrowed(context: Any, builder: Any, borrowed_kind: Any, kind: Any, value: Any) -> Any:
     return value
 

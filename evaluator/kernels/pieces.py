@@ -64,7 +64,7 @@ class _LowerLoop(NativeLowering):  # type: ignore[misc]
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _LowerPiece(_LowerLoop):  # type: ignore[misc]
+class _LowerPiece(_LowerLoop):
     _name = "evaluator_piece"
 
     def run_pass(self, state: Any) -> bool:
@@ -112,7 +112,11 @@ class Loop(_Steps):
         collecting = gc.isenabled()
         gc.disable()
         try:
-            return super().compile_extra(func)
+            result = super().compile_extra(func)
         finally:
             if collecting:
                 gc.enable()
+        # What pieces need of Python, say to raise an error that holds a number, Numba gives to machine code alone.
+        for environment in result._find_referenced_environments():
+            self.state.targetctx.codegen().set_env(environment.env_name, environment)
+        return result

@@ -8,8 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 from evaluator.kernels import internals
 from evaluator.kernels.compiling import compiled_uncached, inlinable
+from evaluator.kernels.scores import NanScoreError, check_score
 from tests.golden.replays import RECORD
 
 ROOT = Path(__file__).parents[2]
@@ -60,3 +64,16 @@ def test_a_piece_leaves_no_call_in_its_loop() -> None:
     (code,) = _sum_of_squares.inspect_llvm().values()
     assert not re.search(r"call .*_squared", code)
     assert _squared(3.0) == 9.0
+
+
+@compiled_uncached
+def _check(score: float, action: int) -> None:
+    check_score(score, action)
+
+
+def test_a_piece_raises_an_error_that_holds_a_number() -> None:
+    # Not from the cache, which gives a loop all that its pieces need.
+    for action in (3, 4):
+        with pytest.raises(NanScoreError) as raised:
+            _check(np.nan, action)
+        assert raised.value.args == (action,)
