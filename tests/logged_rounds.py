@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.replays.rounds.batch import Batch
+from evaluator.replays.rounds.batch import Batch, read_only
 from evaluator.replays.rounds.stream import LogRounds
 
 
@@ -66,16 +66,15 @@ class LoggedRounds:
             high = min(low + size, len(self))
             c = slice(int(self.first_conversion[low]), int(self.first_conversion[high]))
             vectors = self.vectors if len(self.vectors) == 1 else self.vectors[low:high]
-            yield (
-                low,
-                Batch(
-                    action=self.action[low:high],
-                    vectors=np.ascontiguousarray(vectors, dtype=np.float64),
-                    first_conversion=self.first_conversion[low : high + 1] - c.start,
-                    delay=self.delay[c],
-                    value=self.value[c],
-                ),
+            batch = Batch(
+                action=self.action[low:high],
+                vectors=np.ascontiguousarray(vectors, dtype=np.float64),
+                first_conversion=self.first_conversion[low : high + 1] - c.start,
+                delay=self.delay[c],
+                value=self.value[c],
             )
+            # As the engine hands them to the loops, for tests that call these themselves: compiled once for both.
+            yield low, Batch(*map(read_only, batch))
 
 
 def in_memory(rounds: LogRounds) -> LoggedRounds:

@@ -23,6 +23,7 @@ from evaluator.replays.loop.engine import Replay, run
 from evaluator.replays.loop.frozen import FrozenPolicy
 from evaluator.replays.loop.pending import nothing_pending
 from evaluator.replays.loop.samplers import SamplerName
+from evaluator.replays.rounds.batch import read_only
 from evaluator.replays.rounds.held_out import FinalPolicyName
 from tests.logged_rounds import LoggedRounds
 from tests.policies.rounds import Layout, random_rounds, setting_for
@@ -291,7 +292,7 @@ def _check_frozen(policy: Policy, state: tuple, rounds: LoggedRounds, wanted: Fi
     np.testing.assert_array_equal(np.concatenate(parts), whole[:294])
     for ours, theirs in zip(leaves(state), leaves(before), strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    few = rounds.vectors[:1] if len(rounds.vectors) == 1 else rounds.vectors[:20]
+    few = read_only(rounds.vectors[:1] if len(rounds.vectors) == 1 else rounds.vectors[:20])
     if wanted == "greedy":
         begun, interpreted = copy.deepcopy(state), np.zeros((20, 4))
         dispatch.prepare(begun, np.random.default_rng(0))

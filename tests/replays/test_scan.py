@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,21 +65,24 @@ def plans_of(log: Log) -> list[Any]:
     return [plan_replay(basis, as_description(policy), ReplayOptions(**options)) for policy, options in VARIANTS]
 
 
-ALONE = [execute(plan, batch_size=N) for plan in plans_of(LOG)]
+@cache
+def alone() -> list[ReplayResult]:
+    """Return what each gives alone."""
+    return [execute(plan, batch_size=N) for plan in plans_of(LOG)]
 
 
 @pytest.mark.parametrize("batch_size", [97, 1000, N])
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_together_they_give_what_each_gives_alone(batch_size: int, jobs: int) -> None:
     together = execute_all(plans_of(LOG), jobs=jobs, batch_size=batch_size)
-    assert [same(one, alone) for one, alone in zip(together, ALONE, strict=True)] == [True] * len(VARIANTS)
+    assert [same(one, other) for one, other in zip(together, alone(), strict=True)] == [True] * len(VARIANTS)
 
 
 @pytest.mark.parametrize("batch_size", [97, N])
 def test_a_log_on_disk_gives_what_it_gives_in_memory(batch_size: int, tmp_path: Path) -> None:
     write_canonical(LOG, tmp_path)
     found = execute_all(plans_of(open_canonical(tmp_path)), batch_size=batch_size)
-    assert [same(one, alone) for one, alone in zip(found, ALONE, strict=True)] == [True] * len(VARIANTS)
+    assert [same(one, other) for one, other in zip(found, alone(), strict=True)] == [True] * len(VARIANTS)
 
 
 @pytest.mark.parametrize("propensity", ["estimate", "estimate:context", "uniform"])
@@ -86,8 +90,8 @@ def test_estimated_propensities_are_shared(propensity: Any) -> None:
     options = ReplayOptions(window=40, propensity=propensity)
     basis = read_basis(LOG, ReplayOptions(propensity=propensity))
     together = execute_all([plan_replay(basis, as_description(p), options) for p in ("linucb", "ucb1")], batch_size=500)
-    alone = [execute(plan_replay(LOG, as_description(p), options)) for p in ("linucb", "ucb1")]
-    assert [same(one, other) for one, other in zip(together, alone, strict=True)] == [True, True]
+    by_itself = [execute(plan_replay(LOG, as_description(p), options)) for p in ("linucb", "ucb1")]
+    assert [same(one, other) for one, other in zip(together, by_itself, strict=True)] == [True, True]
 
 
 def test_contexts_are_read_once_for_all(monkeypatch: pytest.MonkeyPatch) -> None:

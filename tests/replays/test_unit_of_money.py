@@ -13,7 +13,6 @@ from evaluator import replay
 from evaluator.log import Log
 from evaluator.log.schema import fixed_size_lists
 from evaluator.policies import resolve
-from evaluator.replays.loop import kernel as loop
 from evaluator.replays.result import ReplayResult
 from tests.logs import linear_log
 
@@ -59,13 +58,6 @@ def test_the_unit_of_money_does_not_matter(policy: str, known: bool) -> None:
         assert cents.trajectory["display_id"].equals(euros.trajectory["display_id"])
         np.testing.assert_allclose(numbers(cents), factor * numbers(euros), rtol=1e-9, atol=factor * 1e-12)
         assert (cents.delivered, cents.pending) == (euros.delivered, euros.pending)
-
-
-def test_money_has_no_loop_compiled_anew() -> None:
-    replay(priced(1.0, known=True), "klucb", window=30)
-    compiled = len(loop.match.signatures)
-    replay(priced(64.0, known=True), "klucb", window=30)
-    assert len(loop.match.signatures) == compiled > 0
 
 
 @pytest.mark.parametrize("policy", ["thompson", "klucb", "linucb"])

@@ -20,7 +20,7 @@ from evaluator.policies.running import blamed, loop_for, reward_unit
 from evaluator.replays.loop import kernel as loop
 from evaluator.replays.loop.pending import PendingConversions, nothing_pending, with_room
 from evaluator.replays.loop.samplers import SamplerName, safe_horizon
-from evaluator.replays.rounds.batch import Batch
+from evaluator.replays.rounds.batch import Batch, read_only
 from evaluator.streams import Stream, random_stream
 
 BATCH = 65_536
@@ -117,7 +117,7 @@ class MatchingReplay:
         """Walk through the next displays, the first of which has this number; return the numbers of those accepted."""
         if self.done:
             return np.zeros(0, np.int64)
-        batch = batch._replace(value=_in_units(batch.value, self._unit))
+        batch = _as_told(batch, self._unit)
         pending = self._pending or nothing_pending(1024, batch.vectors.shape[2])
         pending = with_room(pending, len(batch.delay), reach=_reach(batch.delay, self._setting.window))
         before = int(self._progress.rounds[0])
@@ -135,7 +135,7 @@ class MatchingReplay:
 
     def coming(self, batch: Batch) -> LoopCall:
         """Return the call that reading such a batch will make, so that its loop can be compiled before."""
-        batch = batch._replace(value=_in_units(batch.value, self._unit))
+        batch = _as_told(batch, self._unit)
         choices = [] if self._choices is None else [np.empty(0, np.int32)]
         pending = nothing_pending(1, batch.vectors.shape[2])
         return LoopCall(self._policy.name, self._step, self._arguments(batch, pending, np.empty(0, np.int64), choices))
@@ -193,7 +193,8 @@ class QueueReplay:
     def read(self, first: int, batch: Batch) -> None:
         """Queue the next displays."""
         conversions = np.diff(batch.first_conversion).astype(np.int32)
-        self._parts.append(_Queued(batch.action, conversions, batch.delay, _in_units(batch.value, self._unit)))
+        told = _as_told(batch, self._unit)
+        self._parts.append(_Queued(told.action, conversions, told.delay, told.value))
 
     def result(self) -> Replay:
         """Serve the rounds, and return what was replayed."""
@@ -289,14 +290,10 @@ class RoundBatches(Protocol):
         """Yield (number of its first display, batch)."""
 
 
-def _in_units(value: npt.NDArray[np.float64], unit: float) -> npt.NDArray[np.float64]:
-    """Return rewards as the policy is told them."""
-    if unit == 1.0:
-        return value
-    told = value / unit
-    # A log's arrays are not writable, and for arrays of another kind the loops would be compiled anew.
-    told.flags.writeable = value.flags.writeable
-    return told
+def _as_told(batch: Batch, unit: float) -> Batch:
+    """Return a batch as the loops read it: rewards in the policy's unit, no array to be written to."""
+    value = batch.value if unit == 1.0 else batch.value / unit
+    return Batch(*map(read_only, batch._replace(value=value)))
 
 
 def _reach(delay: npt.NDArray[np.int64], window: int) -> int:

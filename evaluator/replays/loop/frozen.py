@@ -31,6 +31,7 @@ from evaluator.kernels.memory import borrowed
 from evaluator.kernels.scores import check_score
 from evaluator.policies.dispatch import choose, estimates, has_estimates, is_pure, prepare
 from evaluator.policies.running import blamed, is_plain_python, loop_for
+from evaluator.replays.rounds.batch import read_only
 from evaluator.replays.rounds.held_out import FinalPolicyName
 from evaluator.streams import Stream, random_stream, seed_stream
 
@@ -176,7 +177,7 @@ class FrozenPolicy:
         return found
 
     def _read(self, vectors: npt.NDArray[np.floating], n: int) -> Floats:
-        out = np.zeros((n, self._n_actions))
+        out, vectors = np.zeros((n, self._n_actions)), read_only(vectors)
         with blamed(self._policy, self._n_actions):
             if self.kind == "greedy":
                 loop_for(self._policy, follow, follow_uncached, follow_interpreted)(self._state, vectors, out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,3 +32,14 @@ class Batch(NamedTuple):
     first_conversion: npt.NDArray[np.int64]
     delay: npt.NDArray[np.int64]
     value: npt.NDArray[np.float64]
+
+
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the array, not to be written to.
+
+    A loop is compiled for each kind of array that it is given, whether it writes to it or not: a log's arrays cannot be
+    written to, and copies of parts of them could.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view

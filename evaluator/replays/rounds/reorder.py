@@ -12,7 +12,7 @@ than that stay as they are: `python -m tests.bench.repeats` measures both.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,6 @@ from evaluator.streams import Stream, random_stream
 BLOCK = 1_024
 
 Ints = npt.NDArray[np.int64]
-A = TypeVar("A", bound=npt.NDArray[Any])
 
 
 class LogOrder:
@@ -84,8 +83,8 @@ class GatheredDisplays(NamedTuple):
             self.action,
             self.vectors[rounds.vectors],
             self.first_conversion,
-            _alike(rounds.delay[self.conversion], rounds.delay),
-            _alike(value[self.conversion], value),
+            rounds.delay[self.conversion],
+            value[self.conversion],
         )
 
 
@@ -109,12 +108,5 @@ def gather(
     counts = piece.first_conversion[displays + 1] - first
     bounds = np.concatenate([[0], np.cumsum(counts)])
     conversion = np.repeat(first - bounds[:-1], counts) + np.arange(bounds[-1])
-    own = {name: _alike(piece.part(name, displays), piece.part(name, slice(0, 1))) for name in vectors}
-    return GatheredDisplays(_alike(action[displays], action), own, bounds, conversion)
-
-
-def _alike(array: A, like: A) -> A:
-    """Return a new array that is writable if another is: for one of another kind, loops would be compiled anew."""
-    if array.flags.owndata:
-        array.flags.writeable = like.flags.writeable
-    return array
+    own = {name: piece.part(name, displays) for name in vectors}
+    return GatheredDisplays(action[displays], own, bounds, conversion)

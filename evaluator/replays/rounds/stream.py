@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -205,20 +205,13 @@ def _joined(several: list[LogPiece]) -> LogPiece:
         return first
     return LogPiece(
         first.first,
-        {name: _concatenated([piece.displays[name] for piece in several]) for name in first.displays},
+        {name: np.concatenate([piece.displays[name] for piece in several]) for name in first.displays},
         {
-            name: own if name == FEATURES else _concatenated([piece.vectors[name] for piece in several])
+            name: own if name == FEATURES else np.concatenate([piece.vectors[name] for piece in several])
             for name, own in first.vectors.items()
         },
         np.concatenate([first.first_conversion, *(piece.first_conversion[1:] for piece in rest)]),
     )
-
-
-def _concatenated(arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Return arrays as one, which is writable if they are: for one of another kind, loops would be compiled anew."""
-    out = np.concatenate(arrays)
-    out.flags.writeable = arrays[0].flags.writeable
-    return out
 
 
 def _part(piece: LogPiece, at: slice) -> LogPiece:
