@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -32,6 +33,19 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if collection_path == STATISTICAL and not any("statistical" in argument for argument in config.args):
         return True
     return None
+
+
+def pytest_collection_finish() -> None:
+    """Refuse to compile while tests are collected, which every process does: half a minute that no test is blamed for.
+
+    Raises
+    ------
+    pytest.UsageError
+        A module replays something when it is imported.
+    """
+    loops = sys.modules.get("evaluator.replays.loop.kernel")
+    if any(getattr(getattr(loops, name, None), "signatures", ()) for name in ("match", "match_recorded", "serve")):
+        raise pytest.UsageError("a test module replays when it is imported: put what it needs into a fixture")
 
 
 @pytest.fixture(scope="session", autouse=True)
