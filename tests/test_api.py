@@ -73,6 +73,15 @@ WRONG = {
     "check(log, propensity='guess')": 'Argument "propensity"',
     'plan(log, "ucb1", horizon="long")': 'Argument "horizon"',
 }
+# What a user's call is held against. The bodies behind it are checked by mypy's own run, and libraries are large.
+SIGNATURES_ALONE = """
+[mypy]
+follow_imports = silent
+[mypy-evaluator.*]
+ignore_errors = True
+[mypy-altair.*,numba.*,numpy.*,polars.*,pyarrow.*,pydantic.*,rich.*,scipy.*,sklearn.*,typer.*,vl_convert.*]
+follow_imports = skip
+"""
 
 
 def test_the_keywords_are_those_of_the_declarations() -> None:
@@ -118,8 +127,10 @@ def test_a_checker_knows_right_calls_from_wrong_ones(tmp_path: Path) -> None:
     script = tmp_path / "user.py"
     script.write_text(RIGHT + "\n".join(wrong) + "\n")
     first = RIGHT.count("\n") + 1
+    settings = tmp_path / "mypy.ini"
+    settings.write_text(SIGNATURES_ALONE)
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--follow-imports=silent", str(script)],
+        [sys.executable, "-m", "mypy", "--strict", "--config-file", str(settings), str(script)],
         capture_output=True,
         text=True,
         cwd=Path(evaluator.__file__).parents[1],
