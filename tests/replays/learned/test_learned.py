@@ -126,11 +126,11 @@ def test_a_choice_alone_teaches_nothing_and_draws_anew() -> None:
 
 @pytest.mark.parametrize("policy", ["otflinucb", "delayed-klucb"])
 def test_a_replay_hands_it_on(policy: str, tmp_path: Path) -> None:
-    log = linear_log(2000, n_actions=3, dimension=2, mean_delay=10.0, seed=1)
+    log = linear_log(2000, n_actions=3, dimension=3, mean_delay=10.0, seed=1)
     learned = replay(log, policy, window=50).learned
     learned.save(tmp_path / "learned.npz")
     again = load_policy(tmp_path / "learned.npz")
-    context = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]) if policy == "otflinucb" else None
+    context = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.6, 0.0, 0.8]]) if policy == "otflinucb" else None
     assert again.choose(context) == learned.choose(context)
     assert (again.policy, again.labels, again.rounds) == (learned.policy, tuple(log.labels), learned.rounds)
     with pytest.raises(OutputExistsError, match="exists"):
