@@ -85,6 +85,8 @@ def offered(name: str, option: Option, **more: Any) -> Any:
     names = pairs or [f"--{name.replace('_', '-')}"]
     names += [f"--{second}" for second in (option.singular, option.plural) if second]
     names += [word for word in option.flags if "/" not in word]
+    if option.plural:  # typer reads several, so that more than one can be refused in words
+        more["metavar"] = "<str>"
     found = typer.Option(*names, help=help_text(name, option), rich_help_panel=option.panel or None, **more)
     found.declared = option
     return found
