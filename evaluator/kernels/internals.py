@@ -10,7 +10,7 @@ import re
 import numba
 
 # The versions with which the tests were run, from the first to the last; pyproject.toml installs none later.
-FIRST_TESTED, LAST_TESTED = (0, 61), (0, 68)
+FIRST_TESTED, LAST_TESTED = (0, 63), (0, 68)
 
 
 def is_tested(version: str) -> bool:
