@@ -31,7 +31,7 @@ from evaluator.datasets.contexts import ContextCodes
 from evaluator.datasets.conversions import ConversionRules, conversion_kinds
 from evaluator.datasets.features import Features, choose_features
 from evaluator.datasets.files import SourceFile, find_files, fingerprint, unchanged
-from evaluator.datasets.frames import Chunks
+from evaluator.datasets.frames import Chunks, missing_values
 from evaluator.datasets.identity import repeated
 from evaluator.datasets.intake import TIME, Intake
 from evaluator.datasets.keeping import check_keep
@@ -275,6 +275,7 @@ def _finish(
         attribution_window=outcomes.attribution_window,
         notes=outcomes.notes,
         propensities=kept.propensities,
+        encoder=None if vectors is None else vectors.encoder(lambda column: missing_values(spec.source, column)),
     )
     quarantine = pl.concat([b.table() for b in breaches]).to_arrow()
     if into is None:

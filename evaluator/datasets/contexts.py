@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from evaluator.datasets.features import Features
 from evaluator.datasets.hashing import token_slots
 from evaluator.datasets.labels import Labels, coded
 from evaluator.errors import UsageError
+from evaluator.log.encoder import ContextColumn, ContextEncoder
 
 ONE_HOT_MAX = 256
 CODE = "__code_"
@@ -74,6 +75,7 @@ class ContextVectors:
     def __init__(self, codes: ContextCodes, kept: Iterable[Mapping[str, Array]]) -> None:
         self._features = features = codes.features
         self._positions: dict[str, npt.NDArray[np.int64]] = {}
+        self._labels: dict[str, tuple[str | None, ...]] = {}
         self._width = 0
         if codes.labels:
             self._one_hot(codes.labels, kept)
@@ -90,6 +92,7 @@ class ContextVectors:
         for column, found in names.items():
             order = [i for i in sorted(range(len(found)), key=found.__getitem__) if seen[column][i]]
             order += [len(found)] if seen[column][-1] else []
+            self._labels[column] = tuple([*found, None][i] for i in order)
             self._positions[column] = np.full(len(found) + 1, -1, dtype=np.int64)
             self._positions[column][order] = np.arange(self._width, self._width + len(order))
             self._width += len(order)
@@ -103,6 +106,14 @@ class ContextVectors:
     def dimensions(self) -> int:
         """Length p of a vector."""
         return self._width + len(self._features.columns("number")) + self._features.intercept
+
+    def encoder(self, missing: Callable[[str], list[str]]) -> ContextEncoder:
+        """Return what makes the same vectors of displays that come later; `missing` gives a column's "none" values."""
+        columns = (
+            ContextColumn(column, kind, tuple(missing(column)), self._labels.get(column))
+            for column, kind in self._features.kinds.items()
+        )
+        return ContextEncoder(tuple(columns), 0 if self._labels else self._width, self._features.intercept)
 
     def build(self, codes: Mapping[str, Array]) -> npt.NDArray[np.float32]:
         """Return the vectors of some displays, shape (n, p) float32."""

@@ -16,6 +16,7 @@ from evaluator.datasets.integrity import StoredFile, stored_file
 from evaluator.errors import SourceError
 from evaluator.inputs.regular import open_regular
 from evaluator.log import LogMeta
+from evaluator.log.encoder import encoder_of
 from evaluator.log.meta import PropensityKind
 from evaluator.log.parquet import damaged
 from evaluator.units import LEAST_SAMPLE, ROUND, SECONDS
@@ -27,9 +28,9 @@ QUARANTINE = "quarantine.parquet"
 # What a folder may hold, the last one only where rows were left out of the log.
 FILES = (*TABLES, META, QUARANTINE)
 
-SCHEMA_VERSION = 2
-# Versions of the folder that are read; the first has no checksums.
-READS = (1, 2)
+SCHEMA_VERSION = 3
+# Versions of the folder that are read; the first has no checksums, the second says not how contexts were encoded.
+READS = (1, 2, 3)
 
 _PROGRAM = "delayed-replay"
 _LARGEST = 2**63 - 1
@@ -81,6 +82,15 @@ class _Sealed(_About):
     checksum: Checksum
 
 
+class _Encoded(_Sealed):
+    """Version 3: it says how contexts were encoded."""
+
+    encoder: dict[str, Any] | None
+
+
+_SAYS: dict[int, type[_About]] = {1: _About, 2: _Sealed, 3: _Encoded}
+
+
 @dataclass(frozen=True)
 class MetaFile:
     """What ``meta.json`` says.
@@ -107,6 +117,7 @@ def write_meta(folder: Path, meta: LogMeta) -> None:
         "schema_version": SCHEMA_VERSION,
         "written_by": f"{_PROGRAM} {__version__}",
         **asdict(meta),
+        "encoder": None if meta.encoder is None else meta.encoder.to_dict(),
         "files": files,
     }
     document["checksum"] = _checksum(document)
@@ -132,7 +143,7 @@ def read_meta(folder: Path) -> MetaFile:
         raise damaged(path, "no JSON object")
     version = _version(path, document)
     try:
-        (_About if version == 1 else _Sealed).model_validate(document)
+        _SAYS[version].model_validate(document)
     except ValidationError as error:
         raise damaged(path, _first(error)) from None
     if version > 1:
@@ -142,6 +153,11 @@ def read_meta(folder: Path) -> MetaFile:
             raise damaged(path, f"files: expected {', '.join(TABLES)}, got {', '.join(document['files'])}")
     # As they stand there: what was a whole number stays one.
     said = {field.name: document[field.name] for field in fields(LogMeta) if field.name in document}
+    if said.get("encoder") is not None:
+        try:
+            said["encoder"] = encoder_of(said["encoder"])
+        except SourceError as error:
+            raise damaged(path, error.what) from None
     files = {name: StoredFile(**known) for name, known in document.get("files", {}).items()}
     return MetaFile(version, LogMeta(**{**said, "notes": tuple(said["notes"])}), files)
 

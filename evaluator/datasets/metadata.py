@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from evaluator.datasets.actions import KeptPropensities
 from evaluator.datasets.spec import FileSpec
+from evaluator.log.encoder import ContextEncoder
 from evaluator.log.meta import LogMeta, PropensityKind
 
 
@@ -30,6 +31,7 @@ def log_meta(
     attribution_window: int | None,
     notes: Sequence[str] = (),
     propensities: KeptPropensities,
+    encoder: ContextEncoder | None = None,
 ) -> LogMeta:
     """Return the metadata of a log read by `spec`.
 
@@ -45,6 +47,8 @@ def log_meta(
         Sentences for whoever reads a result, beside those of the spec.
     propensities
         Propensities that the displays have once actions were chosen.
+    encoder
+        Encoder that says how context columns became vectors; None for a log without.
     """
     notes = [*spec.notes, *notes, *propensities.notes]
     if counts.get("quarantined"):
@@ -61,4 +65,5 @@ def log_meta(
         fingerprint=fingerprint,
         counts=dict(counts),
         notes=tuple(notes),
+        encoder=encoder,
     )

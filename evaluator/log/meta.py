@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from evaluator.log.encoder import ContextEncoder
 from evaluator.units import ROUND, SECONDS
 
 PropensityKind = Literal["logged", "uniform", "estimated", "absent"]
@@ -41,6 +42,8 @@ class LogMeta:
         Numbers of what the adapter did: rows read, dropped, de-duplicated... Printed with the result.
     notes
         Sentences that the reader of a result must know (unmeasured confounding, estimated propensities...).
+    encoder
+        Encoder that says how columns of the source became the contexts; None without, and where nobody noted it.
     """
 
     name: str
@@ -54,6 +57,7 @@ class LogMeta:
     fingerprint: str = ""
     counts: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    encoder: ContextEncoder | None = None
 
     @property
     def tick_seconds(self) -> float | None:

@@ -25,7 +25,7 @@ from evaluator.replays.acceptance import (
     propensity_warning,
     waiting_warning,
 )
-from evaluator.replays.learned.policy import learned_policy
+from evaluator.replays.learned_by import learned_by
 from evaluator.replays.loop.engine import BATCH, Replay
 from evaluator.replays.one_scan import Lane, replay_all
 from evaluator.replays.parts import evened
@@ -309,7 +309,7 @@ def _summarise(plan: ReplayPlan, done: list[_Repeat], references: _References) -
         action_labels=tuple(labels),
         plan=plan.to_dict(),
         trajectory=trajectory,
-        learned=learned_policy(plan.policy, plan.setting, tuple(labels), done[0].replay),
+        learned=learned_by(plan, done[0].replay),
         resampled=(),
         warnings=(*_first_warnings(plan, done, t), *plan.warnings, *_warnings(plan, done, t, best.value)),
         assumptions=plan.assumptions if len(done) == 1 else (*plan.assumptions, _ANY_ORDER),

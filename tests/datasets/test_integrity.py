@@ -206,7 +206,7 @@ def test_fewer_rows_than_written_are_refused(folder: Path) -> None:
         ({"nonsense": 1}, "nonsense: unknown"),
         ({"files": {}}, "files: expected displays.parquet"),
         ({"files": {"../log.csv": 1}}, "files.../log.csv: "),
-        ({"schema_version": True}, "schema_version: expected one of 1, 2, got True"),
+        ({"schema_version": True}, "schema_version: expected one of 1, 2, 3, got True"),
         ({"schema_version": None}, "schema_version: "),
         ({"schema_version": 0}, "schema_version: "),
         ({"schema_version": "2"}, "schema_version: "),

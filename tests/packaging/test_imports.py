@@ -33,7 +33,7 @@ ALLOWED: dict[str, set[str] | None] = {
     "simulations": {"datasets", "delays", "kernels", "policies"},
     "replays/rounds": {"delays", "log"},
     "replays/loop": {"kernels", "policies", "replays/rounds"},
-    "replays/learned": {"delays", "kernels", "policies", "replays/loop"},
+    "replays/learned": {"delays", "kernels", "log", "policies", "replays/loop"},
     "replays": {
         "delays", "estimates", "kernels", "log", "policies", "replays/learned", "replays/loop", "replays/rounds",
     },

@@ -13,15 +13,18 @@ import numpy as np
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.moments import DelayMoments
 from evaluator.errors import DataError, ParameterError, SourceError
+from evaluator.log.encoder import ContextEncoder, encoder_of
 from evaluator.policies.base import Setting
 from evaluator.replays.learned.arrays import Arrays
+from evaluator.replays.learned.learned_from import LearnedFrom
 from evaluator.streams import stream_at
 from evaluator.units import NO_WINDOW
 from evaluator.version import __version__
 
-SCHEMA = "evaluate.policy/3"
-# Those before compressed their arrays. Policies of the first were told rewards as they were: a `reward_max` of 1.
-_READ = (SCHEMA, "evaluate.policy/2", "evaluate.policy/1")
+SCHEMA = "evaluate.policy/4"
+# The third said neither how contexts were encoded nor what it learned from. Those before compressed their arrays.
+# Policies of the first were told rewards as they were: a `reward_max` of 1.
+_READ = (SCHEMA, "evaluate.policy/3", "evaluate.policy/2", "evaluate.policy/1")
 _SIZES = ("n_actions", "dimension", "rows", "window", "horizon")
 
 
@@ -33,6 +36,8 @@ class PolicyDescription:
     ----------
     policy, parameters
         Spec of the policy, and the value of every parameter by its name.
+    of_class
+        Name of the policy's class; empty where nobody noted it.
     labels
         Labels of the K actions.
     rounds
@@ -43,6 +48,10 @@ class PolicyDescription:
         Random stream of the policy.
     setting
         Setting that the policy was told before its first round.
+    encoder
+        Encoder that turns a display into the context it reads; None where it reads none, or nobody noted it.
+    learned_from
+        Displays of the log that it learned from; None where nobody noted it.
     """
 
     policy: str
@@ -52,6 +61,9 @@ class PolicyDescription:
     prepared: bool
     rng: np.random.Generator
     setting: Setting
+    encoder: ContextEncoder | None = None
+    learned_from: LearnedFrom | None = None
+    of_class: str = ""
 
 
 def written(described: PolicyDescription) -> bytes:
@@ -61,6 +73,7 @@ def written(described: PolicyDescription) -> bytes:
         "schema": SCHEMA,
         "version": __version__,
         "policy": described.policy,
+        "class": described.of_class,
         "parameters": described.parameters,
         "labels": list(described.labels),
         "rounds": described.rounds,
@@ -75,6 +88,8 @@ def written(described: PolicyDescription) -> bytes:
             "start": cdf.start,
             "moments": cdf.moments and cdf.moments._asdict(),
         },
+        "encoder": described.encoder and described.encoder.to_dict(),
+        "learned_from": described.learned_from and described.learned_from._asdict(),
     }
     return json.dumps(about).encode()
 
@@ -101,6 +116,8 @@ def read_about(text: bytes, arrays: Arrays) -> PolicyDescription:
     labels = _word(said, "labels", list)
     if not labels or not all(isinstance(label, str) for label in labels):
         raise SourceError("`labels` are not the names of actions.", hint="save the policy again.")
+    new = schema == SCHEMA
+    setting = _setting(_word(said, "setting", dict), len(labels), _delay_cdf(said, arrays))
     return PolicyDescription(
         policy=_word(said, "policy", str),
         parameters=_word(said, "parameters", dict),
@@ -108,7 +125,10 @@ def read_about(text: bytes, arrays: Arrays) -> PolicyDescription:
         rounds=_whole(said, "rounds"),
         prepared=_word(said, "prepared", bool),
         rng=_stream(_word(said, "stream", dict)),
-        setting=_setting(_word(said, "setting", dict), len(labels), _delay_cdf(said, arrays)),
+        setting=setting,
+        encoder=_encoder(_word(said, "encoder", dict, or_none=True), setting) if new else None,
+        learned_from=_learned_from(_word(said, "learned_from", dict, or_none=True)) if new else None,
+        of_class=_word(said, "class", str) if new else "",
     )
 
 
@@ -123,6 +143,29 @@ def _setting(said: dict[str, Any], n_actions: int, cdf: DelayCDF | None) -> Sett
     if reward_max <= 0.0:
         raise SourceError(f"`reward_max` is {reward_max:g}.", hint="it is above 0.")
     return Setting(**sizes, delay_cdf=cdf, reward_max=reward_max)
+
+
+def _encoder(said: dict[str, Any] | None, setting: Setting) -> ContextEncoder | None:
+    """Return the encoder, whose vectors are as long as those that the policy reads."""
+    if said is None:
+        return None
+    encoder = encoder_of(said)
+    if setting.rows != 1 or encoder.dimensions != setting.dimension:
+        raise SourceError(
+            f"Its encoder makes one vector of {encoder.dimensions:,} coordinates, and its policy reads "
+            f"{setting.rows:,} of {setting.dimension:,}.",
+            hint="save the policy again.",
+        )
+    return encoder
+
+
+def _learned_from(said: dict[str, Any] | None) -> LearnedFrom | None:
+    if said is None:
+        return None
+    numbers = {name: _whole(said, name) for name in ("displays", "first_display", "end_display")}
+    times = {name: _word(said, name, int) for name in ("first_time", "last_time")}
+    words = {name: _word(said, name, str) for name in ("log", "fingerprint", "window")}
+    return LearnedFrom(**words, **numbers, **times)
 
 
 def _delay_cdf(about: dict[str, Any], arrays: Arrays) -> DelayCDF | None:

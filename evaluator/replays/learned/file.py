@@ -108,11 +108,17 @@ def _description(path: Path, about: PolicyDescription) -> Policy:
     except UnknownNameError as error:
         raise UnknownNameError(
             f"{path} holds {reprlib.repr(about.policy)}, which is registered neither here nor by an installed package.",
-            hint=f"pass a class of your own yourself: load_policy({str(path)!r}, policy=MyPolicy()).",
+            hint=f"it is a class of your own? load_policy({str(path)!r}, policy={_call(about)}).",
         ) from error
     refuse_unsavable(description)
     assert isinstance(description, Policy)
     return description
+
+
+def _call(about: PolicyDescription) -> str:
+    """Return what makes the description, as one writes it in Python."""
+    named = ", ".join(f"{name}={reprlib.repr(value)}" for name, value in about.parameters.items())
+    return f"{about.of_class or 'MyPolicy'}({named})"
 
 
 def _waiting(pending: PendingConversions) -> Arrays:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import html
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import EvaluatorError, ParameterError, PolicyError
 from evaluator.kernels.scores import check_score
+from evaluator.log.encoder import ContextEncoder
 from evaluator.outputs.failures import writing
 from evaluator.outputs.whole import whole_files
 from evaluator.policies import dispatch
@@ -20,12 +22,16 @@ from evaluator.policies.base import Policy, Setting
 from evaluator.policies.running import blamed, reward_unit
 from evaluator.replays.learned.about import PolicyDescription
 from evaluator.replays.learned.file import PolicyContent, fill_file, read_file, refuse_unsavable
+from evaluator.replays.learned.learned_from import LearnedFrom
+from evaluator.replays.learned.three_lines import three_lines
 from evaluator.replays.loop.pending import PendingConversions, nothing_pending, take
 
 _SAVE_AGAIN = "replay the policy and save it again."
+# A display as a mapping of column values, or the vectors that it becomes.
+Display: TypeAlias = npt.ArrayLike | Mapping[str, object]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class LearnedPolicy:
     """A policy after the last round of its replay, ready for the next one.
 
@@ -34,6 +40,10 @@ class LearnedPolicy:
     policy that is told the log's next rounds goes on exactly like the replay. To decide without learning, call `choose`
     alone: ``choose(context, greedy=True)`` for what was learned to be best, without what an optimistic policy adds to
     the unknown.
+
+    Where it reads contexts, each of the three takes the display as it is, a mapping of the context columns to their
+    values, and encodes it as the log was (`encoder`), or the encoded vector. Where it reads a vector for each action,
+    each takes these.
 
     Parameters
     ----------
@@ -48,6 +58,10 @@ class LearnedPolicy:
     state, prepared, rng, pending
         State, stream and pending conversions as `evaluator.replays.loop.engine.Replay` hands them on; owned by this
         object.
+    encoder
+        Encoder that turns a display into the context it reads; None where it reads none, or the log did not say.
+    learned_from
+        Displays that its replay went through; None where its file does not say.
     """
 
     policy: Any
@@ -58,18 +72,29 @@ class LearnedPolicy:
     prepared: bool
     rng: np.random.Generator
     pending: PendingConversions
+    encoder: ContextEncoder | None = None
+    learned_from: LearnedFrom | None = None
     _asked: bool = False
     _open: bool = False
     _revealed: float = 0.0
 
-    def choose(self, context: npt.ArrayLike | None = None, *, greedy: bool = False) -> int:
+    def __repr__(self) -> str:
+        """Return three lines: what it is, what it learned from, how to use it."""
+        return three_lines(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(repr(self))}</pre>"
+
+    def choose(self, context: Display | None = None, *, greedy: bool = False) -> int:
         """Return the action for a display, and begin a new round of the policy: a randomised one draws anew.
+
+        Its label is ``labels[action]``.
 
         Parameters
         ----------
         context
-            Context of the display as the policy reads it, encoded as in the log it learned from: shape (d,), or the
-            action vectors, shape (K, d); None for policies without contexts.
+            Display, as a mapping of its context columns to their values; or, encoded as in the log it learned from, its
+            context, shape (d,), or its action vectors, shape (K, d). Policies without contexts look at nothing.
         greedy
             Whether to return the action with the largest estimated reward instead, without bonus or draw, among equals
             one at random: the policy that ``--final`` values. It is for showing what was learned; no round is begun.
@@ -77,7 +102,8 @@ class LearnedPolicy:
         Raises
         ------
         ParameterError
-            The context has another shape, or is not finite.
+            The context has another shape, or is not finite; or the display lacks a column, has one that is unknown, or
+            a value that no display of the log could have (`ContextEncoder.encode`).
         PolicyError
             A policy of the user's own raised, chose an impossible action, or says nothing of its estimates; a score
             is NaN; or the policy cannot go on from what it knows.
@@ -120,7 +146,7 @@ class LearnedPolicy:
         best = np.flatnonzero(values == values.max())
         return int(best[0] if len(best) == 1 else self.rng.choice(best))
 
-    def displayed(self, context: npt.ArrayLike | None, action: int) -> None:
+    def displayed(self, context: Display | None, action: int) -> None:
         """Tell the policy that its last choice was shown: one round of its life.
 
         Raises
@@ -151,7 +177,7 @@ class LearnedPolicy:
                 self._tell(held.vector[slot], int(held.action[slot]), int(held.delay[slot]), float(held.value[slot]))
                 slot = take(held, self.rounds)
 
-    def converted(self, context: npt.ArrayLike | None, action: int, *, delay: int, value: float = 1.0) -> bool:
+    def converted(self, context: Display | None, action: int, *, delay: int, value: float = 1.0) -> bool:
         """Tell the policy of a conversion of the display it showed `delay` rounds before its last one.
 
         `value` is in the unit of the log it learned from; the policy is told what it was told there.
@@ -180,6 +206,11 @@ class LearnedPolicy:
         with self._going_on():
             self._tell(vectors[action if self.setting.rows > 1 else 0], action, delay, value / unit)
         return True
+
+    @property
+    def context_shape(self) -> tuple[int, ...]:
+        """Shape of what it reads: (d,), (K, d) for action vectors, () for nothing."""
+        return ((), (self.setting.dimension,), (self.setting.rows, self.setting.dimension))[min(self.setting.rows, 2)]
 
     @property
     def fresh(self) -> bool:
@@ -231,32 +262,60 @@ class LearnedPolicy:
         if not 0 <= action < self.setting.n_actions:
             raise ParameterError(f"Action {action}.", hint=f"actions go from 0 to {self.setting.n_actions - 1}.")
 
-    def _vectors(self, context: npt.ArrayLike | None) -> npt.NDArray[np.float64]:
-        rows, d = self.setting.rows, self.setting.dimension
+    def _vectors(self, context: Display | None) -> npt.NDArray[np.float64]:
+        rows = self.setting.rows
         if rows == 0:
             return np.zeros((1, 0))
-        shape = (d,) if rows == 1 else (rows, d)
+        if isinstance(context, Mapping):
+            context = self._encoded(context)
+        shape = self.context_shape
         vectors = np.array(np.nan if context is None else context, np.float64)
         if vectors.shape != shape or not np.isfinite(vectors).all():
             raise ParameterError(
                 f"{self.policy.name} reads {'a context' if rows == 1 else 'action vectors'} of shape {shape}, finite; "
                 f"got shape {vectors.shape}.",
-                hint="encode it as the log's: evaluate datasets show names the coordinates.",
+                hint="encode it as the log's"
+                + ("." if self.encoder is None else ", or give the display itself, a value for each context column."),
             )
-        return vectors.reshape(rows, d)
+        return vectors.reshape(rows, self.setting.dimension)
+
+    def _encoded(self, display: Mapping[str, object]) -> npt.ArrayLike:
+        if self.encoder is not None:
+            return self.encoder.encode(display)
+        if self.setting.rows > 1:
+            raise ParameterError(
+                f"{self.policy.name} reads a vector for each action, which no columns of a display are.",
+                hint=f"give the action vectors, shape {self.context_shape}.",
+            )
+        raise ParameterError(
+            f"The log that {self.policy.name} learned from does not say how its contexts were encoded: it was made by "
+            "hand, or converted or replayed by an earlier version.",
+            hint=f"convert it again, replay and save; or give the encoded context, shape {self.context_shape}.",
+        )
 
 
-def learned_policy(policy: Any, setting: Setting, labels: tuple[str, ...], replay: Any) -> LearnedPolicy:
-    """Return what a `Replay` has learned. The two share their state."""
+def learned_policy(
+    policy: Any,
+    setting: Setting,
+    labels: tuple[str, ...],
+    replay: Any,
+    *,
+    before: int = 0,
+    encoder: ContextEncoder | None = None,
+    learned_from: LearnedFrom | None = None,
+) -> LearnedPolicy:
+    """Return what a `Replay` has learned, which began after `before` rounds. The two share their state."""
     return LearnedPolicy(
         policy=policy,
         setting=setting,
         labels=labels,
-        rounds=len(replay.displays),
+        rounds=before + len(replay.displays),
         state=replay.state,
         prepared=replay.prepared,
         rng=replay.rng,
         pending=nothing_pending(0, setting.dimension) if replay.calendar is None else replay.calendar,
+        encoder=encoder,
+        learned_from=learned_from,
     )
 
 
@@ -272,6 +331,9 @@ def fill_policy_file(part: Path, learned: LearnedPolicy) -> None:
         prepared=learned.fresh,
         rng=learned.rng,
         setting=learned.setting,
+        encoder=learned.encoder,
+        learned_from=learned.learned_from,
+        of_class=type(learned.policy).__name__,
     )
     fill_file(part, PolicyContent(learned.policy, about, learned.state, learned.pending))
 
@@ -311,4 +373,6 @@ def load_policy(path: str | Path, *, policy: Policy | None = None) -> LearnedPol
         prepared=read.about.prepared,
         rng=read.about.rng,
         pending=read.pending,
+        encoder=read.about.encoder,
+        learned_from=read.about.learned_from,
     )

@@ -68,14 +68,16 @@ def test_a_file_imports_nothing_by_its_name(name: str, good: Path, monkeypatch: 
     about, arrays = read(good)
     before = set(sys.modules)
     path = write(folder / "evil.npz", {**about, "policy": name.format(folder=folder)}, arrays)
-    refused(path, r"registered neither here nor.*load_policy\(.*, policy=MyPolicy\(\)\)", UnknownNameError)
+    refused(path, r"registered neither here nor.*load_policy\(.*, policy=DelayedUCB\(.*\)\)", UnknownNameError)
     assert not (folder / "ran").exists()
     assert not {module for module in set(sys.modules) - before if "payload" in module}
 
 
 def test_a_class_of_ones_own_is_passed_by_hand(tmp_path: Path) -> None:
     lived(CompiledGreedy(prior=2.0)).save(tmp_path / "mine.npz")
-    refused(tmp_path / "mine.npz", r"'compiled-greedy.*policy=MyPolicy\(\)\)", UnknownNameError)
+    refused(
+        tmp_path / "mine.npz", r"'compiled-greedy.*mine\.npz', policy=CompiledGreedy\(prior=2\.0\)\)", UnknownNameError
+    )
     loaded = load_policy(tmp_path / "mine.npz", policy=CompiledGreedy(prior=2.0))
     assert live(loaded, 9, np.random.default_rng(4)) == live(
         lived(CompiledGreedy(prior=2.0)), 9, np.random.default_rng(4)
@@ -378,8 +380,9 @@ def test_a_state_that_cannot_be_is_an_error_of_its_policy(tmp_path: Path) -> Non
 
 def test_files_of_earlier_versions_are_read(good: Path) -> None:
     about, arrays = read(good)
-    for schema in ("evaluate.policy/2", "evaluate.policy/1"):
-        told = {**about, "schema": schema}
+    for schema in ("evaluate.policy/3", "evaluate.policy/2", "evaluate.policy/1"):
+        told = {name: said for name, said in about.items() if name not in ("class", "encoder", "learned_from")}
+        told["schema"] = schema
         if schema.endswith("1"):
             told["setting"] = {name: value for name, value in about["setting"].items() if name != "reward_max"}
         loaded = load_policy(write(good.with_name("old.npz"), told, arrays, compress=True))
