@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack, overload
 
 from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
@@ -13,6 +13,7 @@ from evaluator.comparisons.result import Comparison, execute_comparison, find_ba
 from evaluator.comparisons.study_file import read_study
 from evaluator.datasets import load as load
 from evaluator.delays.study.options import DelayOptions
+from evaluator.errors import UsageError
 from evaluator.log import Log
 from evaluator.log.clusters import source_columns
 from evaluator.options.declaration import under_own_names
@@ -28,6 +29,7 @@ from evaluator.options.signatures import shows
 from evaluator.policies.base import Policy
 from evaluator.policies.registry import as_policy, resolve, split_specs
 from evaluator.policies.user import UserPolicy
+from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay
@@ -59,8 +61,8 @@ class OwnPolicy(Protocol):
         """Learn from a conversion."""
 
 
-# A spec (``"otflinucb:alpha=0.1"``), a description, a class of one's own, or an instance of one.
-PolicyLike: TypeAlias = str | Policy | UserPolicy | type[OwnPolicy] | OwnPolicy
+# A spec (``"otflinucb:alpha=0.1"``), a description, a class of one's own, or an instance of one; or what was learned.
+PolicyLike: TypeAlias = str | Policy | UserPolicy | type[OwnPolicy] | OwnPolicy | LearnedPolicy
 # A log, or what `load` takes.
 LogLike: TypeAlias = Log | str | Path
 
@@ -75,7 +77,8 @@ def replay(log: LogLike, policy: PolicyLike, **options: Unpack[ReplayKeywords]) 
         A `Log`, or what `load` takes.
     policy
         A spec (``"otflinucb:alpha=0.1"``), a `Policy`, a class with the methods of `evaluator.policies.user`, or an
-        instance of one, which is copied and never changed.
+        instance of one, which is copied and never changed. A `LearnedPolicy` goes on from what it learned: a copy of
+        it, so that it stays as it is.
     **options
         See below.
 
@@ -195,7 +198,7 @@ def audit(log: LogLike, policies: PolicyLike | Sequence[PolicyLike], **options: 
     """
     from evaluator.audits.run import run_audit
 
-    return run_audit(_as_log(log), as_descriptions(policies), AuditOptions(**options))
+    return run_audit(_as_log(log), _from_nothing(policies, "audit"), AuditOptions(**options))
 
 
 @shows(SimulateOptions)
@@ -238,7 +241,7 @@ def simulate(
     from evaluator.simulations.scenarios import load_problem
 
     problem = load_problem(str(scenario)) if isinstance(scenario, str | Path) else scenario
-    return play(problem, as_descriptions(policies), SimulateOptions(**options))
+    return play(problem, _from_nothing(policies, "simulate"), SimulateOptions(**options))
 
 
 @shows(DelayOptions)
@@ -355,7 +358,7 @@ def _as_log(log: LogLike, keep: Sequence[str] = ()) -> Log:
     return log.checked() if isinstance(log, Log) else load(log, keep=list(keep))
 
 
-def as_descriptions(policies: PolicyLike | Sequence[PolicyLike]) -> list[Policy | UserPolicy]:
+def as_descriptions(policies: PolicyLike | Sequence[PolicyLike]) -> list[Policy | UserPolicy | LearnedPolicy]:
     """Return the descriptions of one policy or several."""
     if isinstance(policies, Sequence) and not isinstance(policies, str):
         return [found for policy in policies for found in as_descriptions(policy)]
@@ -363,12 +366,34 @@ def as_descriptions(policies: PolicyLike | Sequence[PolicyLike]) -> list[Policy 
     return [as_description(policy) for policy in several]
 
 
-def as_description(policy: PolicyLike) -> Policy | UserPolicy:
-    """Return the description of a spec, a policy, a class or an instance."""
+def _from_nothing(policies: PolicyLike | Sequence[PolicyLike], by: str) -> list[Policy | UserPolicy]:
+    """Return the descriptions of policies that begin with nothing.
+
+    Raises
+    ------
+    UsageError
+        One has learned.
+    """
+    found = as_descriptions(policies)
+    for policy in found:
+        if isinstance(policy, LearnedPolicy):
+            raise UsageError(
+                f"`{by}` lets policies begin with nothing, and {policy.spec} has learned.",
+                hint="give its description: learned.policy. Replays and comparisons go on with what was learned.",
+            )
+    return [policy for policy in found if not isinstance(policy, LearnedPolicy)]
+
+
+@overload
+def as_description(policy: str) -> Policy | UserPolicy: ...
+@overload
+def as_description(policy: PolicyLike) -> Policy | UserPolicy | LearnedPolicy: ...
+def as_description(policy: PolicyLike) -> Policy | UserPolicy | LearnedPolicy:
+    """Return the description of a spec, a policy, a class or an instance; a learned policy as it is."""
     if isinstance(policy, str):
         found: Policy | UserPolicy = resolve(policy)
         return found
-    if isinstance(policy, Policy | UserPolicy):
+    if isinstance(policy, Policy | UserPolicy | LearnedPolicy):
         return policy
     if isinstance(policy, type):
         wrapped: Policy | UserPolicy = as_policy(policy, {})

@@ -32,6 +32,11 @@ class AuditOptions(ReplayOptions):
                 "`reward_max` and `reward_cap` do not go with an audit: its truth has the log's own rewards.",
                 hint="leave them out; name reward_max in the spec.",
             )
+        if self.warm_start is not None:
+            raise ParameterError(
+                "`warm_start` does not go with an audit: its policies live on twins, from nothing.",
+                hint="leave it out; replay and compare go on with what was learned.",
+            )
         if self.keeps:
             raise ParameterError(
                 f"`immature={self.immature!r}`: twins have no such columns.",

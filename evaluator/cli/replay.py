@@ -59,8 +59,7 @@ def replay_command(
     """
     from evaluator.api import as_description
     from evaluator.policies.registry import split_specs
-    from evaluator.replays.learned.file import refuse_unsavable
-    from evaluator.replays.learned.policy import fill_policy_file
+    from evaluator.replays.learned.file import fill_file, refuse_unsavable
     from evaluator.replays.planning import plan_replay
     from evaluator.replays.run import execute
 
@@ -81,7 +80,7 @@ def replay_command(
             result = execute(plan, advance=advance)
         save_result(save, result, source, reading)
         if result.learned is not None:
-            save_learned(fill_policy_file, result.learned)
+            save_learned(fill_file, result.learned.content())
     if as_json:
         o.print_json(result.to_dict())
     else:

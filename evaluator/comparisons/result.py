@@ -26,6 +26,7 @@ from evaluator.replays.planning import plan_replay
 from evaluator.replays.rarest import rarest_warning
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute_all
+from evaluator.replays.warm_start import learned_among, numbered_as_learned
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_values import json_values
 
@@ -219,8 +220,9 @@ def plan_comparison(
     for name in names:
         if names.count(name) > 1:
             raise ParameterError(f"{name[0]} with window {name[1]} is there twice.", hint="name each variant once.")
-    basis = read_basis(log, options)
-    return [plan_replay(basis, policy, replace(options, window=window)) for policy, window in variants]
+    own = learned_among(policies, options)
+    basis = read_basis(numbered_as_learned(log, [policy for policy, _ in own]), options)
+    return [plan_replay(basis, policy, replace(asked, window=window)) for policy, asked in own for window in windows]
 
 
 def find_baseline(plans: Sequence[ReplayPlan], spec: str | None) -> int:

@@ -39,14 +39,14 @@ class ContextColumn:
     Parameters
     ----------
     name
-        Of the column.
+        Name of the column.
     kind
-        A category, or a number, which is a coordinate as it is.
+        Kind of the column: a category, or a number, which is a coordinate as it is.
     missing
         Values that mean "none" in it.
     labels
-        Of a one-hot category: those that occur, in the order of their coordinates, None for a missing one. None where
-        the category is hashed, and of numbers.
+        Labels of a one-hot category that occur, in the order of their coordinates, None for a missing one. None where
+        the category is hashed, and for numbers.
     """
 
     name: str
@@ -65,7 +65,7 @@ class ContextEncoder:
     Parameters
     ----------
     columns
-        In the order of the spec.
+        Context columns, in the order of the spec.
     hashed
         Width of the hashed part; 0 where no category is hashed.
     intercept

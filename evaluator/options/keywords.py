@@ -28,6 +28,7 @@ class SharedKeywords(TypedDict, total=False):
     """Options of a replay that those of a comparison share."""
 
     horizon: int | None
+    warm_start: str | Path | None
     clock: Literal["traffic", "wall"]
     traffic_share: float
     sampler: Literal["rejection", "keep", "queue"] | None

@@ -50,6 +50,11 @@ class Setting:
     reward_max: float = 1.0
 
     @property
+    def context_shape(self) -> tuple[int, ...]:
+        """Shape of what a policy reads of a display: (d,), (K, d) for action vectors, () for nothing."""
+        return ((), (self.dimension,), (self.rows, self.dimension))[min(self.rows, 2)]
+
+    @property
     def blocks(self) -> int:
         """Blocks of a ridge regression: K when disjoint, 1 when the actions' own vectors are shared."""
         return self.n_actions if self.rows == 1 else 1

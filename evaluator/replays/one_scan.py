@@ -50,6 +50,7 @@ class Lane:
         self._replaying: MatchingReplay | QueueReplay = begin(
             plan.policy, plan.setting, sampler=plan.sampler, seed=options.seed, repeat=repeat,
             safe=plan.sampler == "queue" and options.horizon is None, recorded=plan.recorded and repeat == 0,
+            begun=None if plan.start is None else plan.start.begun(repeat),
         )  # fmt: skip
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from evaluator.errors import ParameterError
@@ -35,6 +36,14 @@ class ReplayOptions(Options):
 
     window: str | int | None = WINDOW.field()
     horizon: int | None = HORIZON.field()
+    warm_start: str | Path | None = option(
+        None,
+        "File of what the policy learned elsewhere, from which it goes on instead of from nothing",
+        more="In a comparison, the policy that it is of. Actions are matched by their labels; window and encoding must "
+        "be those it learned with, and the displays others.",
+        example="learned.npz",
+        panel=REPLAY,
+    )
     clock: ClockName = option(
         "traffic",
         "traffic: a round is one display of live traffic. wall: the log's pace, faster than live",
@@ -136,6 +145,8 @@ class ReplayOptions(Options):
         from evaluator.replays.rounds.correction import correct_by
 
         super().__post_init__()
+        if self.warm_start is not None:
+            object.__setattr__(self, "warm_start", str(self.warm_start))
         if 0 < self.bootstrap < FEWEST:
             raise ParameterError(
                 f"`bootstrap={self.bootstrap}` is too few to know a spread.",

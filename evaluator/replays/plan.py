@@ -23,6 +23,7 @@ from evaluator.replays.rounds.stream import LogRounds
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.thinning import Thinning
 from evaluator.replays.rounds.window import ReplayWindow
+from evaluator.replays.warm_start import WarmStart
 from evaluator.replays.within import followed_for
 from evaluator.units import NO_WINDOW
 
@@ -68,6 +69,8 @@ class ReplayPlan:
         Whether no display can earn more than `setting.reward_max`; else it is the largest reward seen.
     capped
         Loss to a cap of the rewards; None without one.
+    start
+        Warm start of the policy; None where it begins with nothing.
     """
 
     survey: Survey
@@ -92,6 +95,7 @@ class ReplayPlan:
     clusters: Clusters | None = None
     bounded: bool = True
     capped: CapLoss | None = None
+    start: WarmStart | None = None
 
     @property
     def log(self) -> Log:
@@ -161,7 +165,11 @@ class ReplayPlan:
             "policy_delays": self.setting.delay_cdf.source
             if self.setting.delay_cdf is not None and Need.DELAY_CDF in self.policy.needs
             else None,
-            "reward_bound": {"largest": self.setting.reward_max, "known": self.bounded},
+            "reward_bound": {
+                "largest": self.setting.reward_max if self.start is None else self.largest_reward,
+                "known": self.bounded,
+            },
+            "warm_start": None if self.start is None else self.start.to_dict(),
             "reward_cap": None if self.capped is None else self.capped._asdict(),
             "clusters": None if self.clusters is None else self.clusters.to_dict(),
             "options": self.options.to_dict(),

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import ParameterError, PropensityError
 from evaluator.log import Log
+from evaluator.log.in_order import in_order
 from evaluator.policies.base import Need, Setting
 from evaluator.replays.basis import Basis, read_basis
 from evaluator.replays.loop.samplers import SamplerName, choose_sampler, sure_rounds
@@ -28,6 +29,7 @@ from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.thinning import Thinning, thinning
 from evaluator.replays.rounds.window import ReplayWindow, resolve_window
 from evaluator.replays.told_delays import fit_on_clock, told_delays
+from evaluator.replays.warm_start import WarmStart, displays_of, warm_start
 from evaluator.replays.within import share_within
 from evaluator.replays.words.clusters import check_clusters, said_of_clusters
 from evaluator.replays.words.plan import assumptions, warnings
@@ -46,7 +48,9 @@ class _Pace:
     window: ReplayWindow
 
 
-def _pace(survey: Survey, propensities: Propensities, policy: Any, options: ReplayOptions) -> _Pace:
+def _pace(
+    survey: Survey, propensities: Propensities, policy: Any, options: ReplayOptions, start: WarmStart | None
+) -> _Pace:
     log = survey.log
     sampler = _sampler(survey, policy, options, propensities)
     # The logger's own rounds are thinned by nothing but the displays' weights, so nothing of theirs is clipped either.
@@ -57,6 +61,7 @@ def _pace(survey: Survey, propensities: Propensities, policy: Any, options: Repl
         acceptance = 1.0
     clock = start_clock(survey, options.clock, traffic_share=options.traffic_share, acceptance=acceptance)
     window = resolve_window(options.window, clock, survey)
+    window = window if start is None else start.window(window)
     return _Pace(survey, sampler, of_sampler, quantile, acceptance, clock, window)
 
 
@@ -70,16 +75,20 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
     ParameterError
         An option does not fit the log or the policy.
     """
+    start = warm_start(policy, options)
+    if start is not None:
+        policy, options = start.learned.policy, start.asked(options)
+        log = in_order(log, start.learned.labels) if isinstance(log, Log) else log
     basis = read_basis(log, options) if isinstance(log, Log) else log
     surveyed, log = basis.survey, basis.survey.log
     refuse_on_parts(log, basis.propensities, options)
-    whole = _pace(surveyed, basis.propensities, policy, options)
+    whole = _pace(surveyed, basis.propensities, policy, options, start)
     maturity = judge_maturity(surveyed, whole.window, whole.clock, options.immature)
     used, told = maturity.used, whole
     if options.final is not None:
         # Displays that are left out teach nothing: whatever is fitted, is to what was known when they began.
         used -= held_out(used, options.final)
-        told = _pace(*basis.until(used, options.propensity), policy, options)
+        told = _pace(*basis.until(used, options.propensity), policy, options, start)
     clock, window, sampler, of_sampler = told.clock, told.window, told.sampler, told.of_sampler
     delays = of_log = _fit(surveyed, clock, window, options.seed)
     rewards = known_rewards = reward_range(surveyed, used)
@@ -113,6 +122,10 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         ),
         reward_max=known_rewards.largest,
     )
+    if start is not None:
+        start.refuse_same(displays_of(log, 0 if basis.known is None else basis.known.displays, used, window))
+        start = start.fitted(log, vectors, setting, options)
+        setting = start.learned.setting
     plan = ReplayPlan(
         survey=surveyed,
         policy=policy,
@@ -133,11 +146,12 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         told=told.survey,
         warnings=(),
         assumptions=assumptions(
-            basis, policy, options, clock, window, sampler, setting.delay_cdf, known_rewards, maturity.correction
+            basis, policy, options, clock, window, sampler, setting.delay_cdf, known_rewards, maturity.correction, start
         ),
         clusters=basis.clusters,
         bounded=rewards.bounded,
         capped=basis.capped,
+        start=start,
     )
     return replace(plan, warnings=(*warnings(plan, told.acceptance, rewards), *said_of_clusters(plan)))
 

@@ -36,7 +36,7 @@ def write_result(
         Rows that were left out of the log, written as ``quarantine.parquet`` if there are any.
     """
     plans = [r.plan for r in (result.results if isinstance(result, Comparison) else [result])]
-    replays = [{"policy": plan["policy"], "options": plan["options"]} for plan in plans]
+    replays = [{name: plan[name] for name in ("policy", "options", "warm_start")} for plan in plans]
     # In one piece, so that equal rows make equal files.
     pq.write_table(result.trajectory.combine_chunks(), folder / "trajectory.parquet")
     if isinstance(result, Comparison):

@@ -187,3 +187,23 @@ def test_what_cannot_be_saved_is_refused_before_the_replay(policy: str, tmp_path
     run = evaluate("replay", "-p", policy, "--limit", "2000", "--save-policy", str(tmp_path / "learned.npz"))
     assert (run.code, run.out) == (2, "")
     assert "save" in run.err
+
+
+def test_a_warm_start_is_in_report_and_manifest(tmp_path: Path) -> None:
+    file, out = tmp_path / "learned.npz", tmp_path / "out"
+    words = ("-p", "delayed-klucb", "--limit", "4000", "--propensity", "uniform")
+    learned = evaluate("replay", *words, "-w", "50", "--final", "last:50%", "--save-policy", str(file), "--json").json
+    later = ("--warm-start", str(file), "--delays-from", "first:50%")
+    run = evaluate("replay", *words, *later, "--out", str(out))
+    assert run.code == 0, run.err
+    said = " ".join(run.out.split())
+    assert f"warm start: the policy began with what it had learned in {learned['rounds']:,} rounds on log" in said
+    (replayed,) = manifest_of(out)["replays"]
+    assert (replayed["warm_start"]["file"], replayed["warm_start"]["rounds"]) == ("learned.npz", learned["rounds"])
+    assert len(replayed["warm_start"]["sha256"]) == 64
+    compared = evaluate("compare", *words, "-p", "random", *later, "--json").json
+    alone = json.loads((out / "result.json").read_text())
+    assert compared["variants"][0]["value"] == alone["value"]
+    same = evaluate("replay", *words, "--warm-start", str(file))
+    assert (same.code, same.out) == (2, "")
+    assert "learned from displays of this log" in same.err

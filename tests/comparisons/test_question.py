@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evaluator import replay
 from evaluator.api import as_description
 from evaluator.comparisons import question
 from evaluator.comparisons.question import LIBRARIES, NO_MATTER, question_key, software
@@ -67,9 +68,11 @@ def plan_for(policy: str = "ucb1", **options: Any) -> ReplayPlan:
     return plan_replay(LOG, as_description(policy), ReplayOptions(**options))
 
 
-def test_every_option_makes_it_another_question_but_those_that_do_not_matter() -> None:
-    assert OPTIONS.keys() == {field.name for field in fields(ReplayOptions)}, "say here what a new option may be"
-    keys = {name: key(plan_for(**given)) for name, given in OPTIONS.items()}
+def test_every_option_makes_it_another_question_but_those_that_do_not_matter(tmp_path: Path) -> None:
+    replay(LOG, "ucb1").learned.save(tmp_path / "learned.npz")
+    options = {**OPTIONS, "warm_start": {"warm_start": tmp_path / "learned.npz"}}
+    assert options.keys() == {field.name for field in fields(ReplayOptions)}, "say here what a new option may be"
+    keys = {name: key(plan_for(**given)) for name, given in options.items()}
     default = key(plan_for())
     assert key(plan_for()) == default
     assert {name for name, found in keys.items() if found == default} == set(NO_MATTER)

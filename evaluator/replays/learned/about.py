@@ -51,7 +51,7 @@ class PolicyDescription:
     encoder
         Encoder that turns a display into the context it reads; None where it reads none, or nobody noted it.
     learned_from
-        Displays of the log that it learned from; None where nobody noted it.
+        Displays that each of its replays went through; empty where nobody noted it.
     """
 
     policy: str
@@ -62,7 +62,7 @@ class PolicyDescription:
     rng: np.random.Generator
     setting: Setting
     encoder: ContextEncoder | None = None
-    learned_from: LearnedFrom | None = None
+    learned_from: tuple[LearnedFrom, ...] = ()
     of_class: str = ""
 
 
@@ -89,7 +89,7 @@ def written(described: PolicyDescription) -> bytes:
             "moments": cdf.moments and cdf.moments._asdict(),
         },
         "encoder": described.encoder and described.encoder.to_dict(),
-        "learned_from": described.learned_from and described.learned_from._asdict(),
+        "learned_from": [source._asdict() for source in described.learned_from],
     }
     return json.dumps(about).encode()
 
@@ -127,7 +127,7 @@ def read_about(text: bytes, arrays: Arrays) -> PolicyDescription:
         rng=_stream(_word(said, "stream", dict)),
         setting=setting,
         encoder=_encoder(_word(said, "encoder", dict, or_none=True), setting) if new else None,
-        learned_from=_learned_from(_word(said, "learned_from", dict, or_none=True)) if new else None,
+        learned_from=tuple(map(_learned_from, _word(said, "learned_from", list))) if new else (),
         of_class=_word(said, "class", str) if new else "",
     )
 
@@ -159,13 +159,17 @@ def _encoder(said: dict[str, Any] | None, setting: Setting) -> ContextEncoder | 
     return encoder
 
 
-def _learned_from(said: dict[str, Any] | None) -> LearnedFrom | None:
-    if said is None:
-        return None
-    numbers = {name: _whole(said, name) for name in ("displays", "first_display", "end_display")}
-    times = {name: _word(said, name, int) for name in ("first_time", "last_time")}
-    words = {name: _word(said, name, str) for name in ("log", "fingerprint", "window")}
-    return LearnedFrom(**words, **numbers, **times)
+def _learned_from(said: Any) -> LearnedFrom:
+    return LearnedFrom(
+        log=_word(said, "log", str),
+        fingerprint=_word(said, "fingerprint", str),
+        displays=_whole(said, "displays"),
+        first_display=_whole(said, "first_display"),
+        end_display=_whole(said, "end_display"),
+        first_time=_word(said, "first_time", int),
+        last_time=_word(said, "last_time", int),
+        window=_word(said, "window", str),
+    )
 
 
 def _delay_cdf(about: dict[str, Any], arrays: Arrays) -> DelayCDF | None:

@@ -5,6 +5,7 @@ Whoever wrote the file: reading it runs none of its code, and takes no more memo
 
 from __future__ import annotations
 
+import hashlib
 import reprlib
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -57,6 +58,13 @@ def fill_file(part: Path, content: PolicyContent) -> None:
     SourceError
         The policy's state holds NaN.
     """
+    arrays = arrays_of(content)
+    with part.open("wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
+
+
+def arrays_of(content: PolicyContent) -> Arrays:
+    """Return all that a file holds, by name; errors as of `fill_file`."""
     arrays: Arrays = dict(state_arrays(content.state))
     refuse_nan(arrays)
     arrays |= {f"pending.{name}": column for name, column in _waiting(content.pending).items()}
@@ -64,8 +72,16 @@ def fill_file(part: Path, content: PolicyContent) -> None:
     if cdf is not None:
         arrays |= {"delay_cdf.delays": cdf.delays, "delay_cdf.cdf": cdf.cdf}
     arrays["about"] = np.frombuffer(written(content.about), np.uint8)
-    with part.open("wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
+    return arrays
+
+
+def content_hash(content: PolicyContent) -> str:
+    """Return the SHA-256, in hex, of all that a policy knows: the same of its file once it is read."""
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays_of(content).items()):
+        digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def read_file(path: Path, policy: Policy | None) -> PolicyContent:

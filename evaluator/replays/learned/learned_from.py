@@ -11,15 +11,15 @@ class LearnedFrom(NamedTuple):
     Parameters
     ----------
     log, fingerprint
-        Name of their log, and the hash of its source.
+        Name of their log, and hash of its source.
     displays
-        How many the log had.
+        Number of displays of the log.
     first_display, end_display
         Numbers in that log of the first of them, and of the first after them.
     first_time, last_time
-        Of the first and the last of them, in ticks.
+        Times of the first and the last of them, in ticks.
     window
-        What was asked for: rounds, a duration, or ``none``.
+        Window that was asked for: rounds, a duration, or ``none``.
     """
 
     log: str
@@ -32,9 +32,12 @@ class LearnedFrom(NamedTuple):
     window: str
 
     def shares(self, other: LearnedFrom) -> bool:
-        """Whether some displays may be those of `other`: of one source, and not known to be others."""
-        if not self.fingerprint or self.fingerprint != other.fingerprint:
-            return False
-        if self.displays == other.displays:
-            return self.first_display < other.end_display and other.first_display < self.end_display
-        return self.first_time <= other.last_time and other.first_time <= self.last_time
+        """Return whether some displays may be those of `other`: of one source, and neither all before nor all after."""
+        same = self.fingerprint != "" and self.fingerprint == other.fingerprint
+        return same and not (self._before(other) or other._before(self))
+
+    def _before(self, other: LearnedFrom) -> bool:
+        """Whether its displays end before the others begin; those of one time are told apart within one log."""
+        if self.last_time != other.first_time:
+            return self.last_time < other.first_time
+        return self.displays == other.displays and self.end_display <= other.first_display

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import html
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -23,6 +24,7 @@ from evaluator.policies.running import blamed, reward_unit
 from evaluator.replays.learned.about import PolicyDescription
 from evaluator.replays.learned.file import PolicyContent, fill_file, read_file, refuse_unsavable
 from evaluator.replays.learned.learned_from import LearnedFrom
+from evaluator.replays.learned.state import copied
 from evaluator.replays.learned.three_lines import three_lines
 from evaluator.replays.loop.pending import PendingConversions, nothing_pending, take
 
@@ -61,7 +63,7 @@ class LearnedPolicy:
     encoder
         Encoder that turns a display into the context it reads; None where it reads none, or the log did not say.
     learned_from
-        Displays that its replay went through; None where its file does not say.
+        Displays that each of its replays went through; empty where its file does not say.
     """
 
     policy: Any
@@ -73,14 +75,15 @@ class LearnedPolicy:
     rng: np.random.Generator
     pending: PendingConversions
     encoder: ContextEncoder | None = None
-    learned_from: LearnedFrom | None = None
+    learned_from: tuple[LearnedFrom, ...] = ()
     _asked: bool = False
     _open: bool = False
     _revealed: float = 0.0
 
     def __repr__(self) -> str:
         """Return three lines: what it is, what it learned from, how to use it."""
-        return three_lines(self)
+        waiting = int(self.pending.size[0])
+        return three_lines(self.policy, self.setting, self.rounds, waiting, self.encoder, self.learned_from)
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(repr(self))}</pre>"
@@ -207,10 +210,24 @@ class LearnedPolicy:
             self._tell(vectors[action if self.setting.rows > 1 else 0], action, delay, value / unit)
         return True
 
+    def copied(self) -> LearnedPolicy:
+        """Return a policy that knows the same and shares nothing with this one, its last round closed.
+
+        Raises
+        ------
+        UsageError
+            A plain Python policy keeps what it knows to itself.
+        """
+        refuse_unsavable(self.policy)
+        state = copied(self.policy, self.setting, self.state)
+        own = replace(self, state=state, pending=copy.deepcopy(self.pending), rng=copy.deepcopy(self.rng))
+        own.end_round()
+        return own
+
     @property
-    def context_shape(self) -> tuple[int, ...]:
-        """Shape of what it reads: (d,), (K, d) for action vectors, () for nothing."""
-        return ((), (self.setting.dimension,), (self.setting.rows, self.setting.dimension))[min(self.setting.rows, 2)]
+    def spec(self) -> str:
+        """Its policy as the command line takes it."""
+        return str(self.policy.spec)
 
     @property
     def fresh(self) -> bool:
@@ -229,7 +246,31 @@ class LearnedPolicy:
         """
         path = Path(path)
         with writing(path), whole_files([path]) as (part,):
-            fill_policy_file(part, self)
+            fill_file(part, self.content())
+
+    def content(self) -> PolicyContent:
+        """Return what its file holds, its last round closed.
+
+        Raises
+        ------
+        UsageError
+            A plain Python policy keeps what it knows to itself.
+        """
+        refuse_unsavable(self.policy)
+        self.end_round()
+        about = PolicyDescription(
+            policy=self.policy.spec,
+            parameters=self.policy.parameters,
+            labels=self.labels,
+            rounds=self.rounds,
+            prepared=self.fresh,
+            rng=self.rng,
+            setting=self.setting,
+            encoder=self.encoder,
+            learned_from=self.learned_from,
+            of_class=type(self.policy).__name__,
+        )
+        return PolicyContent(self.policy, about, self.state, self.pending)
 
     @contextmanager
     def _going_on(self) -> Iterator[None]:
@@ -268,7 +309,7 @@ class LearnedPolicy:
             return np.zeros((1, 0))
         if isinstance(context, Mapping):
             context = self._encoded(context)
-        shape = self.context_shape
+        shape = self.setting.context_shape
         vectors = np.array(np.nan if context is None else context, np.float64)
         if vectors.shape != shape or not np.isfinite(vectors).all():
             raise ParameterError(
@@ -285,12 +326,12 @@ class LearnedPolicy:
         if self.setting.rows > 1:
             raise ParameterError(
                 f"{self.policy.name} reads a vector for each action, which no columns of a display are.",
-                hint=f"give the action vectors, shape {self.context_shape}.",
+                hint=f"give the action vectors, shape {self.setting.context_shape}.",
             )
         raise ParameterError(
             f"The log that {self.policy.name} learned from does not say how its contexts were encoded: it was made by "
             "hand, or converted or replayed by an earlier version.",
-            hint=f"convert it again, replay and save; or give the encoded context, shape {self.context_shape}.",
+            hint=f"convert it again, replay and save; or give the encoded context, shape {self.setting.context_shape}.",
         )
 
 
@@ -302,7 +343,7 @@ def learned_policy(
     *,
     before: int = 0,
     encoder: ContextEncoder | None = None,
-    learned_from: LearnedFrom | None = None,
+    learned_from: tuple[LearnedFrom, ...] = (),
 ) -> LearnedPolicy:
     """Return what a `Replay` has learned, which began after `before` rounds. The two share their state."""
     return LearnedPolicy(
@@ -317,25 +358,6 @@ def learned_policy(
         encoder=encoder,
         learned_from=learned_from,
     )
-
-
-def fill_policy_file(part: Path, learned: LearnedPolicy) -> None:
-    """Write a learned policy to a file that is reserved for it."""
-    refuse_unsavable(learned.policy)
-    learned.end_round()
-    about = PolicyDescription(
-        policy=learned.policy.spec,
-        parameters=learned.policy.parameters,
-        labels=learned.labels,
-        rounds=learned.rounds,
-        prepared=learned.fresh,
-        rng=learned.rng,
-        setting=learned.setting,
-        encoder=learned.encoder,
-        learned_from=learned.learned_from,
-        of_class=type(learned.policy).__name__,
-    )
-    fill_file(part, PolicyContent(learned.policy, about, learned.state, learned.pending))
 
 
 def load_policy(path: str | Path, *, policy: Policy | None = None) -> LearnedPolicy:

@@ -73,6 +73,11 @@ def restored(policy: Policy, setting: Setting, saved: Arrays) -> Any:
     return _filled("state", _started(policy, setting), saved)
 
 
+def copied(policy: Policy, setting: Setting, state: Any) -> Any:
+    """Return a state that shares no memory with the given one, of a policy in this setting."""
+    return _filled("state", _started(policy, setting), dict(state_arrays(state)))
+
+
 def _growing(setting: Setting) -> Iterator[Setting]:
     """Yield settings that grow into this one, of which each policy's state is at least as large as of those before.
 

@@ -2,33 +2,51 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
+from evaluator.log.encoder import ContextEncoder
+from evaluator.policies.base import Setting
+from evaluator.replays.learned.learned_from import LearnedFrom
 from evaluator.units import NO_WINDOW
 from evaluator.visible import visible
 
-if TYPE_CHECKING:
-    from evaluator.replays.learned.policy import LearnedPolicy
 
+def three_lines(
+    policy: Any,
+    told: Setting,
+    rounds: int,
+    waiting: int,
+    encoder: ContextEncoder | None,
+    learned_from: tuple[LearnedFrom, ...],
+) -> str:
+    """Return what ``print`` shows of a learned policy.
 
-def three_lines(learned: LearnedPolicy) -> str:
-    """Return what ``print`` shows of a learned policy."""
-    told, source, waiting = learned.setting, learned.learned_from, int(learned.pending.size[0])
-    parameters = ", ".join(f"{name}={value!r}" for name, value in learned.policy.parameters.items())
+    Parameters
+    ----------
+    policy, told, rounds
+        Description of the policy, setting that it was told, and number of rounds that it has lived.
+    waiting
+        Number of conversions still to be revealed.
+    encoder, learned_from
+        Encoder of displays, None without; and displays that it learned from.
+    """
+    parameters = ", ".join(f"{name}={value!r}" for name, value in policy.parameters.items())
     window = "no window" if told.window == NO_WINDOW else f"window {told.window:,} rounds"
-    log = "" if source is None else f" on log {source.log!r}"
+    logs = " and ".join(dict.fromkeys(repr(source.log) for source in learned_from))
+    log = f" on log {logs}" if logs else ""
+    choice = f"policy.labels[policy.choose({_context(told, encoder)})]"
     lines = (
-        f"{learned.policy.name}{f' with {parameters}' if parameters else ''}: {told.n_actions:,} actions, {window}",
-        f"learned in {learned.rounds:,} rounds{log}; {waiting:,} conversion{'s' * (waiting != 1)} still to come",
-        f"policy.labels[policy.choose({_context(learned)})] is its choice; then .displayed(), .converted(), .save()",
+        f"{policy.name}{f' with {parameters}' if parameters else ''}: {told.n_actions:,} actions, {window}",
+        f"learned in {rounds:,} rounds{log}; {waiting:,} conversion{'s' * (waiting != 1)} still to come",
+        f"{choice} is its choice; then .displayed(), .converted(), .save()",
     )
     return "\n".join(map(visible, lines))
 
 
-def _context(learned: LearnedPolicy) -> str:
+def _context(told: Setting, encoder: ContextEncoder | None) -> str:
     """Return what it is asked with."""
-    if learned.setting.rows == 0:
+    if told.rows == 0:
         return ""
-    if learned.encoder is not None:
-        return f"{{{', '.join(f'{column.name!r}: ...' for column in learned.encoder.columns)}}}"
-    return f"<vectors of shape {learned.context_shape}>"
+    if encoder is not None:
+        return f"{{{', '.join(f'{column.name!r}: ...' for column in encoder.columns)}}}"
+    return f"<vectors of shape {told.context_shape}>"

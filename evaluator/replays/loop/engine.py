@@ -70,6 +70,27 @@ class Replay:
     choices: npt.NDArray[np.int32] | None = None
 
 
+class Begun(NamedTuple):
+    """A policy that has lived before its replay, handed over for good.
+
+    Parameters
+    ----------
+    state, rounds, prepared, pending
+        State, number of rounds lived, whether the next one has begun, and conversions still to be revealed.
+    rng
+        Random stream of the policy; None for that of the seed and repeat.
+    last
+        Number of the last round that the replay may reach.
+    """
+
+    state: Any
+    rounds: int
+    prepared: bool
+    pending: PendingConversions
+    rng: np.random.Generator | None
+    last: int
+
+
 def sampler_stream(seed: int, repeat: int) -> np.random.Generator:
     """Return the stream that thins the log: the same for every policy."""
     return random_stream(Stream.THINNING, seed, repeat)
@@ -92,15 +113,22 @@ class MatchingReplay:
         seed: int = 0,
         repeat: int = 0,
         recorded: bool = False,
+        begun: Begun | None = None,
     ) -> None:
         self._policy = policy
         self._setting = setting
         self._unit = reward_unit(policy, setting)
-        self._rng = policy_stream(seed, repeat)
+        self._rng = policy_stream(seed, repeat) if begun is None or begun.rng is None else begun.rng
         self._choices: list[npt.NDArray[np.int32]] | None = [] if recorded else None
-        self._state = policy.start(setting)
+        self._state = policy.start(setting) if begun is None else begun.state
         self._progress = loop.no_progress()
         self._pending: PendingConversions | None = None
+        self._last = setting.horizon
+        if begun is not None:
+            self._pending, self._last = begun.pending, begun.last
+            self._progress.rounds[0], self._progress.prepared[0] = begun.rounds, begun.prepared
+            # What is still to come counts among what this replay may reveal.
+            self._progress.generated[0] = begun.pending.size[0]
         self._displays: list[npt.NDArray[np.int64]] = []
         self._read = 0
         if sampler == "logged":
@@ -149,7 +177,7 @@ class MatchingReplay:
     ) -> tuple[Any, ...]:
         setting = self._setting
         return (
-            self._state, self._rng, batch, setting.n_actions, setting.window, setting.horizon, pending, self._progress,
+            self._state, self._rng, batch, setting.n_actions, setting.window, self._last, pending, self._progress,
             accepted, *choices,
         )  # fmt: skip
 
@@ -232,6 +260,7 @@ def begin(
     repeat: int = 0,
     safe: bool = False,
     recorded: bool = False,
+    begun: Begun | None = None,
 ) -> MatchingReplay | QueueReplay:
     """Return a replay that is ready to read.
 
@@ -250,6 +279,8 @@ def begin(
     recorded
         Whether the policy is asked at every display read, thinned out or not, and its choices are kept (not under
         queue).
+    begun
+        Policy that has lived before, which the replay goes on with (not under queue); None for a new one.
 
     Raises
     ------
@@ -258,7 +289,7 @@ def begin(
     """
     if sampler == "queue":
         return QueueReplay(policy, setting, seed=seed, repeat=repeat, safe=safe)
-    return MatchingReplay(policy, setting, sampler=sampler, seed=seed, repeat=repeat, recorded=recorded)
+    return MatchingReplay(policy, setting, sampler=sampler, seed=seed, repeat=repeat, recorded=recorded, begun=begun)
 
 
 def run(

@@ -58,4 +58,5 @@ def refitted(
 
 
 def _told_fit(plan: ReplayPlan) -> bool:
-    return Need.DELAY_CDF in plan.policy.needs and plan.options.delays == "log" and plan.setting.delay_cdf is not None
+    fits = plan.options.delays == "log" and plan.start is None
+    return Need.DELAY_CDF in plan.policy.needs and fits and plan.setting.delay_cdf is not None

@@ -372,7 +372,12 @@ class _Lane:
         # Repeats 0 to R - 1 are the original replays.
         stream = (number + 1) * options.repeats + repeat
         self._replaying: MatchingReplay | QueueReplay = begin(
-            plan.policy, setting, sampler=plan.sampler, seed=options.seed, repeat=stream
+            plan.policy,
+            setting,
+            sampler=plan.sampler,
+            seed=options.seed,
+            repeat=stream,
+            begun=None if plan.start is None else plan.start.begun(stream),
         )
         self._displays: list[Numbers] = []
         self._accepted = 0

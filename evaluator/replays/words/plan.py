@@ -21,6 +21,7 @@ from evaluator.replays.rounds.correction import Correction
 from evaluator.replays.rounds.gaps import gap_warnings
 from evaluator.replays.rounds.reward_range import RewardRange
 from evaluator.replays.rounds.window import ReplayWindow
+from evaluator.replays.warm_start import WarmStart
 from evaluator.replays.within import followed_for, of_conversions
 from evaluator.replays.words.clusters import assumption_of
 from evaluator.units import format_duration
@@ -43,6 +44,7 @@ def assumptions(
     told: DelayCDF | None,
     rewards: RewardRange,
     correction: Correction | None,
+    start: WarmStart | None,
 ) -> tuple[str, ...]:
     """Return what a replay's numbers rest on, as sentences; the last are the log's own notes."""
     log, known = basis.survey.log, basis.known
@@ -88,7 +90,9 @@ def assumptions(
         said.append("the last displays are left out of the replay, for the final policy (`final`)")
         if basis.propensities.kind == "estimated":
             said.append("the final policy's intervals take the estimated propensities as known")
-    if Need.DELAY_CDF in policy.needs and known is not None:
+    if start is not None:
+        said.append(start.assumption)
+    elif Need.DELAY_CDF in policy.needs and known is not None:
         said.append("the policy knows the delay CDF as fitted before the replay, without hindsight")
     elif Need.DELAY_CDF in policy.needs and options.delays == "log" and options.final is not None:
         said.append(
@@ -104,7 +108,12 @@ def assumptions(
         said.append("the log names no attribution window, so rewards are the conversions within the policy's window")
     if options.accept_quantile > 0:
         said.append(f"acceptance clipped at the {options.accept_quantile:g} quantile of the propensities: biased")
-    return (*said, *_of_cap(basis.capped), *_told_of_rewards(policy, options, rewards), *log.meta.notes)
+    return (
+        *said,
+        *_of_cap(basis.capped),
+        *(_told_of_rewards(policy, options, rewards) if start is None else ()),
+        *log.meta.notes,
+    )
 
 
 def _of_cap(capped: CapLoss | None) -> tuple[str, ...]:
@@ -205,6 +214,7 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
         said.append(f"Only {plan.tau_window:.1%} {of_seen} come within the window: the policy sees few of them.")
     if Need.DELAY_CDF in plan.policy.needs and plan.setting.delay_cdf is None:
         said.append("The log has no conversions to fit a delay CDF to.")
+    said += [] if plan.start is None else plan.start.warnings(rewards.largest)
     return [*said, *gap_warnings(plan.survey), *_of_rewards(plan.policy, rewards)]
 
 

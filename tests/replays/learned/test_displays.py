@@ -65,7 +65,7 @@ def test_what_a_display_lacks_is_said(spec: Path) -> None:
         learned.choose({"countri": "de", "device": "tv", "age": 0.5})
     with pytest.raises(ParameterError, match="the log never had 'it'"):
         learned.displayed({"country": "it", "device": "tv", "age": 0.5}, 0)
-    with pytest.raises(ParameterError, match=r"shape \(6,\), finite; .*or give the display itself"):
+    with pytest.raises(ParameterError, match=r"shape \(7,\), finite; .*or give the display itself"):
         learned.choose([1.0])
 
 
@@ -122,9 +122,9 @@ ENCODER = ContextEncoder((ContextColumn("city", "category"),), 2, intercept=True
         ({"encoder": ENCODER.to_dict()}, "makes one vector of 3 coordinates, and its policy reads 4 of 3"),
         ({"encoder": []}, "`encoder` is .*, not a dict"),
         ({"encoder": ...}, "`encoder` is missing"),
-        ({"learned_from": {}}, "`displays` is missing"),
-        ({"learned_from": {"displays": -1}}, "`displays` is -1"),
-        ({"learned_from": 3}, "`learned_from` is 3, not a dict"),
+        ({"learned_from": [{}]}, "`log` is missing"),
+        ({"learned_from": [{"log": "a", "fingerprint": "b", "displays": -1}]}, "`displays` is -1"),
+        ({"learned_from": 3}, "`learned_from` is 3, not a list"),
         ({"class": 3}, "`class` is 3, not a str"),
     ],
 )
@@ -134,3 +134,15 @@ def test_a_forged_encoder_is_refused(tmp_path: Path, change: dict[str, Any], sai
     told = {name: value for name, value in {**about, **change}.items() if value is not ...}
     with pytest.raises(SourceError, match=said):
         load_policy(write(tmp_path / "forged.npz", told, arrays))
+
+
+def test_contexts_encoded_otherwise_are_no_warm_start(spec: Path) -> None:
+    learned = replay(load(spec, features="country,device:hash=8"), "linucb", window=9, final="last:50%").learned
+    log = load(spec, features="device,country:hash=8")
+    assert log.meta.encoder.dimensions == learned.encoder.dimensions
+    with pytest.raises(ParameterError, match="Log 'mine' encodes column 'country' otherwise than the log"):
+        replay(log, learned, delays_from="first:50%")
+    same = load(spec, features="country,device:hash=8")
+    assert replay(same, learned, delays_from="first:50%").learned.encoder == learned.encoder
+    # A log that does not say how it was encoded is taken at its word; the policy still knows.
+    assert replay(same.with_meta(encoder=None), learned, delays_from="first:50%").learned.encoder == learned.encoder

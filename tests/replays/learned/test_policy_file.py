@@ -45,7 +45,7 @@ def refused(path: Path, words: str, error: type[EvaluatorError] = SourceError) -
 def test_what_is_written_is_not_compressed_and_goes_on_as_it_was(good: Path) -> None:
     with zipfile.ZipFile(good) as archive:
         assert {member.compress_type for member in archive.infolist()} == {zipfile.ZIP_STORED}
-    assert read(good)[0]["schema"] == "evaluate.policy/3"
+    assert read(good)[0]["schema"] == "evaluate.policy/4"
     expected, loaded = lived("delayed-ucb"), load_policy(good)
     assert live(loaded, 30, np.random.default_rng(4)) == live(expected, 30, np.random.default_rng(4))
     for (name, array), (_, other) in zip(state_arrays(loaded.state), state_arrays(expected.state), strict=True):

@@ -1,0 +1,282 @@
+"""A replay that goes on from what a policy has learned elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluator.errors import ParameterError, UsageError
+from evaluator.log import Log
+from evaluator.log.in_order import in_order
+from evaluator.log.schema import to_numpy
+from evaluator.policies.base import Setting
+from evaluator.replays.learned.file import content_hash
+from evaluator.replays.learned.learned_from import LearnedFrom
+from evaluator.replays.learned.policy import LearnedPolicy, load_policy
+from evaluator.replays.loop.engine import Begun
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.rounds.window import ReplayWindow
+from evaluator.units import NO_WINDOW
+
+
+@dataclass(frozen=True, eq=False)
+class WarmStart:
+    """What a replay begins with.
+
+    Parameters
+    ----------
+    learned
+        Policy as it was handed over; replays go on with copies.
+    file
+        Name of the file that it is from; None where it was in memory.
+    sha256
+        Hash, in hex, of all that the policy knows.
+    most
+        Largest number of rounds of this replay.
+    """
+
+    learned: LearnedPolicy
+    file: str | None
+    sha256: str
+    most: int = 0
+
+    def begun(self, repeat: int) -> Begun:
+        """Return a copy to go on with: the first repeat with the policy's own stream, the others with theirs."""
+        own = self.learned.copied()
+        return Begun(
+            state=own.state,
+            rounds=own.rounds,
+            prepared=own.fresh,
+            pending=own.pending,
+            rng=own.rng if repeat == 0 else None,
+            last=own.rounds + self.most,
+        )
+
+    def asked(self, options: ReplayOptions) -> ReplayOptions:
+        """Return the options, with the window that the policy knows where none is given.
+
+        Raises
+        ------
+        ParameterError
+            An option says what the policy was told already, or cannot be had of a policy that has begun.
+        """
+        if options.sampler == "queue":
+            raise ParameterError(
+                "`sampler='queue'` and `warm_start` exclude each other.", hint="take rejection or keep."
+            )
+        if options.delays != "log":
+            raise ParameterError(
+                "`delays` and `warm_start` exclude each other.", hint="the policy goes on with the delays it was told."
+            )
+        if options.window is not None or self.learned.setting.window == NO_WINDOW:
+            return options
+        return replace(options, window=self._asked_window or self.learned.setting.window)
+
+    @property
+    def _asked_window(self) -> str:
+        """The window that was asked for where it learned last; empty where nobody noted it."""
+        return self.learned.learned_from[-1].window if self.learned.learned_from else ""
+
+    def window(self, found: ReplayWindow) -> ReplayWindow:
+        """Return a log's window as the policy knows it: a duration spans what it spanned where the policy learned.
+
+        Raises
+        ------
+        ParameterError
+            It is another one.
+        """
+        own, asked = self.learned.setting.window, self._asked_window
+        if found.rounds != own if found.ticks is None or not asked else found.text != asked:
+            told = asked or ("none" if own == NO_WINDOW else f"{own:,} rounds")
+            raise ParameterError(
+                f"`window='{found.text}'`, and the policy learned with a window of {told}.",
+                hint="leave `window` out: the policy's own is taken.",
+            )
+        return replace(found, rounds=own)
+
+    def fitted(self, log: Log, vectors: str | None, setting: Setting, options: ReplayOptions) -> WarmStart:
+        """Return it for a replay on a log, of as many rounds as the setting says, if the two fit.
+
+        Raises
+        ------
+        ParameterError
+            Naming what differs.
+        """
+        told = self.learned.setting
+        if (setting.rows, setting.dimension) != (told.rows, told.dimension):
+            raise ParameterError(
+                f"The policy learned from {_vectors(told)} a display, and log {log.meta.name!r} has "
+                f"{_vectors(setting)}.",
+                hint="read both logs with the same `features`.",
+            )
+        theirs, ours = self.learned.encoder, log.meta.encoder if vectors == "context" else None
+        if theirs is not None and ours is not None and theirs != ours:
+            pairs = zip(theirs.columns, ours.columns, strict=False)
+            other = next((f"column {a.name!r}" for a, b in pairs if a != b), "the contexts")
+            raise ParameterError(
+                f"Log {log.meta.name!r} encodes {other} otherwise than the log that the policy learned from.",
+                hint="encode both alike; one-hot coordinates are those of the labels that occur: hash instead.",
+            )
+        left = told.horizon - self.learned.rounds
+        if left <= 0 or (options.horizon is not None and options.horizon > left):
+            asked = "" if options.horizon is None else f", and `horizon={options.horizon}` asks for more"
+            raise ParameterError(
+                f"{self.learned.policy.name} was started for {told.horizon:,} rounds and has lived "
+                f"{self.learned.rounds:,}: {max(left, 0):,} are left{asked}.",
+                hint="ask for fewer, or let it learn with a longer `horizon`.",
+            )
+        return replace(self, most=min(setting.horizon if options.horizon is None else options.horizon, left))
+
+    def refuse_same(self, replayed: LearnedFrom | None) -> None:
+        """Raise where a policy would be judged on displays that it may have learned from.
+
+        Raises
+        ------
+        UsageError
+            Naming the log.
+        """
+        for source in self.learned.learned_from:
+            if replayed is not None and source.shares(replayed):
+                raise UsageError(
+                    f"The policy learned from displays of this log, {source.log!r}: its value on them would tell what "
+                    "it remembers, not what it would earn.",
+                    hint="replay others: let it learn with `final='last:50%'`, go on with `delays_from='first:50%'`.",
+                )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what it is known by, as JSON values."""
+        return {
+            "file": self.file,
+            "sha256": self.sha256,
+            "rounds": self.learned.rounds,
+            "pending": int(self.learned.pending.size[0]),
+            "logs": [{"log": of.log, "fingerprint": of.fingerprint} for of in self.learned.learned_from],
+        }
+
+    @property
+    def assumption(self) -> str:
+        """What numbers of its replay rest on."""
+        waiting = int(self.learned.pending.size[0])
+        logs = dict.fromkeys(repr(source.log) for source in self.learned.learned_from)
+        where = f"log {' and '.join(logs)}" if logs else "a log that its file does not name"
+        late = f", {waiting:,} conversions of which are still to come and count as delivered here" if waiting else ""
+        return (
+            f"warm start: the policy began with what it had learned in {self.learned.rounds:,} rounds on {where} "
+            f"({self.file or 'in memory'}, SHA-256 {self.sha256[:12]}){late}; value and regret are of the rounds of "
+            "this replay alone, and the delays, largest reward and horizon it knows are those it was told there"
+        )
+
+    def warnings(self, largest: float) -> list[str]:
+        """Return what to read before the numbers; `largest` is the largest reward of a display of this log."""
+        said, told = [], self.learned.setting
+        if self.learned.policy.unit_rewards and largest > told.reward_max:
+            said.append(
+                f"A display of this log earns up to {largest:g}, and the policy learned rewards as shares of "
+                f"{told.reward_max:g}: it is told more than 1 of such displays."
+            )
+        if not self.learned.learned_from:
+            said.append(
+                "The policy does not say what it learned from. If it was this log, its value here is what it remembers."
+            )
+        return said
+
+
+def displays_of(log: Log, before: int, read: int, window: ReplayWindow) -> LearnedFrom | None:
+    """Return which displays a replay goes through that reads so many; None where it reads none.
+
+    Parameters
+    ----------
+    log, before
+        Log that is replayed, and number of displays of the whole one before it.
+    read
+        Number of displays that are read.
+    window
+        Window of the replay.
+    """
+    if not read:
+        return None
+    first, last = to_numpy(log.take(np.array([0, read - 1]), ["time"])["time"]).tolist()
+    return LearnedFrom(
+        log=log.meta.name,
+        fingerprint=log.meta.fingerprint,
+        displays=before + len(log),
+        first_display=before,
+        end_display=before + read,
+        first_time=first,
+        last_time=last,
+        window=window.text,
+    )
+
+
+def _vectors(setting: Setting) -> str:
+    if setting.rows == 0:
+        return "no vectors"
+    many = "a vector" if setting.rows == 1 else f"{setting.rows:,} vectors"
+    return f"{many} of {setting.dimension:,} coordinates"
+
+
+def warm_start(policy: Any, options: ReplayOptions) -> WarmStart | None:
+    """Return what a replay of a policy begins with, None for nothing.
+
+    Parameters
+    ----------
+    policy
+        Description, or a `LearnedPolicy`, which goes on itself.
+    options
+        Options of the replay, whose `warm_start` names a file of the policy.
+
+    Raises
+    ------
+    SourceError, ParameterError, UsageError
+        As of `evaluator.load_policy`; or the policy is a plain Python class.
+    """
+    file = options.warm_start
+    if not isinstance(policy, LearnedPolicy):
+        if file is None:
+            return None
+        policy = load_policy(file, policy=policy)
+    learned = policy.copied()
+    return WarmStart(learned, None if file is None else Path(file).name, content_hash(learned.content()))
+
+
+def learned_among(policies: Sequence[Any], options: ReplayOptions) -> list[tuple[Any, ReplayOptions]]:
+    """Return each policy with its options: the one that `warm_start` is of as it was learned, the others without it.
+
+    Raises
+    ------
+    ParameterError
+        It is of none of them.
+    """
+    if options.warm_start is None:
+        return [(policy, options) for policy in policies]
+    found: list[tuple[Any, ReplayOptions]] = []
+    why = None
+    for policy in policies:
+        try:
+            found.append((load_policy(options.warm_start, policy=policy), options))
+        except ParameterError as error:
+            why = error
+            found.append((policy, replace(options, warm_start=None)))
+    if why is not None and not any(asked.warm_start for _, asked in found):
+        raise why
+    return found
+
+
+def numbered_as_learned(log: Log, policies: Sequence[Any]) -> Log:
+    """Return a log with its actions numbered as the policies that have learned number them.
+
+    Raises
+    ------
+    ParameterError
+        They do not number them alike; or as of `in_order`.
+    """
+    orders = {policy.labels for policy in policies if isinstance(policy, LearnedPolicy)}
+    if len(orders) > 1:
+        raise ParameterError(
+            "The learned policies number their actions differently.", hint="let them learn from one log."
+        )
+    return in_order(log, orders.pop()) if orders else log
