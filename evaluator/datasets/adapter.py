@@ -168,7 +168,7 @@ def _take_in(
 
     def read(limit: int | None) -> Iterable[pl.DataFrame]:
         # Sorting needs every row before the first n are known.
-        found = Chunks(plan.files, spec.source, kinds, None if plan.sort else limit)
+        found = Chunks(plan.files, spec.source, kinds, None if plan.sort else limit, time=spec.time)
         return SortedChunks(found, spec.display.time, limit, new_spool) if plan.sort else found
 
     # Which displays of one time are the first n is known when all of them are.

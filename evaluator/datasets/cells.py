@@ -6,6 +6,8 @@ from typing import Literal, NamedTuple
 
 import polars as pl
 
+from evaluator.datasets.instants import instants
+
 Kind = Literal["int", "float", "text", "category", "datetime"]
 TYPES: dict[Kind, pl.DataType] = {
     "int": pl.Int64(), "float": pl.Float64(), "text": pl.String(), "category": pl.String(), "datetime": pl.Int64(),
@@ -13,7 +15,7 @@ TYPES: dict[Kind, pl.DataType] = {
 PROBLEMS: dict[Kind, tuple[str, str]] = {
     "int": ("not a whole number", "repair the cell, list it in source.none, or quarantine the row"),
     "float": ("not a number", "repair the cell, list it in source.none, or quarantine the row"),
-    "datetime": ("not an ISO date and time", "write 2024-01-31T12:00:00+00:00, or set time.unit"),
+    "datetime": ("not an ISO date and time", "write 2024-01-31T12:00:00+00:00"),
 }
 
 
@@ -28,7 +30,7 @@ class Cells(NamedTuple):
     unparsed: pl.Series | None
 
 
-def parse(column: pl.Series, kind: Kind, missing: list[str]) -> Cells:
+def parse(column: pl.Series, kind: Kind, missing: list[str], form: str | None = None) -> Cells:
     """Return a column as values of its kind.
 
     Parameters
@@ -39,6 +41,8 @@ def parse(column: pl.Series, kind: Kind, missing: list[str]) -> Cells:
         Kind of the values: numbers and times are parsed, the rest is text.
     missing
         Values that mean "none", of which -1 also stands for -1.0 in a column of numbers.
+    form
+        How dates and times are written, as of `instants`; None for ISO 8601.
 
     Returns
     -------
@@ -59,13 +63,14 @@ def parse(column: pl.Series, kind: Kind, missing: list[str]) -> Cells:
         lost = values.null_count() > column.null_count()
         return Cells(_without_numbers(values, missing), _left_over(column.cast(pl.String), values) if lost else None)
     text = _without(_text(column, kind), missing)
-    values = _instants(text) if kind == "datetime" else text.cast(TYPES[kind], strict=False)
+    values = instants(text, form) if kind == "datetime" else text.cast(TYPES[kind], strict=False)
     if values.null_count() == text.null_count():
         return Cells(_without_numbers(values, missing), None)
     stripped = text.str.strip_chars()
     if kind != "datetime":
-        values = stripped.cast(TYPES[kind], strict=False)
-        text = text.set(stripped == "", None)  # a quoted nothing is nothing
+        plain = stripped.str.replace(r"\.0+$", "") if kind == "int" else stripped
+        values = plain.cast(TYPES[kind], strict=False)
+    text = text.set(stripped == "", None)  # a quoted nothing is nothing
     return Cells(_without_numbers(values, missing), _left_over(text, values))
 
 
@@ -106,15 +111,3 @@ def _without_numbers(values: pl.Series, missing: list[str]) -> pl.Series:
         found = values == number
         values = values.set(found, None) if found.any() else values
     return values
-
-
-def _instants(text: pl.Series) -> pl.Series:
-    name = text.name
-    plain = pl.col(name).str.strip_chars().str.replace("T", " ", literal=True).str.replace("Z$", "+00:00")
-    plain = pl.when(plain.str.len_chars() == 10).then(plain + pl.lit(" 00:00:00")).otherwise(plain)
-
-    def moment(form: str) -> pl.Expr:
-        return plain.str.to_datetime(form, time_unit="us", strict=False).cast(pl.Int64)
-
-    moments = pl.coalesce(moment("%Y-%m-%d %H:%M:%S%.f%:z"), moment("%Y-%m-%d %H:%M:%S%.f")).alias(name)
-    return text.to_frame().select(moments)[name]

@@ -12,16 +12,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple, TextIO
+from typing import NamedTuple, TextIO
 
-from evaluator.datasets.spec import Source
+from evaluator.datasets.spec import FileFormat, Source
 from evaluator.datasets.text import is_gzip, open_text, refuse_illegal, truncated
 from evaluator.errors import DataError, SourceError, refuse_no_utf8
 from evaluator.log.stored import file_state
 from evaluator.visible import shortened
 
-Format = Literal["csv", "tsv", "parquet", "ipc"]
-SUFFIXES: dict[str, Format] = {
+SUFFIXES: dict[str, FileFormat] = {
     ".csv": "csv", ".tsv": "tsv", ".txt": "tsv", ".parquet": "parquet", ".pq": "parquet",
     ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc",
 }  # fmt: skip
@@ -36,7 +35,7 @@ class SourceFile:
     """One file of a source, with the values its hive folders (``day=3``) give to every row."""
 
     path: Path
-    format: Format
+    format: FileFormat
     partitions: dict[str, str]
 
     @property

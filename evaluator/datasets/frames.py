@@ -13,7 +13,7 @@ import polars as pl
 from evaluator.datasets.cells import TYPES, Kind, in_calendar, parse
 from evaluator.datasets.files import Header, SourceFile, delimiter, text_header
 from evaluator.datasets.row_breaches import FILE, LINE
-from evaluator.datasets.spec import Source
+from evaluator.datasets.spec import Source, Time
 from evaluator.datasets.text import as_utf8, refuse_illegal
 from evaluator.datasets.widths import Widths
 from evaluator.errors import SourceError, nearest
@@ -42,6 +42,8 @@ class Chunks:
         Kind of each column to read, by name.
     limit
         Number of rows to read, the first ones; None reads all.
+    time
+        ``[time]`` of the spec, which says how dates are written; None for ISO 8601.
 
     Raises
     ------
@@ -53,6 +55,7 @@ class Chunks:
     source: Source
     kinds: Mapping[str, Kind]
     limit: int | None = None
+    time: Time | None = None
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
         return of_equal_size(self._frames(), CHUNK_ROWS)
@@ -100,7 +103,8 @@ class Chunks:
             if not in_calendar(found):
                 hint = "repair or drop those rows: later steps would stumble over them."
                 raise SourceError(f"{file.path}: column {name!r} holds times beyond any calendar.", hint=hint)
-            cells = parse(found, kind, missing_values(self.source, name))
+            form = None if self.time is None else self.time.format_of(name)
+            cells = parse(found, kind, missing_values(self.source, name), form)
             columns.append(cells.values.alias(name))
             if cells.unparsed is not None:
                 columns.append(cells.unparsed.alias(UNPARSED + name))

@@ -21,6 +21,7 @@ from evaluator.datasets.shuffled_ties import TieShuffler
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import Spool
 from evaluator.datasets.target import check_target, target_codes
+from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.threads import behind
 
 TIME, ACTION, PROPENSITY = "time", "action", "propensity"
@@ -88,10 +89,13 @@ class Intake:
     last_time: int = np.iinfo(np.int64).min
     shown: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     ties: TieShuffler = field(init=False)
+    _times: TimeGuesses = field(init=False)
     _sound: int = 0
     _converted: list[pl.DataFrame] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        own = self.spec.conversion.time if self.second is None else None
+        self._times = TimeGuesses(self.spec.time, [c for c in (self.spec.display.time, own) if c is not None])
         self.ties = TieShuffler(self._write, TIME, shuffle=self.spec.time.ties == "shuffle", limit=self.limit)
 
     @property
@@ -122,7 +126,7 @@ class Intake:
         None where the run will be refused anyway, when all breaches are known.
         """
         rows = self.breaches.check(frame)
-        check_cells(rows, frame, self.kinds)
+        check_cells(rows, frame, self.kinds, self._times)
         low, high = np.searchsorted(self.repeated, [self.rows, self.rows + frame.height])
         check_displays(rows, frame, self.spec, self.codes.features, self.repeated[low:high] - self.rows)
         check_target(rows, frame, self.target)

@@ -38,7 +38,7 @@ class Breaches:
         self.files = files
         self.rows = 0
         self.listed = listed
-        self._found: dict[tuple[str, str, str], _Found] = {}
+        self._found: dict[tuple[str, str], _Found] = {}
 
     def check(self, frame: pl.DataFrame) -> CheckedRows:
         """Return a chunk to be checked."""
@@ -56,34 +56,37 @@ class Breaches:
         broken = {kind: found for kind, found in self._found.items() if found.count}
         if not broken:
             return
-        error: type[DataError] = PropensityError if all("propensity" in p for _, p, _ in broken) else LogError
-        if any(column == ROW for column, _, _ in broken):
+        error: type[DataError] = PropensityError if all("propensity" in p for _, p in broken) else LogError
+        if any(column == ROW for column, _ in broken):
             error = SourceError
         said = []
-        for (column, problem, repair), found in broken.items():
+        for (column, problem), found in broken.items():
             head = pl.concat(found.tables).head(SHOWN).rows(named=True)
             shown = str if column == ROW else repr
             places = ", ".join(f"{r['file']} {self._word()} {r['line']}: {shown(r['value'])}" for r in head)
             more = f" and {found.count - SHOWN} more" if found.count > SHOWN else ""
             subject = f"Column {column!r}: {problem}" if column != ROW else problem.capitalize()
-            said.append(f"{subject} ({places}{more}); {repair}.")
+            said.append(f"{subject} ({places}{more}); {found.repair}.")
         raise error(
             " ".join(said),
             hint="`on_error='quarantine'` leaves such rows out and counts them.",
         )
 
-    def record(self, kind: tuple[str, str, str], frame: pl.DataFrame, rows: pl.Series, cells: pl.Series) -> None:
-        """Record rows of a chunk under (column, problem, repair).
+    def record(
+        self, kind: tuple[str, str], repair: str, frame: pl.DataFrame, rows: pl.Series, cells: pl.Series
+    ) -> None:
+        """Record rows of a chunk under (column, problem); the last repair holds.
 
         A kind is known before its first row, so that the order of kinds is that of the checks, not of the rows.
         """
         found = self._found.setdefault(kind, _Found())
         found.count += len(rows)
+        found.repair = repair
         if not self.listed:
             rows = rows.head(max(SHOWN - sum(t.height for t in found.tables), 0))
         if len(rows) == 0:
             return
-        column, problem, _ = kind
+        column, problem = kind
         where = frame.select(pl.col(FILE, LINE).gather(rows))
         table = {
             "file": [str(self.files[i].path) for i in where[FILE].to_list()],
@@ -106,6 +109,7 @@ class Breaches:
 @dataclass
 class _Found:
     count: int = 0
+    repair: str = ""
     tables: list[pl.DataFrame] = field(default_factory=list)
 
 
@@ -131,7 +135,7 @@ class CheckedRows:
             rows = bad.fill_null(False).arg_true()
         self._bad[rows.to_numpy()] = True
         cells = self._frame[column] if values is None else values
-        self._breaches.record((column, problem, repair), self._frame, rows, cells)
+        self._breaches.record((column, problem), repair, self._frame, rows, cells)
 
     def close(self) -> npt.NDArray[np.bool_]:
         """Return whether each row broke no rule, all rules having been applied."""

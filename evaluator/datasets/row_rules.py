@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -12,6 +14,7 @@ from evaluator.datasets.files import SourceFile
 from evaluator.datasets.frames import CELLS, UNPARSED
 from evaluator.datasets.row_breaches import FILE, LINE, ROW, CheckedRows
 from evaluator.datasets.spec import FileSpec
+from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.errors import LogError
 from evaluator.log.breaches import WEIGHT_REPAIR
 
@@ -26,16 +29,32 @@ def beyond_clocks(times: pl.Series) -> pl.Series:
     return ~times.is_between(-_LAST_TICK, _LAST_TICK)
 
 
-def check_cells(rows: CheckedRows, frame: pl.DataFrame, kinds: dict[str, Kind]) -> None:
-    """Report the rows of another width than the table, and the cells that do not fit the kind of their column."""
+def check_cells(
+    rows: CheckedRows, frame: pl.DataFrame, kinds: Mapping[str, Kind], times: TimeGuesses | None = None
+) -> None:
+    """Report the rows of another width than the table, and the cells that do not fit the kind of their column.
+
+    Parameters
+    ----------
+    rows, frame
+        A chunk.
+    kinds
+        Its columns.
+    times
+        Looks at those that are times, and says how to repair them.
+    """
     counted = frame[CELLS] if CELLS in frame.columns else pl.Series([None] * frame.height, dtype=pl.String)
     whole = counted.is_null()
     rows.add(ROW, ~whole, *RAGGED, values=counted)
+    unfit = {c: frame[UNPARSED + c].set(~whole, None) for c in kinds if UNPARSED + c in frame.columns}
+    if times is not None:
+        for column in times.columns:
+            times.see(column, frame[column], unfit[column].drop_nulls() if column in unfit else None)
     for column, kind in kinds.items():
         if kind in PROBLEMS:
-            text = frame[UNPARSED + column] if UNPARSED + column in frame.columns else None
-            bad = None if text is None else whole & text.is_not_null()
-            rows.add(column, bad, *PROBLEMS[kind], values=text)
+            text = unfit.get(column)
+            said = PROBLEMS[kind] if times is None or column not in times.columns else times.said(column)
+            rows.add(column, None if text is None else text.is_not_null(), *said, values=text)
 
 
 def check_displays(

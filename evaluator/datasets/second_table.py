@@ -11,6 +11,7 @@ from evaluator.datasets.frames import Chunks
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches
 from evaluator.datasets.row_rules import check_cells
 from evaluator.datasets.spec import FileSpec
+from evaluator.datasets.time_guesses import TimeGuesses
 
 
 class SecondTable:
@@ -33,7 +34,7 @@ class SecondTable:
         assert source is not None
         self._spec, self._column, self._kinds = spec, source.display, kinds
         self.breaches = Breaches(files, listed=listed)
-        self._table = Chunks(files, source.table(), kinds).collect()
+        self._table = Chunks(files, source.table(), kinds, time=spec.time).collect()
         self._ids = self._table[source.display].cast(pl.String)
         self._wanted = self._ids.drop_nulls().unique().implode()
 
@@ -52,7 +53,9 @@ class SecondTable:
             Whether only the first displays were read, so that some conversions belong to none of them.
         """
         rows = self.breaches.check(self._table)
-        check_cells(rows, self._table, self._kinds)
+        time = self._spec.conversion.time
+        times = TimeGuesses(self._spec.time, [] if time is None else [time])
+        check_cells(rows, self._table, self._kinds, times)
         first = displays.unique("id", keep="first", maintain_order=True)
         shown = self._ids.alias("id").to_frame().join(first, on="id", how="left", maintain_order="left").drop("id")
         shown = shown.hstack(self._table.select(FILE, LINE))

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from evaluator.datasets.criteo.parameters import TwinParameters
+from evaluator.datasets.instants import why_no_format
 from evaluator.datasets.options import Deduplicate
 from evaluator.datasets.scenario import BernoulliScenario, LinearScenario
 from evaluator.datasets.text import known_encoding
@@ -16,6 +17,7 @@ Name = Annotated[str, Field(min_length=1)]
 # One ASCII character that neither ends a line nor quotes a cell.
 Delimiter = Annotated[str, Field(pattern=r"^[\t -!#-~]$")]
 Sentinel = str | int | Annotated[float, Field(allow_inf_nan=True)]
+FileFormat = Literal["csv", "tsv", "parquet", "ipc"]
 TimeUnit = Literal["ns", "us", "ms", "s", "min", "h", "d", "round", "datetime"]
 Encoding = Literal["hash", "one-hot", "number"]
 ColumnKind = Literal["category", "number"]
@@ -42,12 +44,19 @@ TextEncoding = Annotated[
 ]
 
 
+def _are_formats(given: str | dict[str, str] | None) -> str | dict[str, str] | None:
+    for form in given.values() if isinstance(given, dict) else [] if given is None else [given]:
+        if refused := why_no_format(form):
+            raise ValueError(f"{form!r} {refused}")
+    return given
+
+
 class Source(Section):
     """Files and how to read them."""
 
     files: Annotated[str, Field(min_length=1, description="path, glob or folder, relative to the spec")]
     format: Annotated[
-        Literal["csv", "tsv", "parquet", "ipc"] | None,
+        FileFormat | None,
         Field(description="inferred from the suffix when absent"),
     ] = None
     delimiter: Annotated[Delimiter | None, Field(description="csv ',' and tsv tab by default")] = None
@@ -71,10 +80,25 @@ class Time(Section):
     """Unit of the times, and what the order of equal ones means."""
 
     unit: Annotated[TimeUnit, Field(description="tick of integer times; 'datetime' gives ticks of us")]
+    format: Annotated[
+        str | dict[str, str] | None,
+        AfterValidator(_are_formats),
+        Field(description="how dates are written, everywhere or by column: '%d.%m.%Y'; ISO 8601 when absent"),
+    ] = None
     ties: Annotated[
         Literal["shuffle", "file"],
         Field(description="displays of one time: 'shuffle' their order, or 'file' order is the order of the log"),
     ] = "shuffle"
+
+    @model_validator(mode="after")
+    def _format_of_dates(self) -> Time:
+        if self.format is not None and self.unit != "datetime":
+            raise ValueError(f"format is how dates are written: it goes with unit = 'datetime', not {self.unit!r}")
+        return self
+
+    def format_of(self, column: str) -> str | None:
+        """Return how the times of a column are written; None for ISO 8601."""
+        return self.format.get(column) if isinstance(self.format, dict) else self.format
 
 
 class Display(Section):
@@ -104,7 +128,7 @@ class ConversionSource(Section):
     """A second table that holds the conversions."""
 
     files: Annotated[str, Field(min_length=1)]
-    format: Literal["csv", "tsv", "parquet", "ipc"] | None = None
+    format: FileFormat | None = None
     delimiter: Delimiter | None = None
     encoding: TextEncoding = "utf-8"
     header: bool = True
@@ -248,6 +272,10 @@ class FileSpec(Heading):
             raise ValueError("[conversion.source] joins on display.id: name that column")
         if self.conversion.source is not None and self.conversion.immediate:
             raise ValueError("immediate = true reads the displays' own table: drop [conversion.source]")
+        times = [column for column in (self.display.time, self.conversion.time) if column is not None]
+        for column in self.time.format if isinstance(self.time.format, dict) else ():
+            if column not in times:
+                raise ValueError(f"time.format holds {column!r}, which is no column of times ({', '.join(times)})")
         for column in self.context.allow:
             if (found := self.no_features().get(column)) is None:
                 raise ValueError(f"context.allow holds {column!r}, which is a feature like any other: take it out")
