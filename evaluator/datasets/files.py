@@ -21,8 +21,8 @@ from evaluator.log.stored import file_state
 from evaluator.visible import shortened
 
 SUFFIXES: dict[str, FileFormat] = {
-    ".csv": "csv", ".tsv": "tsv", ".txt": "tsv", ".parquet": "parquet", ".pq": "parquet",
-    ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc",
+    ".csv": "csv", ".tsv": "tsv", ".txt": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
+    ".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc",
 }  # fmt: skip
 WHOLE_BELOW = 64 * 1024 * 1024
 EDGE = 1024 * 1024
@@ -40,8 +40,13 @@ class SourceFile:
 
     @property
     def is_text(self) -> bool:
-        """Whether rows are lines."""
+        """Whether it is a table of text, its rows lines and its cells between delimiters."""
         return self.format in ("csv", "tsv")
+
+    @property
+    def row_word(self) -> str:
+        """What a row is called where its number is told."""
+        return "line" if self.is_text or self.format == "jsonl" else "row"
 
 
 def find_files(source: Source, folder: Path, *, override: str | Path | None = None) -> list[SourceFile]:
@@ -93,7 +98,7 @@ def find_files(source: Source, folder: Path, *, override: str | Path | None = No
         refuse_no_utf8(str(path))
         kind = source.format or SUFFIXES.get(_suffix(path))
         if kind is None:
-            raise SourceError(f"{path}: unknown suffix.", hint="set source.format to csv, tsv, parquet or ipc.")
+            raise SourceError(f"{path}: unknown suffix.", hint="set source.format to csv, tsv, jsonl, parquet or ipc.")
         parts = (part.split("=", 1) for part in path.relative_to(root).parts[:-1] if "=" in part)
         files.append(SourceFile(path, kind, {part[0]: part[1] for part in parts}))
         _check_gzip(path)
@@ -159,11 +164,14 @@ class Header(NamedTuple):
         Number of lines that the header takes: 0 without one, more than one if a name is broken over lines.
     text
         Text of these lines, as they stand.
+    returns
+        Whether the lines of the file end with carriage returns alone, as old spreadsheets write them.
     """
 
     names: list[str]
     lines: int
     text: str
+    returns: bool
 
 
 def text_header(file: SourceFile, source: Source) -> Header:
@@ -197,13 +205,40 @@ def text_header(file: SourceFile, source: Source) -> Header:
         twice = sorted({c for c in first if first.count(c) > 1})
         if twice:
             raise SourceError(f"{file.path}: line 1 names column {twice[0]!r} twice.", hint="rename one of them.")
-        return Header(first, len(taken), text)
+        return Header(first, len(taken), text, text.endswith("\r"))
     if len(first) != len(source.columns):
         raise SourceError(
             f"{file.path}: line 1 has {len(first)} columns, the spec names {len(source.columns)}.",
             hint=f"check source.delimiter (now {delimiter(file, source)!r}) and source.columns.",
         )
-    return Header(source.columns, 0, "")
+    return Header(source.columns, 0, "", text.endswith("\r"))
+
+
+def refuse_open_quote(file: SourceFile, source: Source) -> None:
+    """Raise SourceError at the first row of a text file whose quotes do not fit together.
+
+    Cost: one pass over the file.
+    """
+    row: list[str] = []
+    last = 0
+
+    def lines(stream: TextIO) -> Iterator[str]:
+        while line := stream.readline(LINE_MAX):
+            row.append(line)
+            yield line
+
+    with open_text(file.path, source.encoding) as stream:
+        rows = csv.reader(lines(stream), delimiter=delimiter(file, source), strict=True)
+        try:
+            for _ in rows:
+                last = rows.line_num
+                row.clear()
+        except csv.Error:
+            said = shortened(repr(row[0].strip()))
+            raise SourceError(
+                f"{file.path} line {last + 1}: a quote is not closed, or closed inside a cell: {said}.",
+                hint="close it; within a quoted cell, a quote is written twice.",
+            ) from None
 
 
 def table_rows(file: SourceFile, source: Source, stream: TextIO, taken: list[str] | None = None) -> Iterator[list[str]]:

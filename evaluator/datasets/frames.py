@@ -6,12 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from evaluator.datasets.cells import TYPES, Kind, in_calendar, parse
-from evaluator.datasets.files import Header, SourceFile, delimiter, text_header
+from evaluator.datasets.files import Header, SourceFile, delimiter, refuse_open_quote, text_header
+from evaluator.datasets.json_lines import BROKEN, key_names, object_frames
 from evaluator.datasets.row_breaches import FILE, LINE
 from evaluator.datasets.spec import Source, Time
 from evaluator.datasets.text import as_utf8, refuse_illegal
@@ -67,18 +70,19 @@ class Chunks:
         return whole
 
     def _frames(self) -> Iterator[pl.DataFrame]:
-        tables = [
-            _table(file, self.source, self.kinds) for file in self.files
-        ]  # a missing column is told before reading
+        # A missing column is told before reading.
+        tables = [_table(file, self.source, self.kinds) for file in self.files]
+        _require_keys(tables)
         left = self.limit
         for index, table in enumerate(tables):
             first = line = table.first_line
             with table.readable() as path:
-                scan, widths = table.scan(path), table.widths(path)
-                batches = iter((scan if left is None else scan.head(left)).collect_batches(chunk_size=CHUNK_ROWS))
+                widths, batches = table.widths(path), table.batches(path, left)
                 while (frame := self._next(batches, table.file)) is not None:
                     frame = frame if widths is None else _counted(frame, widths, line - first, len(table.columns))
-                    where = {FILE: np.full(frame.height, index, np.int32), LINE: np.arange(line, line + frame.height)}
+                    where: dict[str, npt.NDArray[Any]] = {FILE: np.full(frame.height, index, np.int32)}
+                    if LINE not in frame.columns:
+                        where[LINE] = np.arange(line, line + frame.height)
                     line += frame.height
                     yield frame.hstack(pl.DataFrame(where))
                     left = None if left is None else left - frame.height
@@ -89,9 +93,12 @@ class Chunks:
         try:
             raw = next(batches, None)
             return None if raw is None else self._parsed(raw, file)
+        except SourceError:
+            raise
         except UNREADABLE as error:
             if file.is_text:
                 refuse_illegal(file.path, self.source.encoding)
+                refuse_open_quote(file, self.source)
             hint = "check source.format and source.delimiter."
             raise SourceError(f"{file.path}: cannot be read: {_first_line(error)}.", hint=hint) from None
 
@@ -100,6 +107,9 @@ class Chunks:
         for name, kind in self.kinds.items():
             given = file.partitions.get(name)
             found = raw[name] if given is None else pl.repeat(given, raw.height, dtype=pl.String, eager=True)
+            if file.is_text:
+                empty = found == ""
+                found = found.set(empty, None) if empty.any() else found  # quoted or not, an empty cell is missing
             if not in_calendar(found):
                 hint = "repair or drop those rows: later steps would stumble over them."
                 raise SourceError(f"{file.path}: column {name!r} holds times beyond any calendar.", hint=hint)
@@ -108,6 +118,7 @@ class Chunks:
             columns.append(cells.values.alias(name))
             if cells.unparsed is not None:
                 columns.append(cells.unparsed.alias(UNPARSED + name))
+        columns += [raw[name] for name in (LINE, BROKEN) if name in raw.columns]
         return pl.DataFrame(columns)
 
 
@@ -153,6 +164,8 @@ def column_names(file: SourceFile, source: Source) -> list[str]:
     """Return the columns a file offers, hive partitions included."""
     if file.is_text:
         names = text_header(file, source).names
+    elif file.format == "jsonl":
+        names = key_names(file.path, source.encoding)
     else:
         try:
             names = _scan_binary(file).collect_schema().names()
@@ -170,13 +183,14 @@ class _Table:
     file: SourceFile
     source: Source
     columns: dict[str, str]
-    wanted: list[str]
+    wanted: dict[str, Kind]
     first_line: int
+    returns: bool = False
 
     def readable(self) -> AbstractContextManager[Path]:
         """Give a file that Polars can read."""
         path = self.file.path
-        return as_utf8(path, self.source.encoding) if self.file.is_text else nullcontext(path)
+        return as_utf8(path, self.source.encoding, returns=self.returns) if self.file.is_text else nullcontext(path)
 
     def widths(self, path: Path) -> Widths | None:
         """Return what counts the cells of each row; None where rows are no lines."""
@@ -185,10 +199,16 @@ class _Table:
         separator = delimiter(self.file, self.source)
         return Widths(path, separator, len(self.columns), header=self.source.header)
 
-    def scan(self, path: Path) -> pl.LazyFrame:
-        """Return the wanted columns."""
+    def batches(self, path: Path, limit: int | None) -> Iterator[pl.DataFrame]:
+        """Return the wanted columns of the first rows, some rows at a time."""
+        if self.file.format == "jsonl":
+            return object_frames(path, self.source.encoding, self.wanted, CHUNK_ROWS, limit)
+        scan = self._scan(path)
+        return iter((scan if limit is None else scan.head(limit)).collect_batches(chunk_size=CHUNK_ROWS))
+
+    def _scan(self, path: Path) -> pl.LazyFrame:
         if not self.file.is_text:
-            return _scan_binary(self.file).select(self.wanted)
+            return _scan_binary(self.file).select(list(self.wanted))
         lazy = pl.scan_csv(
             path,
             separator=delimiter(self.file, self.source),
@@ -204,10 +224,12 @@ class _Table:
 def _table(file: SourceFile, source: Source, kinds: Mapping[str, Kind]) -> _Table:
     header = text_header(file, source) if file.is_text else None
     names = column_names(file, source) if header is None else header.names
+    wanted = {column: kind for column, kind in kinds.items() if column not in file.partitions}
+    if file.format == "jsonl":
+        return _Table(file, source, dict.fromkeys(names, ""), wanted, 1)
     _require(kinds, [*names, *file.partitions], file, source)
-    wanted = [c for c in kinds if c not in file.partitions]
     if header is not None:
-        return _Table(file, source, _called(header, file, source), wanted, 1 + header.lines)
+        return _Table(file, source, _called(header, file, source), wanted, 1 + header.lines, header.returns)
     for column, found in _scan_binary(file).collect_schema().items():
         if column in wanted:
             _refuse_type(file, column, found, kinds[column])
@@ -233,7 +255,10 @@ def _called(header: Header, file: SourceFile, source: Source) -> dict[str, str]:
         return {name: name for name in header.names}
     try:
         found = pl.read_csv(
-            header.text.encode(), separator=delimiter(file, source), infer_schema=False, n_rows=0
+            (header.text.replace("\r", "\n") if header.returns else header.text).encode(),
+            separator=delimiter(file, source),
+            infer_schema=False,
+            n_rows=0,
         ).columns
     except pl.exceptions.PolarsError:
         found = []
@@ -260,6 +285,16 @@ def _require(kinds: Iterable[str], names: list[str], file: SourceFile, source: S
             hint=f"check source.delimiter (now {delimiter(file, source)!r}).",
         )
     raise SourceError(f"{file.path}: no column {missing[0]!r}.", hint=nearest(missing[0], names))
+
+
+def _require_keys(tables: list[_Table]) -> None:
+    """Refuse a column that no object of the files has: one may lack what it has no value of, but not all."""
+    objects = [table for table in tables if table.file.format == "jsonl"]
+    lacking = {column for table in objects for column in table.wanted}.difference(*(table.columns for table in objects))
+    for table in objects if lacking else ():
+        lacking.difference_update(key_names(table.file.path, table.source.encoding, until=lacking))
+    if lacking:
+        _require(sorted(lacking), list(objects[0].columns), objects[0].file, objects[0].source)
 
 
 def _first_line(error: BaseException) -> str:

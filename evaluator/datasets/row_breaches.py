@@ -63,9 +63,9 @@ class Breaches:
         for (column, problem), found in broken.items():
             head = pl.concat(found.tables).head(SHOWN).rows(named=True)
             shown = str if column == ROW else repr
-            places = ", ".join(f"{r['file']} {self._word()} {r['line']}: {shown(r['value'])}" for r in head)
+            places = ", ".join(f"{r['file']} {self.files[0].row_word} {r['line']}: {shown(r['value'])}" for r in head)
             more = f" and {found.count - SHOWN} more" if found.count > SHOWN else ""
-            subject = f"Column {column!r}: {problem}" if column != ROW else problem.capitalize()
+            subject = f"Column {column!r}: {problem}" if column != ROW else problem[:1].upper() + problem[1:]
             said.append(f"{subject} ({places}{more}); {found.repair}.")
         raise error(
             " ".join(said),
@@ -101,9 +101,6 @@ class Breaches:
         """Return one line per breach: file, line, column, value, problem."""
         tables = [table for found in self._found.values() for table in found.tables]
         return pl.concat([pl.DataFrame(schema=QUARANTINE), *tables]).sort("file", "line", maintain_order=True)
-
-    def _word(self) -> str:
-        return "line" if self.files[0].is_text else "row"
 
 
 @dataclass

@@ -12,6 +12,7 @@ from evaluator.datasets.cells import PROBLEMS, Kind
 from evaluator.datasets.features import Features
 from evaluator.datasets.files import SourceFile
 from evaluator.datasets.frames import CELLS, UNPARSED
+from evaluator.datasets.json_lines import BROKEN
 from evaluator.datasets.row_breaches import FILE, LINE, ROW, CheckedRows
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.time_guesses import TimeGuesses
@@ -21,6 +22,7 @@ from evaluator.log.breaches import WEIGHT_REPAIR
 # Differences of times fit into 64 bits too.
 _LAST_TICK = 2**62
 RAGGED = ("a row with too few or too many cells", "check source.delimiter and the quotes of such rows")
+NO_OBJECT = ("a line that is no JSON object", "repair such lines, or quarantine them")
 BEYOND = ("a time beyond 2^62 ticks", "check the column and time.unit, or quarantine the row")
 
 
@@ -43,9 +45,16 @@ def check_cells(
     times
         Looks at those that are times, and says how to repair them.
     """
-    counted = frame[CELLS] if CELLS in frame.columns else pl.Series([None] * frame.height, dtype=pl.String)
-    whole = counted.is_null()
-    rows.add(ROW, ~whole, *RAGGED, values=counted)
+    whole = pl.repeat(True, frame.height, dtype=pl.Boolean, eager=True)
+    for marks, said in ((CELLS, RAGGED), (BROKEN, NO_OBJECT)):
+        marked = frame[marks] if marks in frame.columns else None
+        rows.add(
+            ROW,
+            None if marked is None else marked.is_not_null(),
+            *said,
+            values=frame[LINE] if marked is None else marked,
+        )
+        whole = whole if marked is None else whole & marked.is_null()
     unfit = {c: frame[UNPARSED + c].set(~whole, None) for c in kinds if UNPARSED + c in frame.columns}
     if times is not None:
         for column in times.columns:
@@ -121,10 +130,8 @@ class TimeOrder:
         if len(late) and not self._late:
             row = int(late[0])
             file = self._files[frame[FILE][row]]
-            word = "line" if file.is_text else "row"
-            self._first = (
-                f"{file.path} {word} {frame[LINE][row]}: time {times[row]} is earlier than {before[row]} before it"
-            )
+            where = f"{file.path} {file.row_word} {frame[LINE][row]}"
+            self._first = f"{where}: time {times[row]} is earlier than {before[row]} before it"
         self._late += len(late)
         self._last = int(times[-1])
 

@@ -48,8 +48,10 @@ def open_text(path: Path, encoding: str = UTF8) -> io.TextIOWrapper:
 
 
 @contextmanager
-def as_utf8(path: Path, encoding: str) -> Iterator[Path]:
+def as_utf8(path: Path, encoding: str, *, returns: bool) -> Iterator[Path]:
     """Give a file with the same text in UTF-8: the file itself, or a copy in the temporary folder while it is needed.
+
+    Of a file whose lines end with carriage returns alone (`returns`), it is a copy whose lines end with newlines.
 
     Memory: a few MB. A copy takes the disk of the text, unzipped.
 
@@ -60,7 +62,7 @@ def as_utf8(path: Path, encoding: str) -> Iterator[Path]:
     OutputError
         The copy does not fit into the temporary folder.
     """
-    if is_utf8(encoding):
+    if is_utf8(encoding) and not returns:
         yield path
         return
     from evaluator.outputs.failures import writing  # it takes PyArrow, which few readers of a spec need
@@ -68,9 +70,9 @@ def as_utf8(path: Path, encoding: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="evaluate-") as folder:
         copy = Path(folder) / path.name.removesuffix(".gz")
         with copy.open("wb") as written:
-            for text in _decoded(path, encoding):
+            for text in decoded(path, encoding):
                 with writing(copy):
-                    written.write(text.encode(UTF8, "replace"))
+                    written.write((text.replace("\r", "\n") if returns else text).encode(UTF8, "replace"))
         yield copy
 
 
@@ -79,7 +81,7 @@ def refuse_illegal(path: Path, encoding: str = UTF8) -> None:
 
     Cost: one pass over the file.
     """
-    for _ in _decoded(path, encoding):
+    for _ in decoded(path, encoding):
         pass
 
 
@@ -123,7 +125,14 @@ def unzipped_pieces(path: Path) -> Iterator[bytes]:
         raise truncated(path, error) from None
 
 
-def _decoded(path: Path, encoding: str) -> Iterator[str]:
+def decoded(path: Path, encoding: str) -> Iterator[str]:
+    """Yield the text of a file, unzipped, some at a time.
+
+    Raises
+    ------
+    SourceError
+        A byte is no text in this encoding, or a gzip file is truncated or damaged.
+    """
     decoder = codecs.getincrementaldecoder(encoding)()
     read, line, before_it = 0, 1, ""
     last = False

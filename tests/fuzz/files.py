@@ -17,6 +17,7 @@ SUITED: dict[str, tuple[Mutator, ...]] = {
     ".csv": TEXT,
     ".tsv": TEXT,
     ".json": (*[change_json] * 8, deep, *TEXT),
+    ".jsonl": (deep, *TEXT),
     ".toml": (*[change_toml] * 12, deep_toml, *TEXT),
     ".gz": GZIP,
     ".parquet": PARQUET,

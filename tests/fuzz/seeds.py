@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import json
 import shutil
 from collections.abc import Callable, Iterable
 from functools import cache, partial
@@ -140,6 +141,8 @@ def write_log(folder: Path, *, file: str, rows: int = ROWS) -> None:
         path.write_bytes(_text(table, ","))
     elif path.suffix == ".gz":
         path.write_bytes(gzip.compress(_text(table, "\t"), mtime=0))
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in table))
     elif path.suffix == ".parquet":
         pl.DataFrame(table).write_parquet(path)
     else:
@@ -217,6 +220,7 @@ def _converted(folder: Path) -> None:
 SEEDS: dict[str, Callable[[Path], object]] = {
     "csv": partial(write_log, file="log.csv"),
     "tsv": partial(write_log, file="log.tsv.gz"),
+    "jsonl": partial(write_log, file="log.jsonl"),
     "parquet": partial(write_log, file="log.parquet"),
     "ipc": partial(write_log, file="log.arrow"),
     "two-tables": _two_tables,

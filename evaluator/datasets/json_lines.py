@@ -1,0 +1,150 @@
+"""JSON lines: one object a line, its values read as text, so that no number loses a digit."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from evaluator.datasets.cells import Kind
+from evaluator.datasets.row_breaches import LINE
+from evaluator.datasets.text import decoded
+from evaluator.errors import SourceError
+from evaluator.visible import shortened
+
+# Of a line that is no object: what it is instead.
+BROKEN = "__broken"
+# Characters: an object of thousands of values fits, a file without any line end does not fill the memory.
+LINE_MAX = 4 * 1024 * 1024
+# So many objects tell which columns there are.
+SAMPLE = 1_000
+
+
+def key_names(path: Path, encoding: str, *, until: Iterable[str] = ()) -> list[str]:
+    """Return the keys of the first objects of a file, in order of appearance; read on until some keys are found.
+
+    Raises
+    ------
+    SourceError
+        The file is empty, no text, or an array of objects.
+    """
+    keys: dict[str, None] = {}
+    empty = True
+    for read, (_, line) in enumerate(_lines(path, encoding)):
+        if read >= SAMPLE and all(key in keys for key in until):
+            break
+        if empty and line.lstrip().startswith("["):
+            hint = "write one object a line, without brackets around them and commas between them."
+            raise SourceError(f"{path}: an array, not JSON lines.", hint=hint)
+        empty = False
+        found, _ = _object(line)
+        keys.update(dict.fromkeys(found))
+    if empty:
+        raise SourceError(f"{path}: the file is empty.", hint="check the download or export.")
+    return list(keys)
+
+
+def object_frames(
+    path: Path, encoding: str, kinds: Mapping[str, Kind], rows: int, limit: int | None
+) -> Iterator[pl.DataFrame]:
+    """Yield the first objects, `rows` at a time: a column of text for each key in `kinds`, and `LINE`.
+
+    A key that an object lacks is a missing cell. Where lines are no objects, `BROKEN` says what they are, null
+    elsewhere. Lines of spaces are skipped.
+
+    Raises
+    ------
+    SourceError
+        A value is a list or an object, a line is too long, or text is no text.
+    """
+    lines = islice(_lines(path, encoding), limit)
+    while taken := list(islice(lines, rows)):
+        numbers = [number for number, _ in taken]
+        objects = [_object(line) for _, line in taken]
+        columns = {
+            column: _cells(path, column, kind, numbers, [found.get(column) for found, _ in objects])
+            for column, kind in kinds.items()
+        }
+        broken = [said for _, said in objects]
+        more = {BROKEN: pl.Series(broken, dtype=pl.String)} if any(broken) else {}
+        yield pl.DataFrame({**columns, LINE: pl.Series(numbers, dtype=pl.Int64), **more})
+
+
+def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines that hold something, and their numbers."""
+    newlines = io.IncrementalNewlineDecoder(None, translate=True)
+    number, rest = 0, ""
+    for text in chain(decoded(path, encoding), ["\n"]):
+        *whole, rest = (rest + newlines.decode(text)).split("\n")
+        if max(map(len, [*whole, rest])) > LINE_MAX:
+            raise SourceError(
+                f"{path} line {number + 1}: no line of JSON, it has more than {LINE_MAX:,} characters.",
+                hint="write one object a line.",
+            )
+        for line in whole:
+            number += 1
+            line = line.lstrip("\ufeff") if number == 1 else line
+            if line and not line.isspace():
+                yield number, line
+
+
+class _TwiceError(ValueError):
+    """A key that an object has twice."""
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _TwiceError(next(key for key in keys if keys.count(key) > 1))
+    return found
+
+
+_DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str, object_pairs_hook=_pairs)
+
+
+def _object(line: str) -> tuple[dict[str, Any], str | None]:
+    """Return the object on a line, and what the line is if it holds none."""
+    try:
+        found = _DECODER.decode(line)
+    except json.JSONDecodeError as error:
+        return {}, f"{shortened(repr(line))} ({error.msg} at character {error.colno})"
+    except _TwiceError as error:
+        return {}, f"{shortened(repr(line))} (two values of {str(error)!r})"
+    except RecursionError:
+        return {}, f"{shortened(repr(line))} (nested too deeply)"
+    return (found, None) if isinstance(found, dict) else ({}, shortened(repr(line)))
+
+
+def _cells(path: Path, column: str, kind: Kind, numbers: list[int], values: list[Any]) -> pl.Series:
+    types = set(map(type, values))
+    for nested, what in ((dict, "an object"), (list, "a list")):
+        if nested in types:
+            line = next(n for n, value in zip(numbers, values, strict=True) if type(value) is nested)
+            raise SourceError(
+                f"{path} line {line}: column {column!r} holds {what}: several values a cell.",
+                hint="write one number or text a row.",
+            )
+    if bool in types:
+        words = {True: "true", False: "false"} if kind == "category" else {True: "1", False: "0"}
+        values = [words[value] if type(value) is bool else value for value in values]
+    try:
+        return pl.Series(values, dtype=pl.String)
+    except UnicodeEncodeError:
+        line = next(n for n, value in zip(numbers, values, strict=True) if value and not _is_text(value))
+        raise SourceError(
+            f"{path} line {line}: column {column!r} holds half a character (a lone surrogate).", hint="repair the text."
+        ) from None
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
