@@ -36,8 +36,9 @@ from evaluator.datasets.identity import repeated
 from evaluator.datasets.intake import TIME, Intake
 from evaluator.datasets.keeping import check_keep
 from evaluator.datasets.labels import Labels
+from evaluator.datasets.left_out import refuse_many
 from evaluator.datasets.metadata import log_meta, propensity_kind, tick_of
-from evaluator.datasets.options import Deduplicate, ReadingOptions
+from evaluator.datasets.options import Deduplicate, ReadingOptions, share_of
 from evaluator.datasets.outcomes import find_outcomes
 from evaluator.datasets.row_breaches import Breaches
 from evaluator.datasets.row_rules import TimeOrder
@@ -110,6 +111,7 @@ def read_files(
         sort=spec.source.sort if asked.sort is None else asked.sort,
         attribution_window=asked.attribution_window,
         listed=asked.on_error == "quarantine",
+        most_left_out=share_of(asked.quarantine_at_most),
         keep=check_keep(spec, asked.keep),
     )
     with unchanged([*plan.files, *plan.others]), _waiting_room(into) as new_spool:
@@ -132,6 +134,7 @@ class _Plan:
     sort: bool
     attribution_window: str | int | None
     listed: bool
+    most_left_out: float
     keep: tuple[str, ...]
 
 
@@ -225,12 +228,19 @@ def _finish(
     counts: dict[str, float] = {"rows_read": intake.rows, "quarantined": 0}
     converted = intake.converted()
     if second is not None:
+        # A display that the second table names counts as one with a conversion.
+        named = int((~converted["sound"]).sum()), int(converted["sound"].sum())
+        others = intake.breaches.rows - named[0], intake.rows - intake.breaches.rows - named[1]
+        intake.left_out.rows += np.array([others, named]).T
+    notes = [intake.left_out.refuse(intake.breaches, plan.most_left_out)] if plan.listed else []
+    if second is not None:
         converted, beyond = second.converted(converted, limited=plan.limit is not None)
         breaches.append(second.breaches)
         if plan.limit is not None:
             counts["conversion_rows_beyond_limit"] = beyond
         if not plan.listed:
             second.breaches.refuse()
+        refuse_many(second.breaches.rows, second.rows, second.breaches, plan.most_left_out, "rows of conversions")
     sound = converted if second is None else converted.filter("sound")
     counts["conversion_rows_of_quarantined"] = converted.height - sound.height
     intake.order.refuse()
@@ -242,6 +252,7 @@ def _finish(
     )  # fmt: skip
     if not plan.listed:
         late.refuse()
+    refuse_many(late.rows, sound.height, late, plan.most_left_out, "conversions")
     breaches.append(late)
     counts["quarantined"] = sum(b.rows for b in breaches)
     rewards = outcomes.rewards
@@ -273,7 +284,7 @@ def _finish(
         fingerprint=fingerprint([*plan.files, *plan.others]),
         observed_until=outcomes.observed_until,
         attribution_window=outcomes.attribution_window,
-        notes=outcomes.notes,
+        notes=[*outcomes.notes, *filter(None, notes)],
         propensities=kept.propensities,
         encoder=None if vectors is None else vectors.encoder(lambda column: missing_values(spec.source, column)),
     )

@@ -14,6 +14,7 @@ from evaluator.datasets.contexts import ContextCodes
 from evaluator.datasets.conversions import converted_rows
 from evaluator.datasets.identity import SeenIds
 from evaluator.datasets.labels import KEPT, Labels, texts
+from evaluator.datasets.left_out import LeftOut, says_converted
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, CheckedRows
 from evaluator.datasets.row_rules import TimeOrder, check_cells, check_displays
 from evaluator.datasets.second_table import SecondTable
@@ -89,6 +90,7 @@ class Intake:
     last_time: int = np.iinfo(np.int64).min
     shown: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     ties: TieShuffler = field(init=False)
+    left_out: LeftOut = field(default_factory=LeftOut)
     _times: TimeGuesses = field(init=False)
     _sound: int = 0
     _converted: list[pl.DataFrame] = field(default_factory=list)
@@ -135,6 +137,8 @@ class Intake:
             self.ids.add(frame[self.spec.display.id])
         found = self._own_conversions(frame, rows) if self.second is None else None
         sound = rows.close()
+        if self.breaches.listed and self.second is None:
+            self.left_out.see(sound, says_converted(frame, self.spec.conversion))
         if self.breaches.rows and not self.breaches.listed:
             return None
         number = self._sound + np.cumsum(sound) - 1

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from evaluator.errors import ParameterError, UsageError
 from evaluator.options.declaration import Options, documented, option
 from evaluator.options.shared import LOG, ON_ERROR, SEED
 from evaluator.units import LEAST_SAMPLE
@@ -74,6 +76,14 @@ class ReadingOptions(Options):
         panel=LOG,
     )
     on_error: OnError = ON_ERROR.field()
+    quarantine_at_most: str | float = option(
+        "1%",
+        "Largest share of the rows that may be quarantined, else the run stops: 5%",
+        more="Of all displays; of those with a conversion, and of the others, where what is left out depends on the "
+        "outcome (Fisher's exact test at 0.1 %); and of the conversions that are left out alone.",
+        example="5%",
+        panel=LOG,
+    )
     keep: Sequence[str] = option(
         (),
         "Columns of the source to keep as labels, to group by",
@@ -92,7 +102,40 @@ class ReadingOptions(Options):
         at_most=1.0,
     )
 
+    def __post_init__(self) -> None:
+        """Check every option, and that the share goes with a quarantine."""
+        super().__post_init__()
+        share = share_of(self.quarantine_at_most)
+        if self.on_error != "quarantine" and share != share_of(type(self).quarantine_at_most):
+            raise UsageError(
+                f"`quarantine_at_most={self.quarantine_at_most}`, but bad rows stop the run.",
+                hint="it goes with `on_error='quarantine'`.",
+            )
+
     def given(self) -> dict[str, Any]:
         """Return the options that differ from their defaults, so that what they do not apply to need not know them."""
         values = ((field, getattr(self, field.name)) for field in fields(self))
         return {field.name: value for field, value in values if value != field.default}
+
+
+def share_of(given: str | float) -> float:
+    """Return a share that is written as a number or in percent.
+
+    >>> share_of("5%"), share_of("0.05"), share_of(0.05)
+    (0.05, 0.05, 0.05)
+
+    Raises
+    ------
+    ParameterError
+        It is neither, or not between 0 and 1.
+    """
+    text = str(given).strip()
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = math.nan
+    if not 0 <= share <= 1:
+        raise ParameterError(
+            f"`quarantine_at_most={given}` is no share of the rows.", hint="write 5% or 0.05, from 0 to 1."
+        )
+    return share

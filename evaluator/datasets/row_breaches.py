@@ -97,6 +97,15 @@ class Breaches:
         }
         found.tables.append(pl.DataFrame(table, schema=QUARANTINE))
 
+    def commonest(self) -> str:
+        """Return what is wrong most often: how often, an example, and the repair."""
+        (column, problem), found = max(self._found.items(), key=lambda item: item[1].count)
+        row = found.tables[0].row(0, named=True)
+        subject = f"column {column!r}: {problem}" if column != ROW else problem
+        word = self.files[0].row_word
+        example = f"{row['file']} {word} {row['line']}: {row['value'] if column == ROW else repr(row['value'])}"
+        return f"Most often {subject} ({found.count:,} rows, such as {example}); {found.repair}"
+
     def table(self) -> pl.DataFrame:
         """Return one line per breach: file, line, column, value, problem."""
         tables = [table for found in self._found.values() for table in found.tables]

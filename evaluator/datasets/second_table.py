@@ -35,6 +35,7 @@ class SecondTable:
         self._spec, self._column, self._kinds = spec, source.display, kinds
         self.breaches = Breaches(files, listed=listed)
         self._table = Chunks(files, source.table(), kinds, time=spec.time).collect()
+        self.rows = self._table.height
         self._ids = self._table[source.display].cast(pl.String)
         self._wanted = self._ids.drop_nulls().unique().implode()
 

@@ -68,7 +68,7 @@ def test_a_stray_is_refused_by_line_and_left_out_on_request(tmp_path: Path, stra
         LogError, match=rf"Column 'sold': stray conversion.*log.csv line {line}: '{rows[line - 1].split(',')[2]}'"
     ):
         load(spec)
-    done = read(spec, on_error="quarantine")
+    done = read(spec, on_error="quarantine", quarantine_at_most=1)
     assert [(r["line"], r["column"]) for r in done.quarantine.to_pylist()] == [(line, "sold")]
     assert done.log.meta.observed_until == 20 * DAY
     assert len(done.log) == len(rows) - 1  # the display stays
@@ -78,7 +78,7 @@ def test_a_stray_would_bias_the_value(tmp_path: Path) -> None:
     rows = shop_rows(n=60_000, days=10, stray=6.9)
     # Two arms alike; a window of 7 days sees this share of the conversions.
     truth = RATE * (1 - np.exp(-7 * DAY / MEAN_DELAY))
-    right = read(shop(tmp_path, rows), on_error="quarantine").log
+    right = read(shop(tmp_path, rows), on_error="quarantine", quarantine_at_most=1).log
     fooled = right.with_meta(observed_until=int(16.9 * DAY))
     values = {}
     for name, log in (("right", right), ("fooled", fooled)):
@@ -95,7 +95,7 @@ def test_several_strays_apart_are_all_found(tmp_path: Path) -> None:
     for i, days in enumerate((21.5, 23.0, 24.5, 26.0)):
         t, a, _ = rows[-10 - i].split(",")
         rows[-10 - i] = f"{t},{a},{int(days * DAY)}"
-    done = read(shop(tmp_path, rows), on_error="quarantine")
+    done = read(shop(tmp_path, rows), on_error="quarantine", quarantine_at_most=1)
     assert [r["line"] for r in done.quarantine.to_pylist()] == [len(rows) - 12 + i for i in range(4)]
     assert done.log.meta.observed_until == 20 * DAY
 
@@ -110,7 +110,7 @@ def test_conversions_beyond_the_stated_end_are_named(tmp_path: Path) -> None:
     spec = dataset(tmp_path, [*ROWS, "6,a,40"], log={"observed_until": 20})
     with pytest.raises(LogError, match=r"later than observed_until = 20 \(.*log.csv line 6: '40'\); raise observed_un"):
         load(spec)
-    done = read(spec, on_error="quarantine")
+    done = read(spec, on_error="quarantine", quarantine_at_most=1)
     assert len(done.log) == 5
     assert done.log.conversions["time"].to_pylist() == [4, 9, 5]
 
@@ -125,7 +125,7 @@ def test_conversions_beyond_the_window_of_the_spec_are_named_with_the_repair(tmp
     assert "line 4: '99999'" in said
     assert "`attribution_window='8h'`" in said
     assert "raise attribution_window in [log]" in said
-    done = read(spec, on_error="quarantine")
+    done = read(spec, on_error="quarantine", quarantine_at_most=1)
     assert (len(done.log), done.log.meta.counts["quarantined"]) == (4, 2)
     log = load(spec, attribution_window="8h")
     assert log.conversions["time"].to_pylist() == [28_800]
@@ -190,7 +190,7 @@ def test_what_a_display_earns_beyond_its_bound_is_named(tmp_path: Path) -> None:
     assert "sales.csv line 5: '13.0'" in said
     assert "sales.csv line 6: '23.0'" in said
     assert "line 2" not in said
-    log = read(bounded(10), on_error="quarantine").log
+    log = read(bounded(10), on_error="quarantine", quarantine_at_most=1).log
     assert log.conversions["value"].to_pylist() == [6.0, 3.0, 3.0]
     assert load(bounded(23)).conversions.num_rows == 5
 
