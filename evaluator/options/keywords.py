@@ -20,6 +20,7 @@ class ReadingKeywords(TypedDict, total=False):
     sort: bool | None
     attribution_window: str | int | None
     on_error: Literal["stop", "quarantine"]
+    quarantine_at_most: str | float
     keep: str | Sequence[str]
     sampling_rate: float | None
 
