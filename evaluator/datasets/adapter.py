@@ -233,6 +233,8 @@ def _finish(
         others = intake.breaches.rows - named[0], intake.rows - intake.breaches.rows - named[1]
         intake.left_out.rows += np.array([others, named]).T
     notes = [intake.left_out.refuse(intake.breaches, plan.most_left_out)] if plan.listed else []
+    if any(notes):
+        counts["quarantined_by_outcome"] = intake.breaches.rows
     if second is not None:
         converted, beyond = second.converted(converted, limited=plan.limit is not None)
         breaches.append(second.breaches)

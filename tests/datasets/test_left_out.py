@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evaluator import datasets
+from evaluator import datasets, replay
 from evaluator.datasets.adapter import Reading
 from evaluator.datasets.left_out import LEVEL, LeftOut
 from evaluator.datasets.options import ReadingOptions
@@ -53,7 +53,12 @@ def test_rows_that_go_by_their_outcome_stop_the_run(tmp_path: Path, broken: tupl
     rows = dict.fromkeys(range(0, 200, 10), broken)
     with pytest.raises(LogError, match=r"Left out are 20 of 400 rows with a conversion \(5 %\) and 0 of 3,600 others"):
         read(tmp_path, rows)
-    notes = read(tmp_path, rows, quarantine_at_most=0.05).log.meta.notes
+    log = read(tmp_path, rows, quarantine_at_most=0.05).log
+    notes = log.meta.notes
+    assert log.meta.counts["quarantined_by_outcome"] == 20
+    if broken[1]:
+        warned = replay(log, "ucb1", propensity="uniform", horizon=10).warnings
+        assert sum("which depends on their outcome" in warning for warning in warned) == 1
     assert any("it depends on the outcome, so that what is left has another conversion rate" in note for note in notes)
     # As many, whatever their outcome.
     mixed = dict.fromkeys((*range(0, 20, 10), *range(1, 19)), (1, ""))

@@ -176,6 +176,11 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
             horizon=plan.options.horizon,
         )  # fmt: skip
     said += [line for line in (unusable_warning(plan.survey, plan.usable, parted=plan.parted), rarest) if line]
+    if by_outcome := plan.log.meta.counts.get("quarantined_by_outcome"):
+        said.append(
+            f"{by_outcome:,.0f} rows that break a rule are left out of the log, and which depends on their outcome: "
+            "what is left has another conversion rate. Repair them."
+        )
     if not plan.maturity.known:
         said.append(
             "The log stops looking at some time, but nothing says how long conversions take: young displays may "
