@@ -21,7 +21,8 @@ from evaluator.visible import visible
 app = App(
     name="evaluate",
     help="Offline evaluation of bandit policies under delayed, censored feedback.\n\n"
-    "The result goes to stdout, all else to stderr. Exit codes: 0 result, 2 usage, 3 bad data, 1 the rest.",
+    "The result goes to stdout, all else to stderr. Exit codes: 0 result, 2 usage, 3 bad data or a missing file, "
+    "4 not fit (check), 130 Ctrl-C, 1 the rest.",
     epilog="Example: evaluate replay --policy otflinucb --window 2000",
     no_args_is_help=True,
     add_completion=False,

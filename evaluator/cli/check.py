@@ -12,6 +12,9 @@ from evaluator.cli.lending import takes
 from evaluator.cli.reading import open_log, reads_log
 from evaluator.errors import UsageError
 
+# The exit code of a log that could be read, and is not fit: scripts tell it from one that could not be.
+NOT_FIT = 4
+
 EXAMPLES = (
     "Examples: evaluate check shop-log   |   evaluate check -d criteo_twin --path twin.tsv.gz --actions top:10 "
     "--propensity estimate"
@@ -30,7 +33,7 @@ def check_command(
 ) -> None:
     """Say whether a log is fit for replay, by testing on it what a replay rests on.
 
-    Each check gives a verdict, its number, what it means for a replay, and what to do. Exit code 3 when a check failed.
+    Each check gives a verdict, its number, what it means for a replay, and what to do. Exit code 4 when a check failed.
     """
     from evaluator.checks.run import check_log
     from evaluator.log.clusters import source_columns
@@ -46,4 +49,4 @@ def check_command(
 
         print_check(o.stdout(), found)
     if not found.fit:
-        raise typer.Exit(3)
+        raise typer.Exit(NOT_FIT)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.datasets.options import ReadingOptions
-from evaluator.errors import EvaluatorError, KeyOfFileError, ParameterError, nearest
+from evaluator.errors import EvaluatorError, KeyOfFileError, ParameterError, SourceError, nearest
 from evaluator.inputs.toml_file import NotTomlError, read_toml
 from evaluator.options.declaration import Options, alternatives, kinds_of
 from evaluator.options.shared import POLICIES, WINDOWS
@@ -83,15 +83,15 @@ def read_study(path: str | Path) -> StudyFile:
 
     Raises
     ------
+    SourceError
+        The file is not there, or cannot be read.
     ParameterError
-        The file cannot be read, or has an unknown key, or a value that does not fit; names file, key, value and repair.
+        The file is no TOML, or has an unknown key, or a value that does not fit; names file, key, value and repair.
     """
     try:
         said = read_toml(Path(path))
     except OSError as error:
-        raise KeyOfFileError(
-            f"{path}: no study can be read there: {error.strerror}.", hint="name a .toml file."
-        ) from None
+        raise SourceError(f"{path}: no study can be read there: {error.strerror}.", hint="name a .toml file.") from None
     except NotTomlError as error:
         raise KeyOfFileError(f"{path}: {error}.", hint="docs/reference/studies.md shows a study.") from None
     said = _under_one_name(path, said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Unpack
@@ -19,7 +20,7 @@ from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.datasets.spec_file import read_spec
 from evaluator.datasets.synthetic import generate
 from evaluator.datasets.writing import write_canonical
-from evaluator.errors import UnknownNameError, UsageError, nearest
+from evaluator.errors import SourceError, UnknownNameError, UsageError, nearest
 from evaluator.log import Log
 from evaluator.options.keywords import ReadingKeywords
 from evaluator.options.signatures import shows
@@ -44,7 +45,9 @@ def spec_path(dataset: str | Path) -> Path:
     Raises
     ------
     UnknownNameError
-        No bundled dataset, spec file or converted folder has this name.
+        No bundled dataset has this name.
+    SourceError
+        It is the path of a folder, and none is there, or it holds neither a spec nor a converted log.
     """
     path = Path(dataset)
     bundled = _bundled()
@@ -54,6 +57,12 @@ def spec_path(dataset: str | Path) -> Path:
         return path
     if path.is_dir() and (path / "spec.toml").is_file():
         return path / "spec.toml"
+    if path.is_dir():
+        raise SourceError(f"{dataset} holds no spec.toml and no converted log.", hint="name the folder of one.")
+    if re.search(r"[/\\]", str(dataset)):
+        raise SourceError(
+            f"{dataset}: no such folder.", hint="name a bundled dataset, a spec.toml or a converted folder."
+        )
     raise UnknownNameError(
         f"No dataset {str(dataset)!r}.",
         hint=f"{nearest(str(dataset), bundled)} A path to a spec.toml or to a converted folder works too.",

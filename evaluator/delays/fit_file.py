@@ -219,7 +219,11 @@ def load_fit(path: str | Path) -> SavedFit:
     try:
         read = _read_json(Path(path))
     except (OSError, ValueError, RecursionError) as error:
-        reason = "it is too deeply nested" if isinstance(error, RecursionError) else str(error)
+        reason = (
+            "it is too deeply nested"
+            if isinstance(error, RecursionError)
+            else getattr(error, "strerror", None) or str(error)
+        )
         raise DataError(
             f"Delay fit {path} cannot be read: {reason}.", hint="write one with `evaluate delays`."
         ) from None

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from evaluator.errors import ParameterError, PolicyError, UnknownNameError, nearest
+from evaluator.errors import ParameterError, PolicyError, SourceError, UnknownNameError, nearest
 from evaluator.options.declaration import declaration
 from evaluator.policies.base import Policy, range_text
 
@@ -213,7 +213,7 @@ def _import(target: str) -> Any:
 
 def _from_file(path: Path, class_name: str) -> Any:
     if not path.is_file():
-        raise UnknownNameError(f"No policy file {str(path)!r}.", hint="write path/to/mine.py:MyPolicy.")
+        raise SourceError(f"No policy file {str(path)!r}.", hint="write path/to/mine.py:MyPolicy.")
     module = _load_file(path)
     classes = {n: c for n, c in vars(module).items() if isinstance(c, type) and c.__module__ == module.__name__}
     if class_name not in classes:

@@ -33,11 +33,11 @@ def test_json_of_a_log_with_a_defect_keeps_its_schema(defect: str) -> None:
     jsonschema.validate(check(DEFECTS[defect][0](1)).to_dict(), schema())
 
 
-def test_a_failed_check_exits_3_with_the_report_on_stdout() -> None:
+def test_a_failed_check_exits_4_with_the_report_on_stdout() -> None:
     # 300 displays leave 30 rounds: a warning. 50 leave 5: no replay.
     assert evaluate("check", "--limit", "300").code == 0
     run = evaluate("check", "--limit", "50")
-    assert run.code == 3
+    assert run.code == 4
     assert "Not fit for replay: 1 failed" in run.out
     assert "What to do:" in run.out
     assert "bundled synthetic" in run.err

@@ -46,7 +46,7 @@ class Impossible(Raises):
         (("-p", "waitlinucb"), USAGE, "give --window"),
         (("-p", "random", "--dataset", "syntetic"), USAGE, "did you mean synthetic?"),
         (("-p", "random", "--dataset", "absent/spec.toml"), BAD_DATA, "absent/spec.toml"),
-        (("-p", "absent.py:Mine"), USAGE, "No policy file"),
+        (("-p", "absent.py:Mine"), BAD_DATA, "No policy file"),
         (("-p", "random", "--no-such-option"), USAGE, "No such option"),
         (("-p", "random", "--limit", "0"), USAGE, "--limit 0 is out of range. Hint: take a whole number from 1"),
     ],
@@ -58,6 +58,35 @@ def test_one_line_that_teaches(words: tuple[str, ...], code: int, said: str) -> 
     assert said in " ".join(run.err.split())
     assert run.out == ""
     assert "Traceback" not in run.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("replay", "-p", "random", "-d", "absent/spec.toml"),
+        ("replay", "-p", "random", "-d", "absent/log"),
+        ("replay", "-p", "random", "-d", "./absent"),
+        ("replay", "-p", "random", "-d", "criteo_attribution", "--path", "absent.tsv"),
+        ("replay", "-p", "absent.py:Mine"),
+        ("replay", "-p", "delayed-klucb", "--limit", "500", "--delays", "absent.json"),
+        ("compare", "--study", "absent.toml"),
+        ("audit", "-p", "random", "-d", "absent/log"),
+        ("simulate", "-p", "random", "-s", "absent.toml"),
+        ("delays", "--file", "absent.csv"),
+        ("check", "absent/"),
+        ("datasets", "show", "absent/"),
+        ("datasets", "convert", "absent/", "out"),
+        ("datasets", "make", "absent.toml", "-o", "out.gz"),
+    ],
+)
+def test_a_missing_file_is_bad_data_wherever_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = evaluate(*words)
+    assert run.code == BAD_DATA, run.err
+    assert "absent" in run.err
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("name", "said"), [("Raises", "ZeroDivisionError"), ("Impossible", "returned 99")])

@@ -144,7 +144,7 @@ def test_a_problem_made_in_python() -> None:
         (("-s", "vernade2017-low", "-p", "ucb1", "--horizon", "0"), USAGE, "--horizon 0"),
         (("-s", "vernade2017-low", "-p", "ucb1", "--window", "7d"), USAGE, "take 1 round or more, or none"),
         (("-s", "vernade2017-low", "-p", "ucb1", "--jobs", "0"), USAGE, "--jobs 0"),
-        (("-s", "vernade2017-low", "-p", "absent.py:Mine"), USAGE, "No policy file"),
+        (("-s", "vernade2017-low", "-p", "absent.py:Mine"), BAD_DATA, "No policy file"),
     ],
 )
 def test_one_line_that_teaches(words: tuple[str, ...], code: int, said: str) -> None:

@@ -13,7 +13,7 @@ from evaluator.datasets.files import find_files
 from evaluator.datasets.scenario import Delay
 from evaluator.datasets.spec import Source
 from evaluator.datasets.spec_file import read_spec
-from evaluator.errors import ParameterError, SourceError, SpecError
+from evaluator.errors import SourceError, SpecError
 from evaluator.inputs.regular import NotRegularError, open_regular, refuse_irregular
 from evaluator.replays.learned.policy import load_policy
 
@@ -27,7 +27,7 @@ def pipe(tmp_path: Path) -> Path:
 
 
 def test_a_study(pipe: Path) -> None:
-    with pytest.raises(ParameterError, match=r"pipe\.csv: no study can be read there: it is no regular file\."):
+    with pytest.raises(SourceError, match=r"pipe\.csv: no study can be read there: it is no regular file\."):
         read_study(pipe)
 
 

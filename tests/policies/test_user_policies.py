@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluator.errors import ParameterError, PolicyError, UnknownNameError
+from evaluator.errors import ParameterError, PolicyError, SourceError, UnknownNameError
 from evaluator.policies import names, resolve
 from evaluator.policies.registry import as_policy
 from evaluator.policies.user import UserPolicy
@@ -147,7 +147,7 @@ def test_an_unknown_class_is_met_with_the_nearest() -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match="No policy file"):
+    with pytest.raises(SourceError, match="No policy file"):
         resolve(f"{tmp_path / 'none.py'}:Greedy")
 
 
