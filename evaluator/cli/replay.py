@@ -79,7 +79,7 @@ def replay_command(
         with o.progress("displays", len(plan.rounds) * (1 + chosen.bootstrap), compiles=True) as advance:
             result = execute(plan, advance=advance)
         save_result(save, result, source, reading)
-        if result.learned is not None:
+        if save_policy is not None and result.learned is not None:
             save_learned(fill_file, result.learned.content())
     if as_json:
         o.print_json(result.to_dict())

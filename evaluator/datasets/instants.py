@@ -57,11 +57,11 @@ def instants(text: pl.Series, form: str | None) -> pl.Series:
     Parameters
     ----------
     text
-        Cells.
+        Cells of a column of times, as text.
     form
-        As `why_no_format` approves of; ``"epoch"`` for seconds since 1970, with decimals or without, to the nearest
-        microsecond. None: ISO 8601, where seconds may be missing, hours, days and months have one digit, dates
-        slashes, and the zone be called UTC.
+        Format that `why_no_format` approves of; ``"epoch"`` for seconds since 1970, with decimals or without, to the
+        nearest microsecond. None: ISO 8601, where seconds may be missing, hours, days and months have one digit,
+        dates slashes, and the zone be called UTC.
     """
     if form == EPOCH:
         return text.str.strip_chars().cast(_MICROS, strict=False).to_physical().cast(pl.Int64, strict=False)

@@ -67,6 +67,8 @@ class Intake:
         Number of rows read so far, those in breach among them.
     last_time
         Latest time of a sound display so far, in ticks.
+    left_out
+        Displays that stay and that were left out so far, by whether they converted.
     shown
         Number of displays of each label so far, shape (labels,).
     ties

@@ -39,11 +39,11 @@ def check_cells(
     Parameters
     ----------
     rows, frame
-        A chunk.
+        Chunk of the source, as it is checked and as it was read.
     kinds
-        Its columns.
+        Kind of each column of the chunk, by its name.
     times
-        Looks at those that are times, and says how to repair them.
+        Record of the cells of its times that cannot be read: it looks at them, and says how to repair them.
     """
     whole = pl.repeat(True, frame.height, dtype=pl.Boolean, eager=True)
     for marks, said in ((CELLS, RAGGED), (BROKEN, NO_OBJECT)):
