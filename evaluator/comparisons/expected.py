@@ -9,7 +9,7 @@ import numpy as np
 
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.values.resampled import expected_differences
+from evaluator.replays.values.expected_values import expected_differences
 
 # Resampled logs on which two replays must have earned differently: the spread of fewer is known to a quarter at best.
 FEWEST_DIFFERENT = 10

@@ -34,8 +34,9 @@ from evaluator.replays.rarest import leaves_out
 from evaluator.replays.result import Reference, ReplayResult
 from evaluator.replays.rounds.reorder import BLOCK
 from evaluator.replays.values.doubly_robust import robust_value, said_of_robust
+from evaluator.replays.values.expected_values import with_expected_value
 from evaluator.replays.values.final import frozen_values
-from evaluator.replays.values.resampled import resample, with_expected_value
+from evaluator.replays.values.resampled import resample
 from evaluator.replays.values.rewards import ArmSample, logged_rewards, observed_rewards, reward_bound
 from evaluator.replays.words.bursts import bursts_warning
 from evaluator.replays.words.clusters import few_of

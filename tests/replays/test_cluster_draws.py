@@ -18,7 +18,7 @@ from evaluator.log import Log
 from evaluator.log.clusters import Clusters
 from evaluator.replays.values import resampled as bootstrap
 from evaluator.replays.values.cluster_draws import ClusterDraws
-from evaluator.replays.values.resampled import expected_differences
+from evaluator.replays.values.expected_values import expected_differences
 from tests.logs import bernoulli_log
 
 N = 6000

@@ -21,18 +21,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.errors import ParameterError
-from evaluator.estimates.clustered import effective, few_clusters, too_few
-from evaluator.estimates.confidence import Interval
+from evaluator.estimates.clustered import effective
 from evaluator.estimates.sparse import SparseRewards
-from evaluator.estimates.spread import spread_interval
 from evaluator.replays.loop.engine import MatchingReplay, QueueReplay, Replay, begin
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.result import ReplayResult
 from evaluator.replays.rounds.reorder import GatheredDisplays, LogOrder, gather
 from evaluator.replays.rounds.stream import LogPiece, blocks
 from evaluator.replays.rounds.thinning import Thinning
 from evaluator.replays.values.cluster_draws import ClusterDraws
+from evaluator.replays.values.expected_values import ResampledValues
 from evaluator.replays.values.refits import refitted, rests_on_delays, rests_on_frequencies
 from evaluator.replays.values.rewards import logged_rewards, observed_rewards
 from evaluator.streams import Stream, random_stream
@@ -62,26 +59,6 @@ class _Asked:
         """Return the same as a resampled log makes it; what displays earn depends on the correction of young ones."""
         rewards = self.rewards if plan.maturity is self.plan.maturity else _rewards(plan)
         return replace(self, plan=plan, rewards=rewards)
-
-
-@dataclass(frozen=True, eq=False)
-class ResampledValues:
-    """Values of replays of resampled logs.
-
-    Parameters
-    ----------
-    values
-        Mean reward per round of each plan in each resampled log, shape (B, plans).
-    short
-        Number of resampled logs in which each plan did not reach its rounds, shape (plans,).
-    clusters
-        Number of clusters of equal size that the rounds of each plan are worth; None where displays were drawn one by
-        one.
-    """
-
-    values: Floats
-    short: Numbers
-    clusters: tuple[float | None, ...]
 
 
 def resample(
@@ -125,72 +102,6 @@ def resample(
                         short[i] += not complete
     return ResampledValues(
         values, short, tuple(_clusters_shown(plan, done) for plan, done in zip(plans, replays, strict=True))
-    )
-
-
-def with_expected_value(result: ReplayResult, resampled: ResampledValues, number: int) -> ReplayResult:
-    """Return a result with the interval that column `number` of the resampled values gives its expected value."""
-    values, short = resampled.values[:, number], int(resampled.short[number])
-    if np.ptp(values) <= 1e-12 * np.abs(values).max():
-        none = (
-            f"No interval of the expected value: all {len(values):,} resampled replays earned the same, and a width of "
-            "0 would call known what did not show."
-        )
-        return replace(result, resampled=tuple(values.tolist()), warnings=(*result.warnings, none))
-    target = f"expected value of the learning policy at {result.rounds:,} rounds"
-    clusters = resampled.clusters[number]
-    interval = spread_interval(
-        result.value.estimate, values, n=result.value.n, level=result.plan["options"]["level"], target=target,
-        clusters=clusters,
-    )  # fmt: skip
-    said = list(result.warnings)
-    if short:
-        said.append(
-            f"{short:,} of {len(values):,} resampled replays ended before their rounds were reached: the interval of "
-            "the expected value mixes horizons."
-        )
-    if result.plan["options"]["propensity"] == "estimate:context":
-        said.append("The interval of the expected value takes the estimated propensities as given: it is too short.")
-    if too_few(clusters):
-        said.append(few_clusters("the expected value", clusters, result.plan["options"]["cluster_by"]))
-    return replace(
-        result, expected_value=interval, resampled=tuple(values.tolist()), clusters=clusters, warnings=tuple(said)
-    )
-
-
-def expected_differences(results: Sequence[ReplayResult], *, baseline: int = 0) -> tuple[Interval, ...]:
-    """Return expected value minus that of a baseline for each result, at the horizon that all share.
-
-    The values of both come from the same resampled logs, so what the two have in common cancels.
-
-    Parameters
-    ----------
-    results
-        Replays of one log with the same seed and `bootstrap`.
-    baseline
-        Number of the result that all are compared with; its own difference is 0.
-
-    Raises
-    ------
-    ParameterError
-        There was no bootstrap, or the results have different numbers of rounds: their values then are expectations at
-        different horizons.
-    """
-    if len({len(result.resampled) for result in results}) != 1 or not results[0].resampled:
-        raise ParameterError("There are no common resampled replays.", hint="replay all with the same `bootstrap`.")
-    if len({result.rounds for result in results}) != 1:
-        raise ParameterError("The replays have different numbers of rounds.", hint="give a common `horizon`.")
-    of = results[baseline]
-    return tuple(
-        spread_interval(
-            result.value.estimate - of.value.estimate,
-            np.subtract(result.resampled, of.resampled),
-            n=result.value.n,
-            level=result.plan["options"]["level"],
-            target=f"difference of expected values at {result.rounds:,} rounds",
-            clusters=None if of.clusters is None or result.clusters is None else min(of.clusters, result.clusters),
-        )
-        for result in results
     )
 
 
