@@ -28,7 +28,7 @@ def audit_command(
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None,
-        offered("out", o.OUT.but(help="New folder for twins, live runs, result and manifest", example="a1")),
+        offered("out", o.OUT.but(help="New folder for twins, live runs, result, report and manifest", example="a1")),
     ] = None,
     debug: o.Debug = False,
 ) -> None:
@@ -55,4 +55,6 @@ def audit_command(
 
         print_audit(o.stdout(), found)
     if out is not None:
-        o.note(f"Wrote {out}/twins.parquet, differences.parquet, live.parquet, result.json and manifest.json.")
+        o.note(
+            f"Wrote {out}/twins.parquet, differences.parquet, live.parquet, result.json, report.txt and manifest.json."
+        )

@@ -43,8 +43,8 @@ def compare_command(
         offered(
             "out",
             o.OUT.but(
-                help="New folder for trajectories, curves, results and manifest; what an interrupted study finished is "
-                "kept in run1.partial, where the same command goes on"
+                help="New folder for trajectories, curves, results, report and manifest; what an interrupted study "
+                "finished is kept in run1.partial, where the same command goes on"
             ),
         ),
     ] = None,
@@ -96,7 +96,7 @@ def compare_command(
 
         print_comparison(o.stdout(), found)
     if out is not None:
-        o.note(f"Wrote {out}/trajectory.parquet, curves.parquet, result.json and manifest.json.")
+        o.note(f"Wrote {out}/trajectory.parquet, curves.parquet, result.json, report.txt and manifest.json.")
 
 
 def _taken_up(found: FoundResults, variants: int, folder: Path) -> dict[int, ReplayResult]:

@@ -29,7 +29,7 @@ def replay_command(
     dataset: o.Dataset = None,
     as_json: o.AsJson = False,
     out: Annotated[
-        Path | None, offered("out", o.OUT.but(help="New folder for trajectory, result and manifest"))
+        Path | None, offered("out", o.OUT.but(help="New folder for trajectory, result, report and manifest"))
     ] = None,
     save_policy: Annotated[
         Path | None,
@@ -88,6 +88,6 @@ def replay_command(
 
         print_result(o.stdout(), result)
     if out is not None:
-        o.note(f"Wrote {out}/trajectory.parquet, result.json and manifest.json.")
+        o.note(f"Wrote {out}/trajectory.parquet, result.json, report.txt and manifest.json.")
     if save_policy is not None:
         o.note(f"Wrote {save_policy}: evaluator.load_policy reads it.")

@@ -35,7 +35,8 @@ def simulate_command(
     policies: o.Policies,
     as_json: o.AsJson = False,
     out: Annotated[
-        Path | None, offered("out", o.OUT.but(help="New folder for curves, result and manifest", panel=""))
+        Path | None,
+        offered("out", o.OUT.but(help="New folder for curves, result, report and manifest", panel="")),
     ] = None,
     debug: o.Debug = False,
 ) -> None:
@@ -62,4 +63,4 @@ def simulate_command(
 
         print_simulation(o.stdout(), found)
     if out is not None:
-        o.note(f"Wrote {out}/curves.parquet, result.json and manifest.json.")
+        o.note(f"Wrote {out}/curves.parquet, result.json, report.txt and manifest.json.")

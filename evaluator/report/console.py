@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import io
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -11,6 +12,8 @@ from rich.text import Text
 
 from evaluator.report.command_words import in_command_words, option_mentions, spoken
 from evaluator.visible import visible
+
+T = TypeVar("T")
 
 
 class ReportConsole(Console):
@@ -47,6 +50,13 @@ class ReportConsole(Console):
                 yield segment
             else:
                 yield segment._replace(text="\n".join(map(visible, segment.text.split("\n"))))
+
+
+def as_text(show: Callable[[ReportConsole, T], None], result: T) -> str:
+    """Return a report as plain text, which a file keeps: at most 100 columns wide."""
+    file = io.StringIO()
+    show(ReportConsole(file=file, width=100, color_system=None, force_terminal=False), result)
+    return file.getvalue()
 
 
 def _in_command_words(text: Text) -> Text:

@@ -13,7 +13,9 @@ import pyarrow.parquet as pq
 from evaluator.delays.fit_file import fill_fit_file
 from evaluator.delays.nonparametric import NonparametricFit
 from evaluator.delays.study.result import DelayStudy
-from evaluator.report.manifest import write_json, write_manifest
+from evaluator.report.console import as_text
+from evaluator.report.delays import print_study
+from evaluator.report.manifest import REPORT, write_json, write_manifest, write_text
 from evaluator.report.pictures import pictures
 from evaluator.units import ROUND
 
@@ -61,6 +63,7 @@ def write_study(folder: Path, study: DelayStudy, *, source: dict[str, Any], quar
         pq.write_table(study.group_cdf_table, folder / "groups.parquet")
     if quarantine.num_rows:
         pq.write_table(quarantine, folder / "quarantine.parquet")
+    write_text(folder / REPORT, as_text(print_study, study))
     write_json(folder / "result.json", study.to_dict())
     (folder / "delays.html").write_text(page(study, charts), encoding="utf-8")
     drawn = pictures(charts)

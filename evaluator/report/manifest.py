@@ -12,6 +12,8 @@ from evaluator.outputs.checksums import described
 from evaluator.version import __version__
 
 MANIFEST = "manifest.json"
+# What the command printed, beside what it wrote.
+REPORT = "report.txt"
 MANIFEST_SCHEMA = "evaluate.manifest/2"
 _VERSIONS = ("numpy", "numba", "polars", "pyarrow", "scipy")
 
@@ -40,4 +42,9 @@ def write_manifest(folder: Path, *, libraries: tuple[str, ...] = (), **done: Any
 
 def write_json(path: Path, value: Any) -> None:
     """Write a value as indented JSON."""
-    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(value, indent=2) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text with the same bytes everywhere."""
+    path.write_text(text, encoding="utf-8", newline="\n")

@@ -1,4 +1,4 @@
-"""A result in a folder: trajectory, result and manifest."""
+"""A result in a folder: trajectory, result, the report that is printed, and manifest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ import pyarrow.parquet as pq
 from evaluator.audits.result import Audit
 from evaluator.comparisons.result import Comparison
 from evaluator.replays.result import ReplayResult
-from evaluator.report.manifest import write_json, write_manifest
+from evaluator.report.audit import print_audit
+from evaluator.report.comparison import print_comparison
+from evaluator.report.console import as_text
+from evaluator.report.manifest import REPORT, write_json, write_manifest, write_text
+from evaluator.report.simulation import print_simulation
+from evaluator.report.terminal import print_result
 from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.result import Simulation
 
@@ -20,7 +25,7 @@ from evaluator.simulations.result import Simulation
 def write_result(
     folder: Path, result: ReplayResult | Comparison, *, source: dict[str, Any], quarantine: pa.Table
 ) -> None:
-    """Write ``trajectory.parquet``, ``result.json`` and ``manifest.json`` to an empty folder.
+    """Write ``trajectory.parquet``, ``result.json``, ``report.txt`` and ``manifest.json`` to an empty folder.
 
     A comparison also has ``curves.parquet``.
 
@@ -43,22 +48,26 @@ def write_result(
         pq.write_table(result.curve_table, folder / "curves.parquet")
     if quarantine.num_rows:
         pq.write_table(quarantine, folder / "quarantine.parquet")
+    report = as_text(print_comparison, result) if isinstance(result, Comparison) else as_text(print_result, result)
+    write_text(folder / REPORT, report)
     write_json(folder / "result.json", result.to_dict())
     write_manifest(folder, source=source, replays=replays)
 
 
 def write_simulation(folder: Path, found: Simulation, *, options: SimulateOptions) -> None:
-    """Write ``curves.parquet``, ``result.json`` and ``manifest.json`` to an empty folder."""
+    """Write ``curves.parquet``, ``result.json``, ``report.txt`` and ``manifest.json`` to an empty folder."""
     policies = [curve.policy for curve in found.curves]
     pq.write_table(found.curve_table, folder / "curves.parquet")
+    write_text(folder / REPORT, as_text(print_simulation, found))
     write_json(folder / "result.json", found.to_dict())
     write_manifest(folder, scenario=found.scenario, policies=policies, options=asdict(options))
 
 
 def write_audit(folder: Path, found: Audit, *, source: dict[str, Any]) -> None:
-    """Write what twins and live runs gave, ``result.json`` and ``manifest.json`` to an empty folder."""
+    """Write what twins and live runs gave, ``result.json``, ``report.txt`` and ``manifest.json`` to an empty folder."""
     policies = [policy.policy for policy in found.policies]
     for name in ("twins", "differences", "live"):
         pq.write_table(getattr(found, name), folder / f"{name}.parquet")
+    write_text(folder / REPORT, as_text(print_audit, found))
     write_json(folder / "result.json", found.to_dict())
     write_manifest(folder, source=source, policies=policies, options=found.options.to_dict())

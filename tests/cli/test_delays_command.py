@@ -182,7 +182,7 @@ def test_the_folder_holds_fits_tables_charts_and_a_page(shop: Path, tmp_path: Pa
     assert run.code == 0, run.err
     assert sorted(file.name for file in out.iterdir()) == [
         "cdf.parquet", "cdf.png", "delays.html", "density.png", "fit.json", "groups.parquet", "groups.png", "law.json",
-        "manifest.json", "rates.png", "result.json",
+        "manifest.json", "rates.png", "report.txt", "result.json",
     ]  # fmt: skip
     assert json.loads((out / "result.json").read_text()) == run.json
     cdf = pq.read_table(out / "cdf.parquet")

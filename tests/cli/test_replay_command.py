@@ -126,11 +126,15 @@ def test_out_holds_everything_and_is_not_overwritten(tmp_path: Path) -> None:
     words = ("replay", "-p", "ucb1", *SMALL, "--repeats", "2", "--out", str(out))
     run = evaluate(*words)
     assert run.code == 0, run.err
-    assert sorted(p.name for p in out.iterdir()) == ["manifest.json", "result.json", "trajectory.parquet"]
+    assert sorted(p.name for p in out.iterdir()) == ["manifest.json", "report.txt", "result.json", "trajectory.parquet"]
     result = json.loads((out / "result.json").read_text())
     jsonschema.validate(result, schema())
     trajectory = pq.read_table(out / "trajectory.parquet")
     assert sorted(set(trajectory["repeat"].to_pylist())) == [0, 1]
+    report = (out / "report.txt").read_text()
+    assert report.startswith("ucb1 replayed on synthetic")
+    assert max(map(len, report.splitlines())) <= 100
+    assert report.replace("\n", " ").split() == run.out.replace("\n", " ").split()
     manifest = manifest_of(out)
     assert [replay["options"]["window"] for replay in manifest["replays"]] == ["200"]
     assert manifest["versions"]["numpy"]
