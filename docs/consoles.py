@@ -6,6 +6,7 @@ pages take for given: the made-up shop's files, its converted log where the page
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -57,11 +58,15 @@ def with_outputs(page: str, run: Run) -> str:
 
 def _run_in(folder: Path) -> Run:
     def run(command: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+
         program, _, words = command.partition(" ")
         line = {"evaluate": "-m evaluator", "python": ""}[program]
         # Commands of the bench import the tests, which lie in the checkout.
         where = ROOT if program == "python" else folder
-        done = subprocess.run(f"{sys.executable} {line} {words}", shell=True, cwd=where, capture_output=True, text=True)
+        done = subprocess.run(
+            f"{sys.executable} {line} {words}", shell=True, cwd=where, env=environment, capture_output=True, text=True
+        )
         if done.returncode:
             sys.exit(f"$ {command}\n{done.stdout}{done.stderr}")
         return done.stdout

@@ -56,6 +56,14 @@ def scripts_bundled_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def redirected_at_its_own_width() -> Iterator[None]:
+    """Have reports as wide as they are where no terminal says how wide: those who run tests in processes say so."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COLUMNS", raising=False)
+        yield
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Real data that may not be copied into the project."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -57,11 +58,16 @@ def note(sentence: str) -> None:
 
 
 def stdout() -> ReportConsole:
-    """Return the console of the result: coloured on a terminal, plain at 120 columns in a pipe."""
+    """Return the console of the result: coloured on a terminal, plain in a pipe, 120 or ``COLUMNS`` wide."""
     from evaluator.report.console import ReportConsole
 
     console = ReportConsole()
-    return console if console.is_terminal else ReportConsole(width=120)
+    return console if console.is_terminal or _columns_asked() else ReportConsole(width=120)
+
+
+def _columns_asked() -> bool:
+    asked = os.environ.get("COLUMNS", "")
+    return asked.isdecimal() and int(asked) > 0
 
 
 def print_json(value: Any) -> None:

@@ -43,6 +43,13 @@ def test_a_failed_check_exits_4_with_the_report_on_stdout() -> None:
     assert "bundled synthetic" in run.err
 
 
+def test_what_is_redirected_is_as_wide_as_columns_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    for columns, widest in (("70", 70), ("", 120), ("0", 120)):
+        monkeypatch.setenv("COLUMNS", columns)
+        shown = evaluate("check", "--limit", "300").out
+        assert 0.8 * widest < max(map(len, shown.splitlines())) <= widest
+
+
 def test_plain_output_fits_its_width() -> None:
     report = check(DEFECTS["action depends on the context, propensities constant"][0](1))
     for width in (60, 120):
