@@ -9,7 +9,7 @@ from evaluator.audits.options import AuditOptions
 from evaluator.cli import options as o
 from evaluator.cli.lending import offered, takes
 from evaluator.cli.output import new_folder
-from evaluator.cli.reading import open_log, reads_log
+from evaluator.cli.reading import one_log, open_log, reads_log
 from evaluator.cli.replaying import origin
 
 EXAMPLES = (
@@ -24,6 +24,7 @@ def audit_command(
     reading: dict[str, Any],
     auditing: dict[str, Any],
     policies: o.Policies,
+    log: o.Log = None,
     dataset: o.Dataset = None,
     as_json: o.AsJson = False,
     out: Annotated[
@@ -44,7 +45,7 @@ def audit_command(
     asked = AuditOptions(**auditing)
     descriptions = as_descriptions(policies)
     with new_folder(out) as save:
-        source = open_log(dataset, reading)
+        source = open_log(one_log(log, dataset), reading)
         with o.progress("twins and runs", steps(len(descriptions), asked), compiles=True) as advance:
             found = run_audit(source.log, descriptions, asked, advance=advance)
         save(write_audit, found, source=origin(source, reading))

@@ -9,8 +9,7 @@ import typer
 from evaluator.checks.options import CheckOptions
 from evaluator.cli import options as o
 from evaluator.cli.lending import takes
-from evaluator.cli.reading import open_log, reads_log
-from evaluator.errors import UsageError
+from evaluator.cli.reading import one_log, open_log, reads_log
 
 # The exit code of a log that could be read, and is not fit: scripts tell it from one that could not be.
 NOT_FIT = 4
@@ -38,10 +37,9 @@ def check_command(
     from evaluator.checks.run import check_log
     from evaluator.log.clusters import source_columns
 
-    if log is not None and dataset is not None:
-        raise UsageError("LOG and --dataset name two logs.", hint="leave one out.")
     options = CheckOptions(**checking)
-    found = check_log(open_log(log or dataset, {**reading, "keep": source_columns(options.cluster_by)}).log, options)
+    source = open_log(one_log(log, dataset), {**reading, "keep": source_columns(options.cluster_by)})
+    found = check_log(source.log, options)
     if as_json:
         o.print_json(found.to_dict())
     else:

@@ -11,7 +11,7 @@ import typer
 from evaluator.cli import options as o
 from evaluator.cli.lending import offered, takes
 from evaluator.cli.output import new_folder
-from evaluator.cli.reading import open_log, reads_log
+from evaluator.cli.reading import one_log, open_log, reads_log
 from evaluator.cli.replaying import save_result
 from evaluator.comparisons.options import CompareOptions
 from evaluator.options.shared import POLICIES
@@ -36,6 +36,7 @@ def compare_command(
     comparing: dict[str, Any],
     replaying: dict[str, Any],
     policies: Annotated[list[str] | None, offered("policies", POLICIES)] = None,
+    log: o.Log = None,
     dataset: o.Dataset = None,
     as_json: o.AsJson = False,
     out: Annotated[
@@ -61,6 +62,7 @@ def compare_command(
     from evaluator.comparisons.kept_folder import kept_beside
     from evaluator.comparisons.result import execute_comparison, find_baseline, plan_comparison, scans
 
+    dataset = one_log(log, dataset)
     with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
         own = CompareOptions(**comparing)
         specs, windows, baseline = policies or [], own.asked_windows, own.baseline

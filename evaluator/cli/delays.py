@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from evaluator.cli import options as o
 from evaluator.cli.lending import offered, takes
 from evaluator.cli.output import new_folder
-from evaluator.cli.reading import open_log, reads_log
+from evaluator.cli.reading import one_log, open_log, reads_log
 from evaluator.cli.replaying import origin
 from evaluator.datasets.delay_file_options import FILE, DelayFileOptions
 from evaluator.delays.study.options import DelayOptions
@@ -76,10 +76,8 @@ def delays_command(
             study = study_rows(rows, options)
         else:
             _only_with_file(filing)
-            if log is not None and dataset is not None:
-                raise UsageError("LOG and --dataset name two logs.", hint="leave one out.")
             keep = [] if group in ("action", None) else [group]
-            opened = open_log(log or dataset, {**reading, "keep": keep})
+            opened = open_log(one_log(log, dataset), {**reading, "keep": keep})
             quarantine = opened.quarantine
             study = study_log(opened.log, options, by=group)
             source = origin(opened, reading)

@@ -8,12 +8,26 @@ from typing import TYPE_CHECKING, Any
 from evaluator.cli.lending import takes
 from evaluator.cli.options import note
 from evaluator.datasets.options import ReadingOptions
+from evaluator.errors import UsageError
 
 if TYPE_CHECKING:
     from evaluator.datasets import Reading
 
 # A replay has no use for groups; generated logs have a seed in their spec.
 reads_log = takes(ReadingOptions, to="reading", but=("seed", "keep"), given_only=True)
+
+
+def one_log(log: str | None, dataset: str | None) -> str | None:
+    """Return the log that a command names, by its place or by ``--dataset``; None where it names none.
+
+    Raises
+    ------
+    UsageError
+        It names two.
+    """
+    if log is not None and dataset is not None:
+        raise UsageError("LOG and --dataset name two logs.", hint="leave one out.")
+    return log or dataset
 
 
 def open_log(dataset: str | None, reading: Mapping[str, Any], keep: Sequence[str] = ()) -> Reading:

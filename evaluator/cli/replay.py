@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from evaluator.cli import options as o
 from evaluator.cli.lending import offered, only, takes
 from evaluator.cli.output import new_file, new_folder, refuse_one_place
-from evaluator.cli.reading import open_log, reads_log
+from evaluator.cli.reading import one_log, open_log, reads_log
 from evaluator.cli.replaying import save_result
 from evaluator.options.declaration import Option
 from evaluator.options.shared import OUTPUT, POLICY
@@ -26,6 +26,7 @@ def replay_command(
     reading: dict[str, Any],
     replaying: dict[str, Any],
     policy: Annotated[list[str], offered("policy", POLICY)],
+    log: o.Log = None,
     dataset: o.Dataset = None,
     as_json: o.AsJson = False,
     out: Annotated[
@@ -68,13 +69,13 @@ def replay_command(
     if save_policy is not None:
         refuse_unsavable(description)
     refuse_one_place(out=out, save_policy=save_policy)
-    chosen = ReplayOptions(**replaying)
+    named, chosen = one_log(log, dataset), ReplayOptions(**replaying)
     if dry_run:
-        plan = plan_replay(open_log(dataset, reading, chosen.keeps).log, description, chosen)
+        plan = plan_replay(open_log(named, reading, chosen.keeps).log, description, chosen)
         o.print_json({"schema": "evaluate.plan/1", **plan.to_dict()})
         return
     with new_folder(out) as save, new_file(save_policy) as save_learned:
-        source = open_log(dataset, reading, chosen.keeps)
+        source = open_log(named, reading, chosen.keeps)
         plan = plan_replay(source.log, description, chosen)
         with o.progress("displays", len(plan.rounds) * (1 + chosen.bootstrap), compiles=True) as advance:
             result = execute(plan, advance=advance)

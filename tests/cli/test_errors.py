@@ -109,6 +109,14 @@ def test_an_error_is_one_printable_line_whatever_it_quotes(quoted: str) -> None:
     line.encode("utf-8")
 
 
+@pytest.mark.parametrize("command", [("replay",), ("compare",), ("audit", "--twins", "10")])
+def test_a_log_is_named_by_its_place_or_by_its_option(command: tuple[str, ...]) -> None:
+    run = evaluate(*command, "absent/log", "-p", "random")
+    assert (run.code, run.err.partition(".")[0]) == (BAD_DATA, "error: absent/log: no such folder")
+    run = evaluate(*command, "synthetic", "-d", "synthetic", "-p", "random")
+    assert (run.code, run.err) == (USAGE, "error: LOG and --dataset name two logs. Hint: leave one out.\n")
+
+
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     import subprocess
     import sys
