@@ -57,9 +57,9 @@ def with_outputs(page: str, run: Run) -> str:
 
 
 def _run_in(folder: Path) -> Run:
-    def run(command: str) -> str:
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
 
+    def run(command: str) -> str:
         program, _, words = command.partition(" ")
         line = {"evaluate": "-m evaluator", "python": ""}[program]
         # Commands of the bench import the tests, which lie in the checkout.

@@ -25,7 +25,6 @@ app = App(
     "4 not fit (check), 130 Ctrl-C, 1 the rest.",
     epilog="Example: evaluate replay --policy otflinucb --window 2000",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

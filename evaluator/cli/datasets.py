@@ -18,7 +18,8 @@ from evaluator.options.shared import DATASET
 
 app = App(help="Logs: what they hold, whether they are sound, and their fast form.", no_args_is_help=True)
 
-Name = Annotated[str, placed(DATASET.but(help="Bundled name, a spec.toml, or a converted folder."))]
+_NAME = DATASET.but(help="Bundled name, a spec.toml, or a converted folder.")
+Name = Annotated[str, placed(_NAME, completes="dataset")]
 
 
 @app.command("list", epilog="Example: evaluate datasets list")

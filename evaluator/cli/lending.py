@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from evaluator.cli.completion import COMPLETIONS
 from evaluator.errors import UsageError
 from evaluator.options.declaration import Option, Options, alternatives, choices, declaration, kinds_of, several
 
@@ -87,14 +88,20 @@ def offered(name: str, option: Option, **more: Any) -> Any:
     names += [word for word in option.flags if "/" not in word]
     if option.plural:  # typer reads several, so that more than one can be refused in words
         more["metavar"] = "<str>"
-    found = typer.Option(*names, help=help_text(name, option), rich_help_panel=option.panel or None, **more)
+    found = typer.Option(
+        *names,
+        help=help_text(name, option),
+        rich_help_panel=option.panel or None,
+        autocompletion=COMPLETIONS.get(name),
+        **more,
+    )
     found.declared = option
     return found
 
 
-def placed(option: Option) -> Any:
-    """Return by what typer takes an argument, which is known by its place."""
-    found = typer.Argument(help=option.help)
+def placed(option: Option, *, completes: str = "") -> Any:
+    """Return by what typer takes an argument, which is known by its place, and completed as the option of a name."""
+    found = typer.Argument(help=option.help, autocompletion=COMPLETIONS.get(completes))
     found.declared = option
     return found
 

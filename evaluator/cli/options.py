@@ -39,9 +39,8 @@ AsJson = Annotated[
 ]
 Dataset = Annotated[str | None, offered("dataset", DATASET)]
 # Of commands that take the log by its place, too.
-Log = Annotated[
-    str | None, placed(Option(default=None, help="As --dataset: a bundled name, a spec.toml or a converted folder."))
-]
+LOG = Option(default=None, help="As --dataset: a bundled name, a spec.toml or a converted folder.")
+Log = Annotated[str | None, placed(LOG, completes="dataset")]
 Policies = Annotated[list[str], offered("policies", POLICIES)]
 # What it is a folder for, each command says.
 OUT = Option(default=None, help="New folder", example="run1", panel=OUTPUT, flags=("-o",))

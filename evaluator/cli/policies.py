@@ -40,7 +40,9 @@ def list_command(as_json: o.AsJson = False, debug: o.Debug = False) -> None:
 
 @app.command("show", epilog="Example: evaluate policies show otflinucb")
 def show_command(
-    name: Annotated[str, placed(Option(default=None, help="Its name, as in `evaluate policies list`."))],
+    name: Annotated[
+        str, placed(Option(default=None, help="Its name, as in `evaluate policies list`."), completes="policy")
+    ],
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
@@ -74,7 +76,9 @@ def show_command(
 def compile_command(
     names: Annotated[
         list[str] | None,
-        placed(Option(default=None, help="Their names, as in `evaluate policies list`. Default: all.")),
+        placed(
+            Option(default=None, help="Their names, as in `evaluate policies list`. Default: all."), completes="policy"
+        ),
     ] = None,
     dataset: o.Dataset = None,
     debug: o.Debug = False,

@@ -10,3 +10,11 @@ def bundled_folder() -> Path:
     here = Path(__file__).parent
     bundled = here / "_bundled"
     return bundled if bundled.is_dir() else here.parents[1] / "datasets"
+
+
+def bundled_names() -> dict[str, Path]:
+    """Return the spec of each bundled dataset: a folder each, but for the scenarios, which share one."""
+    folders = {path.parent.name: path for path in bundled_folder().glob("*/spec.toml")}
+    scenarios = {path.stem: path for path in (bundled_folder() / "synthetic").glob("*.toml")}
+    scenarios.pop("spec", None)
+    return folders | scenarios

@@ -13,7 +13,7 @@ from evaluator.datasets.canonical import is_canonical, open_canonical
 from evaluator.datasets.delay_laws import delay_files
 from evaluator.datasets.files import find_files
 from evaluator.datasets.keeping import check_kept
-from evaluator.datasets.locate import bundled_folder
+from evaluator.datasets.locate import bundled_names
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.row_breaches import QUARANTINE
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
@@ -28,15 +28,7 @@ from evaluator.options.signatures import shows
 
 def names() -> list[str]:
     """Return the names of the bundled datasets, scenarios among them."""
-    return sorted(_bundled())
-
-
-def _bundled() -> dict[str, Path]:
-    """Return the spec of each bundled dataset: a folder each, but for the scenarios, which share one."""
-    folders = {path.parent.name: path for path in bundled_folder().glob("*/spec.toml")}
-    scenarios = {path.stem: path for path in (bundled_folder() / "synthetic").glob("*.toml")}
-    scenarios.pop("spec", None)
-    return folders | scenarios
+    return sorted(bundled_names())
 
 
 def spec_path(dataset: str | Path) -> Path:
@@ -50,7 +42,7 @@ def spec_path(dataset: str | Path) -> Path:
         It is the path of a folder, and none is there, or it holds neither a spec nor a converted log.
     """
     path = Path(dataset)
-    bundled = _bundled()
+    bundled = bundled_names()
     if str(dataset) in bundled:
         return bundled[str(dataset)]
     if path.suffix == ".toml" or (path.is_dir() and is_canonical(path)):

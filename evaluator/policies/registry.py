@@ -15,7 +15,6 @@ from typing import Any
 
 from evaluator.errors import ParameterError, PolicyError, SourceError, UnknownNameError, nearest
 from evaluator.options.declaration import declaration
-from evaluator.policies.base import Policy, range_text
 
 POLICIES = {
     "random": "evaluator.policies.static:RandomPolicy",
@@ -108,6 +107,8 @@ def split_specs(text: str) -> list[str]:
 
 def as_policy(cls: type, parameters: dict[str, Any]) -> Any:
     """Return the description of a policy class, wrapping a plain Python one."""
+    from evaluator.policies.base import Policy
+
     if issubclass(cls, Policy):
         known = [f.name for f in dataclasses.fields(cls)]
         for key in parameters:
@@ -122,6 +123,8 @@ def as_policy(cls: type, parameters: dict[str, Any]) -> Any:
 
 def describe(name: str) -> dict[str, Any]:
     """Return what `evaluate policies show` prints: summary, paper, needs, parameters with ranges and defaults."""
+    from evaluator.policies.base import Policy, range_text
+
     cls = type(resolve(name))
     if not issubclass(cls, Policy):
         raise UnknownNameError(
