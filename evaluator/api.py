@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack, overload
 
+from evaluator.arguments import refuse_unknown
 from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
 from evaluator.comparisons.options import CompareOptions
@@ -98,6 +99,7 @@ def replay(log: LogLike, policy: PolicyLike, **options: Unpack[ReplayKeywords]) 
     >>> result.generated == result.delivered + result.expired + result.pending
     True
     """
+    refuse_unknown("replay", options, ReplayOptions)
     return execute(plan(log, policy, **options))
 
 
@@ -140,6 +142,7 @@ def compare(
     >>> found.ranking.conclusion.partition(". ")[0]
     'In these runs, none of 6 differences is told from 0 at 95 %, all tests at once'
     """
+    refuse_unknown("compare", options, CompareOptions, ReplayOptions)
     given = under_own_names(CompareOptions, options)
     own = CompareOptions(windows=given.pop("windows", None), study=given.pop("study", None))
     cut_offs = own.asked_windows
@@ -198,6 +201,7 @@ def audit(log: LogLike, policies: PolicyLike | Sequence[PolicyLike], **options: 
     """
     from evaluator.audits.run import run_audit
 
+    refuse_unknown("audit", options, AuditOptions)
     return run_audit(_as_log(log), _from_nothing(policies, "audit"), AuditOptions(**options))
 
 
@@ -240,6 +244,7 @@ def simulate(
     from evaluator.simulations.runs import simulate as play
     from evaluator.simulations.scenarios import load_problem
 
+    refuse_unknown("simulate", options, SimulateOptions)
     problem = load_problem(str(scenario)) if isinstance(scenario, str | Path) else scenario
     return play(problem, _from_nothing(policies, "simulate"), SimulateOptions(**options))
 
@@ -277,6 +282,7 @@ def study_delays(log: LogLike, *, by: str | None = "action", **options: Unpack[D
     """
     from evaluator.delays.study.run import study_log
 
+    refuse_unknown("study_delays", options, DelayOptions)
     return study_log(
         _as_log(log, [] if by is None or by == "action" else [by]),
         DelayOptions(**under_own_names(DelayOptions, options)),
@@ -313,6 +319,7 @@ def check(log: LogLike, **options: Unpack[CheckKeywords]) -> CheckReport:
     """
     from evaluator.checks.run import check_log
 
+    refuse_unknown("check", options, CheckOptions)
     asked = CheckOptions(**options)
     return check_log(_as_log(log, source_columns(asked.cluster_by)), asked)
 
@@ -343,6 +350,7 @@ def plan(log: LogLike, policy: PolicyLike, **options: Unpack[ReplayKeywords]) ->
     >>> plan(load("synthetic", limit=2_000), "ucb1", window=100).to_dict()["sampler"]
     'keep'
     """
+    refuse_unknown("plan", options, ReplayOptions)
     chosen = ReplayOptions(**options)
     return plan_replay(_as_log(log, chosen.keeps), as_description(policy), chosen)
 

@@ -96,6 +96,10 @@ class ParameterError(UsageError):
     """A parameter is unknown, of the wrong type or out of range."""
 
 
+class UnknownOptionError(UsageError, TypeError):
+    """A function has no such option; the message says where it lives, if anywhere."""
+
+
 class KeyOfFileError(ParameterError):
     """A key of a file is unknown, or its value does not fit; the message names it as it stands there."""
 
