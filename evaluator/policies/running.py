@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numba.core.errors import NumbaError
 
 from evaluator.errors import SEE_TRACEBACK, EvaluatorError, PolicyError
 from evaluator.kernels.announcing import compiling_for
@@ -34,14 +37,42 @@ def blamed(policy: Any, n_actions: int, rounds: npt.NDArray[np.int64] | None = N
         with compiling_for(policy.name):
             yield
     except NanScoreError as error:
-        raise _no_score(policy, int(error.args[0]), None if rounds is None else int(rounds[0]) + 1) from None
+        raise _no_score(policy, int(error.args[0]), _round(rounds)) from None
     except Exception as error:
         if isinstance(error, EvaluatorError) or is_ours(policy):
             raise
-        raise PolicyError(
-            f"{policy.name} raised {type(error).__name__}: {error}.",
-            hint=f"actions go from 0 to {n_actions - 1}; {SEE_TRACEBACK}.",
-        ) from error
+        raise _raised(policy, error, n_actions, _round(rounds)) from _cause(error)
+
+
+def _round(rounds: npt.NDArray[np.int64] | None) -> int | None:
+    """Return the number of the round that the policy is in, None where rounds are not counted."""
+    return None if rounds is None else int(rounds[0]) + 1
+
+
+def _cause(error: Exception) -> Exception | None:
+    # Where a `with` has raised a RuntimeError from a StopIteration, Python goes on with the StopIteration, and a loop
+    # around it would end as if all were done.
+    return None if isinstance(error, StopIteration) else error
+
+
+def _raised(policy: Any, error: Exception, n_actions: int, round: int | None) -> PolicyError:
+    spec = getattr(policy, "spec", policy.name)
+    if isinstance(error, NumbaError):
+        return PolicyError(f"{spec} cannot be compiled: {_first_cause(error)}.", hint=f"{SEE_TRACEBACK}.")
+    when = "" if round is None else f" in round {round:,}"
+    said = f": {str(error).rstrip('.')}" if str(error) else ""
+    return PolicyError(
+        f"{spec} raised {type(error).__name__}{when}{said}.",
+        hint=f"actions go from 0 to {n_actions - 1}; {SEE_TRACEBACK}.",
+    )
+
+
+def _first_cause(error: NumbaError) -> str:
+    """Return the one reason of a page that tells of every call around it, with file and line where they are told."""
+    inner = re.split(r"Failed in .* \(step: .*\)\n", re.sub(r"\x1b\[[0-9;]*m", "", str(error)))[-1]
+    reason = next((line.strip() for line in inner.splitlines() if line.strip()), type(error).__name__)
+    place = re.search(r'File "(.*)", line (\d+)', inner)
+    return f"{reason.rstrip('.')} ({Path(place[1]).name}, line {place[2]})" if place else reason.rstrip(".")
 
 
 def _no_score(policy: Any, action: int, round: int | None) -> PolicyError:

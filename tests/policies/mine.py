@@ -144,6 +144,31 @@ def _ignore_raising(state: RaisingState, vector: np.ndarray, action: int, delay:
 implement(RaisingState, displayed=_raise_at_display, converted=_ignore_raising)
 
 
+class UncompilableState(NamedTuple):
+    choice: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uncompilable(Policy):
+    """Does what compiled code cannot."""
+
+    name = "uncompilable"
+
+    def start(self, setting: Setting) -> UncompilableState:
+        return UncompilableState(np.zeros(1, np.int64))
+
+
+def _leave_at_display(state: UncompilableState, vectors: np.ndarray, action: int) -> None:
+    raise SystemExit(3)
+
+
+def _ignore_leaving(state: UncompilableState, vector: np.ndarray, action: int, delay: int, value: float) -> None:
+    pass
+
+
+implement(UncompilableState, displayed=_leave_at_display, converted=_ignore_leaving)
+
+
 class Raises(Greedy):
     def __init__(self, setting: Setting, *, method: str) -> None:
         super().__init__(setting)

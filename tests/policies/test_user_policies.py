@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from evaluator.errors import ParameterError, PolicyError, SourceError, UnknownNameError
 from evaluator.policies import names, resolve
 from evaluator.policies.registry import as_policy
+from evaluator.policies.running import blamed
 from evaluator.policies.user import UserPolicy
 from evaluator.replays.loop.engine import Replay, run
 from evaluator.replays.loop.samplers import SamplerName
@@ -100,21 +102,43 @@ def test_a_plain_policy_that_chooses_the_impossible_is_told_so(action: object, s
 
 @pytest.mark.parametrize("after", [0, 3])
 def test_a_compiled_contextual_policy_that_chooses_the_impossible_is_told_so(after: int) -> None:
-    with pytest.raises(PolicyError, match=r"overflow raised .*impossible action.*from 0 to 3"):
+    with pytest.raises(PolicyError, match=r"overflow\S* raised .* in round \d: .*impossible action.*from 0 to 3"):
         play("Overflow", "rejection", layout="sets", after=after)
 
 
 @pytest.mark.parametrize("sampler", ["keep", "rejection", "queue"])
 @pytest.mark.parametrize("action", [-1, 4])
 def test_a_compiled_held_choice_that_is_impossible_is_told_so(action: int, sampler: SamplerName) -> None:
-    with pytest.raises(PolicyError, match=r"held-overflow raised .*impossible action.*from 0 to 3"):
+    with pytest.raises(PolicyError, match=r"held-overflow\S* raised .* in round 1: .*impossible action.*from 0 to 3"):
         play("HeldOverflow", sampler, action=action)
 
 
 @pytest.mark.parametrize("sampler", ["keep", "queue"])
 def test_a_compiled_policy_that_raises_is_named(sampler: SamplerName) -> None:
-    with pytest.raises(PolicyError, match=r"compiled-raises raised RuntimeError: own fault"):
+    with pytest.raises(PolicyError, match=r"compiled-raises raised RuntimeError in round 1: own fault\."):
         play("CompiledRaises", sampler)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ValueError(), r"mine:a=1 raised ValueError in round 8\. Hint"),
+        (KeyError(7), r"mine:a=1 raised KeyError in round 8: 7\. Hint"),
+        # Which Python would go on with where a `with` has turned it into a RuntimeError.
+        (StopIteration(), r"mine:a=1 raised StopIteration in round 8\. Hint"),
+    ],
+)
+def test_what_a_policy_raises_is_said_with_its_parameters_and_the_round(error: Exception, said: str) -> None:
+    with (
+        pytest.raises(PolicyError, match=said),
+        blamed(SimpleNamespace(name="mine", spec="mine:a=1"), 4, np.array([7])),
+    ):
+        raise error
+
+
+def test_a_policy_that_does_not_compile_is_told_the_reason_and_the_line() -> None:
+    with pytest.raises(PolicyError, match=r"uncompilable cannot be compiled: .*SystemExit.* \(mine\.py, line \d+\)\."):
+        play("Uncompilable")
 
 
 def test_installed_packages_bring_policies_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
