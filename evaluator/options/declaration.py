@@ -207,7 +207,8 @@ def checked(value: Any, kind: Any, declared: Option, wording: Wording) -> Any:
         values = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
         return tuple(checked(one, inner, declared, wording) for one in values)
     if allowed := choices(kind):
-        if value not in allowed:
+        # By type first: an array compares element by element.
+        if not any(isinstance(value, type(one)) and value == one for one in allowed):
             said = wording.choice.format(shortened(repr(value)))
             raise ParameterError(f"{said} is not a choice.", hint=nearest(str(value), map(str, allowed)))
         return value

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import pytest
 import typer
 
@@ -134,6 +135,7 @@ def test_values_are_checked_by_their_declaration() -> None:
     class Some(Options):
         share: float = option(0.5, "Share", above=0.0, at_most=1.0, example="0.1")
         count: int | None = option(None, "Count", at_least=2)
+        clock: Literal["sun", "sand"] = option("sun", "Clock")
 
     assert Some(share=1).share == 1.0
     assert isinstance(Some(share=1).share, float)
@@ -143,6 +145,7 @@ def test_values_are_checked_by_their_declaration() -> None:
         ({"share": True}, "`share=True` is out of range"),
         ({"count": 1}, "`count=1` is out of range. Hint: take a whole number from 2 to 2^63 - 1."),
         ({"count": 2.5}, "`count=2.5` is out of range"),
+        ({"clock": np.ones(2)}, "`clock` array([1., 1.]) is not a choice"),
     ):
         with pytest.raises(ParameterError) as raised:
             Some(**wrong)  # type: ignore[arg-type]
