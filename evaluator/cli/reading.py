@@ -36,7 +36,7 @@ def open_log(dataset: str | None, reading: Mapping[str, Any], keep: Sequence[str
 
     if dataset is None:
         note("No --dataset named: using the bundled synthetic log.")
-    done = read(dataset or "synthetic", **{**reading, **({"keep": list(keep)} if keep else {})})
+    done = read("synthetic" if dataset is None else dataset, **{**reading, **({"keep": list(keep)} if keep else {})})
     if done.quarantine.num_rows:
         note(f"{done.quarantine.num_rows:,} bad rows were left out; --out writes them to quarantine.parquet.")
     return done

@@ -54,13 +54,13 @@ def asked_window(window: str | int | None, tick: str) -> int | None:
     try:
         ticks = parse_whole(text)
         if ticks is None and tick == ROUND:
-            raise UsageError(f"attribution_window={text!r}, but this log counts rounds.", hint="give rounds: 2000.")
+            raise UsageError(f"`attribution_window={text!r}`, but this log counts rounds.", hint="give rounds: 2000.")
         if ticks is None:
             ticks = round(duration_ticks(text, SECONDS[tick]))
     except ParameterError as error:
-        raise UsageError(f"attribution_window={text!r} is no duration: {error.what}", hint=error.hint) from None
+        raise UsageError(f"`attribution_window={text!r}` is no duration: {error.what}", hint=error.hint) from None
     if ticks < 1:
-        raise UsageError(f"attribution_window={text!r} is less than a tick of the log ({tick}).", hint="give more.")
+        raise UsageError(f"`attribution_window={text!r}` is less than a tick of the log ({tick}).", hint="give more.")
     return ticks
 
 
@@ -82,13 +82,13 @@ def cut_log(log: Log, window: str | int) -> Log:
     assert ticks is not None
     if followed is not None and ticks > followed:
         raise UsageError(
-            f"attribution_window={str(window)!r} is {ticks:,} ticks ({log.meta.tick}), but log {log.meta.name!r} holds "
-            f"conversions up to {followed:,} after their display only.",
+            f"`attribution_window={str(window)!r}` is {ticks:,} ticks ({log.meta.tick}), but log {log.meta.name!r} "
+            f"holds conversions up to {followed:,} after their display only.",
             hint="give a shorter one, or convert its source anew with the longer one.",
         )
     if "expected_reward" in log.schema.names:
         raise UsageError(
-            f"attribution_window does not apply to {log.meta.name!r}: its known truth counts all conversions.",
+            f"`attribution_window` does not apply to {log.meta.name!r}: its known truth counts all conversions.",
             hint="leave it out; `window` cuts them for the policy.",
         )
     of = to_numpy(log.conversions["display_id"])

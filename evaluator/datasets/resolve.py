@@ -45,6 +45,8 @@ def spec_path(dataset: str | Path) -> Path:
     bundled = bundled_names()
     if str(dataset) in bundled:
         return bundled[str(dataset)]
+    if not str(dataset):  # not the working folder, as Path would have it
+        raise UnknownNameError("No dataset ''.", hint="name a bundled dataset, a spec.toml or a converted folder.")
     if path.suffix == ".toml" or (path.is_dir() and is_canonical(path)):
         return path
     if path.is_dir() and (path / "spec.toml").is_file():
@@ -141,4 +143,4 @@ def read(
 def _refuse(options: dict[str, object], dataset: str) -> None:
     for name, value in options.items():
         if value is not None:
-            raise UsageError(f"{name} does not apply to {dataset}.", hint="leave it out.")
+            raise UsageError(f"`{name}` does not apply to {dataset}.", hint="leave it out.")

@@ -103,7 +103,7 @@ def test_damaged_file(tmp_path: Path, name: str) -> None:
 
 def test_reading_rules_belong_to_the_conversion(tmp_path: Path) -> None:
     convert(dataset(tmp_path), tmp_path / "out")
-    with pytest.raises(UsageError, match="features does not apply to a converted"):
+    with pytest.raises(UsageError, match="`features` does not apply to a converted"):
         load(tmp_path / "out", features="none")
 
 
