@@ -219,7 +219,8 @@ def plan_comparison(
         )
     for name in names:
         if names.count(name) > 1:
-            raise ParameterError(f"{name[0]} with window {name[1]} is there twice.", hint="name each variant once.")
+            how = "without a window" if name[1] is None else f"with window {name[1]}"
+            raise ParameterError(f"{name[0]} {how} is there twice.", hint="name each variant once.")
     own = learned_among(policies, options)
     basis = read_basis(numbered_as_learned(log, [policy for policy, _ in own]), options)
     return [plan_replay(basis, policy, replace(asked, window=window)) for policy, asked in own for window in windows]

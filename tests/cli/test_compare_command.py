@@ -172,7 +172,7 @@ def test_a_bootstrap_adds_a_column() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("-p", "ucb1", "-p", "ucb1"), "ucb1 with window None is there twice"),
+        (("-p", "ucb1", "-p", "ucb1"), "ucb1 without a window is there twice"),
         (("-p", "ucb1", "-w", "7,x"), "x"),
         (("-p", "ucb2"), "did you mean"),
         ((), "--policy"),
