@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 
 from evaluator.datasets.options import ReadingOptions
-from evaluator.errors import UnknownOptionError, nearest
-from evaluator.options.declaration import Options, declaration
+from evaluator.options import signatures
+from evaluator.options.declaration import Options
 
 _READING = frozenset(field.name for field in dataclasses.fields(ReadingOptions))
 # What the command line alone has, or has under another name.
@@ -27,29 +27,9 @@ _ELSEWHERE["as_json"] = _ELSEWHERE["json"]
 
 
 def refuse_unknown(function: str, given: Mapping[str, object], *options: type[Options]) -> None:
-    """Raise if a keyword is none of a function's options.
-
-    Parameters
-    ----------
-    function
-        Name of the function.
-    given
-        Keywords that it was called with.
-    *options
-        Dataclasses whose fields it takes, those of several values by their singular too.
-
-    Raises
-    ------
-    UnknownOptionError
-        A keyword is none; says where it lives, or which one is nearest.
-    """
-    fields = [field for cls in options for field in dataclasses.fields(cls)]
-    known = {name for field in fields for name in (field.name, declaration(field).singular) if name}
-    for name, value in given.items():
-        if name not in known:
-            said = f"`{name}` is no option of `{function}`."
-            if name in _READING and function != "simulate":
-                raise UnknownOptionError(
-                    said, hint=f"it is one of the reading of a log: `load(..., {name}={value!r})`."
-                )
-            raise UnknownOptionError(said, hint=_ELSEWHERE.get(name) or nearest(name, known))
+    """Raise if a keyword is none of a function's options; as `evaluator.options.signatures.refuse_unknown`."""
+    reading = {} if function == "simulate" else {name: given[name] for name in _READING & given.keys()}
+    told = {
+        name: f"it is one of the reading of a log: `load(..., {name}={value!r})`." for name, value in reading.items()
+    }
+    signatures.refuse_unknown(function, given, *options, elsewhere=_ELSEWHERE | told)

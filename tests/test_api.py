@@ -108,14 +108,6 @@ def test_signature_and_docstring_show_every_option(name: str, options: type[Opti
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_keyword_that_is_none_is_refused_with_the_nearest(name: str) -> None:
-    with pytest.raises(
-        TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'sede'\. .*did you mean seed\?"
-    ):
-        getattr(evaluator, name)(sede=1)
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
 def test_no_public_function_takes_what_is_not_typed(name: str) -> None:
     function = getattr(evaluator, name)
     # As they are written: some name what is imported for type checkers alone.

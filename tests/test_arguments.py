@@ -42,3 +42,8 @@ def test_options_that_live_elsewhere(name: str, value: object, said: str) -> Non
 def test_the_error_is_what_python_and_the_package_raise() -> None:
     assert issubclass(UnknownOptionError, TypeError)
     assert issubclass(UnknownOptionError, UsageError)
+
+
+def test_the_reading_of_a_log_names_the_nearest() -> None:
+    with pytest.raises(UnknownOptionError, match=r"^`limt` is no option of `load`\. Hint: did you mean limit\?$"):
+        evaluator.load("absent", limt=10)  # type: ignore[call-arg]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from evaluator.datasets.options import ReadingOptions
 from evaluator.options.keywords import ReadingKeywords
-from evaluator.options.signatures import shows
+from evaluator.options.signatures import refuse_unknown, shows
 
 if TYPE_CHECKING:
     from evaluator.datasets.adapter import Reading
@@ -70,6 +70,7 @@ def load(dataset: str | Path = "synthetic", **options: Unpack[ReadingKeywords]) 
     """
     from evaluator.datasets.resolve import read
 
+    refuse_unknown("load", options, ReadingOptions)
     return read(dataset, **options).log
 
 

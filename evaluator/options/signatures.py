@@ -1,14 +1,13 @@
-"""How the public functions show their options: in their signature and their docstring, from the declarations."""
+"""How the public functions show their options, in signature and docstring, and refuse what is none of them."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
-from evaluator.errors import nearest
+from evaluator.errors import UnknownOptionError, nearest
 from evaluator.options.declaration import Options, declaration, kinds_of, parameter_docs, several
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -20,7 +19,7 @@ def shows(*options: type[Options], leave_out: Sequence[str] = ()) -> Callable[[F
     """Return a decorator that puts the fields of a dataclass in the place of ``**options``.
 
     The signature lists each with default and type, and the docstring says what it does, so that ``help`` and editors
-    show them. A keyword that is none is refused with the one that is nearest.
+    show them.
 
     Parameters
     ----------
@@ -34,22 +33,12 @@ def shows(*options: type[Options], leave_out: Sequence[str] = ()) -> Callable[[F
         own = inspect.signature(function, eval_str=False)
         listed = [keyword for cls in options for keyword in _keywords(cls, leave_out)]
         named = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-        listing = own.replace(parameters=[*named, *listed])
-
-        @functools.wraps(function)
-        def called(*arguments: Any, **given: Any) -> Any:
-            for name in given:
-                if name not in listing.parameters:
-                    said = f"{function.__name__}() got an unexpected keyword argument {name!r}."
-                    raise TypeError(f"{said} Hint: {nearest(name, listing.parameters)}")
-            return function(*arguments, **given)
-
-        called.__signature__ = listing  # type: ignore[attr-defined]
+        function.__signature__ = own.replace(parameters=[*named, *listed])  # type: ignore[attr-defined]
         if function.__doc__ is not None:
             docs = "\n".join(parameter_docs(cls, leave_out=leave_out) for cls in options)
             told = "".join(f"    {line}\n" for line in docs.splitlines())
-            called.__doc__ = function.__doc__.replace(_PLACE, told)
-        return cast(F, called)
+            function.__doc__ = function.__doc__.replace(_PLACE, told)
+        return function
 
     return decorate
 
@@ -63,3 +52,32 @@ def _keywords(cls: type[Options], leave_out: Sequence[str]) -> Iterator[inspect.
             yield inspect.Parameter(field.name, keyword, default=field.default, annotation=kind)
             if one:
                 yield inspect.Parameter(one, keyword, default=None, annotation=several(kind) | None)
+
+
+def refuse_unknown(
+    function: str, given: Iterable[str], *options: type[Options], elsewhere: Mapping[str, str] | None = None
+) -> None:
+    """Raise if a keyword is none of a function's options.
+
+    Parameters
+    ----------
+    function
+        Name of the function.
+    given
+        Names of the keywords that it was called with.
+    *options
+        Dataclasses whose fields it takes, those of several values by their singular too.
+    elsewhere
+        Hints for names that live in another place, by name; None for none.
+
+    Raises
+    ------
+    UnknownOptionError
+        A keyword is none; says where it lives, or which one is nearest.
+    """
+    fields = [field for cls in options for field in dataclasses.fields(cls)]
+    known = {name for field in fields for name in (field.name, declaration(field).singular) if name}
+    for name in given:
+        if name not in known:
+            hint = (elsewhere or {}).get(name) or nearest(name, known)
+            raise UnknownOptionError(f"`{name}` is no option of `{function}`.", hint=hint)

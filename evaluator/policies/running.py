@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba.core.errors import NumbaError
 
 from evaluator.errors import SEE_TRACEBACK, EvaluatorError, PolicyError
 from evaluator.kernels.announcing import compiling_for
+from evaluator.kernels.not_compiled import why_not_compiled
 from evaluator.kernels.scores import NanScoreError
 from evaluator.policies.base import Policy, Setting
 
@@ -57,22 +55,14 @@ def _cause(error: Exception) -> Exception | None:
 
 def _raised(policy: Any, error: Exception, n_actions: int, round: int | None) -> PolicyError:
     spec = getattr(policy, "spec", policy.name)
-    if isinstance(error, NumbaError):
-        return PolicyError(f"{spec} cannot be compiled: {_first_cause(error)}.", hint=f"{SEE_TRACEBACK}.")
+    if why := why_not_compiled(error):
+        return PolicyError(f"{spec} cannot be compiled: {why}.", hint=f"{SEE_TRACEBACK}.")
     when = "" if round is None else f" in round {round:,}"
     said = f": {str(error).rstrip('.')}" if str(error) else ""
     return PolicyError(
         f"{spec} raised {type(error).__name__}{when}{said}.",
         hint=f"actions go from 0 to {n_actions - 1}; {SEE_TRACEBACK}.",
     )
-
-
-def _first_cause(error: NumbaError) -> str:
-    """Return the one reason of a page that tells of every call around it, with file and line where they are told."""
-    inner = re.split(r"Failed in .* \(step: .*\)\n", re.sub(r"\x1b\[[0-9;]*m", "", str(error)))[-1]
-    reason = next((line.strip() for line in inner.splitlines() if line.strip()), type(error).__name__)
-    place = re.search(r'File "(.*)", line (\d+)', inner)
-    return f"{reason.rstrip('.')} ({Path(place[1]).name}, line {place[2]})" if place else reason.rstrip(".")
 
 
 def _no_score(policy: Any, action: int, round: int | None) -> PolicyError:
