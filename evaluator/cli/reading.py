@@ -27,7 +27,7 @@ def one_log(log: str | None, dataset: str | None) -> str | None:
     """
     if log is not None and dataset is not None:
         raise UsageError("LOG and --dataset name two logs.", hint="leave one out.")
-    return log or dataset
+    return dataset if log is None else log
 
 
 def open_log(dataset: str | None, reading: Mapping[str, Any], keep: Sequence[str] = ()) -> Reading:

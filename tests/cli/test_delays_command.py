@@ -355,6 +355,7 @@ def test_bad_rows_stop_with_their_lines_or_go_to_quarantine(
         (("--followed", "30d"), 2, "--followed goes with --file"),
         (("--limit", "900", "--joint"), 2, "has no contexts"),
         (("synthetic", "-d", "synthetic"), 2, "name two logs"),
+        (("",), 2, "No dataset ''"),
         (("--limit", "900", "--windows", "7d"), 2, "counts rounds"),
         (("--limit", "900", "--families", "weibul"), 2, "did you mean weibull"),
         (("--limit", "900", "--by", "country"), 2, "keeps no column 'country'"),
