@@ -177,7 +177,6 @@ def test_a_bootstrap_adds_a_column() -> None:
         (("-p", "ucb2"), "did you mean"),
         ((), "--policy"),
         (("-p", "ucb1", "-p", "random", "--baseline", "klucb"), "did you mean ucb1?"),
-        (("--study", "nowhere.toml"), "nowhere.toml"),
     ],
 )
 def test_what_cannot_be_compared_is_a_usage_error(words: tuple[str, ...], said: str) -> None:
