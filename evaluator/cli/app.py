@@ -13,6 +13,7 @@ from evaluator.cli import audit, check, compare, datasets, delays, options, poli
 from evaluator.cli.help import App
 from evaluator.cli.lending import offered
 from evaluator.cli.standard_streams import guard_streams
+from evaluator.cli.stopping import answered
 from evaluator.errors import EvaluatorError, refuse_no_utf8
 from evaluator.options.declaration import Option
 from evaluator.report.command_words import in_command_words
@@ -75,9 +76,10 @@ def main() -> None:
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, _stop)
     try:
-        for word in sys.argv[1:]:
-            refuse_no_utf8(word)
-        app()
+        with answered():
+            for word in sys.argv[1:]:
+                refuse_no_utf8(word)
+            app()
     except EvaluatorError as error:
         # Errors of the library speak Python; this is the one place that turns them into words of the command line.
         line = str(error) if error.quotes_keys else in_command_words(str(error))

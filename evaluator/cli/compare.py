@@ -79,6 +79,7 @@ def compare_command(
             baseline = said.baseline if baseline is None else baseline
         descriptions = as_descriptions(specs)
         kept = None if folder is None else KeptResults(folder, descriptions)
+        o.kept_in = folder
         options = ReplayOptions(**replaying)
         source = open_log(dataset, reading, options.keeps)
         plans = plan_comparison(source.log, descriptions, windows or [None], options)

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 debug = False
 stopped_by: int | None = None
+# Where a study keeps what is finished of it.
+kept_in: Path | None = None
 signals_wait = False
 
 

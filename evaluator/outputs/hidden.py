@@ -9,6 +9,7 @@ import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from evaluator.errors import EvaluatorError
@@ -16,7 +17,7 @@ from evaluator.outputs.failures import writing
 from evaluator.outputs.locks import locked
 from evaluator.outputs.names import base_name
 from evaluator.outputs.renames import sync
-from evaluator.outputs.signals import held_back
+from evaluator.outputs.signals import held_back, undone_if_abandoned
 
 _SCHEMA = "evaluate.partial/1"
 
@@ -56,6 +57,7 @@ def hidden_folder(target: Path, names: Sequence[str] | None = None) -> Iterator[
                 for left in _left(place):
                     settle(left, place)
             stack.callback(settle, folder, place)
+            stack.enter_context(undone_if_abandoned(partial(settle, folder, place)))
             _make(folder, [place.name] if names is None else names)
         yield place, folder
 

@@ -6,12 +6,13 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 
 from evaluator.errors import OutputInUseError
 from evaluator.outputs.names import base_name
-from evaluator.outputs.signals import held_back
+from evaluator.outputs.signals import held_back, undone_if_abandoned
 
 try:
     import fcntl
@@ -46,7 +47,8 @@ def locked(target: Path) -> Iterator[bool]:
     try:
         with held_back():
             handle = _take(file, target)
-        yield handle is not None
+        with nullcontext() if handle is None else undone_if_abandoned(partial(_remove, file, handle)):
+            yield handle is not None
     finally:
         with held_back():
             if handle is not None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 
+_to_undo: list[Callable[[], None]] = []
 _STOPPING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
@@ -37,3 +38,20 @@ def held_back() -> Iterator[None]:
             signal.signal(number, handler)
         for number in came:
             signal.raise_signal(number)
+
+
+@contextmanager
+def undone_if_abandoned(undo: Callable[[], None]) -> Iterator[None]:
+    """Have `undo` called if the process ends by `undo_all` while the block runs, and not by leaving it."""
+    _to_undo.append(undo)
+    try:
+        yield
+    finally:
+        _to_undo.remove(undo)
+
+
+def undo_all() -> None:
+    """Undo what the blocks that run now began, the last first, from another thread than theirs: the process ends."""
+    for undo in reversed(_to_undo):
+        with suppress(Exception):  # the thread of the block may be at it, too; the next run clears up
+            undo()
