@@ -96,6 +96,17 @@ def is_whole(value: object, least: int, bits: int = 63) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**bits
 
 
+def ticks_words(ticks: float, tick_seconds: float | None) -> str:
+    """Return ticks as a duration, or as a number of rounds where the log counts these.
+
+    >>> ticks_words(2000, None), ticks_words(1, None), ticks_words(36, 3600.0)
+    ('2,000 rounds', '1 round', '1.5 d')
+    """
+    if tick_seconds is None:
+        return f"{ticks:,.0f} round{'' if round(ticks) == 1 else 's'}"
+    return format_duration(ticks * tick_seconds)
+
+
 def format_duration(seconds: float) -> str:
     """Return a duration in the largest unit that keeps the number above one.
 

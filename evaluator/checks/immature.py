@@ -10,7 +10,7 @@ from evaluator.checks.propensities import p_words
 from evaluator.checks.record import Check
 from evaluator.checks.tables import Tables
 from evaluator.log.times import time_words
-from evaluator.units import format_duration
+from evaluator.units import format_duration, ticks_words
 
 # Share of the displays beyond which leaving them out leaves another log.
 MANY_IMMATURE = 0.5
@@ -133,8 +133,8 @@ def _strays(t: Tables, missing: float, numbers: dict[str, float | None]) -> Find
         numbers={**numbers, "last_but_strays": last},
         means=f"{few} at {lone} (display {named}), but none between it and {ends}, where {follow.beyond:,} were to be "
         f"expected{rests}. Displays too young to be judged count as failures.",
-        do=f"Say how long the log really looked: observed_until = {last} under [log] of the spec (in ticks), and leave "
-        "out the stray rows, which come after it.",
+        do=f"Say how long the log really looked: observed_until = {last} under [log] of the spec, which is "
+        f"{ends}, and leave out the stray rows, which come after it.",
     )  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def _coarse(t: Tables) -> bool:
 
 def _long(t: Tables, ticks: int) -> str:
     seconds = t.logged.survey.log.meta.tick_seconds
-    return f"{ticks:,} rounds" if seconds is None else format_duration(ticks * seconds)
+    return ticks_words(ticks, seconds)
 
 
 IMMATURE = Check(

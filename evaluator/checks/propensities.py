@@ -69,7 +69,11 @@ def calibration(t: Tables, level: float) -> Finding:
         "Weights 1 / p are wrong by this relative error (root mean square), and every value of a replay by up to as "
         "much times the standard deviation of the rewards.",
         "Check that the propensity column is the probability of the action shown, at the time it was shown, after all "
-        "filters of the logger; otherwise leave it and use `propensity='estimate:context'`.",
+        "filters of the logger; otherwise leave it and use `propensity='estimate:context'`."
+        if "context" not in t.logged.propensities.reads
+        else "The model of the logger does not describe it: read with `features` naming all that it chose by, the hour "
+        "too where it followed the clock, or give the propensities that it had. What the log does not hold stays a "
+        "bias.",
         absence_cause(t, deficits(t)) or hole_cause(t),
     )  # fmt: skip
     numbers = {"mean_inverse_propensity": mean, "standard_error": error, "actions_shown": supported}

@@ -10,7 +10,7 @@ import pyarrow as pa
 from evaluator.errors import ParameterError, SpecError, UsageError
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
-from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole
+from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole, ticks_words
 
 # Count of the conversions that were cut.
 CUT = "conversions_beyond_attribution_window"
@@ -64,10 +64,11 @@ def asked_window(window: str | int | None, tick: str) -> int | None:
     return ticks
 
 
-def cut_note(conversions: int, window: str | int) -> str:
+def cut_note(conversions: int, window: str | int, tick: str) -> str:
     """Return the sentence that says what a shorter window cut."""
-    ticks = " ticks" if str(window).strip().isdecimal() else ""
-    return f"{conversions:,} conversions later than an attribution window of {window}{ticks} were cut."
+    text = str(window).strip()
+    words = ticks_words(int(text), None if tick == ROUND else SECONDS[tick]) if text.isdecimal() else text
+    return f"{conversions:,} conversions later than an attribution window of {words} were cut."
 
 
 def cut_log(log: Log, window: str | int) -> Log:
@@ -82,8 +83,8 @@ def cut_log(log: Log, window: str | int) -> Log:
     assert ticks is not None
     if followed is not None and ticks > followed:
         raise UsageError(
-            f"`attribution_window={str(window)!r}` is {ticks:,} ticks ({log.meta.tick}), but log {log.meta.name!r} "
-            f"holds conversions up to {followed:,} after their display only.",
+            f"`attribution_window={str(window)!r}` is longer than {ticks_words(followed, log.meta.tick_seconds)}: log "
+            f"{log.meta.name!r} holds no conversion later than that after its display.",
             hint="give a shorter one, or convert its source anew with the longer one.",
         )
     if "expected_reward" in log.schema.names:
@@ -97,7 +98,7 @@ def cut_log(log: Log, window: str | int) -> Log:
     conversions = log.conversions.filter(pa.array(kept))
     meta = log.meta
     counts = {**meta.counts, CUT: meta.counts.get(CUT, 0) + cut, "conversions": conversions.num_rows}
-    notes = (*meta.notes, cut_note(cut, window)) if cut else meta.notes
+    notes = (*meta.notes, cut_note(cut, window, meta.tick)) if cut else meta.notes
     changed = log.with_meta(attribution_window=ticks, counts=counts, notes=notes)
     return _with_conversions(changed, conversions).as_sound_as(log)
 

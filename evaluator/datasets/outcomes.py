@@ -87,7 +87,7 @@ def find_outcomes(
     if cut is not None and window is not None:
         kept = rewards.filter(delay <= cut)
         counts[CUT] = rewards.height - kept.height
-        notes = (cut_note(rewards.height - kept.height, window),) if kept.height < rewards.height else ()
+        notes = (cut_note(rewards.height - kept.height, window, tick),) if kept.height < rewards.height else ()
         rewards = kept
     elif stated is not None:
         rows = breaches.check(rewards)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from evaluator.log.log_tables import LogTables
 from evaluator.log.schema import ACTIONS, CONVERSIONS, DISPLAYS, POSITION, VECTORS, WEIGHT, to_numpy
-from evaluator.units import LEAST_SAMPLE, MOST_VALUE
+from evaluator.units import LEAST_SAMPLE, MOST_VALUE, ticks_words
 
 SHOWN = 3
 # What is validated by itself: the rows of the displays, those of the conversions against them and the metadata.
@@ -240,7 +240,7 @@ class _Rows:
                       "raise observed_until, or drop the conversion")  # fmt: skip
         if longest is not None:
             self._add("conversions.time", sound & (when - shown > longest), when,
-                      f"later than attribution_window = {longest} ticks",
+                      f"later than attribution_window = {ticks_words(longest, log.meta.tick_seconds)}",
                       "raise attribution_window, or drop the conversion")  # fmt: skip
         finite = np.isfinite(value)
         self._add("conversions.value", ~finite, value, "not finite", "fill or drop the rows")

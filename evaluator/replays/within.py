@@ -15,7 +15,7 @@ from evaluator.delays.product_limit import product_limit
 from evaluator.replays.rounds.clock import ReplayClock
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.window import ReplayWindow
-from evaluator.units import format_duration
+from evaluator.units import ticks_words
 
 
 def share_within(
@@ -56,7 +56,7 @@ def followed_for(survey: Survey, clock: ReplayClock) -> str | None:
     ticks = followed_ticks(survey)
     if ticks is None:
         return None
-    return f"{ticks:,} rounds" if clock.tick_seconds is None else format_duration(ticks * clock.tick_seconds)
+    return ticks_words(ticks, clock.tick_seconds)
 
 
 def of_conversions(followed: str | None) -> str:

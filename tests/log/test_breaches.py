@@ -47,7 +47,7 @@ def test_a_sound_log_is_returned_itself() -> None:
         ({"conversion_display": [-1, 3]}, "conversions.display_id", [0], (-1,), "no display has this id"),
         ({"conversion_time": [0, 3]}, "conversions.time", [0], (0,), "earlier than its display"),
         ({"observed_until": 3}, "conversions.time", [0], (4,), "later than observed_until = 3"),
-        ({"attribution_window": 2}, "conversions.time", [0], (4,), "later than attribution_window = 2 ticks"),
+        ({"attribution_window": 2}, "conversions.time", [0], (4,), "later than attribution_window = 2 rounds"),
         ({"conversion_value": [1.0, np.inf]}, "conversions.value", [1], (np.inf,), "not finite"),
         ({"conversion_value": [1.0, -1e308]}, "conversions.value", [1], (-1e308,), "beyond 1e+100"),
         ({"conversion_display": [3, 1], "conversion_time": [3, 4]}, "conversions.display_id", [1], (1,), "not sorted"),

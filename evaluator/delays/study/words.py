@@ -11,7 +11,7 @@ from evaluator.delays.nonparametric import NonparametricFit
 from evaluator.delays.study.spikes import spikes
 from evaluator.log.delay_rows import DelayRows
 from evaluator.log.stamps import COARSE_S, TOLD_APART
-from evaluator.units import format_duration
+from evaluator.units import ticks_words
 
 _NAMED = 5
 _TICKS = re.compile(r"(\d[\d,]*(?:\.\d+)?) ticks")
@@ -25,9 +25,7 @@ def words(rows: DelayRows, ticks: float) -> str:
     >>> words(seconds, 272160), words(seconds, 0)
     ('3.15 d', '0 s')
     """
-    if rows.tick_seconds is None:
-        return f"{ticks:,.0f} round{'' if round(ticks) == 1 else 's'}"
-    return format_duration(ticks * rows.tick_seconds)
+    return ticks_words(ticks, rows.tick_seconds)
 
 
 def between(rows: DelayRows, low: float, high: float) -> str:

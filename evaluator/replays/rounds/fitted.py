@@ -231,7 +231,7 @@ def _fit(
     except ImportError as error:
         raise EvaluatorError(
             "A model of the logging policy given the context needs scikit-learn.",
-            hint="pip install 'delayed-replay[propensity]'",
+            hint="pip install scikit-learn, which the extra `propensity` of this package brings.",
         ) from error
     n, seen = len(action), np.unique(action).astype(np.int64)
     if len(seen) < 2:

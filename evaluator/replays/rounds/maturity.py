@@ -15,7 +15,7 @@ from evaluator.replays.rounds.clock import ReplayClock
 from evaluator.replays.rounds.correction import Correction, correct_by, fit_correction
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.window import ReplayWindow
-from evaluator.units import NO_WINDOW
+from evaluator.units import NO_WINDOW, ticks_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +66,9 @@ def judge_maturity(survey: Survey, window: ReplayWindow, clock: ReplayClock, rul
     end = survey.traffic_by(until) - 1 if in_displays else until
     mature = _followed(survey, end, needed + (0 if in_displays else _untold(survey)), in_displays=in_displays)
     if mature == 0:
+        long = f"{needed:,} displays" if in_displays else ticks_words(needed, log.meta.tick_seconds)
         raise DataError(
-            f"No display of log {log.meta.name!r} was followed for {needed} "
-            f"{'displays' if in_displays else 'ticks'}, so none can be judged.",
+            f"No display of log {log.meta.name!r} was followed for {long}, so none can be judged.",
             hint="give a shorter attribution_window or `window`, or a log that covers more time.",
         )
     if columns is None or mature == n:

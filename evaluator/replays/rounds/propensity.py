@@ -231,7 +231,8 @@ def _column(survey: Survey) -> Propensities:
     if log.meta.propensity == "absent":
         raise PropensityError(
             f"Log {log.meta.name!r} has no propensity column.",
-            hint="use `propensity='uniform'` or `propensity='estimate'`.",
+            hint="say how the logger chose: `propensity='uniform'` (at random), `propensity='estimate'` (whatever the "
+            "context) or `propensity='estimate:context'`.",
         )
     words = {"logged": "the logged propensities are right", "uniform": "actions were logged uniformly at random"}
     said = words.get(log.meta.propensity, "the estimated propensities are right")
@@ -250,7 +251,8 @@ def _multinomial(log: Log) -> Propensities:
     if "context" not in log.schema.names:
         raise ParameterError(
             "`propensity='estimate:context'` needs a context, and the log has none.",
-            hint="use `propensity='estimate'`.",
+            hint="name the columns that the logger chose by, with `features`; or use `propensity='estimate'`, if it "
+            "looked at none.",
         )
     logger = fit_logger(log)
     reads = ("context", "action", "display_id")

@@ -106,7 +106,7 @@ def test_displays_with_hardly_a_chance_to_show_are_left_out() -> None:
 
 @pytest.mark.parametrize("rule", ["drop", "correct"])
 def test_a_log_too_short_for_its_window_is_refused(rule: str) -> None:
-    with pytest.raises(DataError, match=r"followed for 91 ticks.*shorter attribution_window"):
+    with pytest.raises(DataError, match=r"followed for 1.52 min.*shorter attribution_window"):
         judge_maturity(ten_displays(observed_until=90, attribution_window=91), NONE, rule)
 
 

@@ -57,7 +57,7 @@ def test_absent_propensities_are_none() -> None:
 
 
 def test_a_column_that_is_not_there_is_refused() -> None:
-    with pytest.raises(PropensityError, match=r"no propensity column.*`propensity='uniform'` or"):
+    with pytest.raises(PropensityError, match=r"no propensity column.*`propensity='estimate:context'`"):
         resolve_propensities(survey(log_of("absent")), "column")
 
 
