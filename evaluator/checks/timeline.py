@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from evaluator.log import Log
 from evaluator.log.periods import DAY, TENTH, TENTHS, has_days, part_of, tenths, ticks_a_day
-from evaluator.log.times import weekday_names
+from evaluator.log.times import dated, time_words, weekday_names
 
 Ints = npt.NDArray[np.int64]
 
@@ -50,6 +50,8 @@ class Timeline:
         covers a day, and the days of the week where it covers two weeks.
     rhythm_ticks
         Number of ticks that one group of each rhythm lasts.
+    tick_seconds
+        Length of a tick in seconds; None where periods are tenths.
     """
 
     period: str
@@ -64,6 +66,7 @@ class Timeline:
     whole: npt.NDArray[np.bool_]
     rhythms: tuple[tuple[str, tuple[str, ...]], ...] = ()
     rhythm_ticks: tuple[int, ...] = ()
+    tick_seconds: float | None = None
 
     @property
     def periods(self) -> int:
@@ -93,8 +96,12 @@ class Timeline:
         return time // self.hour % 24 if self.hours_of_day == 24 else np.zeros(len(time), np.int64)
 
     def name(self, d: int) -> str:
-        """Return what a period is called, counted from 1."""
-        return f"{self.period} {d + 1}"
+        """Return what a period is called: by its dates where the log has them, else counted from 1."""
+        if self.ends is None or not dated(self.start, self.tick_seconds):
+            return f"{self.period} {d + 1}"
+        first = self.start if d == 0 else self.ends[d - 1]
+        days = [time_words(time, self.tick_seconds, start=self.start)[:10] for time in (first, self.ends[d] - 1)]
+        return days[0] if days[0] == days[1] else " to ".join(days)
 
 
 def read_timeline(log: Log, asked: Ints) -> Timeline:
@@ -140,7 +147,7 @@ def read_timeline(log: Log, asked: Ints) -> Timeline:
     whole = np.ones(len(ends), bool)
     whole[0] = start % day_ticks <= hour
     whole[-1] &= end + hour >= ends[-1]
-    return Timeline(name, edges, by_hours, hour, origin % 24, start, end, back, ends, whole, *rhythms)
+    return Timeline(name, edges, by_hours, hour, origin % 24, start, end, back, ends, whole, *rhythms, seconds)
 
 
 def _rhythms(

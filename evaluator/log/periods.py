@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.log.meta import LogMeta
+from evaluator.log.times import dated, time_words
 from evaluator.units import SECONDS
 
 Ints = npt.NDArray[np.int64]
@@ -44,6 +45,11 @@ class Periods:
         if self.day is not None:
             return time // self.day - self.origin
         return np.searchsorted(np.cumsum(self.displays), number, side="right")
+
+    def label(self, period: int, tick_seconds: float | None) -> str:
+        """Return what a period is called: its date where the log has them, else its number, from 0."""
+        time = 0 if self.day is None else (self.origin + period) * self.day
+        return time_words(time, tick_seconds, start=time)[:10] if dated(time, tick_seconds) else str(period)
 
 
 def ticks_a_day(meta: LogMeta) -> int | None:

@@ -77,7 +77,9 @@ def drift_said(study: DelayStudy) -> Sentences:
         return Sentences(study.missing["drift"], "")
     verdict = "no change shown"
     if drift.changed:
-        verdict = f"delays change, most likely after {periods.name} {drift.change_after}"
+        after = "" if drift.change_after is None else periods.label(drift.change_after, study.rows.tick_seconds)
+        named = f"{periods.name} {after}" if after.isdecimal() else after
+        verdict = f"delays change, most likely after {named}"
     rest = f" (p = {drift.p:.2g}; flagged without drift {drift.false_alarms:.0%} of the time)"
     doubt = drift.changed and study.rows.deduplicated
     more = ("de-duplication alone can do this (see above): look at `deduplicate='all'`",) if doubt else ()

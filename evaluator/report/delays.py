@@ -187,7 +187,8 @@ def _drift(study: DelayStudy) -> RenderableType:
         day = days.get(rate.period)
         quantiles = [""] * len(drift.levels) if day is None else [words(study.rows, q) for q in day.quantiles]
         corrected = "too new" if rate.corrected is None else f"{rate.corrected:.2%}"
-        table.add_row(str(rate.period), f"{rate.displays:,}", f"{rate.seen:.2%}", corrected, *quantiles)
+        label = periods.label(rate.period, study.rows.tick_seconds)
+        table.add_row(label, f"{rate.displays:,}", f"{rate.seen:.2%}", corrected, *quantiles)
     spans = sorted(day.longest for day in drift.days)
     if not np.isfinite(spans[-1]):
         return Group(_said(drift_said(study)), table)

@@ -11,6 +11,7 @@ from evaluator import Log, check
 from evaluator.checks.follow_up import asked_of_timeline, follow_up
 from evaluator.checks.timeline import read_timeline
 from evaluator.errors import DataError
+from evaluator.log.periods import Periods
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.clock import start_clock
 from evaluator.replays.rounds.maturity import Maturity, judge_maturity
@@ -49,6 +50,17 @@ def test_dates_are_named_where_times_are_dates() -> None:
     later = Log(displays, log.conversions.set_column(1, "time", [when]), log.actions,
                 log.with_meta(observed_until=log.meta.observed_until + at).meta)  # fmt: skip
     assert "a3 has displays only from 2026-01-03 00:0" in check(later)["overlap"].means
+    timeline = read_timeline(later, np.zeros(0, np.int64))
+    assert [timeline.name(d) for d in range(3)] == ["2026-01-01", "2026-01-02", "2026-01-03"]
+    assert read_timeline(log, np.zeros(0, np.int64)).name(2) == "day 3"
+
+
+def test_days_of_delays_are_dates_where_times_are() -> None:
+    one = np.ones(3, np.int64)
+    dates = Periods("day", one, one, 86_400, 20_454)
+    assert [dates.label(d, 1.0) for d in (0, 2)] == ["2026-01-01", "2026-01-03"]
+    assert Periods("day", one, one, 86_400, 3).label(2, 1.0) == "2"
+    assert Periods("tenth", one, one).label(2, None) == "2"
 
 
 def test_a_hole_is_told_from_a_wrong_propensity() -> None:
