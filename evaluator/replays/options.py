@@ -104,12 +104,20 @@ class ReplayOptions(Options):
         panel=ESTIMATE,
     )
     seed: int = SEED.field()
-    repeats: int = option(1, "Replays of as many orders of the log, averaged", example="20", panel=REPLAY, at_least=1)
+    repeats: int = option(
+        1,
+        "Replays of as many orders of the log, averaged",
+        example="20",
+        panel=REPLAY,
+        flags=("--runs",),
+        at_least=1,
+    )
     jobs: int = JOBS.field()
     level: float = LEVEL.field()
     bootstrap: int = option(
         0,
         "Resampled logs to replay for an interval of the expected value over logs and seeds",
+        flags=("--bootstraps",),
         more="0 for none, else 20 at least.",
         example="200",
         panel=ESTIMATE,

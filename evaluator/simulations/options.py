@@ -16,7 +16,7 @@ from evaluator.visible import shortened
 class SimulateOptions(Options):
     """Options of a simulation."""
 
-    runs: int = option(100, "Independent runs of each policy", example="400", flags=("-n",), at_least=1)
+    runs: int = option(100, "Independent runs of each policy", example="400", flags=("-n", "--repeats"), at_least=1)
     horizon: int | None = HORIZON.but(help="Rounds of a run. Default: the scenario's", panel="").field()
     window: str | int | None = WINDOW.but(
         help="Cut-off in rounds, or none. Default: the scenario's", more="", example="500"

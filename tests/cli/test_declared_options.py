@@ -199,6 +199,17 @@ def test_one_value_may_go_by_the_name_of_several(command: tuple[str, ...]) -> No
         assert (run.code, run.out, run.err) == (2, "", f"{several} takes several.\n")
 
 
+@pytest.mark.parametrize("path", ["replay", "compare", "audit", "simulate", "delays"])
+def test_repetitions_go_by_one_name_everywhere(path: str) -> None:
+    names = [set(given.opts) for given in COMMANDS[path].params]
+    for pair in ({"--repeats", "--runs"}, {"--bootstrap", "--bootstraps"}):
+        assert all(pair <= opts or not pair & opts for opts in names)
+        assert any(pair <= opts for opts in names) or (path, "--runs" in pair) in (
+            ("delays", True),
+            ("simulate", False),
+        )
+
+
 def test_a_replay_takes_one_policy() -> None:
     for given in (("-p", "random,ucb1:exploration=1"), ("--policies", "random", "-p", "ucb1:exploration=1")):
         run = evaluate("replay", *given)

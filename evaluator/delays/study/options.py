@@ -41,6 +41,7 @@ class DelayOptions(Options):
     bootstraps: int = option(
         99,
         "Bootstraps of the goodness of fit",
+        flags=("--bootstrap",),
         more="The smallest p-value is 1 / (bootstraps + 1).",
         example="999",
         panel=ESTIMATE,
