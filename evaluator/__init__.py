@@ -15,6 +15,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from evaluator.inputs.frame_roles import MadeFromFrames
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.version import __version__
 
@@ -86,7 +87,14 @@ def _as_html(result: Any) -> str:
     return as_html(result)
 
 
+def _read_frames(*given: Any) -> Any:
+    from evaluator.datasets.from_frames import read_frames
+
+    return read_frames(*given)
+
+
 ShownInNotebooks._as_html = staticmethod(_as_html)
+MadeFromFrames._read_frames = staticmethod(_read_frames)
 
 
 def __getattr__(name: str) -> object:

@@ -159,7 +159,7 @@ def compare(
         said = asked.options
     chosen = ReplayOptions(**{**said, **given})
     reading |= {"keep": chosen.keeps} if chosen.keeps else {}
-    log = log.checked() if isinstance(log, Log) else load(log or "synthetic", **reading)
+    log = log.checked() if isinstance(log, Log) else load("synthetic" if log is None else log, **reading)
     plans = plan_comparison(log, descriptions, cut_offs or (None,), chosen)
     spec = None if baseline is None else as_description(baseline).spec
     return execute_comparison(plans, baseline=find_baseline(plans, spec))
@@ -362,6 +362,8 @@ def _as_log(log: LogLike, keep: Sequence[str] = ()) -> Log:
     ------
     DataError
         The log breaks the contract; the message names table, column, rows, values and the repair.
+    UsageError
+        It is a frame; the message says how that becomes a log.
     """
     return log.checked() if isinstance(log, Log) else load(log, keep=list(keep))
 

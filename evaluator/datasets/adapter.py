@@ -1,4 +1,4 @@
-"""From the files of a spec to a `Log`, in memory or on disk, in one pass over the files.
+"""From the tables of a spec, files or frames, to a `Log`, in memory or on disk, in one pass over them.
 
 source -> chunks -> (sorted by time) -> checked and reduced -> set aside -> numbered, encoded -> log
 """
@@ -97,24 +97,56 @@ def read_files(
     advance
         Function called with the number of rows read since the last call.
     """
+    source = spec.conversion.source
+    files = find_files(spec.source, folder, override=asked.path)
+    others = [] if source is None else find_files(source.table(), folder)
+    with unchanged([*files, *others]):
+        return read_tables(
+            spec, files, others, asked, into=into, contexts=contexts, advance=advance,
+            fingerprint=lambda: fingerprint([*files, *others]),
+        )  # fmt: skip
+
+
+def read_tables(
+    spec: FileSpec,
+    tables: Sequence[SourceFile],
+    others: Sequence[SourceFile],
+    asked: ReadingOptions,
+    *,
+    into: Path | None,
+    contexts: bool,
+    advance: Callable[[int], None],
+    fingerprint: Callable[[], str],
+) -> Reading:
+    """Return the log in some tables, whatever holds them.
+
+    Parameters
+    ----------
+    spec, asked, into, contexts, advance
+        As of `read_files`.
+    tables, others
+        Tables of the displays, and of the conversions where these have their own.
+    fingerprint
+        Function that gives the hash of the tables, once they are read.
+    """
     rules = _rules(spec, asked.deduplicate, asked.attributed_only)
     asked_window(asked.attribution_window, tick_of(spec))
-    files = find_files(spec.source, folder, override=asked.path)
     plan = _Plan(
         spec=spec,
         rules=rules,
         features=choose_features(spec, asked.features),
-        files=files,
-        target=target_columns(spec, files),
-        others=[] if spec.conversion.source is None else find_files(spec.conversion.source.table(), folder),
+        files=list(tables),
+        target=target_columns(spec, tables),
+        others=list(others),
         limit=asked.limit,
         sort=spec.source.sort if asked.sort is None else asked.sort,
         attribution_window=asked.attribution_window,
         listed=asked.on_error == "quarantine",
         most_left_out=share_of(asked.quarantine_at_most),
         keep=check_keep(spec, asked.keep),
+        fingerprint=fingerprint,
     )
-    with unchanged([*plan.files, *plan.others]), _waiting_room(into) as new_spool:
+    with _waiting_room(into) as new_spool:
         second = _second_table(plan)
         intake = _take_in(plan, second, new_spool, advance)
         return _finish(plan, intake, second, asked.actions, into=into, contexts=contexts)
@@ -136,6 +168,7 @@ class _Plan:
     listed: bool
     most_left_out: float
     keep: tuple[str, ...]
+    fingerprint: Callable[[], str]
 
 
 @contextmanager
@@ -283,7 +316,7 @@ def _finish(
     meta = log_meta(
         spec,
         counts=counts,
-        fingerprint=fingerprint([*plan.files, *plan.others]),
+        fingerprint=plan.fingerprint(),
         observed_until=outcomes.observed_until,
         attribution_window=outcomes.attribution_window,
         notes=[*outcomes.notes, *filter(None, notes)],

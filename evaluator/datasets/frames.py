@@ -14,6 +14,7 @@ import polars as pl
 
 from evaluator.datasets.cells import TYPES, Kind, in_calendar, parse
 from evaluator.datasets.files import Header, SourceFile, delimiter, refuse_open_quote, text_header
+from evaluator.datasets.frame_source import FrameSource
 from evaluator.datasets.json_lines import BROKEN, key_names, object_frames
 from evaluator.datasets.row_breaches import FILE, LINE
 from evaluator.datasets.spec import Source, Time
@@ -166,9 +167,11 @@ def column_names(file: SourceFile, source: Source) -> list[str]:
         names = text_header(file, source).names
     elif file.format == "jsonl":
         names = key_names(file.path, source.encoding)
+    elif isinstance(file, FrameSource):
+        names = file.rows.column_names
     else:
         try:
-            names = _scan_binary(file).collect_schema().names()
+            names = _scanned(file).collect_schema().names()
         except UNREADABLE as error:
             raise SourceError(
                 f"{file.path}: not a readable {file.format} file ({_first_line(error)}).", hint="check source.format."
@@ -208,7 +211,7 @@ class _Table:
 
     def _scan(self, path: Path) -> pl.LazyFrame:
         if not self.file.is_text:
-            return _scan_binary(self.file).select(list(self.wanted))
+            return _scan_binary(self.file, self.wanted)
         lazy = pl.scan_csv(
             path,
             separator=delimiter(self.file, self.source),
@@ -230,9 +233,8 @@ def _table(file: SourceFile, source: Source, kinds: Mapping[str, Kind]) -> _Tabl
     _require(kinds, [*names, *file.partitions], file, source)
     if header is not None:
         return _Table(file, source, _called(header, file, source), wanted, 1 + header.lines, header.returns)
-    for column, found in _scan_binary(file).collect_schema().items():
-        if column in wanted:
-            _refuse_type(file, column, found, kinds[column])
+    for column, found in _scan_binary(file, wanted, rows=0).collect_schema().items():
+        _refuse_type(file, column, found, kinds[column])
     return _Table(file, source, {}, wanted, 1)
 
 
@@ -240,7 +242,11 @@ def _refuse_type(file: SourceFile, column: str, found: pl.DataType, kind: Kind) 
     where = f"{file.path}: column {column!r}"
     if kind == "int" and found.is_temporal():
         hint = 'set time.unit = "datetime".'
+        if found == pl.Duration:
+            hint = "write them as whole numbers of ticks (time.unit; us where times are dates)."
         raise SourceError(f"{where} holds {found}, not integers.", hint=hint)
+    if kind == "datetime" and found in (pl.Duration, pl.Time):
+        raise SourceError(f"{where} holds {found}, not dates with times.", hint="write it as dates with times.")
     if kind == "float" and found.is_temporal():
         raise SourceError(f"{where} holds {found}, not numbers.", hint="write it as numbers of some unit.")
     if found.is_nested() or found in (pl.Binary, pl.Object):
@@ -269,7 +275,12 @@ def _called(header: Header, file: SourceFile, source: Source) -> dict[str, str]:
     return dict(zip(header.names, found, strict=True))
 
 
-def _scan_binary(file: SourceFile) -> pl.LazyFrame:
+def _scan_binary(file: SourceFile, columns: Iterable[str], *, rows: int | None = None) -> pl.LazyFrame:
+    """Return some columns; `rows` says that no more are needed, where rows cost something before they are read."""
+    return file.scan(columns, rows=rows) if isinstance(file, FrameSource) else _scanned(file).select(list(columns))
+
+
+def _scanned(file: SourceFile) -> pl.LazyFrame:
     if file.format == "parquet":
         return pl.scan_parquet(file.path, glob=False, hive_partitioning=False)
     return pl.scan_ipc(file.path)

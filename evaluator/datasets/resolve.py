@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from os import PathLike
 from pathlib import Path
 from typing import Unpack
 
@@ -21,6 +22,7 @@ from evaluator.datasets.spec_file import read_spec
 from evaluator.datasets.synthetic import generate
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import SourceError, UnknownNameError, UsageError, nearest
+from evaluator.inputs.no_log import no_log
 from evaluator.log import Log
 from evaluator.options.keywords import ReadingKeywords
 from evaluator.options.signatures import shows
@@ -40,7 +42,11 @@ def spec_path(dataset: str | Path) -> Path:
         No bundled dataset has this name.
     SourceError
         It is the path of a folder, and none is there, or it holds neither a spec nor a converted log.
+    UsageError
+        It is a frame, or nothing that names a dataset.
     """
+    if not isinstance(dataset, str | PathLike):
+        raise no_log(dataset)
     path = Path(dataset)
     bundled = bundled_names()
     if str(dataset) in bundled:

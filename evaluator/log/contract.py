@@ -27,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from evaluator.errors import LogError
+from evaluator.inputs.frame_roles import MadeFromFrames
 from evaluator.log.breaches import PARTS, find_breaches
 from evaluator.log.log_tables import LogTables
 from evaluator.log.meta import LogMeta
@@ -38,11 +39,11 @@ _BOUND_BY = {"displays": {"propensity"}, "conversions": {"observed_until", "attr
 
 
 @dataclass(frozen=True, eq=False)
-class Log(LogTables, ShownInNotebooks):
+class Log(LogTables, MadeFromFrames, ShownInNotebooks):
     """A validated log of displays and conversions (see the module for the schema of its tables).
 
     This one is in memory; `evaluator.log.StoredLog` reads its displays from disk, batch by batch. Whatever goes through
-    all displays uses `batches`, and so needs no more memory for a longer log.
+    all displays uses `batches`, and so needs no more memory for a longer log. `from_frames` makes one of frames.
 
     Displays of one time are replayed in the order they have here. Reading a dataset shuffles them (``[time] ties``); a
     log made by hand keeps its order: if that means nothing, pass it through `evaluator.log.shuffle_ties` first.

@@ -1,0 +1,196 @@
+"""The roles of the columns of frames in memory, as keywords: how a log is made of frames.
+
+Datasets know logs, so no log may know datasets: the package itself, which knows both, brings them together when
+somebody has a frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Protocol, Self
+
+
+class ArrowFrame(Protocol):
+    """What speaks the Arrow C stream: frames of polars, pandas and pyarrow, relations of DuckDB."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Return the rows as a stream of Arrow."""
+
+
+class MadeFromFrames:
+    """What can be made of frames."""
+
+    # Set by `evaluator`, which is imported before any of its rooms.
+    _read_frames: ClassVar[Callable[..., Any]]
+
+    @classmethod
+    def from_frames(
+        cls,
+        displays: ArrowFrame,
+        conversions: ArrowFrame | None = None,
+        *,
+        time: str,
+        action: str,
+        propensity: str | None = None,
+        propensity_kind: Literal["column", "uniform"] | None = None,
+        id: str | None = None,
+        weight: str | None = None,
+        conversion_time: str | None = None,
+        delay: str | None = None,
+        indicator: str | None = None,
+        immediate: bool = False,
+        value: str | float = 1.0,
+        display: str | None = None,
+        key: str | Sequence[str] = (),
+        deduplicate: Literal["last_click", "first_click", "all", "share"] = "all",
+        click: str | None = None,
+        attributed: str | None = None,
+        attributed_only: bool = False,
+        unit: Literal["ns", "us", "ms", "s", "min", "h", "d", "round", "datetime"] = "datetime",
+        format: str | Mapping[str, str] | None = None,
+        ties: Literal["shuffle", "file"] = "shuffle",
+        none: Sequence[str | float] | Mapping[str, Sequence[str | float]] = (),
+        sort: bool = False,
+        attribution_window: str | int | None = None,
+        observed_until: Literal["end", "complete"] | int = "end",
+        reward_max: float | None = None,
+        sampling_rate: float = 1.0,
+        context: str | Sequence[str] | Mapping[str, Literal["category", "number"]] = (),
+        encoding: Literal["hash", "one-hot", "number"] = "hash",
+        dimensions: int = 16,
+        intercept: bool = True,
+        allow: str | Sequence[str] = (),
+        target: str | Mapping[str, str] | None = None,
+        leakage: str | Sequence[str] = (),
+        actions: str | Sequence[str] | None = None,
+        limit: int | None = None,
+        on_error: Literal["stop", "quarantine"] = "stop",
+        quarantine_at_most: str | float = "1%",
+        keep: str | Sequence[str] = (),
+        name: str = "frame",
+        notes: Sequence[str] = (),
+    ) -> Self:
+        """Return the log in frames, by the roles of their columns: those of a ``spec.toml``, with the same checks.
+
+        The same rows in files, or in a converted folder, are the same log to the bit.
+
+        Parameters
+        ----------
+        displays
+            Frame of the displays, in order of time: whatever speaks the Arrow C stream, such as frames of polars,
+            pandas and pyarrow, and relations of DuckDB.
+        conversions
+            Frame of the conversions, joined by the id of their display; None where they are in the displays' own.
+        time, action
+            Columns of the time of a display and of its action.
+        propensity, propensity_kind
+            Column of the probability with which the action was shown; or ``"uniform"``, by design. None where unknown.
+        id
+            Column that identifies a display; needed with `conversions`. Row order when None.
+        weight
+            Column of one over the probability with which a display got into the log.
+        conversion_time, delay, immediate
+            Column of the time of a conversion, or of its delay in ticks, or that rewards come at once. Exactly one.
+        indicator
+            Column that is 1 on rows that converted; None where a time means conversion.
+        value
+            Column of the value of a conversion, or the value of each.
+        display
+            Column of `conversions` that holds the id of the display. Named as `id` when None.
+        key, deduplicate
+            Columns that identify one conversion logged on several displays, and which of these get it.
+        click
+            Column that is 1 on rows that may carry a conversion.
+        attributed, attributed_only
+            Column that is 1 on conversions attributed to the logger, and whether only these count.
+        unit
+            Tick of integer times; ``"datetime"`` where they are dates, which gives ticks of us.
+        format
+            How dates in text are written, everywhere or by column: ``"%d.%m.%Y"``; ISO 8601 when None.
+        ties
+            What the order of displays of one time means: nothing (``"shuffle"``), or that of the log (``"file"``).
+        none
+            Values that mean "missing", everywhere or by column.
+        sort
+            Whether to sort displays that are not in order of time.
+        attribution_window
+            Longest delay: ``"30d"``, or ticks.
+        observed_until
+            ``"end"`` (last time seen), a time in ticks, or ``"complete"`` (every display followed to its end).
+        reward_max
+            Largest possible reward of one display.
+        sampling_rate
+            Share of the traffic's displays that the log holds, in (0, 1].
+        context, encoding, dimensions, intercept, allow
+            Columns that a policy may see, or the kind of each by name; how they become vectors, the width of the hashed
+            part, whether a constant is appended, and which columns with another role are known before the display.
+        target
+            Columns of the action probabilities of a policy to be evaluated: ``"pi_{action}"``, or each by its label.
+        leakage
+            Columns that hold the outcome, and that no policy may see.
+        actions, limit, on_error, quarantine_at_most, keep
+            As of `evaluator.load`.
+        name, notes
+            Name of the log, and sentences that every reader of a result must see.
+
+        Returns
+        -------
+        Log
+            The log, in memory, validated against the contract. Its fingerprint is a hash of what it holds.
+
+        Raises
+        ------
+        UsageError, SpecError
+            The keywords do not fit together, or `displays` is no frame.
+        SourceError, LogError, PropensityError
+            The frames or their rows are wrong; the message says where and how to repair them.
+
+        Examples
+        --------
+        >>> import pyarrow
+        >>> from evaluator import Log
+        >>> frame = pyarrow.table({"shown": [1, 2, 3], "banner": ["red", "blue", "red"], "sold": [None, 4, None]})
+        >>> Log.from_frames(frame, time="shown", action="banner", conversion_time="sold", unit="s", name="shop")
+        Log('shop', displays=3, conversions=1, actions=2, tick='s')
+        """
+        spec = {
+            "name": name,
+            "notes": list(notes),
+            "source": {"none": _by_column(none), "sort": sort},
+            "time": {"unit": unit, "format": dict(format) if isinstance(format, Mapping) else format, "ties": ties},
+            "display": {
+                "time": time, "action": action, "propensity": propensity, "propensity_kind": propensity_kind,
+                "id": id, "weight": weight,
+            },
+            "conversion": {
+                "indicator": indicator, "time": conversion_time, "delay": delay, "immediate": immediate, "value": value,
+                "key": _several(key), "deduplicate": deduplicate, "click": click, "attributed": attributed,
+                "attributed_only": attributed_only, "display": display,
+            },
+            "log": {
+                "attribution_window": attribution_window, "observed_until": observed_until, "reward_max": reward_max,
+                "sampling_rate": sampling_rate,
+            },
+            "context": {
+                "columns": dict(context) if isinstance(context, Mapping) else _several(context),
+                "encoding": encoding, "dimensions": dimensions, "intercept": intercept, "allow": _several(allow),
+            },
+            "target": {"columns": dict(target) if isinstance(target, Mapping) else target},
+            "leakage": {"columns": _several(leakage)},
+        }  # fmt: skip
+        asked = {
+            "actions": actions, "limit": limit, "on_error": on_error, "quarantine_at_most": quarantine_at_most,
+            "keep": keep,
+        }  # fmt: skip
+        found: Self = cls._read_frames(displays, conversions, spec, asked)
+        return found
+
+
+def _several(columns: str | Sequence[str]) -> list[str]:
+    return [columns] if isinstance(columns, str) else list(columns)
+
+
+def _by_column(values: Sequence[Any] | Mapping[str, Sequence[Any]]) -> Any:
+    if isinstance(values, Mapping):
+        return {column: list(found) for column, found in values.items()}
+    return [values] if isinstance(values, str) else list(values)
