@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from evaluator.cli import datasets_make
+from evaluator.cli import datasets_init, datasets_make
 from evaluator.cli import options as o
 from evaluator.cli.help import App
 from evaluator.cli.lending import offered, placed, takes
@@ -128,6 +128,7 @@ def convert_command(
         o.note(f"{left_out.num_rows:,} bad rows were left out: {out}/quarantine.parquet holds them.")
 
 
+app.command("init", epilog=datasets_init.EXAMPLES)(datasets_init.init_command)
 app.command("make", epilog=datasets_make.EXAMPLES)(datasets_make.make_command)
 
 

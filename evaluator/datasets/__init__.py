@@ -17,17 +17,21 @@ if TYPE_CHECKING:
     from evaluator.datasets.adapter import Reading
     from evaluator.datasets.converting import convert
     from evaluator.datasets.criteo.make import make
+    from evaluator.datasets.drafting import draft
     from evaluator.datasets.resolve import names, read
     from evaluator.datasets.spec_file import json_schema
     from evaluator.datasets.summary import show, validate
     from evaluator.datasets.synthetic import generate
     from evaluator.log import Log
 
-__all__ = ["Reading", "convert", "generate", "json_schema", "load", "make", "names", "read", "show", "validate"]
+__all__ = [
+    "Reading", "convert", "draft", "generate", "json_schema", "load", "make", "names", "read", "show", "validate",
+]  # fmt: skip
 
 _HOMES = {
     "Reading": "adapter",
     "convert": "converting",
+    "draft": "drafting",
     "generate": "synthetic",
     "json_schema": "spec_file",
     "make": "criteo.make",

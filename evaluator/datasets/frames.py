@@ -171,7 +171,7 @@ def column_names(file: SourceFile, source: Source) -> list[str]:
         names = file.rows.column_names
     else:
         try:
-            names = _scanned(file).collect_schema().names()
+            names = scan_binary(file).collect_schema().names()
         except UNREADABLE as error:
             raise SourceError(
                 f"{file.path}: not a readable {file.format} file ({_first_line(error)}).", hint="check source.format."
@@ -211,7 +211,7 @@ class _Table:
 
     def _scan(self, path: Path) -> pl.LazyFrame:
         if not self.file.is_text:
-            return _scan_binary(self.file, self.wanted)
+            return _scan_columns(self.file, self.wanted)
         lazy = pl.scan_csv(
             path,
             separator=delimiter(self.file, self.source),
@@ -233,7 +233,7 @@ def _table(file: SourceFile, source: Source, kinds: Mapping[str, Kind]) -> _Tabl
     _require(kinds, [*names, *file.partitions], file, source)
     if header is not None:
         return _Table(file, source, _called(header, file, source), wanted, 1 + header.lines, header.returns)
-    for column, found in _scan_binary(file, wanted, rows=0).collect_schema().items():
+    for column, found in _scan_columns(file, wanted, rows=0).collect_schema().items():
         _refuse_type(file, column, found, kinds[column])
     return _Table(file, source, {}, wanted, 1)
 
@@ -275,12 +275,13 @@ def _called(header: Header, file: SourceFile, source: Source) -> dict[str, str]:
     return dict(zip(header.names, found, strict=True))
 
 
-def _scan_binary(file: SourceFile, columns: Iterable[str], *, rows: int | None = None) -> pl.LazyFrame:
+def _scan_columns(file: SourceFile, columns: Iterable[str], *, rows: int | None = None) -> pl.LazyFrame:
     """Return some columns; `rows` says that no more are needed, where rows cost something before they are read."""
-    return file.scan(columns, rows=rows) if isinstance(file, FrameSource) else _scanned(file).select(list(columns))
+    return file.scan(columns, rows=rows) if isinstance(file, FrameSource) else scan_binary(file).select(list(columns))
 
 
-def _scanned(file: SourceFile) -> pl.LazyFrame:
+def scan_binary(file: SourceFile) -> pl.LazyFrame:
+    """Return the rows of a file that is no text, read when they are asked for."""
     if file.format == "parquet":
         return pl.scan_parquet(file.path, glob=False, hive_partitioning=False)
     return pl.scan_ipc(file.path)

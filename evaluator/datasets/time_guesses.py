@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +11,7 @@ import polars as pl
 
 from evaluator.datasets.instants import EPOCH, instants
 from evaluator.datasets.spec import Time
+from evaluator.inputs.toml_text import toml_value
 
 _ORDERS = {"d": "days", "m": "months", "y": "years", "Y": "years"}
 _PARTS = ("dmY", "mdY", "dmy", "mdy", "ymd")
@@ -23,7 +22,6 @@ _DATES = (
 )  # fmt: skip
 _HOURS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
 _JOINTS, _ZONES = (" ", ", ", "T", ":"), ("", " %z")
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 # Microseconds: guesses are of times that a log may be of, 1990 to 2100; of written years, 1900 to 2100.
 _EARLY, _FIRST, _LAST = -2_208_988_800_000_000, 631_152_000_000_000, 4_102_444_800_000_000
 _MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
@@ -80,7 +78,7 @@ class TimeGuesses:
         if self._time.unit != "datetime":
             problem = "not a whole number"
         else:
-            problem = "not an ISO date and time" if form is None else f"not written as format = {json.dumps(form)} says"
+            problem = "not an ISO date and time" if form is None else f"not written as format = {toml_value(form)} says"
         return problem, self._repair(column)
 
     def _repair(self, column: str) -> str:
@@ -135,11 +133,9 @@ class TimeGuesses:
         return dict.fromkeys(others, EPOCH) if self._time.unit == "s" else None
 
     def _lines(self, unit: str, form: str | Mapping[str, str] | None) -> str:
-        lines = [f"unit = {json.dumps(unit)}"] if unit != self._time.unit else []
-        if isinstance(form, str):
-            lines.append(f"format = {json.dumps(form)}")
-        elif form:
-            lines.append(f"format = {{ {', '.join(f'{_key(c)} = {json.dumps(f)}' for c, f in form.items())} }}")
+        lines = [f"unit = {toml_value(unit)}"] if unit != self._time.unit else []
+        if form:
+            lines.append(f"format = {toml_value(form)}")
         return " and ".join(lines)
 
     def _all(self) -> Iterator[Guess]:
@@ -161,6 +157,13 @@ def _formats() -> tuple[Guess, ...]:
     return (*known, Guess("datetime", "%a %b %d %H:%M:%S %Y"))
 
 
+def guesses_of(text: pl.Series) -> list[Guess]:
+    """Return the guesses that every cell of a column fits, of numbers the likeliest first; none of an empty column."""
+    units = (Guess(unit) for unit in _MICROSECONDS)
+    cells = text.drop_nulls().unique(maintain_order=True)
+    return _that_fit([Guess("datetime"), *units, Guess("datetime", EPOCH), *_formats()], cells) if len(cells) else []
+
+
 def _that_fit(guesses: Iterable[Guess], text: pl.Series) -> list[Guess]:
     """Return the guesses that every cell fits; a few cells settle most of them."""
     for cells in (text.head(1), text.head(_SAMPLE), text):
@@ -176,7 +179,3 @@ def _fits(guess: Guess, cells: pl.Series) -> bool:
         whole = cells.str.strip_chars().str.replace(r"\.0+$", "").cast(pl.Int64, strict=False)
         times, first = whole * _MICROSECONDS[guess.unit], _FIRST
     return bool(times.is_between(first, _LAST).fill_null(False).all())
-
-
-def _key(name: str) -> str:
-    return name if _BARE_KEY.fullmatch(name) else json.dumps(name, ensure_ascii=False)

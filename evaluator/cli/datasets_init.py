@@ -1,0 +1,97 @@
+"""``evaluate datasets init``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evaluator.cli import options as o
+from evaluator.cli.lending import offered, placed
+from evaluator.cli.output import new_file
+from evaluator.options.declaration import Option
+from evaluator.visible import visible
+
+if TYPE_CHECKING:
+    from evaluator.datasets.draft_lines import Draft, Question
+
+EXAMPLES = (
+    "Examples: evaluate datasets init log.csv -o spec.toml | "
+    "evaluate datasets init displays --conversions sales.parquet -o spec.toml"
+)
+FILE = Option(default=None, help="CSV, TSV, JSON lines, Parquet or Arrow file of displays, or a glob or folder.")
+CONVERSIONS = Option(
+    default=None, help="File, glob or folder of a second table, of conversions", example="sales.parquet"
+)
+OUT = o.OUT.but(help="New spec; its files are named relative to it. Default: printed", example="spec.toml", panel="")
+
+
+def init_command(
+    file: Annotated[str, placed(FILE)],
+    conversions: Annotated[str | None, offered("conversions", CONVERSIONS)] = None,
+    out: Annotated[Path | None, offered("out", OUT)] = None,
+    debug: o.Debug = False,
+) -> None:
+    """Draft a spec.toml from a file: guess what its columns are, say what is a guess, and validate it.
+
+    On a terminal, what the first 10,000 rows cannot tell is asked; else the draft says what to check.
+    """
+    from evaluator.datasets import draft
+
+    with new_file(out) as save:
+        found = draft(file, conversions=conversions, ask=_ask if _on_terminal() else None)
+        text = found.toml(Path() if out is None else out.parent)
+        save(lambda place: place.write_text(text, encoding="utf-8"))
+    if out is None:
+        typer.echo(text, nl=False)
+    for sentence in found.open:
+        o.note(f"check {sentence}")
+    if found.missing:
+        o.note(f"No spec yet: {', '.join(found.missing)} could not be told. Complete the lines that lack a value.")
+        raise typer.Exit(3)
+    _validate(found, out)
+
+
+def _validate(found: Draft, out: Path | None) -> None:
+    """Read every row by the draft, and say what came of it and what to type next."""
+    from tempfile import TemporaryDirectory
+
+    from evaluator.datasets import validate
+
+    if out is None:
+        with TemporaryDirectory(prefix="evaluate-") as folder:
+            place = Path(folder) / "spec.toml"
+            place.write_text(found.toml(), encoding="utf-8")
+            counts = validate(place)["counts"]
+    else:
+        counts = validate(out)["counts"]
+    say: Callable[[str], None] = o.note if out is None else o.say
+    spec = shlex.quote(str(out or "spec.toml"))
+    known = " --propensity estimate" if "display.propensity_kind" in found.commented else ""
+    say(f"{spec}: sound, {counts['displays']:,} displays, {counts['conversions']:,} conversions.")
+    say("Next, when what the draft says to check is checked:")
+    for command in (f"datasets validate {spec}", f"check -d {spec}{known}", f"replay -d {spec} -p ucb1{known}"):
+        say(f"  evaluate {command}")
+
+
+def _on_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _answer(question: Question) -> Callable[[str], str]:
+    def checked(answer: str) -> str:
+        if question.choices is not None and answer.strip() not in question.choices:
+            raise typer.BadParameter(f"one of {', '.join(map(visible, question.choices))}")
+        return answer.strip()
+
+    return checked
+
+
+def _ask(question: Question) -> str:
+    o.note(f"{question.key}: {question.why}")
+    answer: str = typer.prompt(visible(question.words), default=question.guess, value_proc=_answer(question), err=True)
+    return answer

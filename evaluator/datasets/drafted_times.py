@@ -1,0 +1,109 @@
+"""``[time]`` of a drafted spec: what unit the columns of times are in, and how their dates are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaluator.datasets.cells import Kind
+from evaluator.datasets.column_looks import Look
+from evaluator.datasets.draft_lines import Line
+from evaluator.datasets.instants import EPOCH
+from evaluator.datasets.time_guesses import Guess
+
+_UNITS = ("s", "ms", "us", "ns", "min", "h", "d", "round")
+
+
+@dataclass(frozen=True)
+class WrittenTimes:
+    """How the times of a log are written.
+
+    Parameters
+    ----------
+    tick
+        Unit of the times.
+    forms
+        How dates are written, by column; ISO 8601 where none is named.
+    lines
+        Lines of ``[time]``.
+    missing
+        Keys that could not be decided.
+    """
+
+    tick: str
+    forms: dict[str, str] = field(default_factory=dict)
+    lines: list[Line] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    @property
+    def kind(self) -> Kind:
+        """Kind of the cells."""
+        return "datetime" if self.tick == "datetime" else "int"
+
+    def form(self, column: str) -> str | None:
+        """Return how the dates of a column are written."""
+        return self.forms.get(column)
+
+
+def written_times(shown: Look | None, clock: Look | None, choose: Callable[..., Any]) -> WrittenTimes | None:
+    """Return how the times of displays and conversions are written; None without a column of times.
+
+    Parameters
+    ----------
+    shown, clock
+        Columns of the times of displays and conversions; None where conversions have none.
+    choose
+        Function that decides on a key: its name, the question, guess, choices, the reason.
+    """
+    if shown is None:
+        return None
+    looks = [shown, *([] if clock is None or clock.is_flag or not clock.present.is_not_null().any() else [clock])]
+    shared = [guess for guess in shown.moments if all(guess in look.moments for look in looks)]
+    if shared:
+        found = shared[0]
+        firsts = {guess.first: guess for guess in reversed(shared)}
+        if found.first and len(firsts) > 1 and "" not in firsts:
+            return _day_or_month(looks, firsts, choose)
+        return _of(found, looks)
+    each = [_as_dates(look) for look in looks]
+    if all(guess is not None for guess in each):
+        forms = {look.name: guess.form for look, guess in zip(looks, each, strict=True) if guess and guess.form}
+        said = "guessed: the columns are written in different ways"
+        return WrittenTimes("datetime", forms, [Line("unit", "datetime"), Line("format", forms, said)])
+    named = next((unit for unit in _UNITS if unit in shown.words), "s")
+    ends = "" if shown.numbers is None else f" from {shown.numbers.min():,.0f} to {shown.numbers.max():,.0f}"
+    why = f"whole numbers{ends} that are no dates; their unit decides every duration"
+    unit, said = choose("time.unit", f"What unit are the times of {shown.name!r} in?", named, _UNITS, why)
+    return WrittenTimes(unit or named, {}, [Line("unit", unit or named, said)])
+
+
+def _of(guess: Guess, looks: list[Look]) -> WrittenTimes:
+    example = next(iter(looks[0].present.drop_nulls()), "")
+    line = Line("unit", guess.unit, f"guessed: from times such as {example}")
+    if guess.form is None:
+        return WrittenTimes(guess.unit, {}, [line])
+    forms = {look.name: guess.form for look in looks}
+    return WrittenTimes(guess.unit, forms, [line, Line("format", guess.form, "guessed: it reads every cell")])
+
+
+def _day_or_month(looks: list[Look], firsts: dict[str, Guess], choose: Callable[..., Any]) -> WrittenTimes:
+    example = next(iter(looks[0].present.drop_nulls()), "")
+    why = f"dates such as {example} fit {' and '.join(firsts)} first: ask who wrote them"
+    first, said = choose("time.format", "What comes first in the dates?", None, tuple(firsts), why)
+    unit = Line("unit", "datetime")
+    if first is not None:
+        forms = {look.name: str(firsts[first].form) for look in looks}
+        return WrittenTimes("datetime", forms, [unit, Line("format", str(firsts[first].form), said)])
+    said = [Line("format", str(guess.form), f"please check: if {name} come first", live=False) for name, guess in firsts.items()]  # fmt: skip
+    return WrittenTimes("datetime", {}, [unit, *said], ["time.format"])
+
+
+def _as_dates(look: Look) -> Guess | None:
+    """Return how a column is written where others are in another way."""
+    for guess in look.moments:
+        if guess.unit == "datetime":
+            return guess
+        if guess.unit == "s":
+            return Guess("datetime", EPOCH)
+    return None

@@ -1,0 +1,466 @@
+"""Draft a ``spec.toml`` from the first rows of its files: guess the roles of the columns, and say what is a guess."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+
+import polars as pl
+
+from evaluator.datasets.cells import parse
+from evaluator.datasets.column_looks import CONVERSIONS, VALUES, Look, rank_of
+from evaluator.datasets.draft_lines import NO_ANSWER, Ask, Draft, Line, Question
+from evaluator.datasets.drafted_times import WrittenTimes, written_times
+from evaluator.datasets.file_sample import FileSample, sample_file
+from evaluator.datasets.spec_file import parse_spec
+from evaluator.errors import UsageError, nearest
+from evaluator.units import SECONDS, format_duration
+
+GUESSED, CHECK = "guessed: ", "please check: "
+# So many conversions on so small a share of the rows: by chance once in a million.
+_CONVERSIONS, _SHARE = 20, 0.5
+_MANY = 1_000
+
+
+def draft(file: str | Path, *, conversions: str | Path | None = None, ask: Ask | None = None) -> Draft:
+    """Draft the spec of a log from its files.
+
+    The first 10,000 rows are looked at. What no rows can tell (the attribution window, until when the log was followed,
+    whether the logger drew its actions evenly, the largest reward) is asked, or left open and said so.
+
+    Parameters
+    ----------
+    file
+        File, glob or folder of the displays: CSV, TSV, JSON lines, Parquet or Arrow IPC.
+    conversions
+        File, glob or folder of a second table, of conversions; None where the displays' table holds them.
+    ask
+        Function that answers a `Question`; None takes the guesses, and says so in the draft.
+
+    Returns
+    -------
+    Draft
+        The spec; `Draft.toml` is its text.
+
+    Raises
+    ------
+    SourceError
+        A file is missing, or no table.
+    UsageError
+        An answer names no column.
+    """
+    second = None if conversions is None else sample_file(conversions)
+    drafter = _Drafter(sample_file(file), second, ask)
+    sections = drafter.sections()
+    tables = [drafter.sample, *([] if second is None else [second])]
+    found = Draft(
+        Path(file),
+        None if conversions is None else Path(conversions),
+        {name: tuple(lines) for name, lines in sections.items()},
+        tuple((sample.rows, sample.whole) for sample in tables),
+        tuple(drafter.missing),
+    )
+    if not found.missing:
+        parse_spec(tomllib.loads(found.toml()), where="the draft")
+    return found
+
+
+class _Drafter:
+    """The guesses about two tables, in the order in which they rest on each other."""
+
+    def __init__(self, sample: FileSample, second: FileSample | None, ask: Ask | None) -> None:
+        self.sample, self.second = sample, second
+        self.missing: list[str] = []
+        self._ask = ask
+        self._shown = {name: Look(name, cells) for name, cells in sample.columns.items()}
+        self._told = self._shown
+        if second is not None:
+            self._told = {name: Look(name, cells) for name, cells in second.columns.items()}
+        self._roles: set[str] = set()
+        self._none: dict[str, list[str | int]] = {}
+        self._made_up = "header" in sample.guesses
+
+    def sections(self) -> dict[str, list[Line]]:
+        """Return the lines of the spec by section."""
+        display, time = self._display()
+        join = self._join(display)
+        conversion, clock = self._conversion(time)
+        times = written_times(time, clock if clock is not None and not clock.says_delay else None, self._choose)
+        self.missing += [] if times is None else times.missing
+        converted = self._converted(clock, join, conversion)
+        found = {
+            "source": self._source(self.sample, self._shown, time),
+            "time": times.lines if times else [Line("unit", "s", CHECK + "no column of times was found", live=False)],
+            "display": display,
+            "conversion": conversion,
+        }
+        if self.second is not None:
+            own = [Line("display", join[1], "" if join[1] == join[0] else GUESSED + "it holds the display's ids")]
+            found["conversion.source"] = [*self._source(self.second, self._told, None), *(own if join[1] else [])]
+        found["log"] = self._log(times, time, clock, join, conversion)
+        outcomes, context = self._context(converted)
+        found["context.columns"] = context
+        if outcomes:
+            said = GUESSED + "these look like outcomes; no policy may see them"
+            found["leakage"] = [Line("columns", outcomes, said)]
+        return found
+
+    def _choose(
+        self, key: str, words: str, guess: str | None, choices: Iterable[str] | None, why: str, *, sure: bool = False
+    ) -> tuple[str | None, str]:
+        """Return the answer, None for none, and the comment that says where it comes from."""
+        if self._ask is None:
+            return guess, (GUESSED if sure and not self._made_up else CHECK) + why
+        possible = None if choices is None else (*choices, NO_ANSWER)
+        question = Question(key=key, words=words, guess=guess or NO_ANSWER, choices=possible, why=why)
+        answer = self._ask(question).strip()
+        if possible is not None and answer not in possible:
+            raise UsageError(f"{key}: {answer!r} is no answer.", hint=nearest(answer, possible))
+        return (None if answer in ("", NO_ANSWER) else answer), ""
+
+    def _role(self, table: dict[str, Look], name: str) -> Look:
+        """Return a column that has a role, and remember what means none in it."""
+        look = table[name]
+        if table is self._shown:
+            self._roles.add(name)
+        if look.none:
+            self._none[name] = look.none
+        return look
+
+    def _source(self, sample: FileSample, table: dict[str, Look], time: Look | None) -> list[Line]:
+        lines = [
+            Line(key, value, GUESSED + sample.guesses[key] if key in sample.guesses else "")
+            for key, value in sample.source.items()
+            if key != "files"
+        ]
+        if none := {name: words for name, words in self._none.items() if name in table}:
+            lines.append(Line("none", none, GUESSED + "these mean 'missing' there"))
+        if time is not None and (later := _first_unsorted(time)) is not None:
+            lines.append(Line("sort", True, GUESSED + f"row {later:,} is earlier than the row above it"))
+        return lines
+
+    def _display(self) -> tuple[list[Line], Look | None]:
+        table = self._shown
+        times = [look for look in table.values() if look.is_time and not look.present.null_count()]
+        times.sort(key=lambda look: (look.says_outcome, not look.says_time, not look.moments))
+        guess = times[0].name if times else None
+        sure = guess is not None and times[0].says_time and [t.says_outcome for t in times].count(False) == 1
+        why = "times of every row" if len(times) < 2 else f"times, as {_named(t.name for t in times[1:])} too"
+        name, said = self._choose("display.time", "Which column says when it was shown?", guess, table, why, sure=sure)
+        lines, time = [], None
+        if name is None:
+            self.missing.append("display.time")
+            lines.append(Line("time", "", CHECK + "which column says when it was shown?", live=False))
+        else:
+            time = self._role(table, name)
+            lines.append(Line("time", name, said))
+        lines += self._action()
+        lines += self._propensity()
+        lines += self._weight()
+        ids = [
+            look for look in table.values() if look.is_id and look.distinct == len(look.text) and not self._taken(look)
+        ]
+        ids = [look for look in ids if look.words & {"id", "uuid", "guid", "key"}]
+        ids.sort(key=lambda look: (look.name not in self._told, not look.words & {"display", "impression", "event"}))
+        if ids:
+            self._roles.add(ids[0].name)
+            lines.insert(0, Line("id", ids[0].name, GUESSED + "another one on every row"))
+        elif self.second is not None:
+            same = [name for name in table if name in self._told and not self._taken(table[name])]
+            if same:
+                self._roles.add(same[0])
+                lines.insert(0, Line("id", same[0], CHECK + "both tables have it, but it repeats among the displays"))
+            else:
+                self.missing.append("display.id")
+                lines.insert(0, Line("id", "", CHECK + "which column do both tables share?", live=False))
+        return lines, time
+
+    def _taken(self, look: Look) -> bool:
+        return look.name in self._roles
+
+    def _action(self) -> list[Line]:
+        free = [look for look in self._shown.values() if look.may_be_action and not self._taken(look)]
+        named = [look for look in free if look.action_rank is not None and not look.says_propensity]
+        named.sort(key=lambda look: look.action_rank or 0)
+        other = [
+            look for look in free if not (look.says_outcome or look.is_time or look.is_flag or look.says_propensity)
+            and (look.numbers is None or look.is_whole)
+        ]  # fmt: skip
+        look = next(iter([*named, *other]), None)
+        why = "" if look is None else f"{look.distinct:,} values"
+        why += "" if named else ", but no name says that it is the action"
+        name, said = self._choose(
+            "display.action", "Which column says what was shown?", look and look.name, self._shown, why,
+            sure=len(named) == 1,
+        )  # fmt: skip
+        if name is None:
+            self.missing.append("display.action")
+            return [Line("action", "", CHECK + "which column says what was shown?", live=False)]
+        self._action_look = self._role(self._shown, name)
+        return [Line("action", name, said)]
+
+    def _propensity(self) -> list[Line]:
+        found = [v for v in self._shown.values() if v.says_propensity and v.is_probability and not self._taken(v)]
+        choices = [v.name for v in self._shown.values() if v.is_probability and not self._taken(v)]
+        why, sure = "no column of probabilities is named so", False
+        if found:
+            mean = float((1 / found[0].numbers).mean())  # type: ignore[operator,arg-type]
+            actions = self._action_look.distinct if hasattr(self, "_action_look") else 0
+            why = f"in (0, 1]; the mean of 1/p, which is to be the number of actions, {actions}, is {mean:.3g}"
+            sure = len(found) == 1 and 0.5 * actions < mean < 2 * actions
+        words = "Which column holds the probability with which it was shown (uniform: all actions alike, by design)?"
+        guess = found[0].name if found else None
+        name, said = self._choose("display.propensity", words, guess, (*choices, "uniform"), why, sure=sure)
+        if name == "uniform" and name not in choices:
+            return [Line("propensity_kind", "uniform", said)]
+        if name is None:
+            doubt = CHECK + "only if the logger showed all actions alike, by design; else propensities are unknown"
+            return [Line("propensity_kind", "uniform", doubt if self._ask is None else "", live=False)]
+        self._role(self._shown, name)
+        return [Line("propensity", name, said)]
+
+    def _weight(self) -> list[Line]:
+        found = [v.name for v in self._shown.values() if v.says_weight and not self._taken(v) and v.numbers is not None]
+        if not found:
+            return []
+        self._roles.add(found[0])
+        words = "Does this column hold one over the probability with which the display got into the log?"
+        name, said = self._choose("display.weight", words, None, found, "by its name alone")
+        doubt = CHECK + "only if it is one over the probability with which the display got into the log"
+        return [Line("weight", name or found[0], said if name else doubt, live=name is not None)]
+
+    def _join(self, display: list[Line]) -> tuple[str, str]:
+        """Return the columns of both tables that hold the display's id, empty where there is none."""
+        own = next((str(line.value) for line in display if line.key == "id" and line.live), "")
+        if self.second is None or not own:
+            return own, ""
+        if own in self._told:
+            return own, own
+        ids = self._shown[own].text
+        shares = {name: float(look.text.is_in(ids.implode()).mean() or 0) for name, look in self._told.items()}  # type: ignore[arg-type]
+        best = max(shares, key=lambda name: shares[name])
+        if not shares[best]:
+            self.missing.append("conversion.source.display")
+            return own, ""
+        return own, best
+
+    def _conversion(self, shown: Look | None) -> tuple[list[Line], Look | None]:
+        table = self._told
+        free = [v for v in table.values() if not (table is self._shown and self._taken(v))]
+        times = [v for v in free if v.is_time and not v.says_delay and (
+            v.says_outcome or v.present.null_count() or self.second is not None)]  # fmt: skip
+        times.sort(key=lambda v: (not v.says_outcome, rank_of(sorted(v.words), CONVERSIONS) or 0, not v.says_time))
+        delays = [v for v in free if v.says_delay and (v.numbers is not None or not v.filled.any())]
+        flags = [v for v in free if v.is_flag and v.says_outcome] if self.second is None else []
+        flags.sort(key=lambda v: rank_of(sorted(v.words), CONVERSIONS) or 0)
+        look = next(iter([*times, *delays, *flags]), None)
+        why = "no column looks like times of conversions" if look is None else _clock_why(look, times, delays)
+        name, said = self._choose(
+            "conversion.time", "Which column says when (or after how long, or whether) it converted?",
+            look and look.name, table, why, sure=look in times and len(times) == 1,
+        )  # fmt: skip
+        if name is None:
+            self.missing.append("conversion.time")
+            return [Line("time", "", CHECK + "which column says when it converted?", live=False)], None
+        clock = self._role(table, name)
+        lines = []
+        if clock.is_flag:
+            immediate = "no column says when it converted: the reward counts as come at once"
+            lines += [Line("indicator", name, said), Line("immediate", True, GUESSED + immediate)]
+        else:
+            lines.append(Line("delay" if clock.says_delay else "time", name, said))
+            lines += [
+                Line("indicator", self._role(table, flag.name).name, GUESSED + "not every row with a time converted")
+                for flag in flags[:1]
+                if _narrows(flag, clock)
+            ]
+        lines += self._value(table, clock)
+        lines += self._repeats(table, clock)
+        return lines, clock
+
+    def _value(self, table: dict[str, Look], clock: Look) -> list[Line]:
+        found = [v for v in table.values() if v.words & set(VALUES) and v.numbers is not None and v.name != clock.name]
+        found = [v for v in found if not (v.is_flag or v.is_time or (table is self._shown and self._taken(v)))]
+        if not found:
+            return []
+        found.sort(key=lambda v: rank_of(sorted(v.words), VALUES) or 0)
+        why = "numbers; the least is {:g}, the largest {:g}".format(*_ends(found[0]))
+        choices = [name for name, v in table.items() if v.numbers is not None]
+        words = "Which column holds what a conversion is worth (none: each is worth 1)?"
+        name, said = self._choose("conversion.value", words, found[0].name, choices, why, sure=len(found) == 1)
+        self._worth = None if name is None else self._role(table, name)
+        return [] if name is None else [Line("value", name, said)]
+
+    def _repeats(self, table: dict[str, Look], clock: Look) -> list[Line]:
+        """Return the commented key of conversions that several rows share."""
+        for look in table.values():
+            ids = look.present.filter(clock.present.is_not_null()).drop_nulls()
+            if look.is_id and look.says_outcome and look is not clock and ids.n_unique() < len(ids):
+                said = CHECK + "rows repeat these: is it one conversion, and which display gets it?"
+                rule = Line("deduplicate", "last_click", "or first_click, share", live=False)
+                return [Line("key", [look.name], said, live=False), rule]
+        return []
+
+    def _converted(self, clock: Look | None, join: tuple[str, str], conversion: list[Line]) -> pl.Series | None:
+        """Return which of the displays that were looked at converted."""
+        if self.second is not None:
+            return self._shown[join[0]].text.is_in(self._told[join[1]].text.implode()) if join[1] else None
+        if clock is None:
+            return None
+        flag = next((str(line.value) for line in conversion if line.key == "indicator"), None)
+        if flag is None:
+            return clock.present.is_not_null()
+        numbers = self._shown[flag].numbers
+        return None if numbers is None else (numbers == 1).fill_null(False)
+
+    def _log(
+        self, times: WrittenTimes | None, shown: Look | None, clock: Look | None, join: tuple[str, str],
+        conversion: list[Line],
+    ) -> list[Line]:  # fmt: skip
+        if clock is not None and any(line.key == "immediate" for line in conversion):
+            return [Line("observed_until", "complete", GUESSED + "rewards come at once: no display waits for one")]
+        longest = "" if times is None or shown is None or clock is None else self._longest(times, shown, clock, join)
+        why = f"longest delay that the log records{longest}"
+        words = "How long after a display does the log record a conversion, such as 30d (none: no cut-off)?"
+        window, said = self._choose("log.attribution_window", words, None, None, why)
+        ticks = int(window) if window is not None and window.isdecimal() else window
+        lines = [Line("attribution_window", ticks or "30d", said, live=window is not None)]
+        words = "Until when was it followed: end (its last event) or complete (every display to the end of its window)?"
+        why = "its last event; 'complete' if every display was followed to the end of its window"
+        until, said = self._choose("log.observed_until", words, "end", ("end", "complete"), why)
+        lines.append(Line("observed_until", until or "end", said))
+        worth: Look | None = getattr(self, "_worth", None)
+        if worth is not None or self.second is not None:
+            seen = "" if worth is None else f"; the largest value seen is {_ends(worth)[1]:g}"
+            why = f"the most that a display can earn, all its conversions together{seen}"
+            most, said = self._choose("log.reward_max", f"What is {why} (none: unknown)?", None, None, why)
+            lines.append(Line("reward_max", _number(most), said, live=most is not None))
+        return lines
+
+    def _longest(self, times: WrittenTimes, shown: Look, clock: Look, join: tuple[str, str]) -> str:
+        """Return what is said of the longest delay seen."""
+        if clock.says_delay:
+            delay = None if clock.numbers is None else clock.numbers.filter(clock.present.is_not_null())
+        else:
+            at = [
+                parse(v.text, times.kind, [str(n) for n in v.none], times.form(v.name)).values for v in (shown, clock)
+            ]
+            displays, came = at
+            if self.second is None:
+                delay = came - displays
+            elif join[1]:
+                left = pl.DataFrame({"id": self._shown[join[0]].text, "shown": displays})
+                right = pl.DataFrame({"id": self._told[join[1]].text, "came": came})
+                both = right.join(left, on="id")
+                delay = both["came"] - both["shown"]
+            else:
+                delay = None
+        most = None if delay is None else delay.max()
+        if most is None or times.tick not in (*SECONDS, "datetime"):
+            return "" if most is None else f"; the longest seen is {float(most):g} {times.tick}s"  # type: ignore[arg-type]
+        seconds = SECONDS["us" if times.tick == "datetime" else times.tick]
+        return f"; the longest seen is {format_duration(float(most) * seconds)}"  # type: ignore[arg-type]
+
+    def _context(self, converted: pl.Series | None) -> tuple[list[str], list[Line]]:
+        """Return the columns that look like outcomes, and the lines of those that a policy may see."""
+        outcomes: list[str] = []
+        lines: list[Line] = []
+        left: list[Line] = []
+        named = {name for name in self._none if self.second is not None}
+        for look in self._shown.values():
+            if self._taken(look):
+                continue
+            why = None
+            if look.says_outcome or look.says_delay or (converted is not None and _follows(look, converted)):
+                outcomes.append(look.name)
+                continue
+            if look.is_time or look.cells.dtype.is_temporal():
+                why = "times, ever new"
+            elif look.is_id:
+                why = "identifies something; --cluster-by may name it"
+            elif look.distinct < 2:
+                why = "constant"
+            elif look.says_propensity or look.says_weight:
+                why = "a probability or weight, not a feature"
+            elif look.name in named or look.name in {str(line.value) for line in self._second_roles()}:
+                why = "the table of conversions has such a column"
+            elif look.numbers is not None and not look.is_whole and max(map(abs, _ends(look))) > 1:
+                why = "numbers from {:g} to {:g}: scale them to [-1, 1] first".format(*_ends(look))
+            elif look.distinct > _MANY:
+                why = f"{look.distinct:,} values"
+            if why is not None:
+                left.append(Line("", comment=f"left out: {look.name!r}: {why}"))
+            elif look.numbers is not None and not look.is_whole:
+                lines.append(Line(look.name, "number", CHECK + "known before the display?"))
+            else:
+                said = f"{look.distinct:,} values; known before the display?"
+                lines.append(Line(look.name, "category", CHECK + said))
+        left += [Line("", comment=f"left out: {name!r}: lists or objects") for name in self.sample.unusable]
+        return outcomes, [*lines, *left]
+
+    def _second_roles(self) -> list[Line]:
+        """Return the columns of a second table, whose names no feature may have without a word."""
+        return [] if self.second is None else [Line("", value=name) for name in self._told]
+
+
+def _clock_why(look: Look, times: list[Look], delays: list[Look]) -> str:
+    if look in times:
+        share = float(look.present.is_not_null().mean() or 0)  # type: ignore[arg-type]
+        return f"times on {share:.1%} of its rows"
+    return "a delay, in ticks of the times" if look in delays else "0 and 1"
+
+
+def _narrows(flag: Look, clock: Look) -> bool:
+    """Whether rows that have a time of conversion did not convert, says a flag; and all that did have one."""
+    if flag.numbers is None or flag.numbers.null_count():
+        return False
+    timed, says = clock.present.is_not_null(), flag.numbers == 1
+    return bool((timed & ~says).any()) and not bool((says & ~timed).any())
+
+
+def _follows(look: Look, converted: pl.Series) -> bool:
+    """Whether conversions are on values that so few other rows have that a column must have come with them."""
+    count = int(converted.sum())
+    if count < _CONVERSIONS or count == len(converted):
+        return False
+    cells = look.text.fill_null("")
+    values = cells.filter(converted).unique()
+    if len(values) * 5 > count and bool((cells.filter(~converted).n_unique() > 1)):
+        return False
+    return float(cells.is_in(values.implode()).mean() or 0) < _SHARE or _starts(look, converted)  # type: ignore[arg-type]
+
+
+def _starts(look: Look, converted: pl.Series) -> bool:
+    """Whether a column is filled exactly where there is a conversion."""
+    return bool((look.filled == converted).all())
+
+
+def _first_unsorted(time: Look) -> int | None:
+    """Return the number of the first row that is earlier than the one above it, where that can be told."""
+    numbers = time.numbers
+    if numbers is None:
+        cells = time.cells if time.cells.dtype.is_temporal() else None
+        if cells is None and time.moments:
+            cells = parse(time.text, "datetime", [str(n) for n in time.none], time.moments[0].form).values
+        numbers = None if cells is None else cells.to_physical()
+    if numbers is None:
+        return None
+    found = (numbers.diff() < 0).fill_null(False).arg_true()
+    return int(found[0]) + 1 if len(found) else None
+
+
+def _ends(look: Look) -> tuple[float, float]:
+    assert look.numbers is not None
+    return float(look.numbers.min()), float(look.numbers.max())  # type: ignore[arg-type]
+
+
+def _number(text: str | None) -> float:
+    try:
+        return 1.0 if text is None else float(text)
+    except ValueError:
+        raise UsageError(f"log.reward_max: {text!r} is no number.", hint="write 20, or none.") from None
+
+
+def _named(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names))
