@@ -12,6 +12,9 @@ import pyarrow as pa
 from evaluator.datasets.files import SourceFile
 from evaluator.errors import SourceError, UsageError
 
+# Digits of a decimal that Polars has.
+_PRECISION = 38
+
 
 @dataclass(frozen=True, eq=False)
 class FrameSource(SourceFile):
@@ -33,8 +36,8 @@ class FrameSource(SourceFile):
                 raise SourceError(f"{self.path}: several columns are called {column!r}.", hint="rename one of them.")
             cells = self.rows[column] if rows is None else self.rows[column].slice(0, rows)
             try:
-                if isinstance(cells.type, pa.BaseExtensionType):
-                    raise TypeError("known to its library alone")
+                if isinstance(cells.type, pa.BaseExtensionType) or getattr(cells.type, "precision", 0) > _PRECISION:
+                    raise TypeError("Polars has no such type, and may panic")
                 series.append(pl.Series(column, cells))
             except (ValueError, TypeError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
                 raise SourceError(
