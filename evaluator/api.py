@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
-from evaluator.arguments import refuse_unknown
+from evaluator.arguments import PolicyLike, as_description, as_descriptions, from_nothing, refuse_unknown
 from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
 from evaluator.comparisons.options import CompareOptions
@@ -14,7 +14,6 @@ from evaluator.comparisons.result import Comparison, execute_comparison, find_ba
 from evaluator.comparisons.study_file import read_study
 from evaluator.datasets import load as load
 from evaluator.delays.study.options import DelayOptions
-from evaluator.errors import UsageError
 from evaluator.log import Log
 from evaluator.log.clusters import source_columns
 from evaluator.options.declaration import under_own_names
@@ -27,10 +26,6 @@ from evaluator.options.keywords import (
     SimulateKeywords,
 )
 from evaluator.options.signatures import shows
-from evaluator.policies.base import Policy
-from evaluator.policies.registry import as_policy, resolve, split_specs
-from evaluator.policies.user import UserPolicy
-from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay
@@ -46,24 +41,6 @@ if TYPE_CHECKING:
     from evaluator.delays.study.result import DelayStudy
 
 
-class OwnPolicy(Protocol):
-    """A policy as a plain Python class, with the methods of `evaluator.policies.user`."""
-
-    @property
-    def choose(self) -> Callable[..., Any]:
-        """Return an action."""
-
-    @property
-    def displayed(self) -> Callable[..., Any]:
-        """Take note of a round."""
-
-    @property
-    def converted(self) -> Callable[..., Any]:
-        """Learn from a conversion."""
-
-
-# A spec (``"otflinucb:alpha=0.1"``), a description, a class of one's own, or an instance of one; or what was learned.
-PolicyLike: TypeAlias = str | Policy | UserPolicy | type[OwnPolicy] | OwnPolicy | LearnedPolicy
 # A log, or what `load` takes.
 LogLike: TypeAlias = Log | str | Path
 
@@ -202,7 +179,7 @@ def audit(log: LogLike, policies: PolicyLike | Sequence[PolicyLike], **options: 
     from evaluator.audits.run import run_audit
 
     refuse_unknown("audit", options, AuditOptions)
-    return run_audit(_as_log(log), _from_nothing(policies, "audit"), AuditOptions(**options))
+    return run_audit(_as_log(log), from_nothing(policies, "audit"), AuditOptions(**options))
 
 
 @shows(SimulateOptions)
@@ -246,7 +223,7 @@ def simulate(
 
     refuse_unknown("simulate", options, SimulateOptions)
     problem = load_problem(str(scenario)) if isinstance(scenario, str | Path) else scenario
-    return play(problem, _from_nothing(policies, "simulate"), SimulateOptions(**options))
+    return play(problem, from_nothing(policies, "simulate"), SimulateOptions(**options))
 
 
 @shows(DelayOptions)
@@ -366,46 +343,3 @@ def _as_log(log: LogLike, keep: Sequence[str] = ()) -> Log:
         It is a frame; the message says how that becomes a log.
     """
     return log.checked() if isinstance(log, Log) else load(log, keep=list(keep))
-
-
-def as_descriptions(policies: PolicyLike | Sequence[PolicyLike]) -> list[Policy | UserPolicy | LearnedPolicy]:
-    """Return the descriptions of one policy or several."""
-    if isinstance(policies, Sequence) and not isinstance(policies, str):
-        return [found for policy in policies for found in as_descriptions(policy)]
-    several = split_specs(policies) if isinstance(policies, str) else [policies]
-    return [as_description(policy) for policy in several]
-
-
-def _from_nothing(policies: PolicyLike | Sequence[PolicyLike], by: str) -> list[Policy | UserPolicy]:
-    """Return the descriptions of policies that begin with nothing.
-
-    Raises
-    ------
-    UsageError
-        One has learned.
-    """
-    found = as_descriptions(policies)
-    for policy in found:
-        if isinstance(policy, LearnedPolicy):
-            raise UsageError(
-                f"`{by}` lets policies begin with nothing, and {policy.spec} has learned.",
-                hint="give its description: learned.policy. Replays and comparisons go on with what was learned.",
-            )
-    return [policy for policy in found if not isinstance(policy, LearnedPolicy)]
-
-
-@overload
-def as_description(policy: str) -> Policy | UserPolicy: ...
-@overload
-def as_description(policy: PolicyLike) -> Policy | UserPolicy | LearnedPolicy: ...
-def as_description(policy: PolicyLike) -> Policy | UserPolicy | LearnedPolicy:
-    """Return the description of a spec, a policy, a class or an instance; a learned policy as it is."""
-    if isinstance(policy, str):
-        found: Policy | UserPolicy = resolve(policy)
-        return found
-    if isinstance(policy, Policy | UserPolicy | LearnedPolicy):
-        return policy
-    if isinstance(policy, type):
-        wrapped: Policy | UserPolicy = as_policy(policy, {})
-        return wrapped
-    return UserPolicy(cls=type(policy), instance=policy)

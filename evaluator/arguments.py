@@ -1,13 +1,39 @@
-"""Which keywords the public functions take, and where those live that they do not."""
+"""What the public functions take: policies in every form, and keywords; where those live that are none of theirs."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, overload
 
 from evaluator.datasets.options import ReadingOptions
+from evaluator.errors import UsageError
 from evaluator.options import signatures
 from evaluator.options.declaration import Options
+from evaluator.policies.base import Policy
+from evaluator.policies.registry import as_policy, resolve, split_specs
+from evaluator.policies.user import UserPolicy
+from evaluator.replays.learned.policy import LearnedPolicy
+
+
+class OwnPolicy(Protocol):
+    """A policy as a plain Python class, with the methods of `evaluator.policies.user`."""
+
+    @property
+    def choose(self) -> Callable[..., Any]:
+        """Return an action."""
+
+    @property
+    def displayed(self) -> Callable[..., Any]:
+        """Take note of a round."""
+
+    @property
+    def converted(self) -> Callable[..., Any]:
+        """Learn from a conversion."""
+
+
+# A spec (``"otflinucb:alpha=0.1"``), a description, a class of one's own, or an instance of one; or what was learned.
+PolicyLike: TypeAlias = str | Policy | UserPolicy | type[OwnPolicy] | OwnPolicy | LearnedPolicy
 
 _READING = frozenset(field.name for field in dataclasses.fields(ReadingOptions))
 # What the command line alone has, or has under another name.
@@ -33,3 +59,46 @@ def refuse_unknown(function: str, given: Mapping[str, object], *options: type[Op
         name: f"it is one of the reading of a log: `load(..., {name}={value!r})`." for name, value in reading.items()
     }
     signatures.refuse_unknown(function, given, *options, elsewhere=_ELSEWHERE | told)
+
+
+def as_descriptions(policies: PolicyLike | Sequence[PolicyLike]) -> list[Policy | UserPolicy | LearnedPolicy]:
+    """Return the descriptions of one policy or several."""
+    if isinstance(policies, Sequence) and not isinstance(policies, str):
+        return [found for policy in policies for found in as_descriptions(policy)]
+    several = split_specs(policies) if isinstance(policies, str) else [policies]
+    return [as_description(policy) for policy in several]
+
+
+def from_nothing(policies: PolicyLike | Sequence[PolicyLike], by: str) -> list[Policy | UserPolicy]:
+    """Return the descriptions of policies that begin with nothing.
+
+    Raises
+    ------
+    UsageError
+        One has learned.
+    """
+    found = as_descriptions(policies)
+    for policy in found:
+        if isinstance(policy, LearnedPolicy):
+            raise UsageError(
+                f"`{by}` lets policies begin with nothing, and {policy.spec} has learned.",
+                hint="give its description: learned.policy. Replays and comparisons go on with what was learned.",
+            )
+    return [policy for policy in found if not isinstance(policy, LearnedPolicy)]
+
+
+@overload
+def as_description(policy: str) -> Policy | UserPolicy: ...
+@overload
+def as_description(policy: PolicyLike) -> Policy | UserPolicy | LearnedPolicy: ...
+def as_description(policy: PolicyLike) -> Policy | UserPolicy | LearnedPolicy:
+    """Return the description of a spec, a policy, a class or an instance; a learned policy as it is."""
+    if isinstance(policy, str):
+        found: Policy | UserPolicy = resolve(policy)
+        return found
+    if isinstance(policy, Policy | UserPolicy | LearnedPolicy):
+        return policy
+    if isinstance(policy, type):
+        wrapped: Policy | UserPolicy = as_policy(policy, {})
+        return wrapped
+    return UserPolicy(cls=type(policy), instance=policy)

@@ -38,7 +38,7 @@ def audit_command(
     Fits a truth to the log, draws logs like it, replays the policies on each and plays them live on the same truth.
     Prints bias, coverage of the intervals, and the smallest difference between policies that such a log shows.
     """
-    from evaluator.api import as_descriptions
+    from evaluator.arguments import as_descriptions
     from evaluator.audits.run import run_audit, steps
     from evaluator.report.result_files import write_audit
 

@@ -57,7 +57,7 @@ def compare_command(
     baseline at a common horizon, a ranking that says which differences are told from 0 (of these runs; of the expected
     values with --bootstrap), regret curves, and what was assumed.
     """
-    from evaluator.api import as_description, as_descriptions
+    from evaluator.arguments import as_description, as_descriptions
     from evaluator.comparisons.kept import KeptResults
     from evaluator.comparisons.kept_folder import kept_beside
     from evaluator.comparisons.result import execute_comparison, find_baseline, plan_comparison, scans

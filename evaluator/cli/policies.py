@@ -87,7 +87,7 @@ def compile_command(
 
     Loops are compiled for the kinds of numbers that a log holds and, up to 8, for the length of its vectors.
     """
-    from evaluator.api import as_description
+    from evaluator.arguments import as_description
     from evaluator.errors import EvaluatorError
     from evaluator.policies.base import Need
     from evaluator.policies.registry import POLICIES

@@ -58,7 +58,7 @@ def replay_command(
     Prints value, regret against the best fixed action and uplift over the logging policy, each with an interval that
     holds at any stopping time, and what they rest on.
     """
-    from evaluator.api import as_description
+    from evaluator.arguments import as_description
     from evaluator.policies.registry import split_specs
     from evaluator.replays.learned.file import fill_file, refuse_unsavable
     from evaluator.replays.planning import plan_replay

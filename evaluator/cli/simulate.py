@@ -44,7 +44,7 @@ def simulate_command(
 
     Prints each policy's regret at a tenth, a quarter, half and all of the horizon, with standard errors over the runs.
     """
-    from evaluator.api import as_descriptions
+    from evaluator.arguments import as_descriptions
     from evaluator.report.result_files import write_simulation
     from evaluator.simulations import simulate
     from evaluator.simulations.scenarios import load_problem

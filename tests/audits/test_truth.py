@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from evaluator.api import as_description
+from evaluator.arguments import as_description
 from evaluator.audits.rates import rates_by_action
 from evaluator.audits.truth import LogTruth, fit_truth
 from evaluator.errors import DataError

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from evaluator.api import as_description
+from evaluator.arguments import as_description
 from evaluator.audits.claim import claim_of
 from evaluator.audits.truth import LogTruth
 from evaluator.audits.twins import TwinLog, draw_twin, replay_seed

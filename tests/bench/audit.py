@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from evaluator import audit, load
-from evaluator.api import as_description
+from evaluator.arguments import as_description
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import claims, replay_twin
 from evaluator.audits.truth import fit_truth

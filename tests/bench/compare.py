@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from evaluator.api import as_description
+from evaluator.arguments import as_description
 from evaluator.comparisons.result import compare_results, plan_comparison
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.run import execute_all

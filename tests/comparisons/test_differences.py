@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evaluator import compare
-from evaluator.api import as_description
+from evaluator.arguments import as_description
 from evaluator.comparisons.horizon import common_horizon
 from evaluator.comparisons.ranking import ranked_pairs
 from evaluator.comparisons.result import execute_comparison, plan_comparison

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evaluator.api import as_description
+from evaluator.arguments import as_description
 from evaluator.comparisons.kept import FoundResults, KeptResults
 from evaluator.comparisons.kept_folder import RESULT, kept_beside, kept_name
 from evaluator.comparisons.result import plan_comparison

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from evaluator import replay
-from evaluator.api import as_description
+from evaluator.arguments import as_description
 from evaluator.comparisons import question
 from evaluator.comparisons.question import LIBRARIES, NO_MATTER, question_key, software
 from evaluator.comparisons.study_file import READING

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from evaluator import datasets, replay
-from evaluator.api import as_description
+from evaluator.arguments import as_description
 from evaluator.comparisons.kept import KeptResults
 from evaluator.comparisons.result import plan_comparison
 from evaluator.delays.fit_file import save_fit

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evaluator import compare, replay
-from evaluator.api import as_description
+from evaluator.arguments import as_description
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import ParameterError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evaluator.api import as_description
+from evaluator.arguments import as_description
 from evaluator.comparisons.kept import FoundResults, KeptResults
 from evaluator.comparisons.result import plan_comparison
 from evaluator.replays.options import ReplayOptions
