@@ -232,7 +232,10 @@ def api_page() -> str:
         parts.append(_docstring(inspect.getdoc(thing) or ""))
         for member, of in sorted(_members(thing).items()) if inspect.isclass(thing) else ():
             of = of.__func__ if isinstance(of, classmethod | staticmethod) else of
-            if not member.startswith("_") and inspect.isfunction(of) and of.__doc__:
+            if not member.startswith("_") and inspect.isfunction(of) and "\nParameters\n" in (inspect.getdoc(of) or ""):
+                parts.append(f"### {name}.{member}\n\n```python\n{name}.{member}{_signature(of)}\n```\n")
+                parts.append(_docstring(inspect.getdoc(of) or ""))
+            elif not member.startswith("_") and inspect.isfunction(of) and of.__doc__:
                 parts.append(f"`{member}{_signature(of)}`: {_code(inspect.getdoc(of) or '').splitlines()[0]}\n")
             elif not member.startswith("_") and isinstance(of, property) and of.__doc__:
                 parts.append(f"`{member}`: {_code(inspect.getdoc(of) or '').splitlines()[0]}\n")
@@ -248,7 +251,11 @@ def _members(thing: type) -> dict[str, Any]:
 def _signature(thing: Any) -> str:
     """Return a function's arguments with their defaults, lines of at most 100 letters; the types are said below."""
     signature = inspect.signature(thing)
-    shown = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values() if p.name != "self"]
+    shown = [
+        p.replace(annotation=inspect.Parameter.empty)
+        for p in signature.parameters.values()
+        if p.name not in ("self", "cls")
+    ]
     plain = str(signature.replace(parameters=shown, return_annotation=inspect.Signature.empty))
     returned = signature.return_annotation
     arrow = "" if returned is inspect.Signature.empty else f" -> {re.sub(r'evaluator[.a-z_]*[.]', '', str(returned))}"
