@@ -182,10 +182,14 @@ def grammar() -> str:
     return f"{', '.join(forms[:-1])} or {forms[-1]}"
 
 
+# A star that Markdown takes for no emphasis.
+_NEEDED = "\\*"
+
+
 def table() -> list[str]:
     """Return the laws of scenarios as a Markdown table: keys, a star behind those that are needed, and P(D <= a)."""
     rows = ["| `family` | keys | P(D <= a) |", "|---|---|---|"]
     for i, (name, law) in enumerate(LAWS.items()):
-        keys = (f"`{key.name}`{'*' if key.needed else ''}{f' {key.said}' if key.said else ''}" for key in law.keys)
+        keys = (f"`{key.name}`{_NEEDED if key.needed else ''}{f' {key.said}' if key.said else ''}" for key in law.keys)
         rows.append(f"| `{name}`{' (default)' if i == 0 else ''} | {', '.join(keys)} | {law.cdf} |")
     return rows

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.kernels.ahead import Call
+from evaluator.kernels.ahead import LoopCall
 from evaluator.policies.registry import POLICIES
 from evaluator.replays import one_scan
 from tests.cli.runs import evaluate
@@ -36,7 +36,7 @@ def test_a_name_that_is_none_is_refused() -> None:
 
 
 def test_all_policies_are_compiled_but_what_the_log_has_no_columns_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    def named(calls: Iterable[Call], *, least: int) -> list[str]:
+    def named(calls: Iterable[LoopCall], *, least: int) -> list[str]:
         return [call.name for call in calls]
 
     monkeypatch.setattr(one_scan, "compile_ahead", named)

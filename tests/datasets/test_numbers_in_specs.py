@@ -16,7 +16,7 @@ from evaluator.comparisons.study_file import READING, REPLAYING, read_study
 from evaluator.datasets.locate import bundled_folder
 from evaluator.datasets.spec import FileSpec, ScenarioSpec
 from evaluator.datasets.spec_file import parse_spec, read_spec
-from evaluator.errors import ParameterError, SpecError
+from evaluator.errors import ParameterError, SourceError, SpecError
 from evaluator.inputs import regular, toml_file
 
 WHOLE = (10**19, 10**30, -(10**19))
@@ -139,22 +139,22 @@ def test_files_that_are_no_toml(tmp_path: Path, read: Any, content: bytes) -> No
 
 @pytest.mark.parametrize("read", [read_spec, read_study])
 def test_files_that_cannot_be_read(tmp_path: Path, read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises((SpecError, ParameterError), match="Is a directory"):
+    with pytest.raises((SpecError, SourceError), match="Is a directory"):
         read(tmp_path)
-    with pytest.raises((SpecError, ParameterError), match="it is no regular file"):
+    with pytest.raises((SpecError, SourceError, ParameterError), match="it is no regular file"):
         read(Path("/dev/zero"))
     long = tmp_path / "long.toml"
     long.write_bytes(b"#" * (1024 * 1024 + 1))
     with pytest.raises((SpecError, ParameterError), match="more than 1,048,576 bytes"):
         read(long)
-    with pytest.raises((SpecError, ParameterError), match="File name too long"):
+    with pytest.raises((SpecError, SourceError), match="File name too long"):
         read(tmp_path / ("x" * 300))
 
     def forbidden(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(regular, "open", forbidden, raising=False)
-    with pytest.raises((SpecError, ParameterError), match="Permission denied"):
+    with pytest.raises((SpecError, SourceError), match="Permission denied"):
         read(tmp_path / "x")
 
 

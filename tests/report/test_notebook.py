@@ -170,7 +170,13 @@ def test_what_is_folded_is_there(pages: dict[str, str]) -> None:
 def test_every_public_result_shows_itself(results: dict[str, Any]) -> None:
     shown = {type(result) for result in results.values()}
     public = {getattr(evaluator, name) for name in evaluator.__all__}
-    assert {of for of in public if hasattr(of, "_repr_html_")} == shown
+    assert {of for of in public if hasattr(of, "_repr_html_")} == shown | {evaluator.LearnedPolicy}
+
+
+def test_a_learned_policy_shows_what_it_prints() -> None:
+    learned = evaluator.replay("synthetic", "delayed-ucb", window=50, horizon=20).learned
+    assert learned is not None
+    assert "".join(Page(learned._repr_html_()).words).split() == str(learned).split()
 
 
 def test_a_log_that_breaks_its_contract_says_how() -> None:
