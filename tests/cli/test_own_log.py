@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evaluator import replay
+from evaluator import Log, load, replay
 from tests.cli.runs import evaluate
 
 PAGE = Path(__file__).parents[2] / "docs" / "start" / "own-log.md"
@@ -42,6 +42,18 @@ def shop(tmp_path: Path) -> Path:
         (tmp_path / name).mkdir()
         frame.write_parquet(tmp_path / name / "part-0.parquet")
     return tmp_path
+
+
+def test_the_frames_of_the_page_are_the_log_of_its_spec(shop: Path) -> None:
+    block = re.search(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert block is not None
+    made: dict[str, object] = {}
+    exec(block[1].replace('"shop/', f'"{shop}/'), made)
+    log, same = made["log"], load(shop / "spec.toml")
+    assert isinstance(log, Log)
+    assert log.displays.equals(same.displays)
+    assert log.conversions.equals(same.conversions)
+    assert log.actions.equals(same.actions)
 
 
 def test_the_walk(shop: Path) -> None:
