@@ -23,7 +23,7 @@ EXAMPLES = (
     "Examples: evaluate datasets init log.csv -o spec.toml | "
     "evaluate datasets init displays --conversions sales.parquet -o spec.toml"
 )
-FILE = Option(default=None, help="CSV, TSV, JSON lines, Parquet or Arrow file of displays, or a glob or folder.")
+DATA = Option(default=None, help="CSV, TSV, JSON lines, Parquet or Arrow file of displays, or a glob or folder.")
 CONVERSIONS = Option(
     default=None, help="File, glob or folder of a second table, of conversions", example="sales.parquet"
 )
@@ -31,7 +31,7 @@ OUT = o.OUT.but(help="New spec; its files are named relative to it. Default: pri
 
 
 def init_command(
-    file: Annotated[str, placed(FILE)],
+    data: Annotated[str, placed(DATA)],
     conversions: Annotated[str | None, offered("conversions", CONVERSIONS)] = None,
     out: Annotated[Path | None, offered("out", OUT)] = None,
     debug: o.Debug = False,
@@ -43,7 +43,7 @@ def init_command(
     from evaluator.datasets import draft
 
     with new_file(out) as save:
-        found = draft(file, conversions=conversions, ask=_ask if _on_terminal() else None)
+        found = draft(data, conversions=conversions, ask=_ask if _on_terminal() else None)
         text = found.toml(Path() if out is None else out.parent)
         save(lambda place: place.write_text(text, encoding="utf-8"))
     if out is None:

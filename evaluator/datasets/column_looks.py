@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,14 +20,14 @@ CONVERSIONS = (
 )  # fmt: skip
 VALUES = ("revenue", "value", "amount", "price", "gmv", "profit", "payout", "basket", "spend", "spent", "reward")
 _OUTCOMES = {
-    *CONVERSIONS, *VALUES, "orders", "conversions", "purchases", "attribution", "attributed", "refund", "returned", "cpo",
-    "cost", "delay", "lag", "dwell", "bounce", "churn", "churned", "target", "result", "success", "won",
+    *CONVERSIONS, *VALUES, "orders", "conversions", "purchases", "attribution", "attributed", "refund", "returned",
+    "cpo", "cost", "delay", "lag", "dwell", "bounce", "churn", "churned", "target", "result", "success", "won",
 }  # fmt: skip
 _TIMES = {"time", "timestamp", "ts", "date", "datetime", "at", "when", "t", "moment"}
 _IDS = {"id", "ids", "uid", "uuid", "guid", "cookie", "key", "index", "idx", "ip", "email", "hash"}
 _ACTIONS = (
-    "action", "arm", "banner", "variant", "creative", "treatment", "campaign", "ad", "advert", "item", "offer", "article",
-    "product", "recommendation",
+    "action", "arm", "banner", "variant", "creative", "treatment", "campaign", "ad", "advert", "item", "offer",
+    "article", "product", "recommendation",
 )  # fmt: skip
 _PROPENSITIES = {"p", "prob", "probability", "propensity", "pscore", "pi", "prop"}
 _WEIGHTS = {"weight", "weights"}
@@ -49,9 +50,9 @@ class Look:
     Parameters
     ----------
     name
-        Of the column.
+        Name of the column.
     cells
-        Its cells, missing ones null: text, or the file's own type.
+        Cells of the column, missing ones null: text, or the file's own type.
     """
 
     name: str
@@ -82,6 +83,13 @@ class Look:
     def numbers(self) -> pl.Series | None:
         """Its cells as numbers; None where some are none, or there are no cells."""
         return None if self.cells.dtype.is_temporal() else _numbers(self.text)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Least and largest of its numbers, NaN where it holds none."""
+        if self.numbers is None:
+            return math.nan, math.nan
+        return float(self.numbers.min()), float(self.numbers.max())  # type: ignore[arg-type]
 
     @property
     def filled(self) -> pl.Series:
@@ -143,7 +151,7 @@ class Look:
         if self.cells.dtype in (pl.Datetime, pl.Date):
             return True
         if self.moments:
-            return named or self.moments[0].unit == "datetime" and self.numbers is None or not self._is_id_named
+            return named or (self.moments[0].unit == "datetime" and self.numbers is None) or not self._is_id_named
         return named and (self.is_whole or not self.filled.any())
 
     @property
@@ -167,7 +175,7 @@ class Look:
     def says_propensity(self) -> bool:
         """Whether its name says that it is a probability of the action shown."""
         words = self.words - {"score", "logged", "logging", "action", "display", "column"}
-        return bool(words) and words <= _PROPENSITIES or bool(words & {"propensity", "pscore"})
+        return (bool(words) and words <= _PROPENSITIES) or bool(words & {"propensity", "pscore"})
 
     @property
     def is_probability(self) -> bool:

@@ -22,7 +22,7 @@ class Question:
     key
         Key of the spec that the answer decides, such as ``display.time``.
     words
-        The question.
+        Sentence that asks it.
     guess
         Answer that the file suggests, ``"none"`` where it suggests none.
     choices
@@ -50,9 +50,9 @@ class Line:
     key, value
         The key and its value; without a key, the comment stands alone.
     comment
-        Where the value comes from.
+        Reason for the value.
     live
-        Whether it counts; else it is written as a comment, to be completed or dropped.
+        Whether the line counts; else it is written as a comment, to be completed or dropped.
     """
 
     key: str
@@ -94,10 +94,10 @@ class Draft:
     def open(self) -> list[str]:
         """What to check before a number is believed: a sentence for each key that no one decided for certain."""
         return [
-            f"{section}.{line.key}: {line.comment.removeprefix('please check: ')}"
+            f"{section}{'.' if line.key else ''}{line.key}: {line.comment.removeprefix('please check: ')}"
             for section, lines in self.sections.items()
             for line in lines
-            if line.key and line.comment.startswith("please check")
+            if line.comment.startswith("please check")
         ]
 
     @property

@@ -72,7 +72,7 @@ def written_times(shown: Look | None, clock: Look | None, choose: Callable[..., 
         said = "guessed: the columns are written in different ways"
         return WrittenTimes("datetime", forms, [Line("unit", "datetime"), Line("format", forms, said)])
     named = next((unit for unit in _UNITS if unit in shown.words), "s")
-    ends = "" if shown.numbers is None else f" from {shown.numbers.min():,.0f} to {shown.numbers.max():,.0f}"
+    ends = "" if shown.numbers is None else " from {:,.0f} to {:,.0f}".format(*shown.ends)
     why = f"whole numbers{ends} that are no dates; their unit decides every duration"
     unit, said = choose("time.unit", f"What unit are the times of {shown.name!r} in?", named, _UNITS, why)
     return WrittenTimes(unit or named, {}, [Line("unit", unit or named, said)])
@@ -95,8 +95,11 @@ def _day_or_month(looks: list[Look], firsts: dict[str, Guess], choose: Callable[
     if first is not None:
         forms = {look.name: str(firsts[first].form) for look in looks}
         return WrittenTimes("datetime", forms, [unit, Line("format", str(firsts[first].form), said)])
-    said = [Line("format", str(guess.form), f"please check: if {name} come first", live=False) for name, guess in firsts.items()]  # fmt: skip
-    return WrittenTimes("datetime", {}, [unit, *said], ["time.format"])
+    ways = [
+        Line("format", str(guess.form), f"please check: if {name} come first", live=False)
+        for name, guess in firsts.items()
+    ]
+    return WrittenTimes("datetime", {}, [unit, *ways], ["time.format"])
 
 
 def _as_dates(look: Look) -> Guess | None:

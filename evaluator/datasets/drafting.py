@@ -11,16 +11,14 @@ import polars as pl
 from evaluator.datasets.cells import parse
 from evaluator.datasets.column_looks import CONVERSIONS, VALUES, Look, rank_of
 from evaluator.datasets.draft_lines import NO_ANSWER, Ask, Draft, Line, Question
+from evaluator.datasets.drafted_context import context_lines
+from evaluator.datasets.drafted_delays import longest_delay
 from evaluator.datasets.drafted_times import WrittenTimes, written_times
 from evaluator.datasets.file_sample import FileSample, sample_file
 from evaluator.datasets.spec_file import parse_spec
 from evaluator.errors import UsageError, nearest
-from evaluator.units import SECONDS, format_duration
 
 GUESSED, CHECK = "guessed: ", "please check: "
-# So many conversions on so small a share of the rows: by chance once in a million.
-_CONVERSIONS, _SHARE = 20, 0.5
-_MANY = 1_000
 
 
 def draft(file: str | Path, *, conversions: str | Path | None = None, ask: Ask | None = None) -> Draft:
@@ -78,6 +76,8 @@ class _Drafter:
         if second is not None:
             self._told = {name: Look(name, cells) for name, cells in second.columns.items()}
         self._roles: set[str] = set()
+        self._action_look: Look | None = None
+        self._worth: Look | None = None
         self._none: dict[str, list[str | int]] = {}
         self._made_up = "header" in sample.guesses
 
@@ -99,7 +99,10 @@ class _Drafter:
             own = [Line("display", join[1], "" if join[1] == join[0] else GUESSED + "it holds the display's ids")]
             found["conversion.source"] = [*self._source(self.second, self._told, None), *(own if join[1] else [])]
         found["log"] = self._log(times, time, clock, join, conversion)
-        outcomes, context = self._context(converted)
+        free = [look for look in self._shown.values() if not self._taken(look)]
+        told = set() if self.second is None else set(self._told)
+        outcomes, context = context_lines(free, converted, told)
+        context += [Line("", comment=f"left out: {name!r}: lists or objects") for name in self.sample.unusable]
         found["context.columns"] = context
         if outcomes:
             said = GUESSED + "these look like outcomes; no policy may see them"
@@ -146,7 +149,7 @@ class _Drafter:
         times.sort(key=lambda look: (look.says_outcome, not look.says_time, not look.moments))
         guess = times[0].name if times else None
         sure = guess is not None and times[0].says_time and [t.says_outcome for t in times].count(False) == 1
-        why = "times of every row" if len(times) < 2 else f"times, as {_named(t.name for t in times[1:])} too"
+        why = "times of every row" if len(times) < 2 else f"times, as {', '.join(repr(t.name) for t in times[1:])} too"
         name, said = self._choose("display.time", "Which column says when it was shown?", guess, table, why, sure=sure)
         lines, time = [], None
         if name is None:
@@ -190,10 +193,9 @@ class _Drafter:
         look = next(iter([*named, *other]), None)
         why = "" if look is None else f"{look.distinct:,} values"
         why += "" if named else ", but no name says that it is the action"
-        name, said = self._choose(
-            "display.action", "Which column says what was shown?", look and look.name, self._shown, why,
-            sure=len(named) == 1,
-        )  # fmt: skip
+        guess = None if look is None else look.name
+        words = "Which column says what was shown?"
+        name, said = self._choose("display.action", words, guess, self._shown, why, sure=len(named) == 1)
         if name is None:
             self.missing.append("display.action")
             return [Line("action", "", CHECK + "which column says what was shown?", live=False)]
@@ -205,8 +207,9 @@ class _Drafter:
         choices = [v.name for v in self._shown.values() if v.is_probability and not self._taken(v)]
         why, sure = "no column of probabilities is named so", False
         if found:
-            mean = float((1 / found[0].numbers).mean())  # type: ignore[operator,arg-type]
-            actions = self._action_look.distinct if hasattr(self, "_action_look") else 0
+            assert found[0].numbers is not None
+            mean = float(found[0].numbers.pow(-1).mean())  # type: ignore[arg-type]
+            actions = 0 if self._action_look is None else self._action_look.distinct
             why = f"in (0, 1]; the mean of 1/p, which is to be the number of actions, {actions}, is {mean:.3g}"
             sure = len(found) == 1 and 0.5 * actions < mean < 2 * actions
         words = "Which column holds the probability with which it was shown (uniform: all actions alike, by design)?"
@@ -258,7 +261,7 @@ class _Drafter:
         why = "no column looks like times of conversions" if look is None else _clock_why(look, times, delays)
         name, said = self._choose(
             "conversion.time", "Which column says when (or after how long, or whether) it converted?",
-            look and look.name, table, why, sure=look in times and len(times) == 1,
+            None if look is None else look.name, table, why, sure=look in times and len(times) == 1,
         )  # fmt: skip
         if name is None:
             self.missing.append("conversion.time")
@@ -285,7 +288,7 @@ class _Drafter:
         if not found:
             return []
         found.sort(key=lambda v: rank_of(sorted(v.words), VALUES) or 0)
-        why = "numbers; the least is {:g}, the largest {:g}".format(*_ends(found[0]))
+        why = "numbers; the least is {:g}, the largest {:g}".format(*found[0].ends)
         choices = [name for name, v in table.items() if v.numbers is not None]
         words = "Which column holds what a conversion is worth (none: each is worth 1)?"
         name, said = self._choose("conversion.value", words, found[0].name, choices, why, sure=len(found) == 1)
@@ -320,7 +323,10 @@ class _Drafter:
     ) -> list[Line]:  # fmt: skip
         if clock is not None and any(line.key == "immediate" for line in conversion):
             return [Line("observed_until", "complete", GUESSED + "rewards come at once: no display waits for one")]
-        longest = "" if times is None or shown is None or clock is None else self._longest(times, shown, clock, join)
+        longest = ""
+        if times is not None and shown is not None and clock is not None and (self.second is None or join[1]):
+            ids = None if self.second is None else (self._shown[join[0]].text, self._told[join[1]].text)
+            longest = longest_delay(times, shown, clock, ids)
         why = f"longest delay that the log records{longest}"
         words = "How long after a display does the log record a conversion, such as 30d (none: no cut-off)?"
         window, said = self._choose("log.attribution_window", words, None, None, why)
@@ -330,78 +336,13 @@ class _Drafter:
         why = "its last event; 'complete' if every display was followed to the end of its window"
         until, said = self._choose("log.observed_until", words, "end", ("end", "complete"), why)
         lines.append(Line("observed_until", until or "end", said))
-        worth: Look | None = getattr(self, "_worth", None)
+        worth = self._worth
         if worth is not None or self.second is not None:
-            seen = "" if worth is None else f"; the largest value seen is {_ends(worth)[1]:g}"
+            seen = "" if worth is None else f"; the largest value seen is {worth.ends[1]:g}"
             why = f"the most that a display can earn, all its conversions together{seen}"
             most, said = self._choose("log.reward_max", f"What is {why} (none: unknown)?", None, None, why)
             lines.append(Line("reward_max", _number(most), said, live=most is not None))
         return lines
-
-    def _longest(self, times: WrittenTimes, shown: Look, clock: Look, join: tuple[str, str]) -> str:
-        """Return what is said of the longest delay seen."""
-        if clock.says_delay:
-            delay = None if clock.numbers is None else clock.numbers.filter(clock.present.is_not_null())
-        else:
-            at = [
-                parse(v.text, times.kind, [str(n) for n in v.none], times.form(v.name)).values for v in (shown, clock)
-            ]
-            displays, came = at
-            if self.second is None:
-                delay = came - displays
-            elif join[1]:
-                left = pl.DataFrame({"id": self._shown[join[0]].text, "shown": displays})
-                right = pl.DataFrame({"id": self._told[join[1]].text, "came": came})
-                both = right.join(left, on="id")
-                delay = both["came"] - both["shown"]
-            else:
-                delay = None
-        most = None if delay is None else delay.max()
-        if most is None or times.tick not in (*SECONDS, "datetime"):
-            return "" if most is None else f"; the longest seen is {float(most):g} {times.tick}s"  # type: ignore[arg-type]
-        seconds = SECONDS["us" if times.tick == "datetime" else times.tick]
-        return f"; the longest seen is {format_duration(float(most) * seconds)}"  # type: ignore[arg-type]
-
-    def _context(self, converted: pl.Series | None) -> tuple[list[str], list[Line]]:
-        """Return the columns that look like outcomes, and the lines of those that a policy may see."""
-        outcomes: list[str] = []
-        lines: list[Line] = []
-        left: list[Line] = []
-        named = {name for name in self._none if self.second is not None}
-        for look in self._shown.values():
-            if self._taken(look):
-                continue
-            why = None
-            if look.says_outcome or look.says_delay or (converted is not None and _follows(look, converted)):
-                outcomes.append(look.name)
-                continue
-            if look.is_time or look.cells.dtype.is_temporal():
-                why = "times, ever new"
-            elif look.is_id:
-                why = "identifies something; --cluster-by may name it"
-            elif look.distinct < 2:
-                why = "constant"
-            elif look.says_propensity or look.says_weight:
-                why = "a probability or weight, not a feature"
-            elif look.name in named or look.name in {str(line.value) for line in self._second_roles()}:
-                why = "the table of conversions has such a column"
-            elif look.numbers is not None and not look.is_whole and max(map(abs, _ends(look))) > 1:
-                why = "numbers from {:g} to {:g}: scale them to [-1, 1] first".format(*_ends(look))
-            elif look.distinct > _MANY:
-                why = f"{look.distinct:,} values"
-            if why is not None:
-                left.append(Line("", comment=f"left out: {look.name!r}: {why}"))
-            elif look.numbers is not None and not look.is_whole:
-                lines.append(Line(look.name, "number", CHECK + "known before the display?"))
-            else:
-                said = f"{look.distinct:,} values; known before the display?"
-                lines.append(Line(look.name, "category", CHECK + said))
-        left += [Line("", comment=f"left out: {name!r}: lists or objects") for name in self.sample.unusable]
-        return outcomes, [*lines, *left]
-
-    def _second_roles(self) -> list[Line]:
-        """Return the columns of a second table, whose names no feature may have without a word."""
-        return [] if self.second is None else [Line("", value=name) for name in self._told]
 
 
 def _clock_why(look: Look, times: list[Look], delays: list[Look]) -> str:
@@ -419,23 +360,6 @@ def _narrows(flag: Look, clock: Look) -> bool:
     return bool((timed & ~says).any()) and not bool((says & ~timed).any())
 
 
-def _follows(look: Look, converted: pl.Series) -> bool:
-    """Whether conversions are on values that so few other rows have that a column must have come with them."""
-    count = int(converted.sum())
-    if count < _CONVERSIONS or count == len(converted):
-        return False
-    cells = look.text.fill_null("")
-    values = cells.filter(converted).unique()
-    if len(values) * 5 > count and bool((cells.filter(~converted).n_unique() > 1)):
-        return False
-    return float(cells.is_in(values.implode()).mean() or 0) < _SHARE or _starts(look, converted)  # type: ignore[arg-type]
-
-
-def _starts(look: Look, converted: pl.Series) -> bool:
-    """Whether a column is filled exactly where there is a conversion."""
-    return bool((look.filled == converted).all())
-
-
 def _first_unsorted(time: Look) -> int | None:
     """Return the number of the first row that is earlier than the one above it, where that can be told."""
     numbers = time.numbers
@@ -450,17 +374,8 @@ def _first_unsorted(time: Look) -> int | None:
     return int(found[0]) + 1 if len(found) else None
 
 
-def _ends(look: Look) -> tuple[float, float]:
-    assert look.numbers is not None
-    return float(look.numbers.min()), float(look.numbers.max())  # type: ignore[arg-type]
-
-
 def _number(text: str | None) -> float:
     try:
         return 1.0 if text is None else float(text)
     except ValueError:
         raise UsageError(f"log.reward_max: {text!r} is no number.", hint="write 20, or none.") from None
-
-
-def _named(names: Iterable[str]) -> str:
-    return ", ".join(map(repr, names))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -83,8 +82,7 @@ def _known(path: Path) -> bool:
 
 def _encoding(path: Path) -> dict[str, str]:
     """Return the encoding of the first megabyte as keys of [source], none for UTF-8."""
-    with closing(unzipped_pieces(path)) as pieces:
-        start = next(pieces, b"")
+    start = next(unzipped_pieces(path), b"")
     if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return {"encoding": "utf-16"}
     for name in (UTF8, "windows-1252"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +23,7 @@ _DATES = (
 )  # fmt: skip
 _HOURS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
 _JOINTS, _ZONES = (" ", ", ", "T", ":"), ("", " %z")
+_DIGIT, _PLAIN_NUMBER = re.compile(r"\d"), re.compile(r"\s*\d+(\.\d*)?\s*")
 # Microseconds: guesses are of times that a log may be of, 1990 to 2100; of written years, 1900 to 2100.
 _EARLY, _FIRST, _LAST = -2_208_988_800_000_000, 631_152_000_000_000, 4_102_444_800_000_000
 _MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
@@ -51,7 +53,7 @@ class TimeGuesses:
     time
         ``[time]`` of the spec.
     columns
-        Names of the columns that hold times.
+        Its columns of times.
     """
 
     def __init__(self, time: Time, columns: Iterable[str]) -> None:
@@ -159,9 +161,15 @@ def _formats() -> tuple[Guess, ...]:
 
 def guesses_of(text: pl.Series) -> list[Guess]:
     """Return the guesses that every cell of a column fits, of numbers the likeliest first; none of an empty column."""
-    units = (Guess(unit) for unit in _MICROSECONDS)
     cells = text.drop_nulls().unique(maintain_order=True)
-    return _that_fit([Guess("datetime"), *units, Guess("datetime", EPOCH), *_formats()], cells) if len(cells) else []
+    first = cells.head(1).to_list()
+    # The shortest date is 1-Jan-24; most columns are told from times by their first cell.
+    if not first or len(_DIGIT.findall(first[0])) < 3:
+        return []
+    if not _PLAIN_NUMBER.fullmatch(first[0]):
+        return _that_fit([Guess("datetime"), *_formats()], cells)
+    numbers = [*(Guess(unit) for unit in _MICROSECONDS), Guess("datetime", EPOCH), Guess("datetime", "%Y%m%d")]
+    return _that_fit(numbers, cells)
 
 
 def _that_fit(guesses: Iterable[Guess], text: pl.Series) -> list[Guess]:

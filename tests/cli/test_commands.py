@@ -26,6 +26,7 @@ COMMANDS = {
     "datasets show": [],
     "datasets validate": [],
     "datasets convert": [],
+    "datasets init": [],
     "datasets make": [],
     "policies compile": ["random"],
     "datasets schema": [],

@@ -84,7 +84,8 @@ def test_one_name_means_one_thing_in_every_command_and_function() -> None:
 
 FUNCTIONS = (
     evaluator.load, evaluator.replay, evaluator.plan, evaluator.compare, evaluator.audit, evaluator.simulate,
-    evaluator.study_delays, evaluator.check, datasets.convert, datasets.make, datasets.show, datasets.validate,
+    evaluator.study_delays, evaluator.check, datasets.convert, datasets.draft, datasets.make, datasets.show,
+    datasets.validate,
 )  # fmt: skip
 
 
