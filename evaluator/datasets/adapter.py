@@ -123,7 +123,7 @@ def read_tables(
     Parameters
     ----------
     spec, asked, into, contexts, advance
-        As of `read_files`.
+        Spec, options, folder, and the rest, as `read_files` takes them.
     tables, others
         Tables of the displays, and of the conversions where these have their own.
     fingerprint

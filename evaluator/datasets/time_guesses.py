@@ -53,7 +53,7 @@ class TimeGuesses:
     time
         ``[time]`` of the spec.
     columns
-        Its columns of times.
+        Names of the columns that hold times.
     """
 
     def __init__(self, time: Time, columns: Iterable[str]) -> None:

@@ -129,7 +129,7 @@ class MadeFromFrames:
         leakage
             Columns that hold the outcome, and that no policy may see.
         actions, limit, on_error, quarantine_at_most, keep
-            As of `evaluator.load`.
+            Options of the reading, as `evaluator.load` takes them.
         name, notes
             Name of the log, and sentences that every reader of a result must see.
 
