@@ -94,7 +94,7 @@ def test_commands_take_every_option_of_the_python_function(path: str, window: st
     fields = {f.name for f in dataclasses.fields(ReplayOptions)} - {"window"} | {window}
     loading = set(inspect.signature(datasets.load).parameters) - {"seed", "keep"}  # a replay has no use for groups
     assert fields | loading <= given
-    assert given - fields - loading == {*own, "as_json", "out", "debug"}
+    assert given - fields - loading == {*own, "log", "as_json", "out", "debug"}
 
 
 def test_delays_takes_every_option_of_the_python_function() -> None:
@@ -127,7 +127,7 @@ def test_audit_takes_every_option_of_the_python_function() -> None:
     given = {p.name: p for p in command("audit").params}
     fields = {f.name: f.default for f in dataclasses.fields(AuditOptions)}
     loading = set(inspect.signature(datasets.load).parameters) - {"seed", "keep"}
-    assert set(given) == fields.keys() | loading | {"policies", "as_json", "out", "debug"}
+    assert set(given) == fields.keys() | loading | {"log", "policies", "as_json", "out", "debug"}
     assert {name: given[name].default for name in fields} == fields
 
 
