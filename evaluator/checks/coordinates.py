@@ -10,10 +10,8 @@ import numpy.typing as npt
 from evaluator.checks.row_pairs import Hashes
 from evaluator.checks.vectors import frequent
 from evaluator.log import Log
-from evaluator.log.encoder import Coordinate
 from evaluator.log.readable_vectors import display_vectors
 from evaluator.log.schema import Columns, to_numpy
-from evaluator.visible import shortened
 
 Floats = npt.NDArray[np.float64]
 
@@ -41,8 +39,6 @@ class Coordinates:
         Mean and standard deviation of each kept coordinate in the sample, shape (C,).
     frequent
         Hashes of the vectors that many displays of the sample share, shape (V,).
-    meaning
-        What each kept coordinate stands for, C of them; empty where the log does not say.
     """
 
     column: str | None
@@ -52,7 +48,6 @@ class Coordinates:
     center: Floats
     scale: Floats
     frequent: Hashes = field(default_factory=lambda: np.zeros(0, np.uint64))
-    meaning: tuple[Coordinate, ...] = ()
 
     def __len__(self) -> int:
         return len(self.kept)
@@ -80,18 +75,11 @@ class Coordinates:
 
     def name(self, j: int) -> str:
         """Return what coordinate j (of the kept ones) is called."""
-        if not self.meaning:
-            return f"context[{self.kept[j]}]"
-        told = self.meaning[j]
-        return told.name if told.label is None else f"{told.name} = {shortened(told.label)}"
+        return f"context[{self.kept[j]}]"
 
     def bin_name(self, j: int, b: int) -> str:
         """Return what a bin of coordinate j is called."""
         edges = self.edges[j]
-        if self.meaning:
-            if self.meaning[j].label is not None:
-                return self.name(j) if b else f"not {self.name(j)}"
-            edges = edges * self.meaning[j].unit
         if b == 0:
             return f"{self.name(j)} < {edges[0]:.3g}"
         if b == len(edges):
@@ -124,7 +112,6 @@ def cut_contexts(log: Log) -> Coordinates:
         chosen.mean(axis=0),
         chosen.std(axis=0),
         often,
-        () if log.meta.encoder is None else tuple(log.meta.encoder.coordinates()[j] for j in kept),
     )
 
 

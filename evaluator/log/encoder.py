@@ -56,25 +56,6 @@ class ContextColumn:
 
 
 @dataclass(frozen=True)
-class Coordinate:
-    """What a coordinate of a context stands for.
-
-    Parameters
-    ----------
-    name
-        Name of its column, or of the part that several columns are hashed into.
-    label
-        Label of a one-hot column whose displays have it; None for other coordinates.
-    unit
-        Number that makes the column's value of the coordinate; 1 where the coordinate is no column's value.
-    """
-
-    name: str
-    label: str | None = None
-    unit: float = 1.0
-
-
-@dataclass(frozen=True)
 class ContextEncoder:
     """What turns a display, as a mapping of column values, into the context vector that the log would have had.
 
@@ -94,20 +75,6 @@ class ContextEncoder:
     columns: tuple[ContextColumn, ...]
     hashed: int
     intercept: bool
-
-    @property
-    def scale(self) -> float:
-        """Number that all coordinates are divided by."""
-        return float(np.sqrt(len(self.columns) + self.intercept))
-
-    def coordinates(self) -> list[Coordinate]:
-        """Return what each coordinate of a vector stands for, p of them."""
-        hashed = ", ".join(column.name for column in self.columns if column.kind == "category" and not column.labels)
-        found = [Coordinate(f"hash {i} of {hashed}") for i in range(self.hashed)]
-        for column in self.columns:
-            found += [Coordinate(column.name, label=label or "missing") for label in column.labels or ()]
-        found += [Coordinate(name, unit=self.scale) for name in self._numbers]
-        return found + [Coordinate("intercept")] * self.intercept
 
     @property
     def dimensions(self) -> int:
@@ -157,7 +124,7 @@ class ContextEncoder:
                 vector[self._place(column, label)] = 1
         if self.intercept:
             vector[-1] = 1
-        vector /= np.float32(self.scale)
+        vector /= np.float32(np.sqrt(len(self.columns) + self.intercept))
         return vector
 
     def _place(self, column: ContextColumn, label: str | None) -> int:
