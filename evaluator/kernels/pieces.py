@@ -35,7 +35,7 @@ class _NotOptimised(JITCodeLibrary):  # type: ignore[misc]  # Numba has no types
 
 
 class _OptimisedTwice(JITCodeLibrary):  # type: ignore[misc]
-    """Code of a loop: optimised once, a loop whose pieces were not optimised before is slower, by up to a tenth."""
+    """Code of a loop, optimised a second time in the place of its pieces, which were not optimised before."""
 
     def _optimize_final_module(self) -> None:
         super()._optimize_final_module()
