@@ -47,7 +47,7 @@ def test_a_comparison_keeps_a_replay_without_a_round_as_nan(sampler: str) -> Non
 
 
 def test_no_mature_display_is_refused() -> None:
-    with pytest.raises(DataError, match="followed for 5000 ticks"):
+    with pytest.raises(DataError, match="followed for 5,000 rounds"):
         replay(EVEN.with_meta(observed_until=2_100, attribution_window=5000), "ucb1")
 
 
