@@ -44,9 +44,9 @@ def cut(log: Log, *, longest: int | None = None) -> Log:
 LOGS = {
     "uniform": lambda: bernoulli_log(8000, [0.2, 0.5, 0.3], mean_delay=30.0, seed=11),
     "uneven": lambda: bernoulli_log(8000, [0.2, 0.5, 0.3], mean_delay=30.0, seed=12, logger=[0.6, 0.3, 0.1]),
-    "action sets": lambda: linear_log(4000, n_actions=4, dimension=3, mean_delay=20.0, seed=13),
+    "action sets": lambda: linear_log(4000, n_actions=4, dimension=5, mean_delay=20.0, seed=13),
     "softmax of action sets": lambda: linear_log(
-        4000, n_actions=4, dimension=3, mean_delay=20.0, seed=14, temperature=0.2
+        4000, n_actions=4, dimension=5, mean_delay=20.0, seed=14, temperature=0.2
     ),
     "contexts": lambda: logistic_log(4000, seed=15)[0],
     "seconds": lambda: timed(bernoulli_log(8000, [0.2, 0.5], mean_delay=30.0, seed=16), seconds=37),
@@ -120,7 +120,7 @@ def test_rates_are_the_logs(drawn: tuple[Log, LogTruth, TwinLog]) -> None:
 
 def test_a_softmax_logger_is_recovered() -> None:
     n = 20_000
-    log = linear_log(n, n_actions=4, dimension=3, mean_delay=5.0, seed=18, temperature=0.2)
+    log = linear_log(n, n_actions=4, dimension=5, mean_delay=5.0, seed=18, temperature=0.2)
     expected = log.column("expected_reward")
     p = np.exp(expected / 0.2)
     p /= p.sum(axis=1, keepdims=True)

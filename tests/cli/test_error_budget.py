@@ -43,7 +43,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A log with contexts, late conversions and displays too young to be judged."""
     rng = np.random.default_rng(2)
     n = 6000
-    x = rng.standard_normal((n, 2))
+    x = rng.standard_normal((n, 5))
     time = np.sort(rng.integers(0, 40 * DAY, n))
     delay = rng.exponential(4 * DAY * np.exp(0.5 * x[:, 0])).astype(np.int64)
     of = np.flatnonzero((rng.random(n) < 1 / (1 + np.exp(-x[:, 1]))) & (time + delay <= 40 * DAY) & (delay <= 20 * DAY))

@@ -12,6 +12,7 @@ import pytest
 
 from evaluator.datasets import convert, load
 from evaluator.errors import OutputInUseError
+from tests.crossed import crossed
 from tests.datasets.sources import dataset
 
 # Stops at a half-written folder until the signal comes: at the writing of a generated log, while a file is read, and
@@ -81,14 +82,10 @@ def writing_half(dataset_name: str, out: Path, stage: str, *, under: tuple[str, 
     return writer
 
 
-STOPS = [
-    *((sent, before, stage) for sent in (signal.SIGINT, signal.SIGTERM) for before in ("nothing", "an old output")
-      for stage in ("generated", "reading", "writing")),
-    (signal.SIGHUP, "an old output", "writing"),
-]  # fmt: skip
+BEFORE, STAGES = ("nothing", "an old output"), ("generated", "reading", "writing")
 
 
-@pytest.mark.parametrize(("sent", "before", "stage"), STOPS)
+@crossed("sent, before, stage", (signal.SIGINT, signal.SIGTERM, signal.SIGHUP), BEFORE, STAGES)
 def test_interrupted_convert(tmp_path: Path, sent: signal.Signals, before: str, stage: str) -> None:
     out = tmp_path / "made" / "out"
     rows = ["t,ad,sold", *[f"{i},{'ab'[i % 2]}," for i in range(30_000)]]
@@ -128,13 +125,13 @@ def test_a_killed_convert_is_in_nobodys_way(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [out]
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
-    "words",
+    ("words", "sent"),
     [
-        ("replay", "-w", "100000"),
-        ("compare", "-w", "99999,100000", "--jobs", "2"),
-        ("audit", "-w", "100000", "--jobs", "2"),
+        (("replay", "-w", "100000"), signal.SIGINT),
+        (("compare", "-w", "99999,100000", "--jobs", "2"), signal.SIGINT),
+        (("compare", "-w", "99999,100000", "--jobs", "2"), signal.SIGTERM),
+        (("audit", "-w", "100000", "--jobs", "2"), signal.SIGTERM),
     ],
 )
 def test_interrupted_replays_write_nothing(tmp_path: Path, words: tuple[str, ...], sent: signal.Signals) -> None:

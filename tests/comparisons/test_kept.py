@@ -22,7 +22,7 @@ from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute_all
 from tests.logs import linear_log
 
-LOG = linear_log(1500, n_actions=3, dimension=3, mean_delay=10.0, seed=1)
+LOG = linear_log(1500, n_actions=3, dimension=5, mean_delay=10.0, seed=1)
 POLICIES = [as_description(policy) for policy in ("ucb1", "random")]
 Study = tuple[list[ReplayPlan], list[ReplayResult]]
 

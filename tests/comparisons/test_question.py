@@ -24,7 +24,7 @@ from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay
 from tests.logs import linear_log
 
-LOG = linear_log(1500, n_actions=3, dimension=3, mean_delay=10.0, seed=1)
+LOG = linear_log(1500, n_actions=3, dimension=5, mean_delay=10.0, seed=1)
 # Another value than the default of each option, and what must be said beside it.
 OPTIONS: dict[str, dict[str, Any]] = {
     "window": {"window": 7}, "horizon": {"horizon": 30}, "clock": {"clock": "wall"},

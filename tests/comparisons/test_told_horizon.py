@@ -38,7 +38,7 @@ def test_a_queue_is_told_where_it_stops() -> None:
 
 
 def test_a_logger_that_is_not_uniform_accepts_with_the_smallest_propensity() -> None:
-    log = linear_log(4000, n_actions=4, dimension=3, mean_delay=5.0, seed=1, temperature=0.5)
+    log = linear_log(4000, n_actions=4, dimension=5, mean_delay=5.0, seed=1, temperature=0.5)
     told = plan(log, "patient-bandits", window=50, sampler="rejection").setting.horizon
     assert told < 4000 * log.column("propensity").min()
 

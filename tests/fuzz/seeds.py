@@ -182,7 +182,7 @@ def _lines(folder: Path) -> None:
 
 
 def _policies(folder: Path) -> None:
-    log = linear_log(300, n_actions=3, dimension=3, mean_delay=20.0, seed=1)
+    log = linear_log(300, n_actions=3, dimension=5, mean_delay=20.0, seed=1)
     for spec in ("otflinucb", "delayed-klucb"):
         replay(log, spec, window=50, seed=1).learned.save(folder / f"{spec}.npz")
 
@@ -190,7 +190,7 @@ def _policies(folder: Path) -> None:
 @cache
 def interrupted_study() -> tuple[Log, tuple[ReplayPlan, ...]]:
     """Return the log and the plans of a comparison whose results were kept when it was interrupted."""
-    log = linear_log(400, n_actions=3, dimension=3, mean_delay=10.0, seed=1)
+    log = linear_log(400, n_actions=3, dimension=5, mean_delay=10.0, seed=1)
     options = ReplayOptions(horizon=60)
     return log, tuple(plan_comparison(log, [as_description(p) for p in ("ucb1", "random")], [50], options))
 

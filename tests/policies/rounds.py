@@ -18,7 +18,7 @@ def random_rounds(
     n: int = 500,
     *,
     n_actions: int = 4,
-    dimension: int = 3,
+    dimension: int = 5,
     mean_delay: float = 12.0,
     kept: float = 0.9,
     units: bool = False,

@@ -73,7 +73,7 @@ class Asked(CountsDisplays):
         self.recent: deque[float] = deque(maxlen=3)
         self.inner: dict[str, Any] = {"model": CountsDisplays(setting)}
         self.cache: dict[bytes, float] = {}
-        self.total, self.last, self.nan = np.zeros(3), np.zeros(3), float("nan")
+        self.total, self.last, self.nan = np.zeros(5), np.zeros(5), float("nan")
 
     def choose(self, vectors: np.ndarray, rng: np.random.Generator) -> int:
         getattr(self, self.habit)(vectors[0], rng)

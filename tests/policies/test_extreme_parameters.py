@@ -119,7 +119,7 @@ def test_learned_and_frozen_policies_say_so_too() -> None:
     rounds = random_rounds("contexts", 1, n_actions=K)
     learned = learned_policy(resolve("linucb"), setting_for(rounds), ("a", "b", "c", "d"), replay)
     replay.state.optimist.ridge.theta[2] = np.nan
-    context = np.ones(3)
+    context = np.ones(5)
     with pytest.raises(PolicyError, match=r"linucb scores action 2 as NaN in round \d+\."):
         learned.choose(context)
     with pytest.raises(PolicyError, match="linucb scores action 2 as NaN"):
@@ -127,7 +127,7 @@ def test_learned_and_frozen_policies_say_so_too() -> None:
     for wanted in ("greedy", "exploring"):
         frozen = FrozenPolicy(resolve("linucb"), replay.state, n_actions=K, displays=1, wanted=wanted)
         with pytest.raises(PolicyError, match="linucb scores action 2 as NaN"):
-            frozen.probabilities(context.reshape(1, 1, 3), 1)
+            frozen.probabilities(context.reshape(1, 1, 5), 1)
 
 
 def test_no_largest_of_what_is_no_number() -> None:

@@ -18,7 +18,7 @@ from evaluator.policies.indices import largest_index, touch_all
 from evaluator.replays.loop import kernel as loop
 from evaluator.replays.loop import run
 from evaluator.replays.loop.pending import nothing_pending
-from evaluator.replays.rounds.batch import Batch
+from evaluator.replays.rounds.batch import Batch, read_only
 from tests.logged_rounds import LoggedRounds
 from tests.policies.rounds import random_rounds, setting_for
 from tests.policies.variants import CDFS, DELAYED, LINEAR, WAITING, WINDOWED
@@ -170,7 +170,7 @@ def test_equal_scores_are_drawn_from_uniformly_and_held(spec: str) -> None:
 
 @pytest.mark.parametrize("ties", ["lowest", "random"])
 @pytest.mark.parametrize("layout", ["sets", "contexts", "catalogue"])
-@pytest.mark.parametrize("dimension", [3, 11])
+@pytest.mark.parametrize("dimension", [5, 9])
 def test_the_lazy_match_replays_as_scoring_every_action(layout: str, ties: str, dimension: int) -> None:
     rounds = random_rounds(layout, 8000, n_actions=40, dimension=dimension, seed=32)
     setting = setting_for(rounds, window=50)
@@ -199,16 +199,22 @@ def layouts(dimension: int) -> Iterator[LoggedRounds]:
         yield random_rounds(layout, 3000, dimension=dimension, seed=34)
 
 
-@pytest.mark.parametrize("dimension", [3, 9])
-@pytest.mark.parametrize("name", ["linucb", "lints", "waitlinucb", "otflinucb", "otflinucb:bonus=exact", "otflints"])
+@pytest.mark.parametrize(
+    ("name", "dimension"),
+    [
+        # The regression, which all share, knows the length of short vectors when it is compiled.
+        ("linucb", 9),
+        *((name, 5) for name in ("linucb", "lints", "waitlinucb", "otflinucb", "otflinucb:bonus=exact", "otflints")),
+    ],
+)
 def test_float32_vectors_replay_as_if_cast_first(name: str, dimension: int) -> None:
     policy = resolve(name)
     for rounds in layouts(dimension):
         setting = setting_for(rounds, window=25)
         _, batch = next(rounds.batches(len(rounds)))
-        short = batch._replace(vectors=batch.vectors.astype(np.float32))
+        short = batch._replace(vectors=read_only(batch.vectors.astype(np.float32)))
         one = matched(policy, setting, short)
-        other = matched(policy, setting, batch._replace(vectors=short.vectors.astype(np.float64)))
+        other = matched(policy, setting, batch._replace(vectors=read_only(short.vectors.astype(np.float64))))
         assert len(one[0]) > 300
         for a, b in zip(one, other, strict=True):
             np.testing.assert_array_equal(a, b)

@@ -9,9 +9,10 @@ import pytest
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import ParameterError
-from evaluator.policies import odaaf
+from evaluator.policies import odaaf, resolve
 from evaluator.policies.base import NO_WINDOW, Policy, Setting
 from evaluator.policies.dispatch import collected, converted, displayed, prepare
+from tests.crossed import crossed
 from tests.twins.odaaf import algorithm_1, phase_length
 
 HORIZON = 20_000
@@ -74,10 +75,9 @@ def twin_of(policy: Policy, told: Setting, seed: int) -> Any:
     return algorithm_1({k: [] for k in range(told.n_actions)}, lengths, bridge=bridge, rng=np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize("window", [25, NO_WINDOW])
-@pytest.mark.parametrize("cdf", ["none", "geometric", "uniform"])
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.spec)
-def test_plays_as_algorithm_1(policy: Policy, cdf: str, window: int) -> None:
+@crossed("spec, cdf, window", [policy.spec for policy in POLICIES], ["none", "geometric", "uniform"], [25, NO_WINDOW])
+def test_plays_as_algorithm_1(spec: str, cdf: str, window: int) -> None:
+    policy = resolve(spec)
     told = setting(cdf, window=window)
     state, rng = policy.start(told), np.random.default_rng(4)
     twin, sums = twin_of(policy, told, seed=4), Sums([0.1, 0.9, 0.6], DELAYS[cdf], window, seed=5)

@@ -17,6 +17,7 @@ from evaluator.policies import dispatch
 from evaluator.policies.base import NO_WINDOW, Setting
 from evaluator.policies.dispatch import choose, converted, displayed, prepare
 from evaluator.policies.registry import resolve
+from tests.crossed import crossed
 from tests.policies.rounds import Layout, random_rounds, setting_for
 from tests.policies.variants import (
     ARRIVED,
@@ -157,9 +158,7 @@ def test_index_policies(spec: str) -> None:
     walk(spec, "none", same_indices, window=25)
 
 
-@pytest.mark.parametrize("window", [0, 1, 2, 15, ROUNDS - 1, ROUNDS, 1000])
-@pytest.mark.parametrize("cdf", CDFS)
-@pytest.mark.parametrize("spec", DELAYED)
+@crossed("spec, cdf, window", DELAYED, CDFS, [0, 1, 2, 15, ROUNDS - 1, ROUNDS, 1000])
 def test_delayed_policies(spec: str, cdf: str, window: int) -> None:
     if window < 9 and cdf == "late steps" and "uncensored" not in spec:
         walk(spec, "none", nothing_is_due, window=window, delay_cdf=CDFS[cdf])
@@ -180,16 +179,17 @@ def test_delayed_policies_that_estimate_the_cdf(spec: str, window: int) -> None:
     walk(spec, "none", same_estimates, window=window)
 
 
-@pytest.mark.parametrize("window", [0, 1, 2, 15, ROUNDS - 4, ROUNDS - 1, ROUNDS, NO_WINDOW])
-@pytest.mark.parametrize("cdf", ["geometric from 0", "steps"])
-@pytest.mark.parametrize("spec", DISCARDING)
+@crossed(
+    "spec, cdf, window",
+    DISCARDING,
+    ["geometric from 0", "steps"],
+    [0, 1, 2, 15, ROUNDS - 4, ROUNDS - 1, ROUNDS, NO_WINDOW],
+)
 def test_discarding_policies(spec: str, cdf: str, window: int) -> None:
     walk(spec, "none", same_closed_pulls, window=window, delay_cdf=CDFS[cdf])
 
 
-@pytest.mark.parametrize("window", [0, 15, 1000])
-@pytest.mark.parametrize("cdf", CDFS)
-@pytest.mark.parametrize("spec", DELAYED_DRAWS)
+@crossed("spec, cdf, window", DELAYED_DRAWS, CDFS, [0, 15, 1000])
 def test_delayed_draws(spec: str, cdf: str, window: int) -> None:
     walk(spec, "none", same_draws, window=window, delay_cdf=CDFS[cdf])
 
@@ -217,23 +217,17 @@ def test_linear_policies(spec: str, layout: Layout) -> None:
     walk(spec, layout, same_regression, window=25)
 
 
-@pytest.mark.parametrize("window", [0, 15, 1000])
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("spec", WINDOWED)
+@crossed("spec, layout, window", WINDOWED, LAYOUTS, [0, 15, 1000])
 def test_windowed_policies(spec: str, layout: Layout, window: int) -> None:
     walk(spec, layout, same_regression, window=window)
 
 
-@pytest.mark.parametrize("window", [0, 1, 15])
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("spec", WAITING)
+@crossed("spec, layout, window", WAITING, LAYOUTS, [0, 1, 15])
 def test_waiting_policies(spec: str, layout: Layout, window: int) -> None:
     walk(spec, layout, same_regression, window=window)
 
 
-@pytest.mark.parametrize("window", [0, 1, 15, 1000])
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("spec", ARRIVED)
+@crossed("spec, layout, window", ARRIVED, LAYOUTS, [0, 1, 15, 1000])
 def test_arrived_policies(spec: str, layout: Layout, window: int) -> None:
     walk(spec, layout, same_regression, window=window)
 

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evaluator.delays.cdf import DelayCDF
 from evaluator.policies.base import NO_WINDOW
 from evaluator.policies.registry import POLICIES, resolve
 from evaluator.policies.user import UserPolicy
 from evaluator.replays.loop.engine import run
 from evaluator.replays.loop.samplers import SamplerName
+from tests.crossed import crossed
 from tests.logged_rounds import LoggedRounds
 from tests.policies.checks import layouts
 from tests.policies.rounds import Layout, random_rounds, setting_for
@@ -76,18 +76,15 @@ def test_index_policies(spec: str, sampler: SamplerName) -> None:
 
 
 # Under geometric delays and tiny windows, arms with equally many pulls tie up to rounding: test_states does those.
-@pytest.mark.parametrize(
-    ("cdf", "window"),
-    [
-        pytest.param(cdf, window, id=f"{name}-{window}")
-        for name, cdf in CDFS.items()
-        for window in WINDOWS
-        if cdf.geometric_ratio is None or window >= 15
-    ],
+@crossed(
+    "spec, cdf, window",
+    DELAYED,
+    CDFS,
+    WINDOWS,
+    unless=lambda spec, cdf, window: CDFS[cdf].geometric_ratio is not None and window < 15,
 )
-@pytest.mark.parametrize("spec", DELAYED)
-def test_delayed_policies(spec: str, cdf: DelayCDF, window: int) -> None:
-    agree(spec, random_rounds("none", seed=2), sampler="keep", window=window, delay_cdf=cdf)
+def test_delayed_policies(spec: str, cdf: str, window: int) -> None:
+    agree(spec, random_rounds("none", seed=2), sampler="keep", window=window, delay_cdf=CDFS[cdf])
 
 
 # With a window of 0 all delays seen are 0, and arms tie as often as their counts do.
@@ -97,34 +94,25 @@ def test_delayed_policies_that_estimate_the_cdf(spec: str, window: int) -> None:
     agree(spec, random_rounds("none", seed=7), sampler="keep", window=window)
 
 
-@pytest.mark.parametrize("sampler", ["keep", "queue"])
-@pytest.mark.parametrize("cdf", ["steps", "geometric from 0"])
-@pytest.mark.parametrize("spec", ANONYMOUS)
+@crossed("spec, cdf, sampler", ANONYMOUS, ["steps", "geometric from 0"], ["keep", "queue"])
 def test_anonymous_policies(spec: str, cdf: str, sampler: SamplerName) -> None:
     # Enough displays that a phase ends.
     rounds = random_rounds("none", 6000, seed=12)
     agree(spec, rounds, sampler=sampler, window=25, delay_cdf=CDFS[cdf])
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("cdf", CDFS)
-@pytest.mark.parametrize("spec", DISCARDING)
+# Where no pull is ever due, test_states looks.
+@crossed("spec, cdf, window", DISCARDING, CDFS, WINDOWS, unless=lambda spec, cdf, window: CDFS[cdf](window) == 0.0)
 def test_discarding_policies(spec: str, cdf: str, window: int) -> None:
-    if CDFS[cdf](window) == 0.0:
-        pytest.skip("no pull is ever due: test_states does that")
     agree(spec, random_rounds("none", seed=8), sampler="keep", window=window, delay_cdf=CDFS[cdf])
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("cdf", CDFS)
-@pytest.mark.parametrize("spec", DELAYED_DRAWS)
+@crossed("spec, cdf, window", DELAYED_DRAWS, CDFS, WINDOWS)
 def test_delayed_draws(spec: str, cdf: str, window: int) -> None:
     agree(spec, random_rounds("none", seed=9), sampler="keep", window=window, delay_cdf=CDFS[cdf])
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("sampler", ["keep", "queue"])
-@pytest.mark.parametrize("spec", QUEUED)
+@crossed("spec, sampler, window", QUEUED, ["keep", "queue"], WINDOWS)
 def test_queued_policies(spec: str, sampler: SamplerName, window: int) -> None:
     agree(spec, random_rounds("none", 300, seed=10), sampler=sampler, window=window)
 
@@ -146,23 +134,17 @@ def test_linear_policies(spec: str, layout: Layout) -> None:
     agree(spec, random_rounds(layout, seed=3), sampler="rejection", window=25)
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("spec", WINDOWED)
+@crossed("spec, layout, window", WINDOWED, LAYOUTS, WINDOWS)
 def test_windowed_policies(spec: str, layout: Layout, window: int) -> None:
     agree(spec, random_rounds(layout, seed=4), sampler="rejection", window=window)
 
 
-@pytest.mark.parametrize("window", [w for w in WINDOWS if w < 100])
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("spec", WAITING)
+@crossed("spec, layout, window", WAITING, LAYOUTS, [w for w in WINDOWS if w < 100])
 def test_waiting_policies(spec: str, layout: Layout, window: int) -> None:
     agree(spec, random_rounds(layout, seed=6), sampler="rejection", window=window)
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("spec", ARRIVED)
+@crossed("spec, layout, window", ARRIVED, LAYOUTS, WINDOWS)
 def test_arrived_policies(spec: str, layout: Layout, window: int) -> None:
     agree(spec, random_rounds(layout, seed=13), sampler="rejection", window=window)
 

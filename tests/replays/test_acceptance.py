@@ -42,7 +42,7 @@ def holed(*, hole: bool) -> Log:
     context = rng.integers(0, 2, N)
     of_context = np.array([[1 / 3, 1 / 3, 1 / 3], [0.5, 0.5, 0.0] if hole else [0.4, 0.4, 0.2]])[context]
     action = (rng.random((N, 1)) > np.cumsum(of_context, axis=1)).sum(axis=1).clip(0, 2)
-    return log_of(action, of_context[np.arange(N), action], context=context[:, None].astype(float))
+    return log_of(action, of_context[np.arange(N), action], context=np.eye(5)[context])
 
 
 def mistaken(*, right: bool) -> Log:
@@ -114,7 +114,7 @@ def test_the_expected_acceptance_is_told() -> None:
 
 
 def test_a_logger_that_reads_the_context_is_clean() -> None:
-    log = linear_log(N, n_actions=4, dimension=3, mean_delay=5.0, seed=6, temperature=0.3)
+    log = linear_log(N, n_actions=4, dimension=5, mean_delay=5.0, seed=6, temperature=0.3)
     assert said(log, "otflinucb", window=50) == ""
 
 

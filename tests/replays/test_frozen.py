@@ -19,7 +19,7 @@ from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute
 from tests.logs import bernoulli_log, build_log, linear_log
 
-LOG = linear_log(3000, n_actions=4, dimension=3, mean_delay=10.0, seed=1, temperature=0.2)
+LOG = linear_log(3000, n_actions=4, dimension=5, mean_delay=10.0, seed=1, temperature=0.2)
 ARMS = bernoulli_log(3000, [0.5, 0.3, 0.2], mean_delay=10.0, seed=2, logger=[0.5, 0.3, 0.2])
 
 

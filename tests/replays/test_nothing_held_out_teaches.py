@@ -30,7 +30,7 @@ def log_of(*, changed: bool, propensity: bool = True) -> Log:
     late = changed * (np.arange(N) >= LEFT)
     gap = rng.integers(0, 3, N) + np.where(np.arange(N) % 1000 < 500, 2, 0) + 40 * late * (rng.random(N) < 0.5)
     time = np.cumsum(gap)
-    context = rng.random((N, 2)) + 5.0 * late[:, None]
+    context = rng.random((N, 5)) + 5.0 * late[:, None]
     p = np.where(late[:, None] == 1, [0.02, 0.9, 0.08], [0.2, 0.3, 0.5])
     action = (rng.random((N, 1)) > np.cumsum(p, axis=1)).sum(axis=1)
     shown = np.flatnonzero(rng.random(N) < np.array([0.5, 0.3, 0.2])[action])

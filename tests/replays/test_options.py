@@ -69,7 +69,7 @@ def test_options_come_back_as_a_dictionary() -> None:
         (LOG, "delayed-ucb", {"window": 100}),
         (LOG, "delayed-ucb", {"delays": "geometric:5"}),
         (LOG, "logging", {}),
-        (linear_log(200, n_actions=3, dimension=3, mean_delay=5.0, seed=1), "otflinucb", {"clock": "wall"}),
+        (linear_log(200, n_actions=3, dimension=5, mean_delay=5.0, seed=1), "otflinucb", {"clock": "wall"}),
     ],
 )
 def test_a_plan_is_json(log: Any, policy: str, options: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ from evaluator.report.console import ReportConsole
 from evaluator.report.terminal import print_result
 from tests.logs import bernoulli_log, linear_log
 
-LOG = linear_log(3000, n_actions=4, dimension=3, mean_delay=10.0, seed=1, temperature=0.2)
+LOG = linear_log(3000, n_actions=4, dimension=5, mean_delay=10.0, seed=1, temperature=0.2)
 ARMS = bernoulli_log(3000, [0.5, 0.3, 0.2], mean_delay=10.0, seed=2, logger=[0.5, 0.3, 0.2])
 
 
@@ -82,7 +82,7 @@ class Cautious:
 
 def test_of_a_policy_that_does_not_change_it_is_its_value() -> None:
     n = 6000  # rewards are so common here that the failures count, and 3,000 displays have too few
-    log = linear_log(n, n_actions=4, dimension=3, mean_delay=10.0, seed=1, temperature=0.2)
+    log = linear_log(n, n_actions=4, dimension=5, mean_delay=10.0, seed=1, temperature=0.2)
     found = replay(log, Cautious, window=50, doubly_robust=True).doubly_robust
     best = log.column("expected_reward")[np.arange(n), log.column("action_set")[:, :, 0].argmax(axis=1)].mean()
     assert abs(found.value.estimate - best) < 4 * found.standard_error

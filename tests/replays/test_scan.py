@@ -37,8 +37,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 def softmax_log(n: int = N) -> Log:
     """Return a log with contexts, uneven propensities, several conversions a display and an end of follow-up."""
     rng = np.random.default_rng(1)
-    context = rng.integers(0, 2, (n, 2)).astype(np.float32)
-    scores = np.exp(context @ np.array([[1.0, 0.0, -0.5], [-1.0, 0.5, 0.0]]))
+    context = rng.integers(0, 2, (n, 5)).astype(float)
+    scores = np.exp(context[:, :2] @ np.array([[1.0, 0.0, -0.5], [-1.0, 0.5, 0.0]]))
     p = scores / scores.sum(axis=1, keepdims=True)
     action = (rng.random((n, 1)) > np.cumsum(p, axis=1)).sum(axis=1)
     of = np.sort(rng.integers(0, n, n // 5))

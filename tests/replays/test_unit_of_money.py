@@ -24,7 +24,7 @@ POLICIES = ("logging", "random", "columns", "thompson", "klucb", "delayed-klucb"
 @cache
 def shop() -> Log:
     """Four actions in context, a policy's probabilities beside them; one sale in five has a second one after it."""
-    log = linear_log(3000, n_actions=4, dimension=3, mean_delay=10.0, seed=2)
+    log = linear_log(3000, n_actions=4, dimension=5, mean_delay=10.0, seed=2)
     rng = np.random.default_rng(2)
     target = rng.dirichlet(np.ones(4), len(log))
     of, when = (log.conversions[name].to_numpy() for name in ("display_id", "time"))

@@ -139,7 +139,7 @@ def test_a_dry_queue_without_a_horizon_cannot_happen() -> None:
 
 
 def test_clipping_is_no_matter_for_the_logger_itself() -> None:
-    log = linear_log(2000, n_actions=3, dimension=3, mean_delay=5.0, seed=1, temperature=0.3)
+    log = linear_log(2000, n_actions=3, dimension=5, mean_delay=5.0, seed=1, temperature=0.3)
     clipped = replay(log, "otflinucb", window=20, accept_quantile=0.2)
     assert clipped.clipped > 0.1
     assert any("below c" in w for w in clipped.warnings)

@@ -16,7 +16,7 @@ def bernoulli(
 
 def linear(law: DelayLaw | None = None, *, horizon: int = 120, **more: Any) -> LinearProblem:
     return LinearProblem(
-        name="small", n_actions=4, dimension=3, laws=(law or geometric(12, start=1),), horizon=horizon, **more
+        name="small", n_actions=4, dimension=5, laws=(law or geometric(12, start=1),), horizon=horizon, **more
     )
 
 

@@ -126,11 +126,11 @@ def test_a_choice_alone_teaches_nothing_and_draws_anew() -> None:
 
 @pytest.mark.parametrize("policy", ["otflinucb", "delayed-klucb"])
 def test_a_replay_hands_it_on(policy: str, tmp_path: Path) -> None:
-    log = linear_log(2000, n_actions=3, dimension=3, mean_delay=10.0, seed=1)
+    log = linear_log(2000, n_actions=3, dimension=5, mean_delay=10.0, seed=1)
     learned = replay(log, policy, window=50).learned
     learned.save(tmp_path / "learned.npz")
     again = load_policy(tmp_path / "learned.npz")
-    context = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.6, 0.0, 0.8]]) if policy == "otflinucb" else None
+    context = np.eye(3, 5) if policy == "otflinucb" else None
     assert again.choose(context) == learned.choose(context)
     assert (again.policy, again.labels, again.rounds) == (learned.policy, tuple(log.labels), learned.rounds)
     with pytest.raises(OutputExistsError, match="exists"):
@@ -139,16 +139,16 @@ def test_a_replay_hands_it_on(policy: str, tmp_path: Path) -> None:
 
 def test_it_refuses_what_does_not_fit() -> None:
     learned = after("linucb", random_rounds("contexts", N))
-    with pytest.raises(ParameterError, match=r"shape \(3,\), finite; got shape \(2,\)"):
+    with pytest.raises(ParameterError, match=r"shape \(5,\), finite; got shape \(2,\)"):
         learned.choose([1.0, 2.0])
     with pytest.raises(ParameterError, match="finite"):
-        learned.choose([1.0, 2.0, np.nan])
+        learned.choose([1.0, 2.0, 3.0, 4.0, np.nan])
     with pytest.raises(ParameterError, match="got shape"):
         learned.choose()
     with pytest.raises(ParameterError, match="Action 4"):
-        learned.displayed([1.0, 2.0, 3.0], 4)
+        learned.displayed([1.0, 2.0, 3.0, 4.0, 5.0], 4)
     with pytest.raises(ParameterError, match="delay of 900"):
-        learned.converted([1.0, 2.0, 3.0], 0, delay=900)
+        learned.converted([1.0, 2.0, 3.0, 4.0, 5.0], 0, delay=900)
 
 
 def test_it_learns_no_longer_than_it_was_told() -> None:

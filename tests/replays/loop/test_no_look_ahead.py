@@ -71,7 +71,7 @@ def log_with_another_end(log: Log, x: int, seed: int) -> Log:
 @given(st.integers(0, 1999), st.integers(0, 9))
 @pytest.mark.parametrize("policy", ["thompson", "delayed-ucb", "otflinucb", "waitlinucb"])
 def test_the_end_of_a_log_does_not_change_the_beginning_of_its_trajectory(policy: str, x: int, seed: int) -> None:
-    log = linear_log(2000, n_actions=3, dimension=3, mean_delay=20.0, seed=seed)
+    log = linear_log(2000, n_actions=3, dimension=5, mean_delay=20.0, seed=seed)
     if policy in ("thompson", "delayed-ucb"):
         log = bernoulli_log(2000, [0.5, 0.3, 0.2], mean_delay=20.0, seed=seed)
     sampler = "keep" if policy in ("thompson", "delayed-ucb") else "rejection"

@@ -20,7 +20,7 @@ from tests.logs import bernoulli_log, linear_log
 from tests.replays.loop.recorder import Recorder
 
 ARMS = bernoulli_log(3000, [0.5, 0.3, 0.2], mean_delay=40.0, seed=1, logger=[0.5, 0.3, 0.2])
-ACTIONS = linear_log(3000, n_actions=3, dimension=3, mean_delay=40.0, seed=1, temperature=0.5)
+ACTIONS = linear_log(3000, n_actions=3, dimension=5, mean_delay=40.0, seed=1, temperature=0.5)
 CASES = [
     (ARMS, "thompson", {"sampler": "keep"}),
     (ARMS, "delayed-klucb", {"sampler": "queue"}),

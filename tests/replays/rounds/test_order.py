@@ -18,7 +18,7 @@ from tests.replays.test_scan import same, softmax_log
 
 N = 5 * BLOCK + 300
 ARMS = bernoulli_log(N, [0.5, 0.3, 0.2], mean_delay=40.0, seed=1, logger=[0.5, 0.3, 0.2])
-ACTIONS = linear_log(N, n_actions=3, dimension=3, mean_delay=40.0, seed=1, temperature=0.5)
+ACTIONS = linear_log(N, n_actions=3, dimension=5, mean_delay=40.0, seed=1, temperature=0.5)
 
 
 def test_an_order_is_whole_within_blocks_and_the_same_however_it_is_read() -> None:
@@ -139,7 +139,7 @@ def test_what_is_learned_and_judged_is_that_of_the_first_repeat_and_of_any(tmp_p
         assert result.learned is not None
         result.learned.save(tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "three").read_bytes()
-    contexts = np.random.default_rng(0).random((50, 3, 3))
+    contexts = np.random.default_rng(0).random((50, 3, 5))
     assert [one.learned.choose(c) for c in contexts] == [three.learned.choose(c) for c in contexts]
     assert one.doubly_robust == three.doubly_robust
     # The frozen policy is any of the three; none of them has read what it is judged on.

@@ -1,0 +1,29 @@
+"""Policies agree with their twins in every combination of the settings that the default tests cross in pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.policies import test_odaaf, test_states, test_twins
+
+CROSSED = {
+    f"{module.__name__.split('.')[-1]}.{name}": test
+    for module in (test_odaaf, test_states, test_twins)
+    for name, test in vars(module).items()
+    if hasattr(test, "rest")
+}
+
+
+def test_pairs_leave_nothing_out_that_two_settings_show() -> None:
+    assert len(CROSSED) > 10
+    for test in CROSSED.values():
+        for a in range(3):
+            for b in range(a):
+                assert {(c[a], c[b]) for c in test.rest} <= {(c[a], c[b]) for c in test.pairs}
+
+
+@pytest.mark.parametrize(("name", "case"), [(name, case) for name, test in CROSSED.items() for case in test.rest])
+def test_they_agree(name: str, case: tuple[Any, ...]) -> None:
+    CROSSED[name](*case)
