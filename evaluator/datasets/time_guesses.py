@@ -23,6 +23,7 @@ _DATES = (
 )  # fmt: skip
 _HOURS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
 _JOINTS, _ZONES = (" ", ", ", "T", ":"), ("", " %z")
+_MARK = re.compile(r"[-+./,:]")
 _DIGIT, _PLAIN_NUMBER = re.compile(r"\d"), re.compile(r"\s*\d+(\.\d*)?\s*")
 # Microseconds: guesses are of times that a log may be of, 1990 to 2100; of written years, 1900 to 2100.
 _EARLY, _FIRST, _LAST = -2_208_988_800_000_000, 631_152_000_000_000, 4_102_444_800_000_000
@@ -173,10 +174,22 @@ def guesses_of(text: pl.Series) -> list[Guess]:
 
 
 def _that_fit(guesses: Iterable[Guess], text: pl.Series) -> list[Guess]:
-    """Return the guesses that every cell fits; a few cells settle most of them."""
+    """Return the guesses that every cell fits; a few cells settle most of them, and most of those the marks of one."""
+    marks = _MARK.findall(text[0])
+    guesses = [guess for guess in guesses if _has_marks(guess.form, marks)]
     for cells in (text.head(1), text.head(_SAMPLE), text):
         guesses = [guess for guess in guesses if _fits(guess, cells)]
     return list(guesses)
+
+
+def _has_marks(form: str | None, marks: list[str]) -> bool:
+    """Whether a cell has the points, dashes and colons of a format, in their order."""
+    if form is None or form == EPOCH:
+        return True
+    zones = ([], ["+"], ["-"], ["+", ":"], ["-", ":"]) if form.endswith("%z") else ([],)
+    # Decimals of a second may be missing.
+    written = [_MARK.findall(one) for one in {form, form.replace(".%f", "")}]
+    return any(marks == own + zone for own in written for zone in zones)
 
 
 def _fits(guess: Guess, cells: pl.Series) -> bool:
