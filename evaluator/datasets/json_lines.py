@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from evaluator.datasets.cells import Kind
+from evaluator.datasets.json_columns import ObjectColumns
 from evaluator.datasets.row_breaches import LINE
 from evaluator.datasets.text import decoded
 from evaluator.errors import SourceError
@@ -21,6 +22,8 @@ from evaluator.visible import shortened
 BROKEN = "__broken"
 # Characters: an object of thousands of values fits, a file without any line end does not fill the memory.
 LINE_MAX = 4 * 1024 * 1024
+# Lines that are read at once; where one of them asks for care, half of them, and so on down to so few.
+PIECE, CAREFUL = 10_000, 50
 # So many objects tell which columns there are.
 SAMPLE = 1_000
 
@@ -42,7 +45,7 @@ def key_names(path: Path, encoding: str, *, until: Iterable[str] = ()) -> list[s
             hint = "write one object a line, without brackets around them and commas between them."
             raise SourceError(f"{path}: an array, not JSON lines.", hint=hint)
         empty = False
-        found, _ = _object(line)
+        found, _ = _object(line, ())
         keys.update(dict.fromkeys(found))
     if empty:
         raise SourceError(f"{path}: the file is empty.", hint="check the download or export.")
@@ -52,10 +55,11 @@ def key_names(path: Path, encoding: str, *, until: Iterable[str] = ()) -> list[s
 def object_frames(
     path: Path, encoding: str, kinds: Mapping[str, Kind], rows: int, limit: int | None
 ) -> Iterator[pl.DataFrame]:
-    """Yield the first objects, `rows` at a time: a column of text for each key in `kinds`, and `LINE`.
+    """Yield the first objects, `rows` at a time or fewer: a column for each key in `kinds`, and `LINE`.
 
-    A key that an object lacks is a missing cell. Where lines are no objects, `BROKEN` says what they are, null
-    elsewhere. Lines of spaces are skipped.
+    Columns hold text; those of numbers may hold numbers where they are the ones that the text says. A key that an
+    object lacks is a missing cell. Where lines are no objects, or have a key of `kinds` twice, `BROKEN` says what they
+    are, null elsewhere. Lines of spaces are skipped.
 
     Raises
     ------
@@ -63,16 +67,32 @@ def object_frames(
         A value is a list or an object, a line is too long, or text is no text.
     """
     lines = islice(_lines(path, encoding), limit)
-    while taken := list(islice(lines, rows)):
-        numbers = [number for number, _ in taken]
-        objects = [_object(line) for _, line in taken]
-        columns = {
-            column: _cells(path, column, kind, numbers, [found.get(column) for found, _ in objects])
-            for column, kind in kinds.items()
-        }
-        broken = [said for _, said in objects]
-        more = {BROKEN: pl.Series(broken, dtype=pl.String)} if any(broken) else {}
-        yield pl.DataFrame({**columns, LINE: pl.Series(numbers, dtype=pl.Int64), **more})
+    quick = ObjectColumns(kinds)
+    while taken := list(islice(lines, min(rows, PIECE))):
+        waiting = [taken]
+        while waiting:
+            piece = waiting.pop()
+            columns = quick.read([line for _, line in piece])
+            if columns is None and len(piece) > CAREFUL:
+                half = len(piece) // 2
+                waiting += [piece[half:], piece[:half]]
+            elif columns is None:
+                yield _with_care(path, kinds, piece)
+            else:
+                yield pl.DataFrame({**columns, LINE: pl.Series([number for number, _ in piece], dtype=pl.Int64)})
+
+
+def _with_care(path: Path, kinds: Mapping[str, Kind], lines: list[tuple[int, str]]) -> pl.DataFrame:
+    """Return the objects of some lines, each read by itself: columns of text."""
+    numbers = [number for number, _ in lines]
+    objects = [_object(line, kinds) for _, line in lines]
+    columns = {
+        column: _cells(path, column, kind, numbers, [found.get(column) for found, _ in objects])
+        for column, kind in kinds.items()
+    }
+    broken = [said for _, said in objects]
+    more = {BROKEN: pl.Series(broken, dtype=pl.String)} if any(broken) else {}
+    return pl.DataFrame({**columns, LINE: pl.Series(numbers, dtype=pl.Int64), **more})
 
 
 def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
@@ -93,32 +113,36 @@ def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
                 yield number, line
 
 
-class _TwiceError(ValueError):
-    """A key that an object has twice."""
+class _Repeating(dict[str, Any]):
+    """An object that has some keys twice."""
+
+    twice: list[str]
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise _TwiceError(next(key for key in keys if keys.count(key) > 1))
+        found = _Repeating(found)
+        found.twice = [key for key in found if keys.count(key) > 1]
     return found
 
 
 _DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str, object_pairs_hook=_pairs)
 
 
-def _object(line: str) -> tuple[dict[str, Any], str | None]:
-    """Return the object on a line, and what the line is if it holds none."""
+def _object(line: str, wanted: Container[str]) -> tuple[dict[str, Any], str | None]:
+    """Return the object on a line, and what the line is if it holds none, or a wanted key twice."""
     try:
         found = _DECODER.decode(line)
     except json.JSONDecodeError as error:
         return {}, f"{shortened(repr(line))} ({error.msg} at character {error.colno})"
-    except _TwiceError as error:
-        return {}, f"{shortened(repr(line))} (two values of {str(error)!r})"
     except RecursionError:
         return {}, f"{shortened(repr(line))} (nested too deeply)"
-    return (found, None) if isinstance(found, dict) else ({}, shortened(repr(line)))
+    if not isinstance(found, dict):
+        return {}, shortened(repr(line))
+    twice = next((key for key in found.twice if key in wanted), None) if isinstance(found, _Repeating) else None
+    return (found, None) if twice is None else ({}, f"{shortened(repr(line))} (two values of {twice!r})")
 
 
 def _cells(path: Path, column: str, kind: Kind, numbers: list[int], values: list[Any]) -> pl.Series:
