@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from evaluator.log.delay_rows import DelayRows
 
+# Options of the reading of logs and files alike.
+OF_BOTH = ("on_error", "quarantine_at_most")
 EXAMPLES = (
     "Examples: evaluate delays shop-log --windows 1h,1d,7d,30d,2000   |   "
     "evaluate delays --file delays.csv --delay-column delay_s --by arm --followed 30d --out how-late"
@@ -27,7 +29,7 @@ EXAMPLES = (
 
 
 @reads_log
-@takes(DelayFileOptions, to="filing", but=("on_error",), given_only=True)
+@takes(DelayFileOptions, to="filing", but=OF_BOTH, given_only=True)
 @takes(DelayOptions, to="studying")
 def delays_command(
     reading: dict[str, Any],
@@ -66,9 +68,9 @@ def delays_command(
     source: dict[str, Any]
     with new_folder(out) as save:
         if file is not None:
-            of_log = {f"--{name.replace('_', '-')}": value for name, value in reading.items() if name != "on_error"}
+            of_log = {f"--{name.replace('_', '-')}": value for name, value in reading.items() if name not in OF_BOTH}
             _only_of(file, {"LOG": log, "--dataset": dataset, "--joint": options.joint or None, **of_log})
-            asked = DelayFileOptions(**filing, by=group, on_error=reading.get("on_error", "stop"))
+            asked = DelayFileOptions(**filing, by=group, **{name: reading[name] for name in OF_BOTH if name in reading})
             rows, quarantine = _of_file(file, asked)
             source = {
                 "file": str(file), "delay_column": asked.delay_column, "unit": rows.tick, "followed": asked.followed

@@ -13,6 +13,8 @@ from evaluator.datasets.cells import Kind
 from evaluator.datasets.delay_file_options import UNITS, DelayFileOptions
 from evaluator.datasets.files import find_files
 from evaluator.datasets.frames import Chunks, column_names
+from evaluator.datasets.left_out import refuse_many
+from evaluator.datasets.options import share_of
 from evaluator.datasets.row_breaches import Breaches, CheckedRows
 from evaluator.datasets.row_rules import check_cells
 from evaluator.datasets.spec import Source
@@ -44,7 +46,7 @@ def read_delay_file(path: str | Path, asked: DelayFileOptions) -> DelayReading:
     Raises
     ------
     LogError
-        There are such rows; the message names their line numbers.
+        There are such rows, or more than the share that may be left out; the message names their line numbers.
     SourceError
         The file cannot be read or lacks a column.
     ParameterError, UsageError
@@ -77,6 +79,7 @@ def read_delay_file(path: str | Path, asked: DelayFileOptions) -> DelayReading:
     sound = pl.Series(checked.close())
     if asked.on_error == "stop":
         breaches.refuse()
+    refuse_many(breaches.rows, frame.height, breaches, share_of(asked.quarantine_at_most), "rows")
     frame, limit = frame.filter(sound), limit.filter(sound)
     if not frame.height:
         raise SourceError(f"{files[0].path}: no row has a usable delay.", hint="check `delay_column`.")

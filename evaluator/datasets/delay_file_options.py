@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evaluator.datasets.options import OnError
+from evaluator.datasets.options import OnError, check_share
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.shared import BY, ON_ERROR
+from evaluator.options.shared import BY, ON_ERROR, QUARANTINE_AT_MOST
 from evaluator.units import ROUND, SECONDS
 
 FILE = "A bare file of delays"
@@ -34,3 +34,9 @@ class DelayFileOptions(Options):
     )
     by: str | None = BY.but(default=None).field()
     on_error: OnError = ON_ERROR.field()
+    quarantine_at_most: str | float = QUARANTINE_AT_MOST.but(more="Of all rows, each of them a conversion.").field()
+
+    def __post_init__(self) -> None:
+        """Check every option, and that the share goes with a quarantine."""
+        super().__post_init__()
+        check_share(self.on_error, self.quarantine_at_most)

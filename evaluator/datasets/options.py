@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from evaluator.errors import ParameterError, UsageError
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.shared import LOG, ON_ERROR, SEED
+from evaluator.options.shared import LOG, ON_ERROR, QUARANTINE_AT_MOST, SEED
 from evaluator.units import LEAST_SAMPLE
 
 OnError = Literal["stop", "quarantine"]
@@ -76,14 +76,7 @@ class ReadingOptions(Options):
         panel=LOG,
     )
     on_error: OnError = ON_ERROR.field()
-    quarantine_at_most: str | float = option(
-        "1%",
-        "Largest share of the rows that may be quarantined, else the run stops: 5%",
-        more="Of all displays; of those with a conversion, and of the others, where what is left out depends on the "
-        "outcome (Fisher's exact test at 0.1 %); and of the conversions that are left out alone.",
-        example="5%",
-        panel=LOG,
-    )
+    quarantine_at_most: str | float = QUARANTINE_AT_MOST.field()
     keep: Sequence[str] = option(
         (),
         "Columns of the source to keep as labels, to group by",
@@ -105,17 +98,21 @@ class ReadingOptions(Options):
     def __post_init__(self) -> None:
         """Check every option, and that the share goes with a quarantine."""
         super().__post_init__()
-        share = share_of(self.quarantine_at_most)
-        if self.on_error != "quarantine" and share != share_of(type(self).quarantine_at_most):
-            raise UsageError(
-                f"`quarantine_at_most={self.quarantine_at_most}`, but bad rows stop the run.",
-                hint="it goes with `on_error='quarantine'`.",
-            )
+        check_share(self.on_error, self.quarantine_at_most)
 
     def given(self) -> dict[str, Any]:
         """Return the options that differ from their defaults, so that what they do not apply to need not know them."""
         values = ((field, getattr(self, field.name)) for field in fields(self))
         return {field.name: value for field, value in values if value != field.default}
+
+
+def check_share(on_error: OnError, given: str | float) -> None:
+    """Raise UsageError if a share is named that no quarantine asks for; ParameterError if it is none."""
+    share = share_of(given)
+    if on_error != "quarantine" and share != share_of(QUARANTINE_AT_MOST.default):
+        raise UsageError(
+            f"`quarantine_at_most={given}`, but bad rows stop the run.", hint="it goes with `on_error='quarantine'`."
+        )
 
 
 def share_of(given: str | float) -> float:

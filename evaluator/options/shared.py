@@ -74,6 +74,14 @@ ON_ERROR = Option(
     example="quarantine",
     panel=LOG,
 )
+QUARANTINE_AT_MOST = Option(
+    default="1%",
+    help="Largest share of the rows that may be quarantined, else the run stops: 5%",
+    more="Of all displays; of those with a conversion, and of the others, where what is left out depends on the "
+    "outcome (Fisher's exact test at 0.1 %); and of the conversions that are left out alone.",
+    example="5%",
+    panel=LOG,
+)
 JOBS = Option(
     default=1,
     help="Threads; no result depends on it",

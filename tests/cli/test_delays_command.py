@@ -332,6 +332,12 @@ def test_bad_rows_stop_with_their_lines_or_go_to_quarantine(
     assert stopped.code == 3
     assert said in stopped.err
     assert stopped.out == ""
+    many = evaluate(*words, "--on-error", "quarantine")
+    assert (many.code, many.out) == (3, "")
+    assert "1 of 42 rows (2.38 %) break a rule, and 1 % may be left out" in many.err
+    assert "--quarantine-at-most 3% allows the loss" in many.err
+    words += ("--quarantine-at-most", "3%")
+    assert evaluate(*words).code == 2
     run = evaluate(*words, "--on-error", "quarantine", "--out", str(tmp_path / "out"), "--json")
     assert run.code == 0, run.err
     assert "1 bad rows were left out" in run.err
