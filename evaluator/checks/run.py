@@ -42,6 +42,8 @@ class CheckReport(ShownInNotebooks):
         Kind of the propensities as they were read: logged, uniform, estimated or absent.
     assumption
         Clause that says what an estimate that uses these propensities rests on.
+    left_out
+        Sentence on the rows that were left out of the log, empty where none were.
     options
         Options of the checks, as they were asked for.
     findings
@@ -54,6 +56,7 @@ class CheckReport(ShownInNotebooks):
     actions: int
     propensity: str
     assumption: str
+    left_out: str
     options: CheckOptions
     findings: tuple[Finding, ...]
 
@@ -97,7 +100,8 @@ class CheckReport(ShownInNotebooks):
         """Return the report as JSON values: numbers that are not finite become None."""
         return json_values({
             "schema": SCHEMA, "dataset": self.dataset, "displays": self.displays, "conversions": self.conversions,
-            "actions": self.actions, "propensity": self.propensity, "assumption": self.assumption, "fit": self.fit,
+            "actions": self.actions, "propensity": self.propensity, "assumption": self.assumption,
+            "left_out": self.left_out, "fit": self.fit,
             "checks": [asdict(f) for f in self.findings], "options": asdict(self.options),
         })  # fmt: skip
 
@@ -129,6 +133,7 @@ def check_log(log: Log, options: CheckOptions) -> CheckReport:
         actions=log.n_actions,
         propensity=propensities.kind,
         assumption=propensities.assumption,
+        left_out=log.meta.left_out,
         options=options,
         findings=tuple(check.find(tables, level=level, seed=options.seed, clusters=clusters) for check in CHECKS),
     )

@@ -36,7 +36,7 @@ from evaluator.datasets.identity import repeated
 from evaluator.datasets.intake import TIME, Intake
 from evaluator.datasets.keeping import check_keep
 from evaluator.datasets.labels import Labels
-from evaluator.datasets.left_out import refuse_many
+from evaluator.datasets.left_out import left_out_note, refuse_many
 from evaluator.datasets.metadata import log_meta, propensity_kind, tick_of
 from evaluator.datasets.options import Deduplicate, ReadingOptions, share_of
 from evaluator.datasets.outcomes import find_outcomes
@@ -265,8 +265,8 @@ def _finish(
         named = int((~converted["sound"]).sum()), int(converted["sound"].sum())
         others = intake.breaches.rows - named[0], intake.rows - intake.breaches.rows - named[1]
         intake.left_out.rows += np.array([others, named]).T
-    notes = [intake.left_out.refuse(intake.breaches, plan.most_left_out)] if plan.listed else []
-    if any(notes):
+    by_outcome = intake.left_out.refuse(intake.breaches, plan.most_left_out) if plan.listed else ""
+    if by_outcome:
         counts["quarantined_by_outcome"] = intake.breaches.rows
     if second is not None:
         converted, beyond = second.converted(converted, limited=plan.limit is not None)
@@ -319,7 +319,7 @@ def _finish(
         fingerprint=plan.fingerprint(),
         observed_until=outcomes.observed_until,
         attribution_window=outcomes.attribution_window,
-        notes=[*outcomes.notes, *filter(None, notes)],
+        notes=[*outcomes.notes, *filter(None, [left_out_note(breaches, by_outcome)])],
         propensities=kept.propensities,
         encoder=None if vectors is None else vectors.encoder(lambda column: missing_values(spec.source, column)),
     )

@@ -13,7 +13,7 @@ from evaluator.datasets.cells import Kind
 from evaluator.datasets.delay_file_options import UNITS, DelayFileOptions
 from evaluator.datasets.files import find_files
 from evaluator.datasets.frames import Chunks, column_names
-from evaluator.datasets.left_out import refuse_many
+from evaluator.datasets.left_out import left_out_note, refuse_many
 from evaluator.datasets.options import share_of
 from evaluator.datasets.row_breaches import Breaches, CheckedRows
 from evaluator.datasets.row_rules import check_cells
@@ -91,6 +91,7 @@ def read_delay_file(path: str | Path, asked: DelayFileOptions) -> DelayReading:
         limit=limit.to_numpy() if cut else None,
         group=None if by is None else np.array(frame[by].to_list(), object),
         by=by or "",
+        left_out=left_out_note([breaches]),
         stamp=stamp_of(frame[column].to_numpy()),
     )
     return DelayReading(rows, breaches.table().to_arrow())

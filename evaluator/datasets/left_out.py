@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,9 +12,10 @@ import polars as pl
 
 from evaluator.datasets.frames import CELLS, UNPARSED
 from evaluator.datasets.json_lines import BROKEN
-from evaluator.datasets.row_breaches import Breaches
+from evaluator.datasets.row_breaches import SHOWN, Breaches
 from evaluator.datasets.spec import Conversion
 from evaluator.errors import LogError
+from evaluator.log.meta import LEFT_OUT
 
 # Of logs whose rows are left out whatever their outcome, this share at most are said to depend on it (Fisher's exact
 # test keeps its level), and fewer are refused: the share left out must be large too.
@@ -88,6 +90,25 @@ def refuse_many(lost: int, total: int, breaches: Breaches, most: float, rows: st
         share = lost / total
         said = f"{lost:,} of {total:,} {rows} ({_percent(share)}) break a rule, and {_percent(most)} may be left out"
         raise _error(said, breaches, share)
+
+
+def left_out_note(tables: Sequence[Breaches], by_outcome: str = "") -> str:
+    """Return how many rows were left out and why, the commonest reasons first; empty where none were.
+
+    Parameters
+    ----------
+    tables
+        Breaches of every table.
+    by_outcome
+        Sentence on what the outcome has to do with it.
+    """
+    rows = sum(table.rows for table in tables)
+    counts = sorted((item for table in tables for item in table.counts.items()), key=lambda item: -item[1])
+    if not rows:
+        return ""
+    reasons = "; ".join(f"{what} ({count:,})" for what, count in counts[:SHOWN])
+    more = f"; and {len(counts) - SHOWN} more reasons" if len(counts) > SHOWN else ""
+    return f"{rows:,} rows {LEFT_OUT}: {reasons}{more}. {by_outcome}".rstrip()
 
 
 def says_converted(frame: pl.DataFrame, conversion: Conversion) -> pl.Series:

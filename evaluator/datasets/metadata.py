@@ -51,8 +51,6 @@ def log_meta(
         Encoder that says how context columns became vectors; None for a log without.
     """
     notes = [*spec.notes, *notes, *propensities.notes]
-    if counts.get("quarantined"):
-        notes.append(f"{counts['quarantined']:g} rows broke a rule and were left out.")
     return LogMeta(
         name=spec.name,
         tick=tick_of(spec),

@@ -106,6 +106,15 @@ class Breaches:
         example = f"{row['file']} {word} {row['line']}: {row['value'] if column == ROW else repr(row['value'])}"
         return f"Most often {subject} ({found.count:,} rows, such as {example}); {found.repair}"
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of rows by what is wrong with them."""
+        return {
+            f"column {column!r}: {problem}" if column != ROW else problem: found.count
+            for (column, problem), found in self._found.items()
+            if found.count
+        }
+
     def table(self) -> pl.DataFrame:
         """Return one line per breach: file, line, column, value, problem."""
         tables = [table for found in self._found.values() for table in found.tables]

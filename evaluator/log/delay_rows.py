@@ -51,6 +51,8 @@ class DelayRows:
         Number of conversion rows dropped for another of the same conversion.
     shared
         Whether one conversion may be several rows.
+    left_out
+        Sentence on the rows that were left out, empty where none were.
     stamp
         Ticks of which all times are whole multiples: what the time stamps tell apart, in whatever unit they are
         written.
@@ -67,6 +69,7 @@ class DelayRows:
     periods: Periods | None = None
     deduplicated: int = 0
     shared: bool = False
+    left_out: str = ""
     stamp: int = 1
 
     @property
@@ -169,6 +172,7 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
         periods=periods,
         deduplicated=deduplicated,
         shared=not deduplicated and meta.counts.get("conversions_shared", 0) > 0,
+        left_out=meta.left_out,
         stamp=stamp_of(delay, known=stamp),
     )
 

@@ -12,6 +12,10 @@ from evaluator.units import ROUND, SECONDS
 PropensityKind = Literal["logged", "uniform", "estimated", "absent"]
 
 
+# In the note on rows that a quarantine left out.
+LEFT_OUT = "broke a rule and were left out"
+
+
 @dataclass(frozen=True, kw_only=True)
 class LogMeta:
     """What a log says about itself.
@@ -58,6 +62,11 @@ class LogMeta:
     counts: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     encoder: ContextEncoder | None = None
+
+    @property
+    def left_out(self) -> str:
+        """Sentence on the rows that a quarantine left out: how many, why, and whether that depends on their outcome."""
+        return next((note for note in self.notes if LEFT_OUT in note), "")
 
     @property
     def tick_seconds(self) -> float | None:

@@ -23,6 +23,8 @@ def print_check(console: ReportConsole, report: CheckReport) -> None:
         f": {report.displays:,} displays, {report.conversions:,} conversions, {report.actions:,} actions",
     ))  # fmt: skip
     console.print(f"propensities: {report.propensity} ({report.assumption})", style="dim")
+    if report.left_out:
+        console.print(visible(report.left_out))
     console.print()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("verdict", no_wrap=True)

@@ -342,6 +342,7 @@ def test_bad_rows_stop_with_their_lines_or_go_to_quarantine(
     assert run.code == 0, run.err
     assert "1 bad rows were left out" in run.err
     assert run.json["conversions"] == 41
+    assert "1 rows broke a rule and were left out" in " ".join(run.json["sight"])
     assert pq.read_table(tmp_path / "out" / "quarantine.parquet").num_rows == 1
 
 

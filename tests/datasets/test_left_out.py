@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import unescape
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evaluator import datasets, replay
+from evaluator import check, datasets, replay, study_delays
 from evaluator.datasets.adapter import Reading
 from evaluator.datasets.left_out import LEVEL, LeftOut
 from evaluator.datasets.options import ReadingOptions
@@ -44,7 +45,14 @@ def test_many_rows_stop_the_run_and_say_which_way_out(tmp_path: Path) -> None:
         del broken[row]
     done = read(tmp_path, broken)
     assert (len(done.log), done.quarantine.num_rows) == (3_960, 40)
-    assert any("40 rows broke a rule and were left out" in note for note in done.log.meta.notes)
+    said = "40 rows broke a rule and were left out: column 't': not a whole number (40)."
+    assert done.log.meta.left_out == said
+    assert said in done.log.meta.notes
+    checked = check(done.log, propensity="uniform")
+    assert checked.to_dict()["left_out"] == said
+    for result in (checked, study_delays(done.log, families=["exponential"], bootstraps=19)):
+        assert said in " ".join(unescape(result._repr_html_()).split())
+    assert said in study_delays(done.log, families=["exponential"], bootstraps=19).to_dict()["sight"]
 
 
 @pytest.mark.parametrize("broken", [(2, "?"), (1, "")])

@@ -82,6 +82,8 @@ def sight(rows: DelayRows, fit: NonparametricFit) -> tuple[str, ...]:
         span = f"{words(rows, fit.shortest)} <= delay" if fit.shortest else "delay"
         said.append(f"All that follows is conditional on {span} <= {longest}.")
         said.append(f"The share of conversions later than {longest} is unknown: the log cannot tell.")
+    if rows.left_out:
+        said.append(rows.left_out)
     if rows.deduplicated:
         said.append(
             f"{rows.deduplicated:,} more rows of the same conversions were dropped (de-duplication). Near the ends of "
