@@ -13,6 +13,7 @@ import typer
 from evaluator.cli import options as o
 from evaluator.cli.lending import offered, placed
 from evaluator.cli.output import new_file
+from evaluator.errors import UsageError
 from evaluator.options.declaration import Option
 from evaluator.visible import visible
 
@@ -93,5 +94,12 @@ def _answer(question: Question) -> Callable[[str], str]:
 
 def _ask(question: Question) -> str:
     o.note(f"{question.key}: {question.why}")
-    answer: str = typer.prompt(visible(question.words), default=question.guess, value_proc=_answer(question), err=True)
+    words = visible(question.words)
+    try:
+        answer: str = typer.prompt(words, default=question.guess, value_proc=_answer(question), err=True)
+    except typer.Abort:  # Ctrl-D: what Ctrl-C does, `stopping` says
+        typer.echo(err=True)
+        raise UsageError(
+            f"{question.key}: the answers ended here.", hint="answer it, or take the guesses: `< /dev/null`."
+        ) from None
     return answer

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import select
+import sys
+import time
 import tomllib
 from pathlib import Path
 
@@ -100,3 +104,45 @@ def test_a_terminal_is_asked(log: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert spec["log"] == {"attribution_window": "30min", "observed_until": "end"}
     assert any("What unit" in words for words in asked)
     assert "attribution_window" not in run.err.partition("sound")[0].replace("log.attribution_window: longest", "")
+
+
+def on_terminal(log: Path, out: Path, answers: list[str]) -> tuple[int, str]:
+    """Run the command on a terminal, answering what it asks; return its exit code and what the terminal shows."""
+    pty = pytest.importorskip("pty", reason="terminals of this kind are of Unix")
+    words = [sys.executable, "-m", "evaluator", "datasets", "init", str(log), "-o", str(out)]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvpe(words[0], words, os.environ | {"COLUMNS": "200", "NO_COLOR": "1"})
+    shown, left, until = b"", [answer.encode() for answer in answers], time.monotonic() + 120
+    while time.monotonic() < until:
+        if select.select([terminal], [], [], 0.2)[0]:
+            try:
+                shown += os.read(terminal, 65_536)
+            except OSError:  # its end
+                break
+        elif left and shown.rstrip().endswith(b"]:"):
+            os.write(terminal, left.pop(0))
+    else:
+        os.kill(pid, 9)
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode().replace("\r\n", "\n")
+
+
+def test_enter_takes_the_guess_and_wrong_answers_are_asked_again(log: Path, tmp_path: Path) -> None:
+    spec = tmp_path / "spec.toml"
+    code, shown = on_terminal(log, spec, ["nothing\n", *["\n"] * 20])
+    assert code == 0, shown
+    assert shown.count("Which column says when it was shown? [time]:") == 2
+    assert "one of time, banner, sold_at, country, none" in shown
+    assert "What unit are the times of 'time' in? [s]:" in shown
+    assert tomllib.loads(spec.read_text())["display"] == {"time": "time", "action": "banner"}
+
+
+@pytest.mark.parametrize(
+    ("key", "code", "said"), [("\x03", 130, "Stopped by Ctrl-C"), ("\x04", 2, "the answers ended here")]
+)
+def test_who_stops_answering_leaves_nothing_behind(log: Path, tmp_path: Path, key: str, code: int, said: str) -> None:
+    found, shown = on_terminal(log, tmp_path / "spec.toml", ["\n", key])
+    assert (found, list(tmp_path.iterdir())) == (code, [log.parent]), shown
+    assert said in shown
+    assert "Traceback" not in shown

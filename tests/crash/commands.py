@@ -21,7 +21,7 @@ class Command:
     name
         Of the test.
     words
-        ``{out}`` is the folder that all outputs are in, ``{log}`` a spec.
+        ``{out}`` is the folder that all outputs are in, ``{log}`` a spec in ``{folder}``.
     other
         Words to add for another result: who else writes the same output.
     targets
@@ -86,6 +86,12 @@ COMMANDS = (
         link=("out", "real"),
     ),
     Command(
+        "init",
+        "evaluate datasets init {folder}/named.csv -o {out}/out.toml",
+        "--conversions {folder}/sales.csv",
+        ("out.toml",),
+    ),
+    Command(
         "make",
         "evaluate datasets make criteo_twin --rows 1000 -o {out}/out.gz",
         "--seed 1",
@@ -98,15 +104,20 @@ COMMANDS = (
 
 def words(text: str, log: Path, out: Path) -> list[str]:
     """Return the words of a command."""
-    return text.format(log=log, out=out).split()
+    return text.format(log=log, folder=log.parent, out=out).split()
 
 
 def small_log(folder: Path) -> Path:
     """Write a log and return its spec."""
     rng = np.random.default_rng(5)
     folder.mkdir()
-    rows = ["t,ad,sold"]
+    rows, named, sales = ["t,ad,sold"], ["time,banner,sold_at,id"], ["id,sold_at"]
     for second in range(DISPLAYS):
         sold = second + rng.integers(1, 30) if rng.random() < 0.4 else ""
         rows.append(f"{second},{rng.choice(list('abc'))},{sold}")
+        named.append(f"{rows[-1]},d{second}")
+        sales += [f"d{second},{sold}"] if sold else []
+    # With names that a draft understands.
+    (folder / "named.csv").write_text("\n".join(named))
+    (folder / "sales.csv").write_text("\n".join(sales))
     return dataset(folder, rows)
