@@ -11,8 +11,9 @@ from evaluator.cli import datasets_init, datasets_make
 from evaluator.cli import options as o
 from evaluator.cli.help import App
 from evaluator.cli.lending import offered, placed, takes
-from evaluator.cli.reading import reads_log
+from evaluator.cli.reading import one_log, reads_log
 from evaluator.datasets.options import ReadingOptions
+from evaluator.errors import UsageError
 from evaluator.options.declaration import Option
 from evaluator.options.shared import DATASET
 
@@ -73,24 +74,25 @@ def show_command(
 @app.command("validate", epilog="Example: evaluate datasets validate my/spec.toml")
 @reads_log
 def validate_command(
-    dataset: Name,
     reading: dict[str, Any],
+    log: o.Log = None,
+    dataset: o.Dataset = None,
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
     """Check a spec and every row of its log; exit code 3 if anything is wrong."""
     from evaluator.datasets import validate
-    from evaluator.report.numbers import count_text
 
-    report = validate(dataset, **reading)
+    name = one_log(log, dataset)
+    if name is None:
+        raise UsageError("No log is named.", hint="`evaluate datasets validate spec.toml`.")
+    report = validate(name, **reading)
     if as_json:
         o.print_json({"schema": "evaluate.validation/1", **report})
     else:
-        verdict = "sound" if report["ok"] else "has rows that were left out"
-        o.say(
-            f"{report['name']}: {verdict}. "
-            + ", ".join(f"{k.replace('_', ' ')} {count_text(v)}" for k, v in report["counts"].items())
-        )
+        from evaluator.report.dataset import print_validation
+
+        print_validation(o.stdout(), report)
     for note in report["notes"]:
         o.note(note)
     if not report["ok"]:

@@ -55,6 +55,14 @@ def print_facts(console: ReportConsole, facts: dict[str, Any]) -> None:
         console.print(f"- {note}")
 
 
+def print_validation(console: ReportConsole, report: dict[str, Any]) -> None:
+    """Print what `evaluator.datasets.validate` found: the verdict, and every count that is not 0."""
+    verdict = "sound" if report["ok"] else "rows were left out"
+    console.print(Text.assemble((visible(report["name"]), "bold"), f": {verdict}"))
+    counts = ((name.replace("_", " "), count_text(value)) for name, value in report["counts"].items() if value)
+    _rows(console, list(counts))
+
+
 def _rows(console: ReportConsole, rows: list[tuple[str, str]]) -> None:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)

@@ -171,7 +171,10 @@ def test_plain_output_of_listings() -> None:
     assert "alpha" in evaluate("policies", "show", "otflinucb").out
     assert "no parameters" in evaluate("policies", "show", "random").out
     assert "displays" in evaluate("datasets", "show", "synthetic", "--limit", "2000").out
-    assert "sound" in evaluate("datasets", "validate", "synthetic", "--limit", "2000").out
+    run = evaluate("datasets", "validate", "-d", "synthetic", "--limit", "2000")
+    assert run.out.startswith("synthetic: sound\ndisplays ")
+    assert evaluate("datasets", "validate", "synthetic", "--limit", "2000") == run
+    assert evaluate("datasets", "validate").code == 2
     assert evaluate("datasets", "schema").json["$defs"]
     assert evaluate("--version").out.startswith("delayed-replay ")
 
