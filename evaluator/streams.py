@@ -61,6 +61,8 @@ class Stream(IntEnum):
     """The order in which a repeat reads a resampled log; by its number, lap and repeat."""
     ACTION_RATES = 59
     """The fitted rates' draws in the check of rates by action."""
+    SHOP = 60
+    """The made-up shop's displays and sales."""
 
 
 def seed_sequence(stream: Stream, seed: int, *which: int) -> np.random.SeedSequence:

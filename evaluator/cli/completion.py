@@ -31,6 +31,13 @@ def dataset_names(incomplete: str) -> list[str]:
     return [name for name in sorted(bundled_names()) if name.startswith(incomplete)]
 
 
+def made_names(incomplete: str) -> list[str]:
+    """Return the datasets that can be made and whose names begin so."""
+    from evaluator.datasets.make_options import MADE
+
+    return [name for name in MADE if name.startswith(incomplete)]
+
+
 def column_names(context: typer.Context, incomplete: str) -> list[str]:
     """Return the columns of the log that begin so, where its spec or its text file tells them at once."""
     try:
@@ -45,6 +52,7 @@ COMPLETIONS: dict[str, Callable[..., list[str]]] = {
     "policies": policy_names,
     "baseline": policy_names,
     "dataset": dataset_names,
+    "made": made_names,
     "log": dataset_names,
     "scenario": dataset_names,
     "by": column_names,

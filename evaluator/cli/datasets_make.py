@@ -11,30 +11,36 @@ from evaluator.datasets.make_options import MakeOptions
 from evaluator.options.shared import DATASET
 
 EXAMPLES = (
-    "Example: evaluate datasets make criteo_twin --rows 1000000 --seed 1 -o twin.tsv.gz && "
+    "Examples: evaluate datasets make shop -o shop && evaluate replay -d shop/spec.toml -p linucb --window 7d | "
+    "evaluate datasets make criteo_twin --rows 1000000 --seed 1 -o twin.tsv.gz && "
     "evaluate replay -d criteo_twin --path twin.tsv.gz --actions top:10 -p ucb1 --propensity estimate:context"
 )
+
+WHAT = r"shop, a small example of files of your own; criteo_twin; or a spec.toml with a \[twin] section."
 
 
 @takes(MakeOptions, to="making")
 def make_command(
-    dataset: Annotated[str, placed(DATASET.but(help=r"criteo_twin, or a spec.toml with a \[twin] section."))],
+    dataset: Annotated[str, placed(DATASET.but(help=WHAT), completes="made")],
     out: Annotated[
         Path,
         offered(
             "out",
-            o.OUT.but(help="New gzipped file; its truth goes beside it", example="twin.tsv.gz", panel=""),
+            o.OUT.but(help="New folder of the shop; new gzipped file of a twin", example="shop", panel=""),
         ),
     ],
     making: dict[str, Any],
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
-    """Generate a dataset in the exact format of a real one, with its truth in a file beside it."""
+    """Generate a dataset whose truth is known: a small example shop, or a twin in the exact format of a real file.
+
+    The shop is a folder of tables as CSV, their spec, a study and a file of delays; its README.md says what is true.
+    """
     from evaluator.datasets import make
 
     asked = MakeOptions(**making)
-    with o.progress("rows", asked.rows) as advance:
+    with o.progress("rows", asked.rows if dataset != "shop" else None) as advance:
         made = make(dataset, out, rows=asked.rows, seed=asked.seed, jobs=asked.jobs, advance=advance)
     if as_json:
         files = {"out": str(made.path), "truth": str(made.truth), "table": str(made.table)}

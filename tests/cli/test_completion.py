@@ -45,6 +45,7 @@ def completed(words: str, *, cwd: Path, shell: str = "bash") -> list[str]:
         ("evaluate compare --policies ucb1,lin", ["ucb1,linucb", "ucb1,lints"]),
         ("evaluate policies show qpm", ["qpm-d"]),
         ("evaluate replay -d synth", ["synthetic"]),
+        ("evaluate datasets make sh", ["shop"]),
         ("evaluate check criteo_t", ["criteo_twin"]),
         ("evaluate simulate -s vernade2017-l", ["vernade2017-low"]),
         ("evaluate replay -d shop --cluster-by us", ["user"]),

@@ -22,6 +22,7 @@ COMMANDS = [
     ("delays", *SMALL, "--families", "geometric", "--bootstraps", "19", "--out"),
     ("datasets", "convert", "synthetic", "--limit", "2000"),
     ("datasets", "make", "criteo_twin", "--rows", "1000", "--out"),
+    ("datasets", "make", "shop", "--out"),
 ]
 MOST_BYTES = 1000
 

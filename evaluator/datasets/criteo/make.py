@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from evaluator.datasets.criteo.quantiles import ArrivalQuantiles
 from evaluator.datasets.criteo.text_columns import Amounts, Categories
 from evaluator.datasets.criteo.truth_file import SCHEMA, truth_document, truth_table
 from evaluator.datasets.criteo.users import plan_users
+from evaluator.datasets.made_files import MadeFiles
 from evaluator.datasets.resolve import dataset_spec
 from evaluator.datasets.spec import FileSpec
 from evaluator.errors import ParameterError, UsageError
@@ -34,71 +34,16 @@ from evaluator.units import is_whole
 FEWEST_ROWS = 1_000
 
 
-@dataclass(frozen=True)
-class TwinFiles:
-    """Where a twin and its truth are.
-
-    Parameters
-    ----------
-    path
-        Path of the data, gzipped.
-    truth, table
-        Paths of the truth as JSON, and of its propensities and rates by context and campaign as Parquet.
-    counts
-        Numbers of rows, users, conversions and rows with conversions, by name.
-    """
-
-    path: Path
-    truth: Path
-    table: Path
-    counts: dict[str, int]
-
-
-def make(
+def make_twin(
     dataset: str | Path,
     out: str | Path,
     *,
-    rows: int = 1_000_000,
-    seed: int = 0,
-    jobs: int | None = None,
-    advance: Callable[[int], None] | None = None,
-) -> TwinFiles:
-    """Write a generated dataset in the format of a real one, and the truth it was drawn from.
-
-    Parameters
-    ----------
-    dataset
-        Name ``criteo_twin``, or path of a ``spec.toml`` with a ``[twin]`` section.
-    out
-        File to write, gzipped; ``<out>.truth.json`` and ``<out>.truth.parquet`` go beside it.
-    rows
-        Number of displays, from 1,000 to the size of the real file.
-    seed
-        Seed of the draws: the same seed and rows give the same bytes.
-    jobs
-        Number of threads; None takes all processors, up to 4. The bytes do not depend on it.
-    advance
-        Function called with the number of rows after each chunk; None for no progress.
-
-    Returns
-    -------
-    TwinFiles
-        Paths and counts of what was written. Memory: up to 0.7 GB at full size, less than half of it for a tenth of the
-        rows.
-
-    Raises
-    ------
-    UsageError
-        The dataset has no ``[twin]`` section, or the output's folder is missing.
-    ParameterError
-        One of `rows`, `seed` and `jobs` is out of range.
-    OutputExistsError
-        One of the three files exists.
-    OutputInUseError
-        Another process writes the files.
-    OutputError
-        The files cannot be written; none of them is left.
-    """
+    rows: int,
+    seed: int,
+    jobs: int | None,
+    advance: Callable[[int], None] | None,
+) -> MadeFiles:
+    """Write a twin and its truth, as `evaluator.datasets.make` says."""
     twin, name = _twin(dataset)
     if not FEWEST_ROWS <= rows <= twin.rows:
         raise ParameterError(f"rows={rows}.", hint=f"give {FEWEST_ROWS:,} to {twin.rows:,} rows.")
@@ -106,7 +51,7 @@ def make(
     if not is_whole(seed, 0) or not is_whole(jobs, 1):
         raise ParameterError(f"seed={seed}, jobs={jobs}.", hint="seed is 0 to 2^63 - 1, jobs 1 to 2^63 - 1.")
     path = Path(out)
-    made = TwinFiles(path, path.with_name(f"{path.name}.truth.json"), path.with_name(f"{path.name}.truth.parquet"), {})
+    made = MadeFiles(path, path.with_name(f"{path.name}.truth.json"), path.with_name(f"{path.name}.truth.parquet"), {})
     with whole_files([made.table, made.truth, made.path]) as (table, text, data), writing(made.path):
         plan, known = plan_twin(twin, rows=rows, seed=seed)
         document = truth_document(twin, known, plan.journeys, plan.categories)
@@ -119,7 +64,7 @@ def make(
         files = described([table, data])
         head = {"schema": SCHEMA, "dataset": name, "seed": seed, "table": made.table.name, "files": files}
         text.write_text(json.dumps({**head, **document}, indent=1) + "\n", encoding="utf-8")
-    return TwinFiles(made.path, made.truth, made.table, document["realised"])
+    return MadeFiles(made.path, made.truth, made.table, document["realised"])
 
 
 def plan_twin(twin: TwinParameters, *, rows: int, seed: int) -> tuple[ChunkPlan, CampaignTruth]:
