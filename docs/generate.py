@@ -81,7 +81,8 @@ def example_block(epilog: str) -> str:
 def command_page() -> str:
     """Return the page of commands."""
     parts = [
-        "# Commands\n\n*Every command with its options, as `--help` prints them.* [Options by name](options.md).\n"
+        "# Commands\n\n*Every command with its options, as `--help` prints them.* [Options by name](options.md).\n\n"
+        "The examples are of a made-up shop:\n\n```sh\nevaluate datasets make shop -o shop\n```\n"
     ]
     for name, command in commands():
         parts.append(f"## evaluate {name}\n")
@@ -228,12 +229,12 @@ def api_page() -> str:
         thing = getattr(evaluator, name)
         parts.append(f"## {name}\n")
         if not inspect.isclass(thing):
-            parts.append(f"```python\n{name}{_signature(thing)}\n```\n")
+            parts.append(f"```text\n{name}{_signature(thing)}\n```\n")
         parts.append(_docstring(inspect.getdoc(thing) or ""))
         for member, of in sorted(_members(thing).items()) if inspect.isclass(thing) else ():
             of = of.__func__ if isinstance(of, classmethod | staticmethod) else of
             if not member.startswith("_") and inspect.isfunction(of) and "\nParameters\n" in (inspect.getdoc(of) or ""):
-                parts.append(f"### {name}.{member}\n\n```python\n{name}.{member}{_signature(of)}\n```\n")
+                parts.append(f"### {name}.{member}\n\n```text\n{name}.{member}{_signature(of)}\n```\n")
                 parts.append(_docstring(inspect.getdoc(of) or ""))
             elif not member.startswith("_") and inspect.isfunction(of) and of.__doc__:
                 parts.append(f"`{member}{_signature(of)}`: {_code(inspect.getdoc(of) or '').splitlines()[0]}\n")

@@ -14,10 +14,7 @@ from evaluator.cli.reading import one_log, open_log, reads_log
 # The exit code of a log that could be read, and is not fit: scripts tell it from one that could not be.
 NOT_FIT = 4
 
-EXAMPLES = (
-    "Examples: evaluate check shop-log   |   evaluate check -d criteo_twin --path twin.tsv.gz --actions top:10 "
-    "--propensity estimate"
-)
+EXAMPLES = "Examples: evaluate check shop/spec.toml   |   evaluate check shop/spec.toml --cluster-by every:1d"
 
 
 @reads_log

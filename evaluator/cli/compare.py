@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "Examples: evaluate compare -p otflinucb:alpha=0.1 -p otflinucb:alpha=1 -p delayed-klucb --windows 500,2000 "
-    "--jobs 2   |   evaluate compare --study study.toml --out run1"
+    "--jobs 2   |   evaluate compare --study shop/study.toml --out study1"
 )
 
 

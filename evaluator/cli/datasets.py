@@ -49,9 +49,7 @@ def _kind(spec: Any) -> str:
     return "evaluate datasets make" if spec.twin is not None else "your own copy of the files"
 
 
-@app.command(
-    "show", epilog="Example: evaluate datasets show criteo_attribution --path criteo_attribution_dataset.tsv.gz"
-)
+@app.command("show", epilog="Example: evaluate datasets show shop/spec.toml")
 @reads_log
 def show_command(
     reading: dict[str, Any],
@@ -71,7 +69,7 @@ def show_command(
     print_facts(o.stdout(), facts)
 
 
-@app.command("validate", epilog="Example: evaluate datasets validate my/spec.toml")
+@app.command("validate", epilog="Example: evaluate datasets validate shop/spec.toml")
 @reads_log
 def validate_command(
     reading: dict[str, Any],
@@ -100,7 +98,8 @@ def validate_command(
 
 
 @app.command(
-    "convert", epilog="Example: evaluate datasets convert my/spec.toml my-log && evaluate replay -d my-log -p ucb1"
+    "convert",
+    epilog="Example: evaluate datasets convert shop/spec.toml shop-log && evaluate replay -d shop-log -p ucb1",
 )
 @takes(ReadingOptions, to="reading", but=("seed",), given_only=True)
 def convert_command(

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 # Options of the reading of logs and files alike.
 OF_BOTH = ("on_error", "quarantine_at_most")
 EXAMPLES = (
-    "Examples: evaluate delays shop-log --windows 1h,1d,7d,30d,2000   |   "
-    "evaluate delays --file delays.csv --delay-column delay_s --by arm --followed 30d --out how-late"
+    "Examples: evaluate delays shop/spec.toml --windows 1h,1d,7d,30d,2000   |   "
+    "evaluate delays --file shop/delays.csv --delay-column delay_s --by banner --followed followed_s --out how-late"
 )
 
 

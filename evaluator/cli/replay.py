@@ -15,8 +15,8 @@ from evaluator.options.shared import OUTPUT, POLICY
 from evaluator.replays.options import ReplayOptions
 
 EXAMPLES = (
-    "Examples: evaluate replay --policy otflinucb --window 2000   |   evaluate replay -d criteo_attribution "
-    "--path log.tsv.gz --actions top:10 -p delayed-klucb --window 7d --propensity estimate"
+    "Examples: evaluate replay --policy otflinucb --window 2000   |   "
+    "evaluate replay -d shop/spec.toml -p linucb --window 7d --reward-max 20 --out run1"
 )
 
 

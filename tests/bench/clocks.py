@@ -24,6 +24,7 @@ from tests.bench.pictures import draw_clocks
 from tests.bench.tables import print_table
 
 POLICY, WINDOW, HORIZON = "delayed-ucb", 500, 3_000
+RUNS, REPLAYS = 4_000, 2_000
 BEST, WORST, K, MEAN_DELAY = 0.6, 0.1, 10, 500
 MEANS = np.linspace(BEST, WORST, K)
 # A replay accepts each display with probability 1/K: the slack is 6 standard deviations of their number.
@@ -95,8 +96,10 @@ def _off(share: float) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.clocks", description=__doc__)
-    parser.add_argument("--runs", type=int, default=4_000, help="live runs")
-    parser.add_argument("--replays", type=int, default=2_000, help="replays on either clock, each of a log of its own")
+    parser.add_argument("--runs", type=int, default=RUNS, help="live runs")
+    parser.add_argument(
+        "--replays", type=int, default=REPLAYS, help="replays on either clock, each of a log of its own"
+    )
     parser.add_argument("--svg", type=Path, help="file to draw the picture into")
     given = parser.parse_args(arguments)
     curves = measured(given.runs, given.replays)

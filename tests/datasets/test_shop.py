@@ -17,6 +17,8 @@ from evaluator.datasets.shop import world
 from evaluator.errors import OutputExistsError, UnknownNameError, UsageError
 from tests.cli.runs import evaluate
 
+ROOT = Path(__file__).parents[2]
+
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -108,6 +110,12 @@ def test_its_log_is_read_with_its_contexts(log: Log, shop: Path) -> None:
     assert (len(log), log.conversions.num_rows, sorted(log.labels)) == (20_000, 3_520, sorted(world.BANNERS))
     study = tomllib.loads((shop / "study.toml").read_text())
     assert study["dataset"] == str(shop / "spec.toml")
+
+
+def test_the_page_on_ones_own_log_shows_the_spec_that_is_written(shop: Path) -> None:
+    page = (ROOT / "docs" / "start" / "own-log.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```toml\n# shop/spec.toml\n(.*?)```", page, re.DOTALL)
+    assert shown == (shop / "spec.toml").read_text(encoding="utf-8")
 
 
 def test_what_is_there_is_kept(shop: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from evaluator import replay
 from tests.bench.pictures import speeds
 from tests.packaging.test_readme_output import DOCS, ROOT, script
 
@@ -19,7 +18,6 @@ EVERY = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"
 FENCE = re.compile(r"^( *)```.*?^\1```", re.DOTALL | re.MULTILINE)
 generate = script("generate")
 build = script("build")
-write_shop = script("shop").write_shop
 
 
 def name(file: Path) -> str:
@@ -138,30 +136,6 @@ def test_sources_of_the_site_hold_every_page_and_lead_nowhere_else(tmp_path: Pat
     for file in tmp_path.rglob("*.md"):
         for target in re.findall(r"\]\(([^()\s#]+)(?:#[^()\s]*)?\)", FENCE.sub("", file.read_text(encoding="utf-8"))):
             assert target.startswith("https:") or (file.parent / target).exists(), (file, target)
-
-
-def test_python_in_the_readme_runs() -> None:
-    namespace: dict[str, Any] = {}
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert blocks
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), namespace)
-    assert namespace["result"].value.low < namespace["result"].value.estimate
-
-
-def test_python_on_serving_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from evaluator.datasets import convert
-
-    monkeypatch.chdir(tmp_path)
-    write_shop(tmp_path / "shop")
-    log = convert(tmp_path / "shop" / "spec.toml", tmp_path / "shop-log", features="device:one-hot").log
-    replay(log, "linucb", window="7d", reward_max=20, final="last:50%").learned.save("learned.npz")
-    page = (DOCS / "how-to" / "serve-what-was-learned.md").read_text(encoding="utf-8")
-    namespace: dict[str, Any] = {}
-    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        exec(compile(block, "serve-what-was-learned.md", "exec"), namespace)
-    assert namespace["banner"] in log.labels
-    assert namespace["found"].results[0].value == namespace["result"].value
 
 
 def test_pages_of_files_name_files_that_exist() -> None:

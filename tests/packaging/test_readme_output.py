@@ -1,4 +1,4 @@
-"""Every number in the README and the docs is what the command beside it prints."""
+"""Every block of the README and the docs runs as pasted, and prints what stands below it."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ def script(name: str) -> ModuleType:
     return module
 
 
-shop = script("shop")
 consoles = script("consoles")
-# Pages whose commands take long: `tests/statistical/test_docs.py` runs them.
-LONG = [
-    DOCS / "how-to" / "choose-a-window.md",
-    DOCS / "how-to" / "decide-on-a-rollout.md",
-    DOCS / "how-to" / "read-a-comparison.md",
-    DOCS / "why" / "two-clocks.md",
+# Pages whose blocks take seconds: the others are pasted by `tests/statistical/test_docs.py`.
+QUICK = [
+    ROOT / "README.md",
+    DOCS / "index.md",
+    DOCS / "how-to" / "bring-a-policy.md",
+    DOCS / "start" / "own-log.md",
+    DOCS / "start" / "thirty-seconds.md",
 ]
-PAGES = [page for page in consoles.pages() if page not in LONG]
+LONG = [page for page in consoles.pages() if page not in QUICK]
+BELONGS_TO_NO_FOLDER = re.compile(r"evaluate (replay|compare)( -[-\w]+ [\w,.:=-]+)*")
 
 
 @pytest.fixture(autouse=True)
@@ -48,45 +49,78 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def run(line: str) -> str | None:
+    """Run a line of a shell, in this process where it only calls `evaluate`."""
+    if consoles.CHECKOUT in line:
+        return None
+    line = re.sub(r"\s+#.*", "", line)
+    if re.search(r"[|<>$();*`]|^(?!evaluate )", line):
+        return str(consoles.shell(line))
+    return "".join(printed(command) for command in line.split(" && "))
+
+
 def printed(command: str) -> str:
-    """Run a command in this process; what speaks of no file is run once for all pages."""
+    """Run `evaluate` in this process; what reads and writes no file is run once for all pages."""
     if command in KEPT:
         return KEPT[command]
-    program, *words = shlex.split(command)
-    if program == "python":
-        return subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    run = evaluate(*words)
-    assert run.code == 0, f"{command}\n{run.err}"
-    if "shop" not in command:
-        KEPT[command] = run.out
-    return run.out
+    done = evaluate(*shlex.split(command)[1:])
+    assert done.code == 0, f"{command}\n{done.err}"
+    if BELONGS_TO_NO_FOLDER.fullmatch(command) and not re.search(r"shop|mine| -o|--out|--save", command):
+        KEPT[command] = done.out
+    return done.out
 
 
-def test_there_are_pages_with_consoles() -> None:
-    assert ROOT / "README.md" in PAGES
-    assert len(PAGES) > 3
-    assert set(LONG) < set(consoles.pages())
-
-
-@pytest.mark.parametrize("file", PAGES, ids=lambda file: str(file.relative_to(ROOT)))
-def test_consoles_show_what_the_commands_print(file: Path, folder: Path) -> None:
-    compare(file, folder)
-
-
-def compare(file: Path, folder: Path) -> None:
-    """Run what a page's consoles run, in this folder."""
+def paste(file: Path) -> None:
+    """Paste a page into this folder."""
     page = file.read_text(encoding="utf-8")
-    consoles.prepare(page, folder, printed)
-    shown = re.findall(r"```console\n.*?```", page, re.DOTALL)
-    assert re.findall(r"```console\n.*?```", consoles.with_outputs(page, printed), re.DOTALL) == shown
+    consoles_of = re.compile(r"^```console\n.*?^```$", re.DOTALL | re.MULTILINE)
+    assert consoles_of.findall(consoles.paste(page, run)) == consoles_of.findall(page)
 
 
-def test_a_changed_number_is_seen(folder: Path) -> None:
+def test_there_are_pages_with_blocks() -> None:
+    assert set(QUICK) < set(consoles.pages())
+    assert len(LONG) > 3
+
+
+@pytest.mark.parametrize("file", QUICK, ids=lambda file: str(file.relative_to(ROOT)))
+def test_blocks_run_as_pasted_and_print_what_is_shown(file: Path) -> None:
+    paste(file)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "```sh\nevaluate policies show fixedd\n```",
+        "```sh\nevaluate policies show fixed && evaluate policies show fixedd\n```",
+        "```sh\nfalse | cat\n```",
+        "```sh\ncat absent.csv\n```",
+        "```console\n$ evaluate policies show fixedd\n```",
+        "```python\nfrom evaluator import absent\n```",
+        '```toml\nname = "of no file"\n```',
+    ],
+)
+def test_a_block_that_fails_is_seen(block: str) -> None:
+    with pytest.raises((AssertionError, subprocess.CalledProcessError, ImportError, ValueError)):
+        consoles.paste(f"Text\n\n{block}\n", run)
+
+
+def test_a_changed_number_is_seen() -> None:
     page = "```console\n$ evaluate policies show fixed\nfixed  Sometimes the same action.\n```"
-    assert consoles.with_outputs(page, printed) != page
+    assert consoles.paste(page, run) != page
 
 
 def test_outputs_are_cut_as_the_shell_cuts_them() -> None:
     page = "```console\n$ evaluate x | head -2\n$ evaluate x | tail -1\n```"
-    filled = consoles.with_outputs(page, lambda command: "1\n2\n3\n")
+    filled = consoles.paste(page, lambda command: "1\n2\n3\n")
     assert filled.splitlines()[1:-1] == ["$ evaluate x | head -2", "1", "2", "$ evaluate x | tail -1", "3"]
+
+
+def test_blocks_of_a_page_share_a_folder_and_a_session(folder: Path) -> None:
+    page = (
+        "```toml\n# a/mine.toml\nx = 1\n```\n```python\n# mine.py\ny = 2\n```\n"
+        "```python\nfrom pathlib import Path\n```\n```sh\ncp a/mine.toml b.toml   # kept\n```\n"
+        "```python\nassert Path('b.toml').read_text().endswith('x = 1\\n')\n```\n"
+        "```sh\nexit 1   # in the checkout\n```\n```text\nnot run\n```\n"
+    )
+    assert consoles.paste(page, run) == page
+    assert sorted(path.name for path in folder.iterdir()) == ["a", "b.toml", "mine.py"]
