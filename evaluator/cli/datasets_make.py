@@ -12,7 +12,7 @@ from evaluator.options.shared import DATASET
 
 EXAMPLES = (
     "Examples: evaluate datasets make shop -o my-shop && evaluate replay -d my-shop/spec.toml -p linucb --window 7d | "
-    "evaluate datasets make criteo_twin --rows 200000 --seed 1 -o twin.tsv.gz && "
+    "evaluate datasets make criteo_twin --rows 20000 --seed 1 -o twin.tsv.gz && "
     "evaluate replay -d criteo_twin --path twin.tsv.gz --actions top:10 -p ucb1 --propensity estimate:context"
 )
 

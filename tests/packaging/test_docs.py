@@ -84,7 +84,7 @@ def parse(command: str) -> None:
 
     from evaluator.cli.app import app
 
-    words = shlex.split(re.split(r" [|>] ", command)[0], comments=True)[1:]
+    words = shlex.split(re.split(r" (?:>|[|]+) ", command)[0], comments=True)[1:]
     group: Any = typer.main.get_command(app)
     while hasattr(group, "commands"):
         group = group.commands[words.pop(0)]

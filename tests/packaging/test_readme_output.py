@@ -53,10 +53,10 @@ def run(line: str) -> str | None:
     """Run a line of a shell, in this process where it only calls `evaluate`."""
     if consoles.CHECKOUT in line:
         return None
-    line = re.sub(r"\s+#.*", "", line)
-    if re.search(r"[|<>$();*`]|^(?!evaluate )", line):
+    line = re.sub(r"(^|\s+)#.*", "", line)
+    if line and re.search(r"[|<>$();*`]|^(?!evaluate )", line):
         return str(consoles.shell(line))
-    return "".join(printed(command) for command in line.split(" && "))
+    return "".join(printed(command) for command in line.split(" && ") if command)
 
 
 def printed(command: str) -> str:
