@@ -41,6 +41,7 @@ def list_command(as_json: o.AsJson = False, debug: o.Debug = False) -> None:
     for row in rows:
         table.add_row(*(row[c] for c in ("name", "title", "kind", "licence")))
     o.stdout().print(table)
+    o.note("A small example of files of your own: evaluate datasets make shop -o shop.")
 
 
 def _kind(spec: Any) -> str:

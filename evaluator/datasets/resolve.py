@@ -15,6 +15,7 @@ from evaluator.datasets.delay_laws import delay_files
 from evaluator.datasets.files import find_files
 from evaluator.datasets.keeping import check_kept
 from evaluator.datasets.locate import bundled_names
+from evaluator.datasets.make_options import MADE
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.row_breaches import QUARANTINE
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
@@ -62,6 +63,10 @@ def spec_path(dataset: str | Path) -> Path:
     if re.search(r"[/\\]", str(dataset)):
         raise SourceError(
             f"{dataset}: no such folder.", hint="name a bundled dataset, a spec.toml or a converted folder."
+        )
+    if str(dataset) in MADE:
+        raise UnknownNameError(
+            f"No dataset {str(dataset)!r} here.", hint=f"make it: evaluate datasets make {dataset} -o {dataset}."
         )
     raise UnknownNameError(
         f"No dataset {str(dataset)!r}.",

@@ -134,6 +134,15 @@ def test_names_and_options_that_do_not_fit_are_told(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_who_looks_for_it_is_told_how_to_make_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnknownNameError, match="make it: evaluate datasets make shop -o shop"):
+        load("shop")
+    assert "evaluate datasets make shop -o shop" in evaluate("datasets", "list").err
+    make("shop", "shop")
+    assert len(load("shop")) == 20_000  # its folder, in the working folder
+
+
 def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
     out = tmp_path / "shop"
     run = evaluate("datasets", "make", "shop", "-o", str(out), "--json")
