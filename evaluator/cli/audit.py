@@ -14,7 +14,7 @@ from evaluator.cli.replaying import origin
 
 EXAMPLES = (
     "Examples: evaluate audit -p otflinucb -p linucb -p random --window 2000 --twins 50   |   evaluate audit "
-    "-d shop/spec.toml -p delayed-klucb -p ucb1 --window 7d --jobs 2 --out audit1"
+    "-d shop/spec.toml -p delayed-klucb -p ucb1 --window 7d --twins 50 --jobs 2 --out audit1"
 )
 
 

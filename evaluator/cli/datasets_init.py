@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from evaluator.datasets.draft_lines import Draft, Question
 
 EXAMPLES = (
-    "Examples: evaluate datasets init shop/displays.csv | "
+    "Examples: evaluate datasets init shop/displays.csv --conversions shop/sales.csv | "
     "evaluate datasets init shop/displays.csv --conversions shop/sales.csv -o shop/draft.toml"
 )
 DATA = Option(default=None, help="CSV, TSV, JSON lines, Parquet or Arrow file of displays, or a glob or folder.")
