@@ -5,43 +5,25 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
 from evaluator import Log, load, replay
+from evaluator.datasets import make
 from tests.cli.runs import evaluate
 
 PAGE = Path(__file__).parents[2] / "docs" / "start" / "own-log.md"
-DAY = 86_400
 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """The page's spec beside files of its layout: 60 days, four banners, sales within 30 days."""
-    spec = re.search(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert spec is not None
-    (tmp_path / "spec.toml").write_text(spec[1], encoding="utf-8")
-    rng = np.random.default_rng(0)
-    n = 4000
-    shown_at = np.sort(rng.integers(0, 60 * DAY, n))
-    displays = pl.DataFrame(
-        {
-            "display_id": [f"d{i}" for i in range(n)],
-            "shown_at": shown_at,
-            "banner": rng.choice(["red", "green", "blue", "grey"], n),
-            "probability": np.full(n, 0.25),
-        }
-    )
-    bought = np.flatnonzero(rng.random(n) < 0.2)
-    sold_at = shown_at[bought] + (rng.exponential(2 * DAY, len(bought)) % (30 * DAY)).astype(np.int64)
-    sales = pl.DataFrame(
-        {"display_id": [f"d{i}" for i in bought], "sold_at": sold_at, "revenue": rng.uniform(0.5, 2, len(bought))}
-    ).filter(pl.col("sold_at") < 60 * DAY)
-    for name, frame in (("displays", displays), ("sales", sales)):
-        (tmp_path / name).mkdir()
-        frame.write_parquet(tmp_path / name / "part-0.parquet")
-    return tmp_path
+    """Every fifth display of the bundled shop, with its sales: 60 days, four banners, sales within 30 days."""
+    folder = make("shop", tmp_path / "shop").path
+    displays = pl.read_csv(folder / "displays.csv").gather_every(5)
+    displays.write_csv(folder / "displays.csv")
+    kept = pl.col("display_id").is_in(displays["display_id"].implode())
+    pl.read_csv(folder / "sales.csv").filter(kept).write_csv(folder / "sales.csv")
+    return folder
 
 
 def test_the_frames_of_the_page_are_the_log_of_its_spec(shop: Path) -> None:
@@ -77,8 +59,8 @@ def test_the_unit_of_revenue_does_not_matter(shop: Path) -> None:
     words = ("replay", "-d", str(shop / "spec.toml"), "-p", "klucb", "-w", "7d", "--json")
     euros = evaluate(*words).json
     assert any("as shares of" in said and "hindsight" in said for said in euros["assumptions"])
-    file = shop / "sales" / "part-0.parquet"
-    pl.read_parquet(file).with_columns(pl.col("revenue") * 64).write_parquet(file)
+    file = shop / "sales.csv"
+    pl.read_csv(file).with_columns(pl.col("revenue") * 64).write_csv(file)
     other = evaluate(*words).json
     assert other["action_share"] == euros["action_share"]
     for end in ("estimate", "low", "high"):
@@ -86,16 +68,16 @@ def test_the_unit_of_revenue_does_not_matter(shop: Path) -> None:
 
 
 def test_bad_rows_stop_or_go_to_quarantine(shop: Path) -> None:
-    file = shop / "displays" / "part-0.parquet"
-    frame = pl.read_parquet(file)
+    file = shop / "displays.csv"
+    frame = pl.read_csv(file)
     frame.with_columns(
         probability=pl.when(pl.int_range(pl.len()) == 17).then(0.0).otherwise(pl.col("probability"))
-    ).write_parquet(file)
+    ).write_csv(file)
     words = ("replay", "-d", str(shop / "spec.toml"), "-p", "ucb1", "-w", "7d")
     stopped = evaluate(*words)
     assert stopped.code == 3
     assert "propensity 0" in stopped.err
-    assert "part-0.parquet" in stopped.err
+    assert "displays.csv" in stopped.err
     assert stopped.out == ""
     left_out = evaluate(*words, "--on-error", "quarantine", "--out", str(shop / "run"), "--json")
     assert left_out.code == 0, left_out.err
@@ -107,8 +89,7 @@ def test_bad_rows_stop_or_go_to_quarantine(shop: Path) -> None:
 
 def test_contextual_policy_without_propensities_is_refused_with_the_choices(shop: Path) -> None:
     spec = shop / "spec.toml"
-    words = spec.read_text().replace('propensity = "probability"\n', "")
-    spec.write_text(words + '\n[context]\ncolumns = ["probability"]\nencoding = "number"\n')
+    spec.write_text(spec.read_text().replace('propensity = "probability"\n', ""))
     refused = evaluate("replay", "-d", str(spec), "-p", "otflinucb", "-w", "7d")
     assert refused.code == 3
     for choice in ("uniform", "estimate", "estimate:context"):
@@ -122,9 +103,6 @@ def test_contextual_policy_without_propensities_is_refused_with_the_choices(shop
 
 
 def test_young_displays_are_corrected_by_a_column_of_the_source(shop: Path) -> None:
-    part = shop / "displays" / "part-0.parquet"
-    displays = pl.read_parquet(part)
-    displays.with_columns(device=pl.Series(["phone", "desktop"] * (len(displays) // 2))).write_parquet(part)
     spec, log = str(shop / "spec.toml"), str(shop / "shop-log")
     words = ("--policy", "random", "--immature", "correct:device", "--json")
     run = evaluate("replay", "--dataset", spec, *words)
