@@ -43,7 +43,7 @@ def test_versions_of_the_converted_log() -> None:
 
 
 def test_a_result_is_verified_by_the_line_on_the_page(tmp_path: Path) -> None:
-    line = re.search(r"```sh\n(python .*)\n```", PAGE)
+    line = re.search(r"\(cd run1 && (python .*)\)\n```", PAGE)
     assert line
     write_json(tmp_path / "result.json", {"value": 1})
     (tmp_path / "delays.html").write_bytes(b"<p>")
