@@ -118,8 +118,10 @@ def hole(t: Tables, action: int) -> MissingSupport | None:
     size = t.counts.sum(axis=1)
     share = t.inverse[0, 0, action] / size[0]
     best, found = 0.0, None
-    for family in t.families[1:]:
-        rows = [i for i in t.rows_of(family) if size[i] > 0]
+    for family, all_rows in t.families.items():
+        if family.kind == "all":
+            continue
+        rows = [i for i in all_rows if size[i] > 0]
         mean = t.inverse[0, rows, action] / size[rows]
         # Variance of the mean of 1{A = a} / p: its second moment, or what the whole log lets expect.
         spread = np.maximum(t.inverse[1, rows, action] / size[rows], t.inverse[1, 0, action] / size[0])

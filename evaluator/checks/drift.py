@@ -32,7 +32,7 @@ def share_drift(t: Tables, level: float) -> Finding:
     period = t.logged.timeline.period
     counts = t.counts[1 : 1 + t.logged.timeline.periods]
     counts = counts[counts.sum(axis=1) > 0]
-    outcome = judge([homogeneity(counts, what=f"by {period}", family="periods")], level)
+    outcome = judge([homogeneity(counts, what=f"by {period}")], level)
     if outcome is None:
         return not_applicable(name, "too few displays a period")
     wrong = outcome.verdict != "pass"

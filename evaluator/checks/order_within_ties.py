@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Literal, NamedTuple
+
+import numpy as np
 
 from evaluator.checks.finding import SERIOUS, Finding, Verdict, not_applicable
 from evaluator.checks.propensities import p_words
@@ -18,6 +21,13 @@ NAME = "order within ties"
 FEW_TIED, WEAK = 0.05, 0.05
 # Sums over fewer displays are not normal enough to be tested; their fourth part bounds the variance of neighbours.
 _FEWEST = 25.0
+
+
+class _OrderTest(NamedTuple):
+    by: Literal["action", "context", "outcome"]
+    what: str
+    z: float
+    effect: float
 
 
 def order_within_ties(t: Tables, level: float) -> Finding:
@@ -37,19 +47,16 @@ def order_within_ties(t: Tables, level: float) -> Finding:
     tests = _tests(t, crowd >= CROWD)
     if not tests:
         return not_applicable(NAME, "too few displays share a time, or they are all alike, for a test")
-    adjusted = holm([normal_tail(z) for _, z, _ in tests]).tolist()
-    found = sorted(
-        ((p, what, z, effect) for p, (what, z, effect) in zip(adjusted, tests, strict=True)),
-        key=lambda one: (one[0] > level or one[3] < WEAK, -one[3]),
+    adjusted = holm([normal_tail(test.z) for test in tests]).tolist()
+    p, (by, what, z, effect) = min(
+        zip(adjusted, tests, strict=True), key=lambda one: (one[0] > level or one[1].effect < WEAK, -one[1].effect)
     )
-    p, what, z, effect = found[0]
     numbers |= {"tests": len(tests), "z": z, "effect": effect}
     many = f"{share:.0%} share their time, {crowd:,.0f} at a time"
     if p > level or effect < WEAK:
         least = min(adjusted)
         random = "Displays with one time stand in random order, as far as it can tell."
         return _quiet(f"{many}; smallest p {p_words(least)}", numbers, random, p_value=least)
-    by = what.split(":")[0].split("[")[0]
     grave = crowd >= CROWD and effect >= SERIOUS and by != "context"
     verdict: Verdict = "fail" if grave else "warn"
     return Finding(
@@ -68,7 +75,7 @@ def order_within_ties(t: Tables, level: float) -> Finding:
     )
 
 
-def _tests(t: Tables, crowded: bool) -> list[tuple[str, float, float]]:
+def _tests(t: Tables, crowded: bool) -> list[_OrderTest]:
     """Return each test: what is ordered, z, and its effect, 0 for chance, 1 for a complete order."""
     ties, constant = t.ties, t.logged.constant is not None
     tests = []
@@ -76,19 +83,20 @@ def _tests(t: Tables, crowded: bool) -> list[tuple[str, float, float]]:
         if ties.repeats_variance >= _FEWEST / 4.0 and ties.pairs >= FEW_TIED * len(t.logged.survey.log):
             beyond = ties.repeats - ties.usual
             effect = beyond / max(ties.pairs - ties.usual, 1.0)
-            tests.append(("action: equal ones side by side", beyond / math.sqrt(ties.repeats_variance), effect))
+            z = beyond / math.sqrt(ties.repeats_variance)
+            tests.append(_OrderTest("action", "action: equal ones side by side", z, effect))
         for a, label in enumerate(t.logged.survey.log.labels):
             if ties.varied[a] >= _FEWEST:
                 moments = ties.shift[a], ties.shift_variance[a], ties.varied[a]
-                tests.append((f"action: {label} {_where(ties.shift[a])}", *_shifted(*moments, ties.places)))
+                what = f"action: {label} {_where(ties.shift[a])}"
+                tests.append(_OrderTest("action", what, *_shifted(*moments, ties.places)))
     if ties.crowded >= FEW_TIED * len(t.logged.survey.log):
-        names = [t.logged.coordinates.name(j) for j in range(len(t.logged.coordinates))]
-        for j, name in enumerate([*names, "outcome"]):
-            if ties.value_varied[j] >= _FEWEST:
-                side = _where(ties.value_shift[j])
-                what = f"outcome: conversions {side}" if name == "outcome" else f"{name}: large values {side}"
-                moments = ties.value_shift[j], ties.value_variance[j], ties.value_varied[j]
-                tests.append((what, *_shifted(*moments, ties.crowd_places)))
+        coordinates = t.logged.coordinates
+        for j in np.flatnonzero(ties.value_varied >= _FEWEST).tolist():
+            of_context, side = j < len(coordinates), _where(ties.value_shift[j])
+            what = f"{coordinates.name(j)}: large values {side}" if of_context else f"outcome: conversions {side}"
+            shifted = _shifted(ties.value_shift[j], ties.value_variance[j], ties.value_varied[j], ties.crowd_places)
+            tests.append(_OrderTest("context" if of_context else "outcome", what, *shifted))
     return tests
 
 

@@ -90,11 +90,10 @@ def independence(t: Tables, level: float) -> Finding:
         return not_applicable(name, "the log has no context")
     tests = []
     n = float(len(t.logged.survey.log))
-    for family in [f for f in t.families if f.startswith("by context")]:
-        counts = t.counts[t.rows_of(family)]
-        what = family.removeprefix("by ")
-        tests.append(homogeneity(counts, what=what, family=family))
-        tests.append(GroupTest(what, f"trend along {what}", *trend(counts), n))
+    for what, rows in t.families_by("context"):
+        counts = t.counts[rows]
+        tests.append(homogeneity(counts, what=what, rows=rows))
+        tests.append(GroupTest(what, ("trend along", what), *trend(counts), n, tuple(rows)))
     if t.ignored is not None:
         tests.append(GroupTest("the vectors of the actions", "vectors", *t.ignored.statistic(), n))
     outcome = judge(tests, level)
@@ -116,8 +115,18 @@ def said_uniform(t: Tables) -> bool:
     return t.logged.propensities.kind == "uniform" or t.logged.propensities.even
 
 
-def homogeneity(counts: Floats, *, what: str, family: str) -> GroupTest:
-    """Return the test that several groups (rows) show the actions in the same shares."""
+def homogeneity(counts: Floats, *, what: str, rows: Sequence[int] = ()) -> GroupTest:
+    """Return the test that several groups show the actions in the same shares, of a family of its own.
+
+    Parameters
+    ----------
+    counts
+        Number of displays of each group and action, shape (G, K).
+    what
+        What the groups differ by, in words.
+    rows
+        Rows of `Tables.groups` that they are, if they are.
+    """
     sizes, n = counts.sum(axis=1), counts.sum()
     shares = counts.sum(axis=0) / n
     statistic = df = 0.0
@@ -125,7 +134,7 @@ def homogeneity(counts: Floats, *, what: str, family: str) -> GroupTest:
         found, of = pearson(row, size * shares)
         statistic += found
         df += of * (1.0 - size / n)  # the shares are those of all groups together
-    return GroupTest(what, family, statistic, df, float(n))
+    return GroupTest(what, ("homogeneity", what), statistic, df, float(n), tuple(rows))
 
 
 def claim_tests(t: Tables) -> list[GroupTest]:
@@ -144,7 +153,7 @@ def claim_tests(t: Tables) -> list[GroupTest]:
             found = weighted_pearson(n, s1, s2, s3, tested) if even else weighted_homogeneity(s1, s2, s3, tested)
         else:
             continue
-        tests.append(GroupTest(group.name, group.family, *found, n))
+        tests.append(GroupTest(group.name, group.family, *found, n, (i,)))
     if t.claimed is not None:
         tests.append(GroupTest("the vectors of the actions", "vectors", *t.claimed.statistic(), float(t.claimed.n)))
     return tests
@@ -214,7 +223,7 @@ def _finding(
             means=what[0].upper() + what[1:] + ".",
         )  # fmt: skip
     number = f"off by {outcome.effect:.0%} ({where}), p {p_words(outcome.p_value)}"
-    means, do = (f"{bad}{most_off(t, where)}", repair) if cause is None else cause
+    means, do = (f"{bad}{most_off(t, worst.rows)}", repair) if cause is None else cause
     return Finding(
         name=name, verdict=outcome.verdict, number=number, statistic=worst.statistic, p_value=outcome.p_value,
         effect=outcome.effect, numbers=numbers, means=means, do=do,
@@ -232,17 +241,15 @@ def _shown_by(t: Tables, tests: Sequence[GroupTest], level: float) -> str:
     return f"an action shown {1.0 + off:.2f} times as often as its propensity says"
 
 
-def most_off(t: Tables, where: str) -> str:
+def most_off(t: Tables, rows: Sequence[int]) -> str:
     """Return a sentence, or nothing, naming the action furthest from its propensity in the group that shows it most."""
-    rows: Sequence[int] = [i for i, group in enumerate(t.groups) if group.name == where]
-    rows = rows or t.rows_of(f"by {where}")
     constant = t.logged.constant
     if not rows or constant is None:
         return ""
     # By contexts the shares of the log are the reference, whatever is claimed: they hold both claims.
     p = t.logged.shares if len(rows) > 1 else np.nan_to_num(constant)
-    expected = np.maximum(t.counts[rows].sum(axis=1, keepdims=True) * p, 1e-12)
-    excess = (t.counts[rows] - expected) / np.sqrt(expected)
+    expected = np.maximum(t.counts[list(rows)].sum(axis=1, keepdims=True) * p, 1e-12)
+    excess = (t.counts[list(rows)] - expected) / np.sqrt(expected)
     excess[expected < FEWEST] = 0.0
     i, a = np.unravel_index(int(np.abs(excess).argmax()), excess.shape)
     row, label = rows[int(i)], t.logged.survey.log.labels[int(a)]

@@ -20,16 +20,15 @@ def hours_and_weekdays(t: Tables, level: float) -> Finding:
         return not_applicable(NAME, "the propensities may change with time: calibration tests them by hour and weekday")
     n = float(len(t.logged.survey.log))
     tests: list[GroupTest] = []
-    for family, _ in t.logged.timeline.rhythms:
-        counts = t.counts[t.rows_of(family)]
+    for what, rows in t.families_by("rhythm"):
+        counts = t.counts[rows]
         if np.count_nonzero(counts.sum(axis=1)) < 2:
             continue  # the log's times are whole days
-        what = family.removeprefix("by ")
-        tests.append(homogeneity(counts, what=what, family=family))
-        if family == HOURS:
+        tests.append(homogeneity(counts, what=what, rows=rows))
+        if what == HOURS:
             angle = 2.0 * np.pi * np.arange(24) / 24.0
             waves = [(shape(k * angle), f"wave {i}") for k in (1, 2) for i, shape in enumerate((np.sin, np.cos), 2 * k)]
-            tests += [GroupTest(what, f"{name} of the day", *trend(counts, wave), n) for wave, name in waves]
+            tests += [GroupTest(what, name, *trend(counts, wave), n, tuple(rows)) for wave, name in waves]
     outcome = judge(tests, level)
     if outcome is None:
         return not_applicable(NAME, "the log counts rounds or days, covers less than a day, or has too few displays")
@@ -40,7 +39,7 @@ def hours_and_weekdays(t: Tables, level: float) -> Finding:
         statistic=outcome.worst.statistic, p_value=outcome.p_value, effect=outcome.effect,
         numbers=worst_numbers(outcome),
         means="The logger followed the clock, while its propensities are taken as constant: an action shown at hours "
-        "at which people buy looks better than it is." + most_off(t, outcome.worst.what) if wrong
+        "at which people buy looks better than it is." + most_off(t, outcome.worst.rows) if wrong
         else "The logger kept its shares at all hours and on all weekdays, as far as it can tell.",
         do="Give the propensities of each time in a column or, where the logger looked at the clock only, let them be "
         "estimated from it: put the hour and the weekday among the context columns of the spec, and read with "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,20 +26,23 @@ class GroupTest(NamedTuple):
     Parameters
     ----------
     what
-        Name of the group, or of the action, in words.
+        Name of the group or groups, or of the action, in words.
     family
         Tests of one family are of disjoint displays, and their effects add up.
     statistic, df
         Chi-square statistic of the test, and its degrees of freedom.
     n
         Number of displays of the group.
+    rows
+        Rows of `Tables.groups` that are tested; none where it is no group of these.
     """
 
     what: str
-    family: str
+    family: Hashable
     statistic: float
     df: float
     n: float
+    rows: tuple[int, ...] = ()
 
     @property
     def p_value(self) -> float:

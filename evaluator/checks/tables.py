@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,22 @@ RELIABILITY = np.arange(1, 10) / 10
 CERTAIN = 0.999
 
 
+class GroupFamily(NamedTuple):
+    """Groups that are disjoint and make up the log.
+
+    Parameters
+    ----------
+    kind
+        What the displays are told apart by: nothing, the period, a time that comes again, a coordinate of the context,
+        or the propensity.
+    name
+        What its groups differ by, in words: ``hour of the day``. No two families of a kind share one.
+    """
+
+    kind: Literal["all", "period", "rhythm", "context", "propensity"]
+    name: str
+
+
 @dataclass(frozen=True, eq=False)
 class DisplayGroup:
     """Displays that are judged together.
@@ -38,11 +55,11 @@ class DisplayGroup:
     name
         Name of the group in words.
     family
-        Kind of group, such as the periods: groups of one family are disjoint and make up the log.
+        Family of the group.
     """
 
     name: str
-    family: str
+    family: GroupFamily
 
 
 @dataclass(eq=False)
@@ -202,14 +219,17 @@ class Tables:
         seen = table.count(logged.timeline.period_of(display), hour, self.action[counted][at])
         return fit_additive(table.shown[:, :, :-1], seen[:, :, :-1])
 
-    def rows_of(self, family: str) -> list[int]:
-        """Return the rows of a family of groups."""
-        return [i for i, group in enumerate(self.groups) if group.family == family]
+    @cached_property
+    def families(self) -> dict[GroupFamily, list[int]]:
+        """The rows of each family of groups, in order."""
+        found: dict[GroupFamily, list[int]] = {}
+        for i, group in enumerate(self.groups):
+            found.setdefault(group.family, []).append(i)
+        return found
 
-    @property
-    def families(self) -> tuple[str, ...]:
-        """Families of groups, in order."""
-        return tuple(dict.fromkeys(group.family for group in self.groups))
+    def families_by(self, kind: str) -> list[tuple[str, list[int]]]:
+        """Return the names of the families of a kind, and their rows."""
+        return [(family.name, rows) for family, rows in self.families.items() if family.kind == kind]
 
 
 def count(logged: CheckInput) -> Tables:
@@ -229,17 +249,18 @@ def count(logged: CheckInput) -> Tables:
 
 def _empty(logged: CheckInput) -> Tables:
     k, timeline, coordinates = logged.survey.log.n_actions, logged.timeline, logged.coordinates
-    groups = [DisplayGroup("all displays", "all displays")]
-    groups += [DisplayGroup(timeline.name(d), f"by {timeline.period.split()[0]}") for d in range(timeline.periods)]
-    groups += [DisplayGroup(name, family) for family, names in timeline.rhythms for name in names]
+    groups = [DisplayGroup("all displays", GroupFamily("all", "all displays"))]
+    periods = GroupFamily("period", timeline.period.split()[0])
+    groups += [DisplayGroup(timeline.name(d), periods) for d in range(timeline.periods)]
+    groups += [DisplayGroup(name, GroupFamily("rhythm", what)) for what, names in timeline.rhythms for name in names]
     for j, edges in enumerate(coordinates.edges):
-        groups += [DisplayGroup(coordinates.bin_name(j, b), f"by {coordinates.name(j)}") for b in range(len(edges) + 1)]
+        of = GroupFamily("context", coordinates.name(j))
+        groups += [DisplayGroup(coordinates.bin_name(j, b), of) for b in range(len(edges) + 1)]
     if _both_known(logged):
         bounds = [0.0, *RELIABILITY, 1.0]
         label = logged.survey.log.labels[1]
-        groups += [
-            DisplayGroup(f"{bounds[b]:.1f} <= p({label}) < {bounds[b + 1]:.1f}", "by propensity") for b in range(10)
-        ]
+        of = GroupFamily("propensity", f"p({label})")
+        groups += [DisplayGroup(f"{bounds[b]:.1f} <= {of.name} < {bounds[b + 1]:.1f}", of) for b in range(10)]
     conversions, p = len(logged.survey.display), len(coordinates) + 1
     claimed = ignored = None
     if coordinates.column == "action_set" and not logged.propensities.tilted:

@@ -16,7 +16,7 @@ Ints = npt.NDArray[np.int64]
 _MOST_PERIODS = 40
 # Hours beyond this many (a century) come from times in the wrong unit.
 MOST_HOURS = 1_000_000
-HOURS, WEEKDAYS = "by hour of the day", "by day of the week"
+HOURS, WEEKDAYS = "hour of the day", "day of the week"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +46,8 @@ class Timeline:
         Whether the log covers each period but for an hour, shape (P,). Times of day are alike in these; all tenths
         count.
     rhythms
-        Families of displays at times that come again, and the names of their groups: the hours of the day where the log
-        covers a day, and the days of the week where it covers two weeks.
+        What displays at times that come again are told apart by, and the names of the groups: the hours of the day
+        where the log covers a day, and the days of the week where it covers two weeks.
     rhythm_ticks
         Number of ticks that one group of each rhythm lasts.
     tick_seconds
@@ -89,7 +89,7 @@ class Timeline:
     @property
     def hours_of_day(self) -> int:
         """Hours of the day that times are told apart by: 24, or 1 where the log does not tell them."""
-        return 24 if any(family == HOURS for family, _ in self.rhythms) else 1
+        return 24 if any(what == HOURS for what, _ in self.rhythms) else 1
 
     def hour_of(self, time: Ints) -> Ints:
         """Return the hour of the day of displays shown at these times; 0 where the log does not tell them."""
@@ -153,7 +153,7 @@ def read_timeline(log: Log, asked: Ints) -> Timeline:
 def _rhythms(
     start: int, end: int, hour: int, day: int, seconds: float
 ) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], tuple[int, ...]]:
-    """Return the families and names of what comes again, and the ticks of one group of each."""
+    """Return the names of what comes again and of its groups, and the ticks of one group of each."""
     names: list[tuple[str, tuple[str, ...]]] = []
     ticks = []
     if seconds <= 3600.0 and end - start >= day:

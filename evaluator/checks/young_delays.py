@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,8 +41,17 @@ class SeenConversions(NamedTuple):
 
 
 class ConversionGroups(NamedTuple):
-    """Groups of conversions by something known at the display: its name, the group of each, and their names."""
+    """Groups of conversions by something known at the display.
 
+    Parameters
+    ----------
+    by
+        What it is: a coordinate of the context, a column that the log keeps, or the period.
+    name, group, labels
+        Its name, the group of each conversion, shape (n,), and the groups' names.
+    """
+
+    by: Literal["context", "column", "period"]
     name: str
     group: Ints
     labels: list[str]
@@ -53,7 +62,7 @@ class _Tested(NamedTuple):
     df: int
     shift: float
     worst: str
-    name: str
+    split: ConversionGroups
     conversions: int
 
 
@@ -83,10 +92,9 @@ def young_delays(t: Tables, level: float) -> Finding:
     adjusted = holm([chi_square_tail(test.statistic, test.df) for test in tests]).tolist()
     found = [(test.shift >= SHIFT and p <= level, p, test) for test, p in zip(tests, adjusted, strict=True)]
     wrong, p, worst = min(found, key=lambda of: (not of[0], of[1], -of[2].shift))
-    in_time = worst.name == _period(t)
-    column = worst.name if worst.name in survey.log.schema.names else ""
+    in_time = worst.split.by == "period"
     do = "Use `immature='drop'`." if in_time else "Use `immature='drop'` for policies that read contexts" + (
-        f", or `immature='correct:{column}'`." if column
+        f", or `immature='correct:{worst.split.name}'`." if worst.split.by == "column"
         else ", or keep the column behind it and correct by it: `immature='correct:COLUMN'`."
     )  # fmt: skip
     cause = (
@@ -99,18 +107,14 @@ def young_delays(t: Tables, level: float) -> Finding:
     )
     return Finding(
         name=NAME, verdict="warn" if wrong else "pass",
-        number=f"mean place shifts by {worst.shift:.3f} by {worst.name}, p {p_words(p)}",
+        number=f"mean place shifts by {worst.shift:.3f} by {worst.split.name}, p {p_words(p)}",
         statistic=worst.statistic, p_value=p, effect=worst.shift,
         numbers={"chi_square": worst.statistic, "degrees_of_freedom": worst.df, "largest_shift": worst.shift,
-                 "by": worst.name, "where": worst.worst, "conversions": worst.conversions, "tests": len(tests)},
+                 "by": worst.split.name, "where": worst.worst, "conversions": worst.conversions, "tests": len(tests)},
         means=cause if wrong else "Given the action, delays depend on nothing that was tested, as `immature='correct'` "
         "takes for granted. Whether they depend on the action need not be tested: it corrects by action.",
         do=do if wrong else "",
     )  # fmt: skip
-
-
-def _period(t: Tables) -> str:
-    return t.logged.timeline.period
 
 
 def _splits(t: Tables, rows: Ints) -> list[ConversionGroups]:
@@ -127,12 +131,12 @@ def _splits(t: Tables, rows: Ints) -> list[ConversionGroups]:
         values = coordinates.values({coordinates.column: to_numpy(read[coordinates.column])})[of]
         for j, edges in enumerate(coordinates.edges):
             names = [coordinates.bin_name(j, b) for b in range(len(edges) + 1)]
-            out.append(ConversionGroups(coordinates.name(j), coordinates.bins(j, values[:, j]), names))
+            out.append(ConversionGroups("context", coordinates.name(j), coordinates.bins(j, values[:, j]), names))
     for name in kept:
         words = np.array([str(value) for value in read[name].to_pylist()])[of]
         labels, group = np.unique(words, return_inverse=True)
         if 1 < len(labels) <= _MOST_VALUES:
-            out.append(ConversionGroups(name, group, [f"{name} {label}" for label in labels.tolist()]))
+            out.append(ConversionGroups("column", name, group, [f"{name} {label}" for label in labels.tolist()]))
     return out
 
 
@@ -149,7 +153,8 @@ def _of_periods(t: Tables, rows: Ints, seen: SeenConversions, cdfs: GroupCDFs) -
         usable &= seen.delay <= limit
     some = SeenConversions(seen.delay, limit, seen.action).taken(usable)
     names = [timeline.name(d) for d in range(timeline.periods)]
-    found = _test(some, ConversionGroups(_period(t), period[usable], names), cdfs) if len(some.delay) else None
+    split = ConversionGroups("period", timeline.period, period[usable], names)
+    found = _test(some, split, cdfs) if len(some.delay) else None
     return [] if found is None else [found]
 
 
@@ -173,7 +178,7 @@ def _test(seen: SeenConversions, split: ConversionGroups, cdfs: GroupCDFs) -> _T
     shift = np.bincount(split.group, place - place.mean(), len(split.labels)) / np.maximum(count, 1)
     shift[count < _TOLD] = 0.0
     worst = int(np.argmax(np.abs(shift)))
-    return _Tested(statistic, df, float(abs(shift[worst])), split.labels[worst], split.name, len(seen.delay))
+    return _Tested(statistic, df, float(abs(shift[worst])), split.labels[worst], split, len(seen.delay))
 
 
 def log_rank(seen: SeenConversions, group: Ints, *, n_groups: int) -> tuple[Floats, Floats, Floats]:

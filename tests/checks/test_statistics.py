@@ -49,7 +49,7 @@ def test_rare_actions_are_pooled_and_never_shown_ones_expected() -> None:
 def test_homogeneity_is_scipys_with_equal_groups() -> None:
     counts = np.array([[30.0, 50, 20], [40, 30, 30]])
     right = stats.chi2_contingency(counts)
-    found = homogeneity(counts, what="", family="")
+    found = homogeneity(counts, what="")
     assert (found.statistic, found.df) == (pytest.approx(right.statistic), pytest.approx(right.dof))
 
 
@@ -146,7 +146,7 @@ def test_tables_equal_a_slow_twin_and_do_not_depend_on_batches(logger: str, monk
         if logger == "context":
             right = np.bincount(made.action[inside], made.propensity[inside] ** -2.0, minlength=6)
             np.testing.assert_allclose(found.inverse[1, i], right)
-    assert sum(len(found.rows_of(f)) for f in found.families) == len(found.groups)
+    assert sum(map(len, found.families.values())) == len(found.groups)
     end = made.meta["observed_until"]
     judged = made.time <= end - found.logged.follow_up.horizon
     assert found.mature.sum() == judged.sum() == found.logged.follow_up.mature
