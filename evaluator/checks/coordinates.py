@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,10 +11,12 @@ import numpy.typing as npt
 from evaluator.checks.row_pairs import Hashes
 from evaluator.checks.vectors import frequent
 from evaluator.log import Log
+from evaluator.log.encoder import Coordinate
 from evaluator.log.readable_vectors import display_vectors
 from evaluator.log.schema import Columns, to_numpy
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 # Coordinates beyond this many are not looked at: those that vary most are.
 MOST = 32
@@ -39,15 +42,18 @@ class Coordinates:
         Mean and standard deviation of each kept coordinate in the sample, shape (C,).
     frequent
         Hashes of the vectors that many displays of the sample share, shape (V,).
+    meaning
+        What each kept coordinate stands for, C of them, no two of one name.
     """
 
     column: str | None
-    kept: npt.NDArray[np.int64]
+    kept: Ints
     of: int
     edges: tuple[Floats, ...]
     center: Floats
     scale: Floats
     frequent: Hashes = field(default_factory=lambda: np.zeros(0, np.uint64))
+    meaning: tuple[Coordinate, ...] = ()
 
     def __len__(self) -> int:
         return len(self.kept)
@@ -66,7 +72,7 @@ class Coordinates:
             array = array.mean(axis=1)
         return array[:, self.kept].astype(np.float64, copy=False)
 
-    def bins(self, j: int, values: Floats) -> npt.NDArray[np.int64]:
+    def bins(self, j: int, values: Floats) -> Ints:
         """Return the bin of each value of coordinate j (of the kept ones), shape (n,)."""
         out = np.zeros(len(values), np.int64)
         for edge in self.edges[j]:  # four at most: faster than a search
@@ -75,16 +81,23 @@ class Coordinates:
 
     def name(self, j: int) -> str:
         """Return what coordinate j (of the kept ones) is called."""
-        return f"context[{self.kept[j]}]"
+        return self.meaning[j].name
 
     def bin_name(self, j: int, b: int) -> str:
-        """Return what a bin of coordinate j is called."""
-        edges = self.edges[j]
+        """Return what a bin of coordinate j is called, in the units of its column."""
+        edges, told = self.edges[j], self.meaning[j]
+        if told.without:  # one-hot: it has one edge
+            return told.name if b else told.without
+        numbers = [_number_words(edge * told.unit) for edge in edges.tolist()]
         if b == 0:
-            return f"{self.name(j)} < {edges[0]:.3g}"
+            return f"{told.name} < {numbers[0]}"
+        # Two edges next to each other have one value between them, the first.
         if b == len(edges):
-            return f"{self.name(j)} >= {edges[-1]:.3g}"
-        return f"{edges[b - 1]:.3g} <= {self.name(j)} < {edges[b]:.3g}"
+            above_one = b > 1 and edges[-1] == np.nextafter(edges[-2], np.inf)
+            return f"{told.name} > {numbers[-2]}" if above_one else f"{told.name} >= {numbers[-1]}"
+        if edges[b] == np.nextafter(edges[b - 1], np.inf):
+            return f"{told.name} = {numbers[b - 1]}"
+        return f"{numbers[b - 1]} <= {told.name} < {numbers[b]}"
 
 
 def cut_contexts(log: Log) -> Coordinates:
@@ -112,7 +125,30 @@ def cut_contexts(log: Log) -> Coordinates:
         chosen.mean(axis=0),
         chosen.std(axis=0),
         often,
+        _meaning(log, column, kept, sample.shape[1]),
     )
+
+
+def _meaning(log: Log, column: str, kept: Ints, dimensions: int) -> tuple[Coordinate, ...]:
+    """Return what the kept coordinates stand for: their places where the log does not say."""
+    nameless = {j: Coordinate(f"context[{j}]") for j in kept.tolist()}
+    encoder = log.meta.encoder if column == "context" else None
+    if encoder is None or encoder.dimensions != dimensions:
+        return tuple(nameless.values())
+    told = encoder.coordinates()
+    often = Counter(told[j].name for j in nameless)
+    # Labels that are shortened, and columns with " = " in their names, can give one name twice.
+    return tuple(told[j] if often[told[j].name] == 1 else plain for j, plain in nameless.items())
+
+
+def _number_words(number: float) -> str:
+    """Return a number with the six digits that a coordinate (float32) tells surely.
+
+    >>> _number_words(29.990000724), _number_words(1234567.0)
+    ('29.99', '1234570')
+    """
+    plain = 1e-4 < abs(number) < 1e9
+    return np.format_float_positional(number, 6, fractional=False, trim="-") if plain else f"{number:.6g}"
 
 
 def _edges(values: Floats) -> Floats:

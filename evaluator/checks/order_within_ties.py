@@ -94,7 +94,10 @@ def _tests(t: Tables, crowded: bool) -> list[_OrderTest]:
         coordinates = t.logged.coordinates
         for j in np.flatnonzero(ties.value_varied >= _FEWEST).tolist():
             of_context, side = j < len(coordinates), _where(ties.value_shift[j])
-            what = f"{coordinates.name(j)}: large values {side}" if of_context else f"outcome: conversions {side}"
+            what = f"outcome: conversions {side}"
+            if of_context:
+                told = coordinates.meaning[j]
+                what = f"{told.name}: {side}" if told.without else f"{told.name}: large values {side}"
             shifted = _shifted(ties.value_shift[j], ties.value_variance[j], ties.value_varied[j], ties.crowd_places)
             tests.append(_OrderTest("context" if of_context else "outcome", what, *shifted))
     return tests

@@ -49,12 +49,15 @@ class ConversionGroups(NamedTuple):
         What it is: a coordinate of the context, a column that the log keeps, or the period.
     name, group, labels
         Its name, the group of each conversion, shape (n,), and the groups' names.
+    column
+        Name of the column that it is or was made of; empty where the log does not say, or there are several or none.
     """
 
     by: Literal["context", "column", "period"]
     name: str
     group: Ints
     labels: list[str]
+    column: str = ""
 
 
 class _Tested(NamedTuple):
@@ -93,9 +96,10 @@ def young_delays(t: Tables, level: float) -> Finding:
     found = [(test.shift >= SHIFT and p <= level, p, test) for test, p in zip(tests, adjusted, strict=True)]
     wrong, p, worst = min(found, key=lambda of: (not of[0], of[1], -of[2].shift))
     in_time = worst.split.by == "period"
-    do = "Use `immature='drop'`." if in_time else "Use `immature='drop'` for policies that read contexts" + (
-        f", or `immature='correct:{worst.split.name}'`." if worst.split.by == "column"
-        else ", or keep the column behind it and correct by it: `immature='correct:COLUMN'`."
+    do = "Use `immature='drop'`." if in_time else "Use `immature='drop'` for policies that read contexts, or " + (
+        f"`immature='correct:{worst.split.name}'`." if worst.split.by == "column"
+        else f"keep the column {worst.split.column or 'behind it'} and correct by it: "
+        f"`immature='correct:{worst.split.column or 'COLUMN'}'`."
     )  # fmt: skip
     cause = (
         "Delays change with time, so that the young displays' are not those that the laws were fitted to, and "
@@ -131,7 +135,8 @@ def _splits(t: Tables, rows: Ints) -> list[ConversionGroups]:
         values = coordinates.values({coordinates.column: to_numpy(read[coordinates.column])})[of]
         for j, edges in enumerate(coordinates.edges):
             names = [coordinates.bin_name(j, b) for b in range(len(edges) + 1)]
-            out.append(ConversionGroups("context", coordinates.name(j), coordinates.bins(j, values[:, j]), names))
+            told, group = coordinates.meaning[j], coordinates.bins(j, values[:, j])
+            out.append(ConversionGroups("context", told.name, group, names, told.column))
     for name in kept:
         words = np.array([str(value) for value in read[name].to_pylist()])[of]
         labels, group = np.unique(words, return_inverse=True)

@@ -14,10 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import ParameterError, SourceError, nearest
+from evaluator.visible import shortened
 
 # The widest hashed part that a spec may ask for.
 WIDEST = 65_536
 _HASH = "crc32"
+# Hashed columns beyond this many are counted rather than named.
+_NAMED = 2
 
 
 def token_slot(column: str, label: str, width: int) -> tuple[int, int]:
@@ -56,6 +59,28 @@ class ContextColumn:
 
 
 @dataclass(frozen=True)
+class Coordinate:
+    """What a coordinate of a context stands for.
+
+    Parameters
+    ----------
+    name
+        What it is called: its column, ``device = phone`` for a label of one, or the bucket that labels are hashed into.
+    without
+        What displays without the label are called: ``device != phone``; empty where it has no label.
+    column
+        Column that it is made of; empty where there are several, or none.
+    unit
+        Number that makes the column's value, or the number of labels in the bucket, of the coordinate.
+    """
+
+    name: str
+    without: str = ""
+    column: str = ""
+    unit: float = 1.0
+
+
+@dataclass(frozen=True)
 class ContextEncoder:
     """What turns a display, as a mapping of column values, into the context vector that the log would have had.
 
@@ -75,6 +100,22 @@ class ContextEncoder:
     columns: tuple[ContextColumn, ...]
     hashed: int
     intercept: bool
+
+    @property
+    def scale(self) -> float:
+        """Number that all coordinates are divided by."""
+        return float(np.sqrt(len(self.columns) + self.intercept))
+
+    def coordinates(self) -> list[Coordinate]:
+        """Return what each coordinate of a vector stands for, p of them."""
+        hashed = [column.name for column in self.columns if column.kind == "category" and column.labels is None]
+        of = " and ".join(hashed) if len(hashed) <= _NAMED else f"{len(hashed)} columns"
+        one = hashed[0] if len(hashed) == 1 else ""
+        found = [Coordinate(f"hash bucket {i} of {of}", column=one, unit=self.scale) for i in range(self.hashed)]
+        for column in self.columns:
+            found += [_one_hot(column.name, label) for label in column.labels or ()]
+        found += [Coordinate(name, column=name, unit=self.scale) for name in self._numbers]
+        return found + [Coordinate("intercept")] * self.intercept
 
     @property
     def dimensions(self) -> int:
@@ -124,7 +165,7 @@ class ContextEncoder:
                 vector[self._place(column, label)] = 1
         if self.intercept:
             vector[-1] = 1
-        vector /= np.float32(np.sqrt(len(self.columns) + self.intercept))
+        vector /= np.float32(self.scale)
         return vector
 
     def _place(self, column: ContextColumn, label: str | None) -> int:
@@ -162,6 +203,13 @@ class ContextEncoder:
     @cached_property
     def _width(self) -> int:
         return self.hashed or sum(map(len, self._places.values()))
+
+
+def _one_hot(column: str, label: str | None) -> Coordinate:
+    if label is None:
+        return Coordinate(f"{column} missing", f"{column} not missing", column)
+    word = shortened(label) if label else "''"
+    return Coordinate(f"{column} = {word}", f"{column} != {word}", column)
 
 
 def _label(column: ContextColumn, value: object) -> str | None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from evaluator import check, load
+from evaluator.checks.coordinates import cut_contexts
 from evaluator.log import Log
+from evaluator.log.encoder import ContextEncoder, token_slot
 
 SPEC = """
 name = "shop"
@@ -60,4 +63,34 @@ def test_the_tests_by_context_run_on_columns_of_any_name(log: Log) -> None:
     assert "Furthest off: action" in independence.means
     # Groups by a column called day are not the periods, nor is a delay that goes with it a change with time.
     delays = report["delays of young displays"]
-    assert (delays.verdict, "correct:COLUMN" in delays.do) == ("warn", True)
+    assert (delays.verdict, delays.numbers["by"]) == ("warn", "day = holiday")
+    assert "keep the column day and correct by it: `immature='correct:day'`" in delays.do
+
+
+def test_they_bear_the_names_and_values_of_columns(shop: Path, log: Log) -> None:
+    cut = cut_contexts(log)
+    bins = {cut.name(j): [cut.bin_name(j, b) for b in range(len(cut.edges[j]) + 1)] for j in range(len(cut))}
+    assert bins == {
+        "day = holiday": ["day != holiday", "day = holiday"],
+        "day = workday": ["day != workday", "day = workday"],
+        "price": ["price < 6", "6 <= price < 7", "7 <= price < 9", "9 <= price < 10", "price >= 10"],
+    }
+    nameless = cut_contexts(replace(log, meta=replace(log.meta, encoder=None)))
+    assert [nameless.name(j) for j in range(3)] == ["context[0]", "context[1]", "context[2]"]
+    hashed = load(shop, features="day:hash=4")
+    names = [cut_contexts(hashed).name(j) for j in range(len(cut_contexts(hashed)))]
+    places = sorted({token_slot("day", label, 4)[0] for label in ("holiday", "workday")})
+    assert names == [f"hash bucket {place} of day" for place in places]
+
+
+def test_no_two_coordinates_share_a_name(log: Log) -> None:
+    labels = tuple("x" * 40 + middle + "y" * 40 for middle in "ab")  # alike once shortened
+    day, price = log.meta.encoder.columns if log.meta.encoder is not None else ()
+    encoder = ContextEncoder((replace(day, labels=labels), price), 0, intercept=True)
+    cut = cut_contexts(replace(log, meta=replace(log.meta, encoder=encoder)))
+    assert [cut.name(j) for j in range(3)] == ["context[0]", "context[1]", "price"]
+
+
+def test_the_one_value_of_most_displays_is_a_group(log: Log) -> None:
+    cut = replace(cut_contexts(log), edges=(np.array([]), np.array([]), np.array([0.0, np.nextafter(0.0, 1.0)])))
+    assert [cut.bin_name(2, b) for b in range(3)] == ["price < 0", "price = 0", "price > 0"]
