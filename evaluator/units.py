@@ -26,6 +26,7 @@ LEAST_SAMPLE = 1e-9
 # Values are squared, weighted and summed: that stays finite far beyond any log's length.
 MOST_VALUE = 1e100
 _DIGITS = 19
+_TICKS = re.compile(r"(\d[\d,]*(?:\.\d+)?) ticks")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|ms|s|min|h|d|w)")
 
 
@@ -105,6 +106,15 @@ def ticks_words(ticks: float, tick_seconds: float | None) -> str:
     if tick_seconds is None:
         return f"{ticks:,.0f} round{'' if round(ticks) == 1 else 's'}"
     return format_duration(ticks * tick_seconds)
+
+
+def without_ticks(sentence: str, tick_seconds: float | None) -> str:
+    """Return a sentence of a function that knows no unit, ``... 2,400 ticks``, with durations (or rounds) in it.
+
+    >>> without_ticks("given at most 2,400 ticks", 3600.0)
+    'given at most 100 d'
+    """
+    return _TICKS.sub(lambda found: ticks_words(float(found[1].replace(",", "")), tick_seconds), sentence)
 
 
 def format_duration(seconds: float) -> str:

@@ -9,7 +9,7 @@ from evaluator.checks.follow_up import JUDGED, MANY_MISSING
 from evaluator.checks.propensities import p_words
 from evaluator.checks.record import Check
 from evaluator.checks.tables import Tables
-from evaluator.log.times import time_words
+from evaluator.log.times import time_words, with_date
 from evaluator.units import format_duration, ticks_words
 
 # Share of the displays beyond which leaving them out leaves another log.
@@ -51,7 +51,11 @@ def immature_displays(t: Tables) -> Finding:
             "a log of about a day that may be a night. It says until when it was followed, which is taken for true.",
         )  # fmt: skip
     if follow.stopped:
-        end = "at its end" if until is None else f"before observed_until = {until}"
+        end = (
+            "at its end"
+            if until is None
+            else f"before observed_until = {with_date(until, t.logged.survey.log.meta.tick_seconds)}"
+        )
         short = "" if follow.by_day else (
             " A log of about a day cannot tell that from a night in which no conversion comes."
         )  # fmt: skip
@@ -140,10 +144,11 @@ def _strays(t: Tables, missing: float, numbers: dict[str, float | None]) -> Find
 
 def _said_wrong(t: Tables) -> str:
     """Return what to do where the log says until when it was followed, and was not."""
-    last = t.logged.follow_up.last
+    last, timeline = t.logged.follow_up.last, t.logged.timeline
+    when = "" if last is None else f", {time_words(last, t.logged.survey.log.meta.tick_seconds, start=timeline.start)},"
     return (
-        f"Give the last time at which conversions were really fetched: observed_until = {last} under [log] of the spec "
-        "(in ticks) is when the last one came. If they were fetched later, find out why none came."
+        f"Give the last time at which conversions were really fetched: observed_until = {last} under [log] of the "
+        f"spec{when} is when the last one came. If they were fetched later, find out why none came."
     )
 
 

@@ -19,6 +19,8 @@ from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.row_breaches import Breaches
 from evaluator.datasets.spec import FileSpec
 from evaluator.log.breaches import beyond_bound
+from evaluator.log.times import with_date
+from evaluator.units import SECONDS
 
 Ints = npt.NDArray[np.int64]
 
@@ -123,10 +125,12 @@ def _followed(
     if until == "complete":
         return found, None
     shown, time = found["shown"].to_numpy(), found["time"].to_numpy()
-    rows = breaches.check(found)
+    rows, seconds = breaches.check(found), SECONDS.get(tick_of(spec))
     if isinstance(until, int):
-        rows.add(_clock(spec), found["time"] > until, f"conversion later than observed_until = {until}",
-                 "raise observed_until in [log], or drop the row", values=_instants(found["time"], spec))  # fmt: skip
+        rows.add(
+            _clock(spec), found["time"] > until, f"conversion later than observed_until = {with_date(until, seconds)}",
+            "raise observed_until in [log], or drop the row", values=_instants(found["time"], spec),
+        )  # fmt: skip
         return found.filter(pl.Series(rows.close())), until
     # What the window of the spec refuses says nothing about the end.
     inside = np.full(len(time), True) if stated is None or cut is not None else time - shown <= stated
@@ -136,7 +140,9 @@ def _followed(
     if cut is not None:
         stray &= time - shown <= cut
     many = int(end.stray.sum())
-    since = _instants(pl.Series([end.until]), spec)[0]
+    since = (
+        with_date(end.until, seconds) if spec.time.unit != "datetime" else _instants(pl.Series([end.until]), spec)[0]
+    )
     rows.add(
         _clock(spec), pl.Series(stray), f"stray conversion, it would move the end of the log from {since}: had the log "
         f"been followed until then, about {end.expected:,.0f} conversions should have come since, and {many} did",

@@ -23,6 +23,7 @@ from evaluator.inputs.regular import open_regular
 from evaluator.outputs.failures import writing
 from evaluator.outputs.whole import whole_file
 from evaluator.results.json_values import json_values
+from evaluator.units import ROUND, parse_duration, without_ticks
 from evaluator.visible import shortened
 
 # Delays in rounds are whole numbers in floating point up to here.
@@ -65,11 +66,13 @@ class SavedFit:
         limit: int | None = None,
     ) -> DelayCDF:
         """Return the law as replays take it, in whole rounds: `law_cdf`, or `steps_cdf`, which needs no limit."""
-        if self.law is not None:
-            return law_cdf(
+        if self.law is None:
+            cdf = steps_cdf(self.delays, self.cdf, self.source, ticks_per_round=ticks_per_round)
+        else:
+            cdf = law_cdf(
                 self.law, ticks_per_round=ticks_per_round, max_steps=max_steps, extrapolate=extrapolate, limit=limit
             )
-        return steps_cdf(self.delays, self.cdf, self.source, ticks_per_round=ticks_per_round)
+        return replace(cdf, source=without_ticks(cdf.source, None if self.tick == ROUND else parse_duration(self.tick)))
 
 
 def law_cdf(

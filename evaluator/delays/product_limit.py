@@ -73,7 +73,7 @@ def product_limit(delays: ArrayLike, limits: ArrayLike | None = None, *, longest
     if limits is None or limits.min() >= delays.max():
         support, counts = tally(delays)
         end = longest if limits is None else int(limits.max())
-        given = "" if end is None else f", given at most {end} rounds"
+        given = "" if end is None else f", given at most {end:,} rounds"
         return DelayCDF(
             delays=support,
             cdf=np.cumsum(counts) / delays.size,
@@ -85,7 +85,7 @@ def product_limit(delays: ArrayLike, limits: ArrayLike | None = None, *, longest
     # A product of thousands of small factors can underflow: such delays have no weight in floating point.
     weighty = cdf > 0
     used = int(table.counts.sum())
-    span = f"from {floor} to {top}" if floor else f"at most {top}"
+    span = f"from {floor:,} to {top:,}" if floor else f"at most {top:,}"
     source = f"product limit under right truncation (Lynden-Bell) of {used:,} delays, given {span} rounds"
     if used < delays.size:
         source += f"; {delays.size - used:,} other delays left out, whose weight the log does not identify"

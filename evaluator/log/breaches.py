@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from evaluator.log.log_tables import LogTables
 from evaluator.log.schema import ACTIONS, CONVERSIONS, DISPLAYS, POSITION, VECTORS, WEIGHT, to_numpy
+from evaluator.log.times import with_date
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE, ticks_words
 
 SHOWN = 3
@@ -236,7 +237,8 @@ class _Rows:
         # A log that stopped looking when it says cannot hold later conversions.
         sound, until, longest = known & ~early, log.meta.observed_until, log.meta.attribution_window
         if until is not None:
-            self._add("conversions.time", sound & (when > until), when, f"later than observed_until = {until}",
+            self._add("conversions.time", sound & (when > until), when,
+                      f"later than observed_until = {with_date(until, log.meta.tick_seconds)}",
                       "raise observed_until, or drop the conversion")  # fmt: skip
         if longest is not None:
             self._add("conversions.time", sound & (when - shown > longest), when,

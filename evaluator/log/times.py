@@ -46,6 +46,15 @@ def time_words(time: float, tick_seconds: float | None, *, start: int) -> str:
     return f"day {day - first + 1}, {rest // 3600:02d}:{rest % 3600 // 60:02d}"
 
 
+def with_date(time: int, tick_seconds: float | None) -> str:
+    """Return a time as a spec has it, with its date where it is one.
+
+    >>> with_date(1_767_225_600, 1.0), with_date(250, 1.0)
+    ('1767225600 (2026-01-01 00:00)', '250')
+    """
+    return f"{time} ({time_words(time, tick_seconds, start=time)})" if dated(time, tick_seconds) else str(time)
+
+
 def weekday_names(time: int, tick_seconds: float) -> tuple[str, ...]:
     """Return the names of the days since 1970, or since a log's time 0, by their number modulo 7.
 

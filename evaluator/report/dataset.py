@@ -7,6 +7,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from evaluator.log.times import dated, time_words
 from evaluator.report.console import ReportConsole
 from evaluator.report.numbers import count_text
 from evaluator.units import ROUND, SECONDS, format_duration
@@ -30,11 +31,8 @@ def print_facts(console: ReportConsole, facts: dict[str, Any]) -> None:
         ("conversions", f"{log['conversions']:,} ({log['conversions_per_display']:.4g} per display)"),
         ("reward per display", f"{log['reward_per_display']:.6g}"),
         ("actions", f"{log['actions']:,}"),
-        ("time", f"{log['time_range'][0]:,} to {log['time_range'][1]:,} {_ticks(log['time_range'], tick)}"),
-        (
-            "followed until",
-            "every display to its end" if log["observed_until"] is None else f"{log['observed_until']:,}",
-        ),
+        ("time", _span(log["time_range"], tick)),
+        ("followed until", _until(log["observed_until"], log["time_range"][1], tick)),
         (
             "attribution window",
             "none" if log["attribution_window"] is None else _delay(log["attribution_window"], tick),
@@ -73,10 +71,25 @@ def _rows(console: ReportConsole, rows: list[tuple[str, str]]) -> None:
     console.print(table)
 
 
-def _ticks(span: list[int], tick: str) -> str:
+def _span(ends: list[int], tick: str) -> str:
+    first, last = ends
     if tick == ROUND:
-        return "rounds"
-    return f"{tick} ({format_duration((span[1] - span[0]) * SECONDS[tick])})"
+        return f"{first:,} to {last:,} rounds"
+    seconds = SECONDS[tick]
+    words = f"{first:,} to {last:,} {tick}"
+    if dated(first, seconds):
+        words = " to ".join(time_words(time, seconds, start=first) for time in ends)
+    return f"{words} ({format_duration((last - first) * seconds)})"
+
+
+def _until(until: int | None, last: int, tick: str) -> str:
+    if until is None:
+        return "every display to its end"
+    if tick == ROUND:
+        return f"{until:,}"
+    seconds = SECONDS[tick]
+    when = time_words(until, seconds, start=until) if dated(until, seconds) else f"{until:,} {tick}"
+    return f"{when} ({format_duration((until - last) * seconds)} after the last display)" if until > last else when
 
 
 def _delay(ticks: float, tick: str) -> str:

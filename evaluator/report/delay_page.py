@@ -8,7 +8,7 @@ import json
 import vl_convert
 
 from evaluator.delays.study.result import DelayStudy
-from evaluator.delays.study.words import between, in_words, words
+from evaluator.delays.study.words import between, words
 from evaluator.report.command_words import in_command_words
 from evaluator.report.delay_charts import Spec, cdf_chart, density_chart, groups_chart
 from evaluator.report.delay_sentences import drift_said, groups_said, joint_said, spikes_said, tail_said
@@ -51,7 +51,7 @@ def page(study: DelayStudy, charts: dict[str, Spec]) -> str:
     said = [
         *study.sight,
         f"Law: {'; '.join((verdict, *spikes_said(study)))}.",
-        f"Recommended window: {words(rows, advice.recommended)}, {in_words(rows, advice.reason)}.",
+        f"Recommended window: {words(rows, advice.recommended)}, {advice.reason}.",
         f"Tail index: {tail_said(study)}.",
     ]
     if rows.group is not None:

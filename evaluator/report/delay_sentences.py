@@ -8,7 +8,7 @@ from evaluator.delays.study.joint_checks import CalibrationPart
 from evaluator.delays.study.joint_rate import JointStudy
 from evaluator.delays.study.result import FEWEST, DelayStudy
 from evaluator.delays.study.spikes import narrow_components
-from evaluator.delays.study.words import in_words, words
+from evaluator.delays.study.words import words
 
 _NAMED = 5
 
@@ -62,7 +62,7 @@ def tail_said(study: DelayStudy) -> str:
     """Return the tail index with its interval."""
     tail = study.tail
     if tail is None:
-        return in_words(study.rows, study.missing["tail"])
+        return study.missing["tail"]
     text = (
         f"{tail.alpha:.3g} [{tail.low:.3g}, {tail.high:.3g}] if the tail is a power law, which is not tested, above "
         f"{words(study.rows, tail.threshold)} "

@@ -15,7 +15,7 @@ from evaluator.delays.study.joint_rate import JointStudy
 from evaluator.delays.study.records import PeriodRate
 from evaluator.delays.study.result import DelayStudy
 from evaluator.delays.study.result_tables import GROUP_LEVELS
-from evaluator.delays.study.words import between, first_positive, in_words, last_shown, words
+from evaluator.delays.study.words import between, first_positive, last_shown, words
 from evaluator.report.console import ReportConsole
 from evaluator.report.delay_sentences import Sentences, drift_said, groups_said, joint_said, spikes_said, tail_said
 from evaluator.report.sketch import Floats, sketch_cdf
@@ -145,13 +145,13 @@ def _windows(study: DelayStudy) -> Table:
 
 
 def _advice(study: DelayStudy) -> Text:
-    advice, rows = study.advice, study.rows
+    advice = study.advice
     text = Text.assemble("recommended: ", (_window(study, advice.recommended), "bold"))
-    text.append(f": {visible(in_words(rows, advice.reason))}\n")
+    text.append(f": {visible(advice.reason)}\n")
     if advice.mean is None or advice.twice_mean is None:
-        text.append(f"2 x mean: none, {in_words(rows, advice.mean_source)}")
+        text.append(f"2 x mean: none, {advice.mean_source}")
     else:
-        text.append(f"2 x mean: {_window(study, advice.twice_mean)} ({in_words(rows, advice.mean_source)})")
+        text.append(f"2 x mean: {_window(study, advice.twice_mean)} ({advice.mean_source})")
     return text
 
 

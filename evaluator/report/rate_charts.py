@@ -11,6 +11,7 @@ from evaluator.delays.study.result import DelayStudy
 from evaluator.delays.study.words import words
 from evaluator.report.delay_charts import CORRECTED, GREY, NAIVE, Spec, finished
 
+_DAY_MS = 86_400_000
 _ON_CONTEXT = "#009E73"
 _SEEN, _LATER, _JOINT = "as seen", "corrected for what is still to come", "corrected on context, with intervals"
 
@@ -32,7 +33,15 @@ def rates_chart(study: DelayStudy) -> Spec | None:
         for period, found in study.joint.cohorts.items():
             row = {"period": period, "rate": found.corrected, "low": found.low, "high": found.high}
             values.append({**row, "kind": _JOINT})
-    x = alt.X("period:Q", axis=alt.Axis(title=f"{periods.name} of the display", tickMinStep=1, format="d"))
+    title = f"{periods.name} of the display"
+    for point in values:
+        point["named"] = periods.label(point["period"], study.rows.tick_seconds)
+    if all(point["named"].isdecimal() for point in values):
+        x = alt.X("period:Q", axis=alt.Axis(title=title, tickMinStep=1, format="d"))
+    else:
+        axis = alt.Axis(title=title, format="%Y-%m-%d", labelOverlap=True, tickMinStep=_DAY_MS)
+        x = alt.X("date:T", scale=alt.Scale(type="utc"), axis=axis)
+        values = [{**point, "date": point["named"]} for point in values]
     y = alt.Axis(format="%", title="conversions per display")
     shown = [kind for kind in kinds if any(row["kind"] == kind for row in values)]
     colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=shown, range=[kinds[kind] for kind in shown]),
@@ -42,7 +51,7 @@ def rates_chart(study: DelayStudy) -> Spec | None:
     line = base.mark_line(point=alt.OverlayMarkDef(size=18)).encode(
         y=alt.Y("rate:Q", axis=y, scale=alt.Scale(zero=True)),
         color=colour,
-        tooltip=["period:Q", "kind:N", alt.Tooltip("rate:Q", format=".2%")],
+        tooltip=[alt.Tooltip("named:N", title=periods.name), "kind:N", alt.Tooltip("rate:Q", format=".2%")],
     )
     layers = [band.encode(y=alt.Y("low:Q", axis=y), y2="high:Q"), line] if study.joint is not None else [line]
     missing = sum(rate.corrected is None for rate in study.rates)

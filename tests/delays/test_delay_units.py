@@ -71,6 +71,13 @@ def printed(study: DelayStudy) -> list[str]:
     return [line.rstrip() for line in text.getvalue().splitlines() if not line.lstrip().startswith("parameters")]
 
 
+def sentences(found: Any) -> list[str]:
+    """The texts of several words in a result as JSON: durations are said in them, no ticks."""
+    if isinstance(found, dict | list | tuple):
+        return [text for part in (found.values() if isinstance(found, dict) else found) for text in sentences(part)]
+    return [found] if isinstance(found, str) and " " in found else []
+
+
 KINDS = {
     "window": {"window": 7 * DAY},
     "no window": {"window": None},
@@ -87,6 +94,7 @@ def test_every_report_is_the_same_in_any_unit_of_time(kind: str) -> None:
     for factor, tick in ((1000, "ms"), (1_000_000, "us")):
         other = study_delays(rewritten(log, factor, tick), joint=joint, **QUICK)
         assert printed(other) == printed(one)
+        assert sentences(other.to_dict()) == sentences(one.to_dict())
         same_numbers(one, other, factor)
 
 

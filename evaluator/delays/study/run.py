@@ -27,7 +27,7 @@ from evaluator.log.delay_rows import DelayRows, delay_rows
 from evaluator.replays.rounds.clock import on_clock, start_clock
 from evaluator.replays.rounds.survey import survey
 from evaluator.streams import seed_stream
-from evaluator.units import duration_ticks, parse_whole
+from evaluator.units import duration_ticks, parse_whole, without_ticks
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 # Laws are told apart with far fewer conversions; beyond this a random sample is fitted, and the study says so.
@@ -88,12 +88,17 @@ def study_rows(
     """
     delay, limit = rows.delay, rows.limit
     asked = [_parsed(text, rows) for text in (_usual(rows) if options.windows is None else options.windows)]
-    fit = fit_nonparametric(delay, limit, confidence=options.level)
+    fit = _worded(fit_nonparametric(delay, limit, confidence=options.level), rows)
     missing: dict[str, str] = {}
     choice = _laws(rows, options, missing)
     rounds = fit if in_rounds is None else fit_nonparametric(*in_rounds, confidence=options.level)
     advice = advise_window(
         fit, [t for _, t, _, _ in asked], law=_believed(choice, rows), share=options.share, shortest=rows.stamp
+    )
+    advice = replace(
+        advice,
+        reason=without_ticks(advice.reason, rows.tick_seconds),
+        mean_source=without_ticks(advice.mean_source, rows.tick_seconds),
     )
     groups, test = _groups(rows, options, missing)
     tail = None
@@ -102,7 +107,7 @@ def study_rows(
             raise DataError("all delays are alike, and have no tail")
         tail = tail_index(delay, limit, confidence=options.level, width=rows.stamp)
     except DataError as error:
-        missing["tail"] = error.what
+        missing["tail"] = without_ticks(error.what, rows.tick_seconds)
     return DelayStudy(
         rows=rows,
         options=options,
@@ -124,6 +129,10 @@ def study_rows(
         rates=_rates(rows, fit),
         missing=missing,
     )
+
+
+def _worded(fit: NonparametricFit, rows: DelayRows) -> NonparametricFit:
+    return replace(fit, source=without_ticks(fit.source, rows.tick_seconds))
 
 
 def _usual(rows: DelayRows) -> list[str]:
@@ -194,7 +203,12 @@ def _laws(rows: DelayRows, options: DelayOptions, missing: dict[str, str]) -> Fa
         delay[kept], None if limit is None else limit[kept],
         families=names, bootstraps=options.bootstraps, seed=options.seed,
     )  # fmt: skip
-    return choice_in_ticks(choice, rows.stamp)
+    choice = choice_in_ticks(choice, rows.stamp)
+    fits = (
+        replace(fit, notes=tuple(without_ticks(note, rows.tick_seconds) for note in fit.notes))
+        for fit in choice.comparison.fits
+    )
+    return replace(choice, comparison=replace(choice.comparison, fits=tuple(fits)))
 
 
 def _in_stamps(rows: DelayRows) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
@@ -219,7 +233,10 @@ def _groups(
     sizes = np.sort(np.unique(rows.group, return_counts=True)[1])[::-1]
     # Of groups as large as the last that may stand alone, those that come with it stand alone too.
     smallest = max(FEWEST, int(sizes[options.groups - 1]) if len(sizes) >= options.groups else 0)
-    found = fit_groups(rows.delay, rows.limit, groups=rows.group, smallest=smallest, confidence=options.level)
+    found = tuple(
+        replace(group, fit=_worded(group.fit, rows))
+        for group in fit_groups(rows.delay, rows.limit, groups=rows.group, smallest=smallest, confidence=options.level)
+    )
     try:
         test = heterogeneity(
             rows.delay, rows.limit, groups=rows.group, smallest=FEWEST, compared=options.groups, seed=options.seed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from evaluator.log.stamps import COARSE_S, TOLD_APART
 from evaluator.units import ticks_words
 
 _NAMED = 5
-_TICKS = re.compile(r"(\d[\d,]*(?:\.\d+)?) ticks")
 
 
 def words(rows: DelayRows, ticks: float) -> str:
@@ -37,16 +35,6 @@ def between(rows: DelayRows, low: float, high: float) -> str:
     ('[3 rounds, 9 rounds]', 'at least 3 rounds')
     """
     return f"at least {words(rows, low)}" if math.isinf(high) else f"[{words(rows, low)}, {words(rows, high)}]"
-
-
-def in_words(rows: DelayRows, sentence: str) -> str:
-    """Return a sentence about ticks with durations in their place.
-
-    >>> import numpy as np
-    >>> in_words(DelayRows("log", "h", np.array([5]), None, None, ""), "given at most 2,400 ticks")
-    'given at most 100 d'
-    """
-    return _TICKS.sub(lambda match: words(rows, float(match[1].replace(",", ""))), sentence)
 
 
 def last_shown(fit: NonparametricFit) -> float:
