@@ -39,8 +39,8 @@ _READING = frozenset(field.name for field in dataclasses.fields(ReadingOptions))
 # What the command line alone has, or has under another name.
 _ELSEWHERE = {
     "out": "it is of the command line; here `to_dict()` of the result and its tables hold what --out writes.",
-    "save_policy": 'it is of the command line; here `result.learned.save("learned.npz")` does it.',
-    "dry_run": "it is of the command line; here `plan(log, policy)` does it.",
+    "save_policy": 'it is of `evaluate replay`; here `replay(log, policy).learned.save("learned.npz")` does it.',
+    "dry_run": "it is of `evaluate replay`; here `plan(log, policy)` says what a replay would do.",
     "json": "it is of the command line; here `to_dict()` of the result does it.",
     "debug": "it is of the command line; Python shows tracebacks anyway.",
     "dataset": "the log is the first argument: a `Log`, or what `load` takes.",

@@ -29,7 +29,7 @@ def test_options_of_the_command_line_say_what_does_it_here(function: Callable[..
     [
         ("limit", 10, r"`load\(..., limit=10\)`\.$"),
         ("actions", "top:3", r"`load\(..., actions='top:3'\)`\.$"),
-        ("save_policy", "x.npz", r"`result\.learned\.save"),
+        ("save_policy", "x.npz", r"`replay\(log, policy\)\.learned\.save"),
         ("dry_run", True, r"`plan\(log, policy\)`"),
         ("windw", 5, "did you mean window"),
     ],

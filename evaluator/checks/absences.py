@@ -192,5 +192,5 @@ def without(t: Tables, actions: npt.NDArray[np.bool_]) -> str:
     kept = [label for label, gone in zip(logged.survey.log.labels, actions, strict=True) if not gone]
     words = f"`actions='{','.join(kept)}'`" if len(kept) <= _NAMED else "`actions` with the labels of the others"
     if logged.constant is None:
-        words += f" `propensity='estimate{'' if logged.coordinates.column is None else ':context'}'`"
+        words += f" `propensity='estimate{':context' if logged.has_context else ''}'`"
     return words

@@ -86,8 +86,8 @@ def delays_of_actions(t: Tables, level: float) -> Finding:
         f"{name[0].upper()}{name[1:]} was followed for another time than the others, or its conversions come sooner "
         "or later: displays of one age tell more of one action than of another, and one law of delays, which policies "
         "that need one take for all, is wrong for it.",
-        "If it was followed for less, cut all to what it has (`attribution_window`); if its delays are like that, use "
-        "policies that need no law of delays (`immature='correct'` has one for each action).",
+        "If it was followed for less, cut all to what it has (`attribution_window`); if its delays are like that, "
+        "replay policies that need no law of delays, or with `immature='correct'`, which has one for each action.",
     )  # fmt: skip
 
 

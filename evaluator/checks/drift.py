@@ -110,9 +110,9 @@ def rate_drift(t: Tables, level: float) -> Finding:
                "identically distributed: it plays a mixture of these times, the early ones with a policy that has "
                "learned little."
                if wrong else "The actions convert alike over the log, as far as it can tell."),
-        do="Prefer `sampler='keep'` or rejection, which keep the order of the log, to queue; compare policies with "
-        "each other rather than with a target; replay parts of the log apart. Where conversions go to the last click, "
-        "the last days of a log win them for want of later clicks (the first days with first_click): "
+        do="Replay with `sampler='keep'` or rejection, which keep the order of the log, not with queue; compare "
+        "policies with each other rather than with a target; replay parts of the log apart. Where conversions go to "
+        "the last click, the last days of a log win them for want of later clicks (the first days with first_click): "
         "`deduplicate='share'` shows whether that is all." if wrong else "",
     )  # fmt: skip
 
@@ -159,16 +159,17 @@ def delays_drift(t: Tables, level: float, seed: int) -> Finding:
     places = [day.position for day in found.days if day.conversions >= 30 and math.isfinite(day.position)]
     shift = max((abs(place - 0.5) for place in places), default=0.0)
     wrong = found.changed and shift >= DELAY_CHANGE
+    since = timeline.name(min((found.change_after or 0) + 1, timeline.periods - 1))
     return Finding(
         name=name, verdict="warn" if wrong else "pass",
         number=f"mean place shifts by {shift:.3f} by {period}, p {p_words(found.p)}",
         statistic=found.statistic, p_value=found.p, effect=shift,
         numbers={"change_after": found.change_after, "largest_shift": shift, "permutations": found.permutations,
                  "conversions": found.rows},
-        means=(f"Conversions come sooner or later than before from about {period} {(found.change_after or 0) + 1} on: "
+        means=(f"Conversions come sooner or later than before from about {since} on: "
                "one delay CDF for the whole log is wrong for parts of it." if wrong else
                "One law of delays does for the log."),
-        do="Look at `evaluate delays`; give policies the delays known at the time (`delays_from='first:20%'`), or "
+        do="Look at `evaluate delays`; replay with the delays known at the time (`delays_from='first:20%'`), or "
         "replay the time after the change." if wrong else "",
     )  # fmt: skip
 

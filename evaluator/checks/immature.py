@@ -93,7 +93,8 @@ def immature_displays(t: Tables) -> Finding:
         p_value=follow.p_value,
         means=f"{immature:,} displays are left out of a replay, or corrected by the delays of their action."
         + (" That is most of the log." if many else ""),
-        do="Use `immature='correct'`, a shorter attribution_window, or a log that was followed longer." if many else "",
+        do="Replay with `immature='correct'`, a shorter attribution_window, or a log that was followed longer."
+        if many else "",
     )  # fmt: skip
 
 

@@ -43,7 +43,7 @@ def uniformity(t: Tables, level: float) -> Finding:
         "log, count for too much, and what a policy would have earned is biased by up to this relative error times the "
         "standard deviation of the rewards.",
         "Find out how the log was written; give the true probabilities in a propensity column, or read the log with "
-        "`propensity='estimate'` (or estimate:context where the context decides).",
+        f"`propensity='estimate'`{' (or estimate:context where the context decides)' if t.logged.has_context else ''}.",
         absence_cause(t, deficits(t)),
     )  # fmt: skip
     return replace(found, shows=_shown_by(t, tests, level))
@@ -69,7 +69,8 @@ def calibration(t: Tables, level: float) -> Finding:
         "Weights 1 / p are wrong by this relative error (root mean square), and every value of a replay by up to as "
         "much times the standard deviation of the rewards.",
         "Check that the propensity column is the probability of the action shown, at the time it was shown, after all "
-        "filters of the logger; otherwise leave it and use `propensity='estimate:context'`."
+        "filters of the logger; otherwise leave it and use "
+        f"`propensity='estimate{':context' if t.logged.has_context else ''}'`."
         if "context" not in t.logged.propensities.reads
         else "The model of the logger does not describe it: read with `features` naming all that it chose by, the hour "
         "too where it followed the clock, or give the propensities that it had. What the log does not hold stays a "
@@ -104,8 +105,11 @@ def independence(t: Tables, level: float) -> Finding:
         name, t, outcome, "what was shown does not depend on the context",
         "The propensities are taken as constant, but the logger chose by context: actions' values are confounded with "
         "the contexts they were shown in, for contextual and other policies alike.",
-        "Give the propensities the logger had, or model them: `propensity='estimate:context'` with `features` naming "
-        "the context. What the logger saw and the log does not hold stays a bias.",
+        "Give the propensities the logger had, or model them by "
+        + ("what" if t.logged.has_context else "the columns of displays that")
+        + " it chose by: `propensity='estimate:context'` with `features` naming "
+        + ("the context." if t.logged.has_context else "these.")
+        + " What the logger saw and the log does not hold stays a bias.",
     )  # fmt: skip
     return replace(found, numbers={**found.numbers, **numbers})
 

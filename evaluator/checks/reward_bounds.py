@@ -59,7 +59,7 @@ def rewards(t: Tables) -> Finding:
     known = "" if most is not None else " The spec names no reward_max, so the largest seen is taken for it."
     if most is None and len(paid) and np.ptp(reward) > 0:
         known += (
-            " Intervals of realised values then are not anytime-valid: name it (`reward_max`), or a cap (`reward_cap`)."
+            " Intervals of realised values then are not anytime-valid: replay with `reward_max` or a cap, `reward_cap`."
         )
     return Finding(
         name=NAME, verdict=verdict, numbers=numbers, effect=None if np.isnan(top) else top,

@@ -75,7 +75,8 @@ def traffic(t: Tables) -> Finding:
             what
             for what, needed in (
                 ("Find the missing displays; otherwise replay the parts before and after apart.", gaps.any()),
-                ("Trust values of policies that learn only for a rollout on the share that `clock='wall'` names.",
+                ("Trust values of policies that learn only for a rollout on the share that a replay with "
+                 "`clock='wall'` names.",
                  peak >= BURSTY or burst),
             )
             if needed

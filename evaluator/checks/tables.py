@@ -111,6 +111,11 @@ class CheckInput:
         return p.smallest if same else None
 
     @property
+    def has_context(self) -> bool:
+        """Whether displays have a context, by which propensities can be modelled; vectors of actions are none."""
+        return "context" in self.survey.log.schema.names
+
+    @property
     def shares(self) -> Floats:
         """Share of the displays of each action, shape (K,)."""
         return self.survey.shown / len(self.survey.log)

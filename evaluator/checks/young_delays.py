@@ -96,11 +96,11 @@ def young_delays(t: Tables, level: float) -> Finding:
     found = [(test.shift >= SHIFT and p <= level, p, test) for test, p in zip(tests, adjusted, strict=True)]
     wrong, p, worst = min(found, key=lambda of: (not of[0], of[1], -of[2].shift))
     in_time = worst.split.by == "period"
-    do = "Use `immature='drop'`." if in_time else "Use `immature='drop'` for policies that read contexts, or " + (
+    do = "Replay with `immature='drop'`" + ("." if in_time else " for policies that read contexts, or " + (
         f"`immature='correct:{worst.split.name}'`." if worst.split.by == "column"
         else f"keep the column {worst.split.column or 'behind it'} and correct by it: "
         f"`immature='correct:{worst.split.column or 'COLUMN'}'`."
-    )  # fmt: skip
+    ))  # fmt: skip
     cause = (
         "Delays change with time, so that the young displays' are not those that the laws were fitted to, and "
         "`immature='correct'` makes too much or too little of them."

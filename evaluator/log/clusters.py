@@ -87,8 +87,7 @@ def read_clusters(log: Log, by: str) -> Clusters:
     if by not in kept:
         raise ParameterError(
             f"`cluster_by='{by}'`: log {log.meta.name!r} keeps no such column (it keeps {', '.join(kept) or 'none'}).",
-            hint="read or convert its source anew, keeping it: load(..., keep=[...]), convert `keep`; or cluster by "
-            "the clock: every:1d.",
+            hint=f"read or convert its source anew with `keep=['{by}']`; or cluster by the clock: every:1d.",
         )
     code, number = np.empty(len(log), np.int32), dict[str, int]()
     for first, batch in log.batches([by]):

@@ -201,5 +201,5 @@ def _check_groups(log: Log, by: str | None) -> None:
     if by is not None and by not in ("action", *kept):
         raise ParameterError(
             f"`by='{by}'`: log {log.meta.name!r} keeps no such column (it keeps {', '.join(['action', *kept])}).",
-            hint="read or convert its source anew, keeping it: load(..., keep=[...]), convert `keep`.",
+            hint=f"read or convert its source anew with `keep=['{by}']`.",
         )

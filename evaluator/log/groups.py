@@ -38,7 +38,7 @@ def group_codes(log: Log, displays: Ints, columns: tuple[str, ...], *, asked: st
             raise ParameterError(
                 f"{asked.format(name)}: log {log.meta.name!r} "
                 f"keeps no such column (it keeps {', '.join(kept) or 'none'}).",
-                hint="read or convert its source anew, keeping it: load(..., keep=[...]), convert `keep`.",
+                hint=f"read or convert its source anew with `keep=['{name}']`.",
             )
         kind = log.schema.field(name).type
         if pa.types.is_floating(kind) or pa.types.is_nested(kind):

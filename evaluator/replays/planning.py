@@ -22,7 +22,7 @@ from evaluator.replays.rarest import least_acceptance
 from evaluator.replays.rounds.clock import ReplayClock, on_clock, start_clock
 from evaluator.replays.rounds.held_out import held_out
 from evaluator.replays.rounds.maturity import judge_maturity
-from evaluator.replays.rounds.propensity import Propensities, display_weights
+from evaluator.replays.rounds.propensity import Propensities, display_weights, how_it_chose
 from evaluator.replays.rounds.reward_range import reward_range
 from evaluator.replays.rounds.stream import LogRounds, vectors_of
 from evaluator.replays.rounds.survey import Survey
@@ -208,8 +208,7 @@ def _sampler(survey: Survey, policy: Any, options: ReplayOptions, propensities: 
         raise PropensityError(
             f"Log {survey.log.meta.name!r} has no propensities, and the {sampler} sampler needs them"
             + (f" because {policy.name} reads contexts." if policy.contextual else "."),
-            hint="choose what is true of the logging policy: `propensity='uniform'` (chose at random), estimate "
-            "(ignored the context), estimate:context (chose by the logged context), or name a column in the spec.",
+            hint=how_it_chose(survey.log),
         )
     if options.doubly_robust and sampler not in ("rejection", "logged"):
         raise ParameterError(
@@ -219,7 +218,7 @@ def _sampler(survey: Survey, policy: Any, options: ReplayOptions, propensities: 
     if options.final is not None and propensities.rule is None and sampler != "logged":
         raise PropensityError(
             f"`final` weighs displays by their propensities, and log {survey.log.meta.name!r} has none.",
-            hint="choose what is true of the logging policy: `propensity='uniform'`, estimate or estimate:context.",
+            hint=how_it_chose(survey.log),
         )
     if options.clock == "wall" and sampler in ("keep", "queue"):
         raise PropensityError("`clock='wall'` needs a known acceptance rate.", hint="use `sampler='rejection'`.")

@@ -64,7 +64,7 @@ def test_delays_that_change_with_time_are_found() -> None:
     changed = log.conversions.set_column(1, "time", [sooner])
     found = check(type(log)(log.displays, changed, log.actions, log.meta))[NAME]
     assert (found.verdict, found.numbers["by"]) == ("warn", "day")
-    assert found.do == "Use `immature='drop'`."
+    assert found.do == "Replay with `immature='drop'`."
 
 
 @pytest.mark.parametrize("delays", [(0.2, 1.0), (0.5, 0.5)])

@@ -136,12 +136,12 @@ def _setting(said: dict[str, Any], n_actions: int, cdf: DelayCDF | None) -> Sett
     """Return the setting, whose number of actions is that of the labels."""
     sizes = {name: _whole(said, name) for name in _SIZES}
     if sizes["n_actions"] != n_actions:
-        raise SourceError(f"`n_actions` is {sizes['n_actions']:,}, of {n_actions:,} labels.", hint="save it again.")
+        raise SourceError(f"n_actions is {sizes['n_actions']:,}, of {n_actions:,} labels.", hint="save it again.")
     if sizes["rows"] not in (0, 1, n_actions):
-        raise SourceError(f"`rows` is {sizes['rows']:,}.", hint=f"it is 0, 1 or one an action, {n_actions:,}.")
+        raise SourceError(f"rows is {sizes['rows']:,}.", hint=f"it is 0, 1 or one an action, {n_actions:,}.")
     reward_max = _number(said, "reward_max") if "reward_max" in said else 1.0
     if reward_max <= 0.0:
-        raise SourceError(f"`reward_max` is {reward_max:g}.", hint="it is above 0.")
+        raise SourceError(f"reward_max is {reward_max:g}.", hint="it is above 0.")
     return Setting(**sizes, delay_cdf=cdf, reward_max=reward_max)
 
 

@@ -226,13 +226,21 @@ def _read(survey: Survey, mode: PropensityMode, weights: DisplayWeights | None) 
     raise ParameterError(f"`propensity` {mode!r} is not a choice.", hint=nearest(mode, MODES))
 
 
+def how_it_chose(log: Log) -> str:
+    """Return a hint that names the choices of `propensity` for a log that has none of its own."""
+    by_context = " or `propensity='estimate:context'` (by the context)" if "context" in log.schema.names else ""
+    return (
+        "say what is true of the logger: `propensity='uniform'` (it chose at random), `propensity='estimate'` "
+        f"(whatever the context){by_context}; or name the column of its propensities in the spec."
+    )
+
+
 def _column(survey: Survey) -> Propensities:
     log = survey.log
     if log.meta.propensity == "absent":
         raise PropensityError(
             f"Log {log.meta.name!r} has no propensity column.",
-            hint="say how the logger chose: `propensity='uniform'` (at random), `propensity='estimate'` (whatever the "
-            "context) or `propensity='estimate:context'`.",
+            hint=how_it_chose(log),
         )
     words = {"logged": "the logged propensities are right", "uniform": "actions were logged uniformly at random"}
     said = words.get(log.meta.propensity, "the estimated propensities are right")
