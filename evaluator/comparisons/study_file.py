@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.datasets.options import ReadingOptions
-from evaluator.errors import EvaluatorError, KeyOfFileError, ParameterError, SourceError, nearest
+from evaluator.errors import EvaluatorError, KeyOfFileError, SourceError, nearest
 from evaluator.inputs.toml_file import NotTomlError, read_toml
 from evaluator.options.declaration import Options, alternatives, kinds_of
 from evaluator.options.shared import POLICIES, WINDOWS
@@ -98,21 +99,25 @@ def read_study(path: str | Path) -> StudyFile:
     kinds = {**_OWN, **READING, **REPLAYING}
     for key, value in said.items():
         if key not in kinds:
-            raise KeyOfFileError(f"{path}: unknown key `{key}`.", hint=nearest(key, kinds))
+            raise KeyOfFileError(f"{_line(path, key)}: unknown key `{key}`.", hint=nearest(key, kinds))
         _check(path, key, value, kinds[key])
     for key, kind in (("policies", str), ("policy", dict)):
         for i, value in enumerate(said.get(key, [])):
             if not isinstance(value, kind):
                 hint = 'write a spec: "otflinucb:alpha=0.1".' if kind is str else "write [[policy]] and its lines."
-                raise KeyOfFileError(f"{path}: `{key}[{i}]` is {value!r}.", hint=hint)
+                raise KeyOfFileError(f"{_line(path, key)}: `{key}[{i}]` is {value!r}.", hint=hint)
     if "baseline" in said:
-        with _naming(f"{path}: `baseline`"):
+        with _naming(path, "baseline", "`baseline`"):
             resolve(said["baseline"], files=False)
     options = {key: value for key, value in said.items() if key in REPLAYING}
     reading = {key: value for key, value in said.items() if key in READING}
-    with _naming(path, kind=ParameterError):
+    try:
         ReadingOptions(**reading)
         ReplayOptions(**options)
+    except EvaluatorError as error:
+        named = re.match(r"`(\w+)", error.what)  # what errors of options begin with
+        where = path if named is None else _line(path, named[1])
+        raise KeyOfFileError(f"{where}: {error.what}", hint=error.hint) from None
     return StudyFile(
         dataset=said.get("dataset"),
         reading=reading,
@@ -131,7 +136,9 @@ def _under_one_name(path: str | Path, said: dict[str, Any]) -> dict[str, Any]:
         if one not in said or (one == "policy" and not isinstance(said[one], str)):
             continue
         if several in said:
-            raise KeyOfFileError(f"{path}: `{one}` and `{several}` exclude each other.", hint="write the second.")
+            raise KeyOfFileError(
+                f"{_line(path, one)}: `{one}` and `{several}` exclude each other.", hint="write the second."
+            )
         value = said.pop(one)
         said[several] = value if isinstance(value, list) else [value]
     return said
@@ -141,40 +148,56 @@ def _check(path: str | Path, key: str, value: object, kind: type) -> None:
     fits = isinstance(value, int | float if kind is float else kind) and (kind is bool or not isinstance(value, bool))
     if not fits:
         what = "[[policy]] and its lines" if key == "policy" else _NAMES[kind]
-        raise KeyOfFileError(f"{path}: `{key}` is {value!r}.", hint=f"write {what}.")
+        raise KeyOfFileError(f"{_line(path, key)}: `{key}` is {value!r}.", hint=f"write {what}.")
 
 
 def _window(path: str | Path, i: int, value: object) -> str | int | None:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise KeyOfFileError(f"{path}: `windows[{i}]` is {value!r}.", hint='write rounds, "7d" or "none".')
+        raise KeyOfFileError(
+            f"{_line(path, 'windows')}: `windows[{i}]` is {value!r}.", hint='write rounds, "7d" or "none".'
+        )
     return None if value == "none" else value
 
 
 def _specs(path: str | Path, said: dict[str, Any]) -> Iterator[str]:
     for i, spec in enumerate(said.get("policies", [])):
-        with _naming(f"{path}: `policies[{i}]`"):
+        with _naming(path, "policies", f"`policies[{i}]`"):
             resolve(spec, files=False)
         yield spec
     for i, table in enumerate(said.get("policy", [])):
-        where = f"{path}: `policy[{i}]`"
         if not isinstance(table.get("name"), str):
-            raise KeyOfFileError(f"{where} has no name.", hint='write name = "otflinucb".')
+            where = _line(path, "policy", table=i)
+            raise KeyOfFileError(f"{where}: `policy[{i}]` has no name.", hint='write name = "otflinucb".')
         values = {key: value if isinstance(value, list) else [value] for key, value in table.items() if key != "name"}
         for key, value in values.items():
             if not value or any(isinstance(x, list | dict) for x in value):
-                raise KeyOfFileError(f"{where}.{key} is {table[key]!r}.", hint="write a value, or a list of values.")
+                where = _line(path, "policy", table=i)
+                raise KeyOfFileError(
+                    f"{where}: `policy[{i}]`.{key} is {table[key]!r}.", hint="write a value, or a list of values."
+                )
         for chosen in itertools.product(*values.values()):
             words = ",".join(f"{key}={value}" for key, value in zip(values, chosen, strict=True))
             spec = f"{table['name']}:{words}" if words else table["name"]
-            with _naming(where):
+            with _naming(path, "policy", f"`policy[{i}]`", table=i):
                 resolve(spec, files=False)
             yield spec
 
 
+def _line(path: str | Path, key: str, *, table: int | None = None) -> str:
+    """Return the file, and the line of a key in it, or of the table of that name and number; the file if none is."""
+    alone = {"policies": POLICIES.singular, "windows": WINDOWS.singular}.get(key, key)
+    start = (
+        rf"\s*[\"']?({re.escape(key)}|{re.escape(alone)})[\"']?\s*=" if table is None else rf"\s*\[\[\s*{key}\s*\]\]"
+    )
+    lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
+    found = [number for number, line in enumerate(lines, 1) if re.match(start, line)][table or 0 :]
+    return f"{path}: line {found[0]}" if found else str(path)
+
+
 @contextmanager
-def _naming(where: object, *, kind: type[ParameterError] = KeyOfFileError) -> Iterator[None]:
+def _naming(path: str | Path, key: str, what: str, *, table: int | None = None) -> Iterator[None]:
     """Let errors say where in the file they arose."""
     try:
         yield
     except EvaluatorError as error:
-        raise kind(f"{where}: {error.what}", hint=error.hint) from None
+        raise KeyOfFileError(f"{_line(path, key, table=table)}: {what}: {error.what}", hint=error.hint) from None
