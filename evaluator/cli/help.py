@@ -9,6 +9,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from evaluator.cli.usage import OneLineErrors, unknown_command
+
 # Where lines may not break: within an option's name, between it and its value, within a default. No help has these
 # characters of its own.
 _HYPHEN, _SPACE = "\u2011", "\u00a0"
@@ -46,7 +48,7 @@ def _write_examples(epilog: str, formatter: Any) -> None:
         formatter.write_text(rest)
 
 
-class Command(TyperCommand):
+class Command(OneLineErrors, TyperCommand):
     """A command whose help lists its options by panel; the tables of Typer cut names on narrow terminals."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -74,8 +76,20 @@ class Command(TyperCommand):
         _write_examples(self.epilog or "", formatter)
 
 
-class Group(TyperGroup):
+class Group(OneLineErrors, TyperGroup):
     """A group of commands, each with the whole sentence that says what it does."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the first word names.
+
+        Raises
+        ------
+        UnknownNameError
+            It names none; says which is nearest.
+        """
+        if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
+            raise unknown_command(ctx, args[0])
+        return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import typing
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -104,6 +105,13 @@ def placed(option: Option, *, completes: str = "") -> Any:
     found = typer.Argument(help=option.help, autocompletion=COMPLETIONS.get(completes))
     found.declared = option
     return found
+
+
+def declarations(command: Any) -> dict[str, tuple[Option | None, Any]]:
+    """Return the declaration and the type of each option and argument of a command; None where it has none."""
+    given = inspect.signature(command.callback, eval_str=True).parameters.items()
+    pairs = {name: typing.get_args(one.annotation) for name, one in given if one.annotation is not typer.Context}
+    return {name: (getattr(offer, "declared", None), kind) for name, (kind, offer) in pairs.items()}
 
 
 def only(name: str, option: Option, values: Sequence[str]) -> str:

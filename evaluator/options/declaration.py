@@ -219,6 +219,8 @@ def checked(value: Any, kind: Any, declared: Option, wording: Wording) -> Any:
     number = next((one for one in (float, int) if one in kinds), None)
     if number is not None and isinstance(value, int | float) and str not in kinds:
         _check_number(value, number, declared, wording)
+    elif number is not None and str not in kinds and Path not in kinds:
+        raise no_number(wording.name, value, number, declared)
     elif not any(isinstance(value, one) and (one is bool or not isinstance(value, bool)) for one in kinds):
         takes = " or ".join(_KINDS.get(one, getattr(one, "__name__", str(one))) for one in kinds)
         raise ParameterError(f"{wording.name}: expected {takes}, got {shortened(repr(value))}.", hint=declared.help)
@@ -229,27 +231,48 @@ def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def no_number(name: str, value: object, number: type, declared: Option) -> ParameterError:
+    """Return the error that says which numbers an option takes, whose value is none.
+
+    Parameters
+    ----------
+    name, value, number, declared
+        How the message names the option, its value, the type of number that it takes, and its declaration.
+    """
+    said = f"{name}: expected {_KINDS[number]}, got {shortened(repr(value))}."
+    return ParameterError(said, hint=_number_hint(number, declared))
+
+
 def _check_number(value: Any, number: type, declared: Option, wording: Wording) -> None:
-    said = f"{wording.number.format(_said(value))} is out of range."
     if number is int:
-        lows = [-(2**63)] if declared.at_least is None else [int(declared.at_least)]
-        low = max([*lows, *([] if declared.above is None else [math.floor(declared.above) + 1])])
-        high = 2**declared.bits - 1 if declared.at_most is None else int(declared.at_most)
-        if not _whole(value) or not low <= value <= high:
-            ends = "a whole number" if low < 0 else f"a whole number from {low} to {_power(high)}"
-            raise ParameterError(said, hint=f"take {ends}.")
-        return
-    outside = (
-        not isinstance(value, float)
-        or not math.isfinite(value)
-        or (declared.above is not None and value <= declared.above)
-        or (declared.at_least is not None and value < declared.at_least)
-        or (declared.below is not None and value >= declared.below)
-        or (declared.at_most is not None and value > declared.at_most)
-    )
-    if outside:
-        hint = declared.range_hint if declared.range_text else "take a number."
-        raise ParameterError(said, hint=hint)
+        low, high = _whole_range(declared)
+        fits = _whole(value) and low <= value <= high
+    else:
+        fits = (
+            isinstance(value, float)
+            and math.isfinite(value)
+            and (declared.above is None or value > declared.above)
+            and (declared.at_least is None or value >= declared.at_least)
+            and (declared.below is None or value < declared.below)
+            and (declared.at_most is None or value <= declared.at_most)
+        )
+    if not fits:
+        said = f"{wording.number.format(_said(value))} is out of range."
+        raise ParameterError(said, hint=_number_hint(number, declared))
+
+
+def _number_hint(number: type, declared: Option) -> str:
+    """Return how to repair a number outside the range, or a value that is no number."""
+    if number is float:
+        return declared.range_hint if declared.range_text else "take a number."
+    low, high = _whole_range(declared)
+    return f"take {'a whole number' if low < 0 else f'a whole number from {low} to {_power(high)}'}."
+
+
+def _whole_range(declared: Option) -> tuple[int, int]:
+    lows = [-(2**63)] if declared.at_least is None else [int(declared.at_least)]
+    low = max([*lows, *([] if declared.above is None else [math.floor(declared.above) + 1])])
+    return low, 2**declared.bits - 1 if declared.at_most is None else int(declared.at_most)
 
 
 def _said(value: Any) -> str:

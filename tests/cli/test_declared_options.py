@@ -14,7 +14,7 @@ import typer
 import evaluator
 from evaluator import datasets
 from evaluator.cli.app import app
-from evaluator.cli.lending import help_text
+from evaluator.cli.lending import declarations, help_text
 from evaluator.delays.study.options import DelayOptions
 from evaluator.errors import ParameterError
 from evaluator.options.declaration import (
@@ -50,12 +50,7 @@ def of_dataclasses(name: str) -> list[Option]:
 
 def of_command(path: str) -> dict[str, Option | None]:
     """Return what declares each option and argument of a command; None where it was written by hand."""
-    taken = inspect.signature(COMMANDS[path].callback, eval_str=True).parameters
-    return {
-        name: getattr(parameter.annotation.__metadata__[0], "declared", None)
-        for name, parameter in taken.items()
-        if parameter.annotation is not typer.Context
-    }
+    return {name: declared for name, (declared, _) in declarations(COMMANDS[path]).items()}
 
 
 @pytest.mark.parametrize("path", COMMANDS)
@@ -142,7 +137,7 @@ def test_values_are_checked_by_their_declaration() -> None:
     assert isinstance(Some(share=1).share, float)
     for wrong, said in (
         ({"share": 0.0}, "`share=0` is out of range. Hint: take a number > 0, <= 1, such as 0.5."),
-        ({"share": "much"}, "`share`: expected a number, got 'much'. Hint: Share"),
+        ({"share": "much"}, "`share`: expected a number, got 'much'. Hint: take a number > 0, <= 1, such as 0.5."),
         ({"share": True}, "`share=True` is out of range"),
         ({"count": 1}, "`count=1` is out of range. Hint: take a whole number from 2 to 2^63 - 1."),
         ({"count": 2.5}, "`count=2.5` is out of range"),

@@ -50,7 +50,7 @@ class Impossible(Raises):
         (("-p", "random", "--actions", "top:2"), USAGE, "--actions does not apply"),
         (("-p", "random", "--dataset", "absent/spec.toml"), BAD_DATA, "absent/spec.toml"),
         (("-p", "absent.py:Mine"), BAD_DATA, "No policy file"),
-        (("-p", "random", "--no-such-option"), USAGE, "No such option"),
+        (("-p", "random", "--no-such-option"), USAGE, "evaluate replay has no option --no-such-option."),
         (("-p", "random", "--limit", "0"), USAGE, "--limit 0 is out of range. Hint: take a whole number from 1"),
     ],
 )
@@ -118,6 +118,42 @@ def test_a_log_is_named_by_its_place_or_by_its_option(command: tuple[str, ...]) 
     assert (run.code, run.err.partition(".")[0]) == (BAD_DATA, "error: absent/log: no such folder")
     run = evaluate(*command, "synthetic", "-d", "synthetic", "-p", "random")
     assert (run.code, run.err) == (USAGE, "error: LOG and --dataset name two logs. Hint: leave one out.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("replay -p ucb1 --horizon 5%",
+         "--horizon: expected a whole number, got '5%'. Hint: take a whole number from 1 to 2^63 - 1."),
+        ("replay -p ucb1 --seed 1.5",
+         "--seed: expected a whole number, got '1.5'. Hint: take a whole number from 0 to 2^64 - 1."),
+        ("replay -p ucb1 --level high", "--level: expected a number, got 'high'. Hint: take a number > 0, < 1, such"),
+        ("replay -p ucb1 --horizn 4", "evaluate replay has no option --horizn. Hint: did you mean --horizon?"),
+        ("replay -p ucb1 --twins 4", "evaluate replay has no option --twins. Hint: it is an option of evaluate audit."),
+        ("--debugg replay", "evaluate has no option --debugg. Hint: evaluate --help says what it takes."),
+        ("replya", "evaluate has no command 'replya'. Hint: did you mean replay?"),
+        ("datasets shwo", "evaluate datasets has no command 'shwo'. Hint: did you mean show?"),
+        ("replay", "evaluate replay needs --policy. Hint: name[:parameter=value,...], or path/to/mine.py:Class"),
+        ("datasets convert synthetic", "evaluate datasets convert needs OUT. Hint: New folder."),
+        ("replay -p", "-p needs a value. Hint: name[:parameter=value,...]"),
+        ("replay -p ucb1 --seed", "--seed needs a value. Hint: Seed of all draws: --seed 7"),
+        ("replay -p ucb1 --json=3", "--json takes no value. Hint: write --json alone."),
+        ("check a b", "evaluate check takes LOG by place, and no more: 'b'. Hint: all else goes by the name of"),
+        ("policies list a", "evaluate policies list takes nothing by place: 'a'. Hint: all else"),
+    ],
+)  # fmt: skip
+def test_words_that_do_not_fit_have_one_line_too(monkeypatch: pytest.MonkeyPatch, words: str, line: str) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    run = evaluate(*words.split())
+    assert run.err.startswith(f"error: {line}")
+    assert (run.code, run.out, run.err.count("\n")) == (USAGE, "", 1)
+
+
+def test_a_group_without_a_command_shows_its_help() -> None:
+    for group in ((), ("datasets",), ("policies",)):
+        run = evaluate(*group)
+        assert (run.code, run.out) == (USAGE, "")
+        assert "Commands:\n" in run.err
 
 
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
