@@ -1,4 +1,4 @@
-"""What shells complete: names of policies and bundled datasets, and columns of the log that is named.
+"""What shells complete: names of policies, bundled datasets and scenarios, logs nearby, columns of the log named.
 
 A shell waits for each answer, so nothing here loads polars, numba or numpy. Where nothing fits, shells offer files.
 """
@@ -15,6 +15,8 @@ from typing import Any
 import typer
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
+# Endings of the files that a spec is drafted from, packed or not.
+DATA_SUFFIXES = {".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".parquet", ".pq", ".arrow", ".feather", ".ipc"}
 
 
 def policy_names(incomplete: str) -> list[str]:
@@ -25,10 +27,44 @@ def policy_names(incomplete: str) -> list[str]:
 
 
 def dataset_names(incomplete: str) -> list[str]:
-    """Return the bundled datasets and scenarios whose names begin so."""
+    """Return the bundled datasets and scenarios whose names begin so, and the specs and converted folders nearby."""
     from evaluator.datasets.locate import bundled_names
 
-    return [name for name in sorted(bundled_names()) if name.startswith(incomplete)]
+    return [*_that_begin(bundled_names(), incomplete), *_paths(incomplete, _is_log)]
+
+
+def scenario_names(incomplete: str) -> list[str]:
+    """Return the bundled scenarios whose names begin so, and the specs nearby."""
+    from evaluator.datasets.locate import bundled_scenarios
+
+    return [*_that_begin(bundled_scenarios(), incomplete), *_paths(incomplete, _is_spec)]
+
+
+def data_files(incomplete: str) -> list[str]:
+    """Return the files of rows that a spec can be drafted from, whose paths begin so."""
+    return _paths(incomplete, lambda path: bool(DATA_SUFFIXES & set(path.suffixes)) and path.is_file())
+
+
+def _that_begin(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in sorted(names) if name.startswith(incomplete)]
+
+
+def _paths(incomplete: str, fits: Callable[[Path], bool]) -> list[str]:
+    """Return the paths that begin so and fit, as they were begun."""
+    folder, slash, name = incomplete.rpartition("/")
+    try:
+        found = [path for path in Path(f"{folder}{slash}" or ".").iterdir() if path.name.startswith(name)]
+        return sorted(f"{folder}{slash}{path.name}" for path in found if not path.name.startswith(".") and fits(path))
+    except OSError:
+        return []  # a shell has no place for what is wrong with a folder
+
+
+def _is_spec(path: Path) -> bool:
+    return path.suffix == ".toml" and path.is_file()
+
+
+def _is_log(path: Path) -> bool:
+    return _is_spec(path) or any((path / one).is_file() for one in ("spec.toml", "meta.json"))
 
 
 def made_names(incomplete: str) -> list[str]:
@@ -54,7 +90,11 @@ COMPLETIONS: dict[str, Callable[..., list[str]]] = {
     "dataset": dataset_names,
     "made": made_names,
     "log": dataset_names,
-    "scenario": dataset_names,
+    "scenario": scenario_names,
+    "data": data_files,
+    "conversions": data_files,
+    "file": data_files,
+    "path": data_files,
     "by": column_names,
     "cluster_by": column_names,
     "delay_column": column_names,

@@ -32,7 +32,7 @@ OUT = o.OUT.but(help="New spec; its files are named relative to it. Default: pri
 
 
 def init_command(
-    data: Annotated[str, placed(DATA)],
+    data: Annotated[str, placed(DATA, completes="data")],
     conversions: Annotated[str | None, offered("conversions", CONVERSIONS)] = None,
     out: Annotated[Path | None, offered("out", OUT)] = None,
     debug: o.Debug = False,

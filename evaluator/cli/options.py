@@ -44,6 +44,8 @@ Dataset = Annotated[str | None, offered("dataset", DATASET)]
 # Of commands that take the log by its place, too.
 LOG = Option(default=None, help="As --dataset: a bundled name, a spec.toml or a converted folder.")
 Log = Annotated[str | None, placed(LOG, completes="dataset")]
+# Of what it is the name, each command says.
+NAME = Option(default=None, help="Its name.")
 Policies = Annotated[list[str], offered("policies", POLICIES)]
 # What it is a folder for, each command says.
 OUT = Option(default=None, help="New folder", example="run1", panel=OUTPUT, flags=("-o",))

@@ -40,9 +40,7 @@ def list_command(as_json: o.AsJson = False, debug: o.Debug = False) -> None:
 
 @app.command("show", epilog="Example: evaluate policies show otflinucb")
 def show_command(
-    name: Annotated[
-        str, placed(Option(default=None, help="Its name, as in `evaluate policies list`."), completes="policy")
-    ],
+    name: Annotated[str, placed(o.NAME.but(help="Its name, as in `evaluate policies list`."), completes="policy")],
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:

@@ -25,9 +25,21 @@ def one_log(log: str | None, dataset: str | None) -> str | None:
     UsageError
         It names two.
     """
-    if log is not None and dataset is not None:
-        raise UsageError("LOG and --dataset name two logs.", hint="leave one out.")
-    return dataset if log is None else log
+    return one_place(("LOG", log), ("--dataset", dataset), "logs")
+
+
+def one_place(first: tuple[str, str | None], second: tuple[str, str | None], what: str) -> str | None:
+    """Return what a command names, by its place or by an option, each with how messages call it; None where by neither.
+
+    Raises
+    ------
+    UsageError
+        It names two.
+    """
+    (place, by_place), (option, by_option) = first, second
+    if by_place is not None and by_option is not None:
+        raise UsageError(f"{place} and {option} name two {what}.", hint="leave one out.")
+    return by_option if by_place is None else by_place
 
 
 def open_log(dataset: str | None, reading: Mapping[str, Any], keep: Sequence[str] = ()) -> Reading:

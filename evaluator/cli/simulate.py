@@ -6,33 +6,31 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from evaluator.cli import options as o
-from evaluator.cli.lending import offered, takes
+from evaluator.cli.lending import offered, placed, takes
 from evaluator.cli.output import new_folder
+from evaluator.cli.reading import one_place
+from evaluator.errors import UsageError
 from evaluator.options.declaration import Option
 from evaluator.simulations.options import SimulateOptions
 
 EXAMPLES = (
-    "Example: evaluate simulate --scenario vernade2017-low -p delayed-klucb -p ucb1 --runs 100. "
+    "Example: evaluate simulate vernade2017-low -p delayed-klucb -p ucb1 --runs 100. "
     "`evaluate datasets list` shows the scenarios: those of kind synthetic."
+)
+
+
+NAME = o.NAME.but(help=r"As --scenario: a bundled name, or a spec.toml with \[scenario].")
+SCENARIO = Option(
+    default=None, help=r"Bundled name, or a spec.toml with \[scenario]", example="my/spec.toml", flags=("-s",)
 )
 
 
 @takes(SimulateOptions, to="simulating")
 def simulate_command(
     simulating: dict[str, Any],
-    scenario: Annotated[
-        str,
-        offered(
-            "scenario",
-            Option(
-                default=None,
-                help=r"Bundled name, or a spec.toml with \[scenario]",
-                example="my/spec.toml",
-                flags=("-s",),
-            ),
-        ),
-    ],
     policies: o.Policies,
+    name: Annotated[str | None, placed(NAME, completes="scenario")] = None,
+    scenario: Annotated[str | None, offered("scenario", SCENARIO)] = None,
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None,
@@ -49,10 +47,17 @@ def simulate_command(
     from evaluator.simulations import simulate
     from evaluator.simulations.scenarios import load_problem
 
+    named = one_place(("NAME", name), ("--scenario", scenario), "scenarios")
+    if named is None:
+        raise UsageError(
+            "evaluate simulate needs a scenario.",
+            hint="name it by its place: evaluate simulate vernade2017-low -p ucb1; evaluate datasets list shows them, "
+            "those of kind synthetic.",
+        )
     asked = SimulateOptions(**simulating)
     descriptions = as_descriptions(policies)
     with new_folder(out) as save:
-        problem = load_problem(scenario)
+        problem = load_problem(named)
         with o.progress("runs", asked.runs * len(descriptions), compiles=True) as advance:
             found = simulate(problem, descriptions, asked, advance=advance)
         save(write_simulation, found, options=asked)

@@ -14,7 +14,10 @@ def bundled_folder() -> Path:
 
 def bundled_names() -> dict[str, Path]:
     """Return the spec of each bundled dataset: a folder each, but for the scenarios, which share one."""
-    folders = {path.parent.name: path for path in bundled_folder().glob("*/spec.toml")}
-    scenarios = {path.stem: path for path in (bundled_folder() / "synthetic").glob("*.toml")}
-    scenarios.pop("spec", None)
-    return folders | scenarios
+    return {path.parent.name: path for path in bundled_folder().glob("*/spec.toml")} | bundled_scenarios()
+
+
+def bundled_scenarios() -> dict[str, Path]:
+    """Return the spec of each bundled scenario."""
+    scenarios = (bundled_folder() / "synthetic").glob("*.toml")
+    return {path.parent.name if path.stem == "spec" else path.stem: path for path in scenarios}

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.cli.completion import DATA_SUFFIXES
+from evaluator.datasets.files import SUFFIXES
+
 ASKED = """
 import sys
 from evaluator.cli.app import main
@@ -37,6 +40,10 @@ def completed(words: str, *, cwd: Path, shell: str = "bash") -> list[str]:
     return done.stdout.split()
 
 
+def test_files_are_completed_that_can_be_read() -> None:
+    assert set(SUFFIXES) == DATA_SUFFIXES
+
+
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
@@ -52,11 +59,24 @@ def completed(words: str, *, cwd: Path, shell: str = "bash") -> list[str]:
         ("evaluate delays -d shop/spec.toml --by ", ["time", "user", "ad"]),
         ("evaluate delays --file delays.csv --delay-column d", ["delay_s"]),
         ("evaluate delays absent/spec.toml --by u", []),
+        ("evaluate check sh", ["shop"]),
+        ("evaluate check shop/", ["shop/spec.toml"]),
+        ("evaluate replay con", ["converted"]),
+        ("evaluate simulate vernade2017-h", ["vernade2017-high"]),
+        ("evaluate simulate criteo", []),
+        ("evaluate simulate mi", ["mine.toml"]),
+        ("evaluate datasets init ", ["delays.csv", "sales.parquet"]),
+        ("evaluate delays --file de", ["delays.csv"]),
+        ("evaluate check -d criteo_twin --path shop/", ["shop/log.csv.gz"]),
     ],
 )
 def test_names_are_completed_at_once(tmp_path: Path, words: str, offered: list[str]) -> None:
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "spec.toml").write_text(SPEC)
     (tmp_path / "shop" / "log.csv.gz").write_bytes(gzip.compress(b"time,user,ad\n1,a,b\n"))
+    (tmp_path / "mine.toml").touch()
+    (tmp_path / "sales.parquet").touch()
+    (tmp_path / "converted").mkdir()
+    (tmp_path / "converted" / "meta.json").touch()
     (tmp_path / "delays.csv").write_text('arm,"delay_s"\na,3\n')
     assert completed(words, cwd=tmp_path) == offered

@@ -34,7 +34,7 @@ means = [0.2, 0.4]
 def test_options_and_defaults_are_those_of_the_python_function() -> None:
     fields = {f.name: f.default for f in dataclasses.fields(SimulateOptions)}
     given = {p.name: p.default for p in command("simulate").params}
-    assert set(given) - set(fields) == {"scenario", "policies", "as_json", "out", "debug"}
+    assert set(given) - set(fields) == {"name", "scenario", "policies", "as_json", "out", "debug"}
     assert {name: given[name] for name in fields} == fields
 
 
@@ -52,6 +52,13 @@ def test_the_command_prints_what_the_function_returns(tmp_path: Path) -> None:
     assert manifest["options"]["seed"] == 3
     assert manifest["policies"] == ["delayed-klucb", "thompson"]
     assert evaluate(*LOW, *words, "--out", str(out)).code == USAGE
+
+
+def test_a_scenario_is_named_by_its_place_or_by_its_option() -> None:
+    words = ("-p", "random", "--json", *SHORT)
+    assert evaluate("simulate", "vernade2017-low", *words) == evaluate(*LOW, *words)
+    run = evaluate("simulate", "vernade2017-low", "-s", "vernade2017-low", *words)
+    assert (run.code, run.err) == (USAGE, "error: NAME and --scenario name two scenarios. Hint: leave one out.\n")
 
 
 def test_table_has_a_line_a_policy_and_one_for_the_lower_bound() -> None:
@@ -131,7 +138,7 @@ def test_a_problem_made_in_python() -> None:
         (("-s", "criteo_attribution", "-p", "ucb1"), USAGE, "its truth is not known"),
         (("-s", "absent/spec.toml", "-p", "ucb1"), BAD_DATA, "absent/spec.toml"),
         (("-s", "vernade2017-low"), USAGE, "simulate needs --policies"),
-        (("-p", "ucb1"), USAGE, "simulate needs --scenario"),
+        (("-p", "ucb1"), USAGE, "simulate needs a scenario. Hint: name it by its place"),
         (("-s", "vernade2017-low", "-p", "ucb2"), USAGE, "did you mean"),
         (("-s", "vernade2017-low", "-p", "ucb1", "-p", "ucb1"), USAGE, "twice"),
         (("-s", "vernade2017-low", "-p", "linucb"), USAGE, "needs contexts"),
