@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, overload
 
 from evaluator.datasets.options import ReadingOptions
-from evaluator.errors import UsageError
+from evaluator.errors import ParameterError, UsageError
 from evaluator.options import signatures
 from evaluator.options.declaration import Options
 from evaluator.policies.base import Policy
@@ -69,6 +69,12 @@ def as_descriptions(policies: PolicyLike | Sequence[PolicyLike]) -> list[Policy 
     return [as_description(policy) for policy in several]
 
 
+def _article(policy: object) -> str:
+    if isinstance(policy, Iterable):
+        return f"a {type(policy).__name__}"
+    return repr(policy)
+
+
 def from_nothing(policies: PolicyLike | Sequence[PolicyLike], by: str) -> list[Policy | UserPolicy]:
     """Return the descriptions of policies that begin with nothing.
 
@@ -98,6 +104,12 @@ def as_description(policy: PolicyLike) -> Policy | UserPolicy | LearnedPolicy:
         return found
     if isinstance(policy, Policy | UserPolicy | LearnedPolicy):
         return policy
+    if isinstance(policy, Iterable | float | int | None) and not hasattr(policy, "choose"):
+        raise ParameterError(
+            f"Expected a policy, got {_article(policy)}.",
+            hint="`replay` and `plan` take one: 'ucb1'; `compare`, `audit` and `simulate` take several in a list, the "
+            "first of which is the baseline: ['ucb1', 'linucb'].",
+        )
     if isinstance(policy, type):
         wrapped: Policy | UserPolicy = as_policy(policy, {})
         return wrapped

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import evaluator
-from evaluator.errors import UnknownOptionError, UsageError
+from evaluator.errors import ParameterError, UnknownOptionError, UsageError
 
 FUNCTIONS: tuple[Callable[..., Any], ...] = (
     evaluator.replay, evaluator.plan, evaluator.compare, evaluator.audit, evaluator.simulate,
@@ -42,6 +43,44 @@ def test_options_that_live_elsewhere(name: str, value: object, said: str) -> Non
 def test_the_error_is_what_python_and_the_package_raise() -> None:
     assert issubclass(UnknownOptionError, TypeError)
     assert issubclass(UnknownOptionError, UsageError)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"windows": {3, 4}},
+            "`windows`: expected a list, got a set, which has no order. Hint: give a list such",
+        ),
+        ({"windows": (one for one in (3, 4))}, "`windows`: expected a list, got a generator. Hint: give a list"),
+        ({"windows": []}, "`windows` is empty. Hint: give a list such as 500,2000,7d,none, or leave it out."),
+        ({"windows": ["", "5"]}, "`windows` is empty. Hint: give a value such as"),
+        ({"cluster_by": ""}, "`cluster_by` is empty. Hint: give a value, or leave it out."),
+        ({"window": 0}, "`window=0` is out of range. Hint: take at least one round."),
+        ({"window": "0"}, "`window='0'` is out of range."),
+        ({"horizon": "5%"}, "`horizon`: expected a whole number, got '5%'. Hint: take a whole number from 1 to"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_quoted_as_it_was_given(options: Any, said: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{re.escape(said)}"):
+        evaluator.compare(evaluator.load("synthetic", limit=200), "random", **options)
+
+
+@pytest.mark.parametrize(
+    ("policy", "got"),
+    [
+        (["ucb1"], "a list"), ({"ucb1"}, "a set"), (iter(["ucb1"]), "a list_iterator"), ({"a": "ucb1"}, "a dict"),
+        (None, "None"), (3, "3"),
+    ],
+)  # fmt: skip
+def test_what_is_no_policy_is_told_who_takes_which(policy: Any, got: str) -> None:
+    log = evaluator.load("synthetic", limit=200)
+    said = f"^Expected a policy, got {got}. Hint: `replay` and `plan` take one"
+    with pytest.raises(ParameterError, match=said):
+        evaluator.replay(log, policy)
+    if not isinstance(policy, list):
+        with pytest.raises(ParameterError, match=said):
+            evaluator.compare(log, policy)
 
 
 def test_the_reading_of_a_log_names_the_nearest() -> None:

@@ -122,6 +122,8 @@ def only(name: str, option: Option, values: Sequence[str]) -> str:
     UsageError
         Several are given; says which command takes them.
     """
+    if len(values) > 1 and len(set(values)) == 1:
+        raise UsageError(f"--{name} is given {len(values)} times: {values[0]}.", hint="give it once.")
     if len(values) > 1:
         raise UsageError(
             f"--{name} takes one value here, not {len(values)}: {', '.join(values)}.",

@@ -27,6 +27,7 @@ class OneLineErrors:
         EvaluatorError
             They do not fit; says what is wrong, and how to repair it.
         """
+        _refuse_empty(ctx, args)
         try:
             return super().parse_args(ctx, args)  # type: ignore[misc]
         except Exception as error:
@@ -41,6 +42,15 @@ class OneLineErrors:
 def unknown_command(ctx: Any, word: str) -> UnknownNameError:
     """Return the error that says which command is nearest to one that there is not."""
     return UnknownNameError(f"{_words(ctx)} has no command {word!r}.", hint=nearest(word, ctx.command.commands))
+
+
+def _refuse_empty(ctx: Any, args: list[str]) -> None:
+    """Raise where an option's value is empty: as a path it would be the working folder."""
+    takes = {flag: one for one in ctx.command.params for flag in one.opts if not getattr(one, "is_flag", False)}
+    for word, after in zip(args, [*args, None][1:], strict=True):
+        flag, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
+        if flag in takes and not value and (equals or after == "") and not ctx.resilient_parsing:
+            raise UsageError(f"{flag} is empty.", hint=f"give a value, or leave it out. {_told(takes[flag])}")
 
 
 def _as_ours(error: Any, ctx: Any) -> EvaluatorError:

@@ -23,7 +23,7 @@ import numbers
 import textwrap
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -204,14 +204,15 @@ def checked(value: Any, kind: Any, declared: Option, wording: Wording) -> Any:
         return None
     inner = several(kind)
     if inner is not None and not (isinstance(value, str) and str in kinds):
-        values = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
-        return tuple(checked(one, inner, declared, wording) for one in values)
+        return tuple(checked(one, inner, declared, wording) for one in _listed(value, declared, wording))
     if allowed := choices(kind):
         # By type first: an array compares element by element.
         if not any(isinstance(value, type(one)) and value == one for one in allowed):
             said = wording.choice.format(shortened(repr(value)))
             raise ParameterError(f"{said} is not a choice.", hint=nearest(str(value), map(str, allowed)))
         return value
+    if isinstance(value, str) and not value.strip():
+        raise ParameterError(f"{wording.name} is empty.", hint=f"give a value{_such(declared)}, or leave it out.")
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         value = int(value)
     if float in kinds and _whole(value):
@@ -225,6 +226,25 @@ def checked(value: Any, kind: Any, declared: Option, wording: Wording) -> Any:
         takes = " or ".join(_KINDS.get(one, getattr(one, "__name__", str(one))) for one in kinds)
         raise ParameterError(f"{wording.name}: expected {takes}, got {shortened(repr(value))}.", hint=declared.help)
     return value
+
+
+def _listed(value: Any, declared: Option, wording: Wording) -> Sequence[Any]:
+    """Return the values of an option that takes several, of which one may be given alone."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return [value]
+    if not isinstance(value, Sequence):
+        order = ", which has no order" if isinstance(value, Set) else ""
+        raise ParameterError(
+            f"{wording.name}: expected a list, got a {type(value).__name__}{order}.",
+            hint=f"give a list{_such(declared)}.",
+        )
+    if not value and declared.default is None:
+        raise ParameterError(f"{wording.name} is empty.", hint=f"give a list{_such(declared)}, or leave it out.")
+    return value
+
+
+def _such(declared: Option) -> str:
+    return f" such as {declared.example}" if declared.example else ""
 
 
 def _whole(value: object) -> bool:

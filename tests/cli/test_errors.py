@@ -45,7 +45,7 @@ class Impossible(Raises):
         (("-p", "otflinucb", "--sampler", "queue"), USAGE, "use --sampler rejection"),
         (("-p", "waitlinucb"), USAGE, "give --window"),
         (("-p", "random", "--dataset", "syntetic"), USAGE, "did you mean synthetic?"),
-        (("-p", "random", "--dataset", ""), USAGE, "No dataset ''"),
+        (("-p", "random", "--dataset", ""), USAGE, "--dataset is empty."),
         (("-p", "random", "--attribution-window", "7d"), USAGE, "--attribution-window 7d, but"),
         (("-p", "random", "--actions", "top:2"), USAGE, "--actions does not apply"),
         (("-p", "random", "--dataset", "absent/spec.toml"), BAD_DATA, "absent/spec.toml"),
@@ -136,6 +136,9 @@ def test_a_log_is_named_by_its_place_or_by_its_option(command: tuple[str, ...]) 
         ("replay", "evaluate replay needs --policy. Hint: name[:parameter=value,...], or path/to/mine.py:Class"),
         ("datasets convert synthetic", "evaluate datasets convert needs OUT. Hint: New folder."),
         ("replay -p", "-p needs a value. Hint: name[:parameter=value,...]"),
+        ("replay -p ucb1 --out=", "--out is empty. Hint: give a value, or leave it out. New folder for trajectory"),
+        ("compare -p ucb1 --windows 5,,6", "--windows is empty. Hint: give a value such as 500,2000,7d,none, or leave"),
+        ("replay -p ucb1 --policies ucb1", "--policy is given 2 times: ucb1. Hint: give it once."),
         ("replay -p ucb1 --seed", "--seed needs a value. Hint: Seed of all draws: --seed 7"),
         ("replay -p ucb1 --json=3", "--json takes no value. Hint: write --json alone."),
         ("check a b", "evaluate check takes LOG by place, and no more: 'b'. Hint: all else goes by the name of"),
@@ -147,6 +150,13 @@ def test_words_that_do_not_fit_have_one_line_too(monkeypatch: pytest.MonkeyPatch
     run = evaluate(*words.split())
     assert run.err.startswith(f"error: {line}")
     assert (run.code, run.out, run.err.count("\n")) == (USAGE, "", 1)
+
+
+@pytest.mark.parametrize("flag", ["-o", "--out", "--cluster-by", "--window", "--save-policy", "--path", "-p"])
+def test_an_empty_value_is_refused(flag: str) -> None:
+    run = evaluate("replay", "-p", "ucb1", flag, "")
+    assert (run.code, run.out, run.err.count("\n")) == (USAGE, "", 1)
+    assert run.err.startswith(f"error: {flag} is empty. Hint: give a value, or leave it out. ")
 
 
 def test_a_group_without_a_command_shows_its_help() -> None:

@@ -160,7 +160,7 @@ def _parsed(window: str | int, rows: DelayRows) -> tuple[str, float, float | Non
         return text, ticks, ticks * rows.rate if known else None, False
     rounds = float(parse_whole(text) or 0)
     if rounds < 1:
-        raise ParameterError(f"`windows='{text}'` is out of range.", hint="take at least one round.")
+        raise ParameterError(f"`windows={window!r}` is out of range.", hint="take at least one round.")
     if known:
         return text, _whole(rounds / rows.rate), rounds, True
     if rows.tick_seconds is None:

@@ -96,8 +96,8 @@ def resolve_window(text: str | int | None, clock: ReplayClock, survey: Survey) -
     """
     if text is None:
         return ReplayWindow(NO_WINDOW, None, "none")
+    out_of_range = ParameterError(f"`window={text!r}` is out of range.", hint="take at least one round.")
     text = str(text)
-    out_of_range = ParameterError(f"`window='{text}'` is out of range.", hint="take at least one round.")
     if _NEGATIVE.fullmatch(text):
         raise out_of_range
     rounds = parse_whole(text)
