@@ -195,6 +195,9 @@ _PARTS = ("coverage", "alone", "ranked", "expected", "expected_ranked")
 class Audit(ShownInNotebooks):
     """What replays can tell on a log like this one.
 
+    To keep it, as ``evaluate audit --out`` does: ``json.dumps(found.to_dict())`` is its ``result.json``, and
+    ``pyarrow.parquet.write_table(found.twins, ...)`` its ``twins.parquet``.
+
     Parameters
     ----------
     dataset, displays, actions

@@ -65,6 +65,9 @@ class Comparison(ShownInNotebooks):
 
     Variants are numbered from 0, policy by policy, within it window by window.
 
+    To keep it, as ``evaluate compare --out`` does: ``json.dumps(found.to_dict())`` is its ``result.json``, and
+    ``pyarrow.parquet.write_table(found.curve_table, ...)`` its ``curves.parquet``.
+
     Parameters
     ----------
     results

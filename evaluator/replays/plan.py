@@ -25,12 +25,13 @@ from evaluator.replays.rounds.thinning import Thinning
 from evaluator.replays.rounds.window import ReplayWindow
 from evaluator.replays.warm_start import WarmStart
 from evaluator.replays.within import followed_for
+from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.units import NO_WINDOW
 
 
 @dataclass(frozen=True)
-class ReplayPlan:
-    """A replay with every choice made.
+class ReplayPlan(ShownInNotebooks):
+    """A replay with every choice made; it can be copied and pickled, and `evaluator.replays.run.execute` replays it.
 
     Parameters
     ----------
@@ -96,6 +97,13 @@ class ReplayPlan:
     bounded: bool = True
     capped: CapLoss | None = None
     start: WarmStart | None = None
+
+    def __repr__(self) -> str:
+        told = self.to_dict()
+        return (
+            f"ReplayPlan({told['policy']} on {told['dataset']}: sampler {told['sampler']}, window {told['window']}, "
+            f"{told['displays_used']:,} of {told['displays']:,} displays)"
+        )
 
     @property
     def log(self) -> Log:

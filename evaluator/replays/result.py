@@ -44,6 +44,10 @@ class Reference:
 class ReplayResult(ShownInNotebooks):
     """Result of a replay.
 
+    To keep it, as ``evaluate replay --out`` does: ``json.dumps(result.to_dict())`` is its ``result.json``,
+    ``pyarrow.parquet.write_table(result.trajectory, ...)`` its ``trajectory.parquet``, and ``result.learned.save(...)``
+    writes what the policy learned.
+
     Parameters
     ----------
     value

@@ -14,6 +14,7 @@ from evaluator.comparisons.result import Comparison
 from evaluator.delays.study.result import DelayStudy
 from evaluator.errors import LogError
 from evaluator.log import Log
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.report.html_console import HtmlConsole
 from evaluator.report.pictures import svg_pictures
@@ -45,12 +46,12 @@ _NAMES = re.compile(r'\bid="([^"]+)"')
 
 
 def as_html(result: object) -> str:
-    """Return a result, or a log, as HTML.
+    """Return a result, a plan or a log, as HTML.
 
     Raises
     ------
     TypeError
-        The object is neither a result nor a log.
+        The object is none of these.
     """
     console = HtmlConsole(FOLDED)
     charts = _print(console, result)
@@ -68,6 +69,11 @@ def _print(console: HtmlConsole, result: object) -> Mapping[str, dict[str, Any]]
 
             print_result(console, result)
             return {"replay": replay_chart(result)} if result.rounds else {}
+        case ReplayPlan():
+            from evaluator.report.choices import print_plan
+
+            print_plan(console, result)
+            return {}
         case Comparison():
             from evaluator.report.comparison import print_comparison
             from evaluator.report.curve_charts import comparison_chart

@@ -55,6 +55,9 @@ class RegretCurve:
 class Simulation(ShownInNotebooks):
     """Live runs of policies on one problem.
 
+    To keep it, as ``evaluate simulate --out`` does: ``json.dumps(found.to_dict())`` is its ``result.json``, and
+    ``pyarrow.parquet.write_table(found.curve_table, ...)`` its ``curves.parquet``.
+
     Parameters
     ----------
     scenario

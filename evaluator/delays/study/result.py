@@ -32,6 +32,9 @@ FEWEST = 50
 class DelayStudy(ShownInNotebooks):
     """What the conversions of a log say about their delays (`study_delays`). Delays in ticks.
 
+    To keep it: ``json.dumps(study.to_dict())``. ``evaluate delays --out`` writes the tables, the charts and the
+    ``fit.json`` that `replay` takes as its delays.
+
     Parameters
     ----------
     rows

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import get_args
+from functools import partial
+from typing import TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +15,15 @@ from evaluator.log import Log
 from evaluator.log.meta import PropensityKind
 from evaluator.log.schema import WEIGHT, Columns
 from evaluator.options.shared import PropensityMode
-from evaluator.replays.rounds.fitted import FOLDS, Acceptance, acceptance_of, fit_logger
+from evaluator.replays.rounds.fitted import FOLDS, Acceptance, FittedLogger, acceptance_of, fit_logger
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.weights import DisplayWeights, read_weights
 
 MODES: tuple[PropensityMode, ...] = get_args(PropensityMode)
 
 Floats = npt.NDArray[np.float64]
+# From columns of some displays to their propensities.
+Rule: TypeAlias = Callable[[Columns], Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +58,7 @@ class Propensities:
     kind: PropensityKind
     assumption: str
     reads: tuple[str, ...]
-    rule: Callable[[Columns], Floats] | None
+    rule: Rule | None
     smallest: Floats
     largest: Floats
     weights: DisplayWeights | None = None
@@ -91,7 +94,7 @@ class Propensities:
         rule = self.rule
         if rule is None or not first or "display_id" not in self.reads:
             return self
-        return replace(self, rule=lambda displays: rule({**displays, "display_id": displays["display_id"] + first}))
+        return replace(self, rule=partial(_numbered, rule, first))
 
     def shown(self, displays: Columns) -> Floats:
         """Return the probabilities with which the logging policy showed the actions of some displays, in (0, 1]."""
@@ -118,6 +121,35 @@ class Propensities:
         return np.array(
             [np.quantile(p[action == k], quantile) if (action == k).any() else 1.0 for k in range(log.n_actions)]
         )
+
+
+# Rules, by name and not in line, so that a plan can be pickled; what they depend on comes first.
+def _as_logged(displays: Columns) -> Floats:
+    return displays["propensity"]
+
+
+def _of_action(p: Floats, displays: Columns) -> Floats:
+    return p[displays["action"]]
+
+
+def _of_logger(logger: FittedLogger, displays: Columns) -> Floats:
+    return logger.of(displays["display_id"], displays["context"], displays["action"])
+
+
+def _numbered(rule: Rule, first: int, displays: Columns) -> Floats:
+    return rule({**displays, "display_id": displays["display_id"] + first})
+
+
+def _of_rule(rule: Rule, tilt: Callable[[Floats, Columns], Floats], displays: Columns) -> Floats:
+    return tilt(rule(displays), displays)
+
+
+def _shared(share: float, p: Floats, displays: Columns) -> Floats:
+    return p / share
+
+
+def _by_weight(mean: float, p: Floats, displays: Columns) -> Floats:
+    return p * mean / displays[WEIGHT]
 
 
 NONE_GIVEN = Propensities(
@@ -161,7 +193,7 @@ def resolve_propensities(survey: Survey, mode: PropensityMode | None) -> Propens
     found = _read(survey, mode, weights)
     if mode == "column" and log.meta.kept_share < 1.0:
         share = log.meta.kept_share
-        found = _tilted(found, lambda p, displays: p / share, found.smallest / share, found.largest / share)
+        found = _tilted(found, partial(_shared, share), found.smallest / share, found.largest / share)
         found = replace(found, kept_share=share)
     return found if weights is None else _weighed(log, found, weights)
 
@@ -172,26 +204,26 @@ def display_weights(log: Log) -> Propensities:
     if weights is None:
         return NONE_GIVEN
     whole = np.where(np.isnan(weights.smallest), np.nan, 1.0)
-    same = Propensities("absent", NONE_GIVEN.assumption, ("action",), lambda d: whole[d["action"]], whole, whole)
+    same = Propensities("absent", NONE_GIVEN.assumption, ("action",), partial(_of_action, whole), whole, whole)
     return _weighed(log, same, weights)
 
 
 def _tilted(found: Propensities, tilt: Callable[[Floats, Columns], Floats], low: Floats, high: Floats) -> Propensities:
     rule = found.rule
     assert rule is not None
-    return replace(found, rule=lambda displays: tilt(rule(displays), displays), smallest=low, largest=high)
+    return replace(found, rule=partial(_of_rule, rule, tilt), smallest=low, largest=high)
 
 
 def _weighed(log: Log, found: Propensities, weights: DisplayWeights) -> Propensities:
     """Return the propensities of the logged displays of a log with weights, in one pass."""
     mean = weights.mean
     reads = tuple(dict.fromkeys((*found.reads, WEIGHT)))
-    tilted = _tilted(found, lambda p, displays: p * mean / displays[WEIGHT], found.smallest, found.largest)
+    tilted = _tilted(found, partial(_by_weight, mean), found.smallest, found.largest)
     low, high = _extremes(log, reads, tilted.of)
     return replace(tilted, reads=reads, smallest=low, largest=high, weights=weights)
 
 
-def _extremes(log: Log, reads: tuple[str, ...], rule: Callable[[Columns], Floats]) -> tuple[Floats, Floats]:
+def _extremes(log: Log, reads: tuple[str, ...], rule: Rule) -> tuple[Floats, Floats]:
     """Return the smallest and the largest propensity of each action, shape (K,), nan for those never shown."""
     low, high = np.full(log.n_actions, np.inf), np.full(log.n_actions, -np.inf)
     for _, batch in log.batches(list(dict.fromkeys(("action", *reads)))):
@@ -245,14 +277,14 @@ def _column(survey: Survey) -> Propensities:
     words = {"logged": "the logged propensities are right", "uniform": "actions were logged uniformly at random"}
     said = words.get(log.meta.propensity, "the estimated propensities are right")
     return Propensities(
-        log.meta.propensity, said, ("propensity",), lambda displays: displays["propensity"], survey.smallest,
+        log.meta.propensity, said, ("propensity",), _as_logged, survey.smallest,
         survey.largest,
     )  # fmt: skip
 
 
 def _by_action(survey: Survey, kind: PropensityKind, p: Floats, said: str) -> Propensities:
     known = np.where(survey.shown > 0, p, np.nan)
-    return Propensities(kind, said, ("action",), lambda displays: p[displays["action"]], known, known)
+    return Propensities(kind, said, ("action",), partial(_of_action, p), known, known)
 
 
 def _multinomial(log: Log) -> Propensities:
@@ -265,9 +297,7 @@ def _multinomial(log: Log) -> Propensities:
     logger = fit_logger(log)
     reads = ("context", "action", "display_id")
 
-    def rule(displays: Columns) -> Floats:
-        return logger.of(displays["display_id"], displays["context"], displays["action"])
-
+    rule = partial(_of_logger, logger)
     smallest, largest = _extremes(log, reads, rule)
     of = f" fitted to {logger.fitted_to:,} displays" if logger.fitted_to < len(log) else ""
     c = acceptance_of(log, logger, ~np.isnan(smallest))
