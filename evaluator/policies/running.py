@@ -20,7 +20,8 @@ from evaluator.policies.base import Policy, Setting
 def blamed(policy: Any, n_actions: int, rounds: npt.NDArray[np.int64] | None = None) -> Iterator[None]:
     """Turn what a user's policy raises, and a score that is NaN, into an error that names the policy.
 
-    What is compiled meanwhile is compiled for it.
+    What is compiled meanwhile is compiled for it. Numba gives back no array that a compiled function still holds when
+    an exception leaves it: each replay that fails so loses one such array for the life of the process.
 
     Parameters
     ----------

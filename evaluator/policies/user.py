@@ -107,8 +107,8 @@ class UserPolicy:
                     f"{self.name}: {error}.", hint="its __init__ takes (setting, **parameters)."
                 ) from error
         return UserState(
-            policy, self.contextual, _takes_round(policy.choose), callable(getattr(policy, "estimates", None)),
-            setting.n_actions, [None], [None], [1], [0], [0],
+            self.spec, policy, self.contextual, _takes_round(policy.choose),
+            callable(getattr(policy, "estimates", None)), setting.n_actions, [None], [None], [1], [0], [0],
         )  # fmt: skip
 
 
@@ -117,6 +117,8 @@ class UserState(NamedTuple):
 
     Parameters
     ----------
+    spec
+        Name of the class and its parameters, by which messages name it.
     policy
         Instance of the user's class.
     contextual, takes_round
@@ -134,6 +136,7 @@ class UserState(NamedTuple):
         one.
     """
 
+    spec: str
     policy: Any
     contextual: bool
     takes_round: bool
@@ -173,7 +176,7 @@ def _choose(state: UserState, vectors: npt.NDArray[np.floating]) -> int:
     action = _ask(state, vectors, state.rng[0])
     if not isinstance(action, int | np.integer) or isinstance(action, bool) or not 0 <= action < state.n_actions:
         raise PolicyError(
-            f"{type(state.policy).__name__}.choose returned {action!r}.",
+            f"{state.spec} returned {action!r} from choose, round {state.round[0]:,}.",
             hint=f"return an action index from 0 to {state.n_actions - 1}.",
         )
     state.choice[0] = int(action)
@@ -203,16 +206,16 @@ def _refuse_traces(state: UserState, vectors: npt.NDArray[np.float64]) -> None:
     _ask(state._replace(policy=twice), vectors, again)
     if changed := changed_attributes(once, twice):
         raise PolicyError(
-            f"{type(state.policy).__name__}.choose changes {', '.join(changed)} when asked, and it is asked at "
+            f"{state.spec}: choose changes {', '.join(changed)} when asked, and it is asked at "
             "every display: those that are rejected would teach the policy.",
             hint="change it in displayed, once a round; choose(self, vectors, rng, round) is told which it is.",
         )
 
 
 def _displayed(state: UserState, vectors: npt.NDArray[np.floating], action: int) -> None:
+    _call(state, "displayed", _as_float64(vectors), int(action))
     state.round[0] += 1
     state.asked[0] = 0
-    _call(state, "displayed", _as_float64(vectors), int(action))
 
 
 def _converted(state: UserState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
@@ -228,7 +231,7 @@ def _estimates(state: UserState, vectors: npt.NDArray[np.floating], values: npt.
         values[:] = np.nan
     if np.isnan(values).any() or np.shape(told) != values.shape:
         raise PolicyError(
-            f"{type(state.policy).__name__}.estimates returned {told!r}.",
+            f"{state.spec} returned {told!r} from estimates.",
             hint=f"return {state.n_actions} numbers, one an action; -inf for what is not to be shown.",
         )
 
@@ -243,7 +246,7 @@ def _call(state: UserState, method: str, *arguments: Any, **named: Any) -> Any:
         return getattr(state.policy, method)(*arguments, **named)
     except Exception as error:
         raise PolicyError(
-            f"{type(state.policy).__name__}.{method} raised {type(error).__name__}: {error}",
+            f"{state.spec} raised {type(error).__name__} in {method}, round {state.round[0]:,}: {error}",
             hint=f"{SEE_TRACEBACK}.",
         ) from error
 

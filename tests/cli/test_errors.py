@@ -92,7 +92,9 @@ def test_a_missing_file_is_bad_data_wherever_it_is_named(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("name", "said"), [("Raises", "ZeroDivisionError"), ("Impossible", "returned 99")])
+@pytest.mark.parametrize(
+    ("name", "said"), [("Raises", "ZeroDivisionError"), ("Impossible", "returned 99 from choose, round 1")]
+)
 def test_user_policy_that_fails(tmp_path: Path, name: str, said: str) -> None:
     file = tmp_path / "mine.py"
     file.write_text(RAISING)
