@@ -48,7 +48,7 @@ class ConversionGroups(NamedTuple):
     by
         What it is: a coordinate of the context, a column that the log keeps, or the period.
     name, group, labels
-        Its name, the group of each conversion, shape (n,), and the groups' names.
+        Name of that, the group of each conversion, shape (n,), and the groups' names.
     column
         Name of the column that it is or was made of; empty where the log does not say, or there are several or none.
     """

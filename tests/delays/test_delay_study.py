@@ -191,7 +191,7 @@ def test_groups_of_another_column() -> None:
         ({"share": 0.0}, "`share=0`"),
         ({"groups": 1}, "`groups=1`"),
         ({"bootstraps": 3}, "`bootstraps=3`"),
-        ({"families": []}, "No family"),
+        ({"families": []}, "`families` is empty"),
     ],
 )
 def test_options_out_of_range(options: dict[str, object], said: str) -> None:

@@ -170,7 +170,8 @@ def test_what_is_folded_is_there(pages: dict[str, str]) -> None:
 def test_every_public_result_shows_itself(results: dict[str, Any]) -> None:
     shown = {type(result) for result in results.values()}
     public = {getattr(evaluator, name) for name in evaluator.__all__}
-    assert {of for of in public if hasattr(of, "_repr_html_")} == shown | {evaluator.LearnedPolicy}
+    elsewhere = {evaluator.LearnedPolicy, evaluator.ReplayPlan}
+    assert {of for of in public if hasattr(of, "_repr_html_")} == shown | elsewhere
 
 
 def test_a_learned_policy_shows_what_it_prints() -> None:
