@@ -11,11 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from evaluator.delays.fitted_law import DelayFit
+from evaluator.delays.study.in_ticks import SCALES
 from evaluator.delays.study.joint_rate import JointStudy
 from evaluator.delays.study.records import PeriodRate
 from evaluator.delays.study.result import DelayStudy
 from evaluator.delays.study.result_tables import GROUP_LEVELS
 from evaluator.delays.study.words import between, first_positive, last_shown, words
+from evaluator.log.delay_rows import DelayRows
 from evaluator.report.console import ReportConsole
 from evaluator.report.delay_sentences import Sentences, drift_said, groups_said, joint_said, spikes_said, tail_said
 from evaluator.report.sketch import Floats, sketch_cdf
@@ -105,8 +107,8 @@ def _law(study: DelayStudy) -> list[tuple[str, str]]:
     comparison, rows = study.choice.comparison, study.rows
     best = comparison.best_fit
     said = [("verdict", study.choice.verdict)]
-    shown = ", ".join(f"{name} {value:.4g}" for name, value in best.parameters.items())
-    said.append(("parameters", f"{best.family}, in {rows.tick}: {shown}"))
+    shown = ", ".join(_parameter(rows, name, value) for name, value in best.parameters.items())
+    said.append(("parameters", f"{best.family}: {shown}"))
     said.append(("AIC above it", ", ".join(f"{f.family} {f.aic - best.aic:,.0f}" for f in comparison.fits[1:]) or "-"))
     said += [("spike", text) for text in spikes_said(study)]
     for note, names in _without_maximum(comparison.fits).items():
@@ -117,6 +119,15 @@ def _law(study: DelayStudy) -> list[tuple[str, str]]:
     if best.conversions < study.conversions:
         said.append(("fitted to", f"{best.conversions:,} of the conversions, drawn at random"))
     return said
+
+
+def _parameter(rows: DelayRows, name: str, value: float) -> str:
+    """Return a parameter of a law as one reads it: delays as durations, means of their logarithms as medians."""
+    if name not in SCALES and not name.startswith("mu"):
+        return f"{name} {value:.4g}"
+    said, delay = (name, value) if name in SCALES else (f"exp({name})", np.exp(value))
+    # Whole rounds would hide what is estimated.
+    return f"{said} {words(rows, delay) if rows.tick_seconds else f'{delay:.4g} rounds'}"
 
 
 def _without_maximum(fits: Sequence[DelayFit]) -> dict[str, list[str]]:

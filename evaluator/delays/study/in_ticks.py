@@ -11,7 +11,8 @@ from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.study.fitting import beyond_note
 from evaluator.delays.study.goodness import FamilyChoice
 
-_SCALES = ("scale", "mean", "minimum")
+# Parameters that are delays.
+SCALES = ("scale", "mean", "minimum")
 
 
 def choice_in_ticks(choice: FamilyChoice, stamp: int) -> FamilyChoice:
@@ -33,7 +34,7 @@ def choice_in_ticks(choice: FamilyChoice, stamp: int) -> FamilyChoice:
 
 def fit_in_ticks(fit: DelayFit, stamp: int) -> DelayFit:
     """Return one of them: scales times `stamp`, means of log delays plus its logarithm; probabilities stay."""
-    factor = np.array([stamp if name in _SCALES else 1.0 for name in fit.parameters])
+    factor = np.array([stamp if name in SCALES else 1.0 for name in fit.parameters])
     shift = np.array([math.log(stamp) if name.startswith("mu") else 0.0 for name in fit.parameters])
     values = np.array(list(fit.parameters.values())) * factor + shift
     errors = np.array(list(fit.standard_errors.values())) * factor
