@@ -76,6 +76,7 @@ def frame_source(frame: object, name: str) -> FrameSource:
     except Exception as error:  # of any library: a relation of DuckDB computes its rows only now
         said = "; ".join(str(part).strip().split("\n")[0].rstrip(".") for part in error.args)
         raise SourceError(
-            f"{name}: its library cannot hand it over as Arrow: {said}.", hint="give every column one type."
+            f"{name}: its library cannot hand it over as Arrow: {said}.",
+            hint="give every column one type, and a name of its own.",
         ) from None
     return FrameSource(Path(name), "ipc", {}, table)
