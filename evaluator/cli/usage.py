@@ -40,8 +40,10 @@ class OneLineErrors:
 
 
 def unknown_command(ctx: Any, word: str) -> UnknownNameError:
-    """Return the error that says which command is nearest to one that there is not."""
-    return UnknownNameError(f"{_words(ctx)} has no command {word!r}.", hint=nearest(word, ctx.command.commands))
+    """Return the error that says which command is nearest to one that there is not, or where there is one."""
+    elsewhere = [path for path, _ in _commands(ctx.find_root().command) if path.endswith(f" {word}")]
+    hint = f"did you mean {' or '.join(elsewhere)}?" if elsewhere else nearest(word, ctx.command.commands)
+    return UnknownNameError(f"{_words(ctx)} has no command {word!r}.", hint=hint)
 
 
 def _refuse_empty(ctx: Any, args: list[str]) -> None:

@@ -134,6 +134,7 @@ def test_a_log_is_named_by_its_place_or_by_its_option(command: tuple[str, ...]) 
         ("replay -p ucb1 --twins 4", "evaluate replay has no option --twins. Hint: it is an option of evaluate audit."),
         ("--debugg replay", "evaluate has no option --debugg. Hint: evaluate --help says what it takes."),
         ("replya", "evaluate has no command 'replya'. Hint: did you mean replay?"),
+        ("validate", "evaluate has no command 'validate'. Hint: did you mean evaluate datasets validate?"),
         ("datasets shwo", "evaluate datasets has no command 'shwo'. Hint: did you mean show?"),
         ("replay", "evaluate replay needs --policy. Hint: name[:parameter=value,...], or path/to/mine.py:Class"),
         ("datasets convert synthetic", "evaluate datasets convert needs OUT. Hint: New folder."),
