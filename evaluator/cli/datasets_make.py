@@ -44,7 +44,7 @@ def make_command(
         made = make(dataset, out, rows=asked.rows, seed=asked.seed, jobs=asked.jobs, advance=advance)
     if as_json:
         files = {"out": str(made.path), "truth": str(made.truth), "table": str(made.table)}
-        o.print_json({"schema": "evaluate.twin/1", **files, **made.counts})
+        o.print_json({"schema": "evaluate.made/1", **files, **made.counts})
         return
     o.say(f"{made.path}: " + ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in made.counts.items()))
     o.note(f"Its truth: {made.truth} and {made.table}.")

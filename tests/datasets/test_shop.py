@@ -148,6 +148,6 @@ def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
     run = evaluate("datasets", "make", "shop", "-o", str(out), "--json")
     assert run.code == 0, run.err
     assert run.json == {
-        "schema": "evaluate.twin/1", "out": str(out), "truth": str(out / "truth.json"),
+        "schema": "evaluate.made/1", "out": str(out), "truth": str(out / "truth.json"),
         "table": str(out / "truth.csv"), "displays": 20_000, "sales": 3_520, "delays": 3_520,
     }  # fmt: skip

@@ -123,7 +123,7 @@ def test_command(tmp_path: Path) -> None:
     out = tmp_path / "t.tsv.gz"
     run = evaluate("datasets", "make", "criteo_twin", "--rows", "1000", "--seed", "4", "-o", str(out), "--json")
     assert run.code == 0, run.err
-    assert run.json["schema"] == "evaluate.twin/1"
+    assert run.json["schema"] == "evaluate.made/1"
     assert run.json["rows"] == 1_000
     again = evaluate("datasets", "make", "criteo_twin", "--rows", "1000", "-o", str(out))
     assert again.code == 2
