@@ -49,7 +49,7 @@ def show_command(
 
     row = describe(name)
     if as_json:
-        o.print_json({"schema": "evaluate.policy-description/1", **row})
+        o.print_json({"schema": "evaluate.policy_description/1", **row})
         return
     from rich.table import Table
     from rich.text import Text

@@ -28,6 +28,14 @@ def test_the_page_names_every_format_of_the_code_and_no_other() -> None:
     assert set(re.findall(r"`((?:evaluate\.[\w-]+|delay-fit)/\d+)`", PAGE)) == in_code
 
 
+def test_a_name_is_of_one_thing() -> None:
+    read_again, results = PAGE.split("## Results")
+    names = re.compile(r"`(evaluate\.[\w-]+)/\d+`")
+    assert "evaluate.policy" in names.findall(read_again)
+    both = set(names.findall(read_again)) & set(names.findall(results))
+    assert not both, "a file that is read again and a document that is printed have one name"
+
+
 def test_marked_schemas_are_those_there_are() -> None:
     marked = set(re.findall(r"`evaluate\.(\w+)/\d+` \*", PAGE))
     assert marked == {file.name.split(".")[0] for file in (PACKAGE / "report").glob("*.schema.json")}
