@@ -45,6 +45,14 @@ def evaluate(*words: str) -> Run:
     return Run(int(stop.value.code or 0), out.getvalue(), err.getvalue())
 
 
+def validate(document: Any) -> None:
+    """Validate a document against the schema that it names."""
+    name = document["schema"].removeprefix("evaluate.").partition("/")[0]
+    schema = json.loads((importlib.resources.files("evaluator.report") / f"{name}.schema.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(document, schema)
+
+
 def manifest_of(out: Path) -> Any:
     """Return the manifest of a result, which keeps its schema and describes every other file of its folder."""
     manifest = json.loads((out / "manifest.json").read_text())

@@ -1,4 +1,4 @@
-"""What ``delays`` and ``simulate`` write as JSON, on stdout and in a folder, is what their schemas say."""
+"""What commands write as JSON, on stdout and in a folder, is what their schemas say."""
 
 from __future__ import annotations
 
@@ -14,21 +14,13 @@ import pytest
 from evaluator.datasets.writing import write_canonical
 from evaluator.report.manifest import write_json, write_manifest
 from evaluator.simulations.options import SimulateOptions
-from tests.cli.runs import Run, evaluate
+from tests.cli.runs import Run, evaluate, validate
 from tests.delays.joint_logs import WORLDS, joint_log
 from tests.packaging.test_readme_output import script
 
 schemas = script("schemas")
 
 QUICK = ("--families", "geometric,lognormal", "--bootstraps", "19")
-
-
-def validate(document: Any) -> None:
-    """Validate a document against the schema that it names."""
-    name = document["schema"].removeprefix("evaluate.").partition("/")[0]
-    schema = json.loads((importlib.resources.files("evaluator.report") / f"{name}.schema.json").read_text("utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate(document, schema)
 
 
 def valid(run: Run) -> Any:
@@ -80,6 +72,24 @@ def test_simulations(scenario: str, more: tuple[str, ...], tmp_path: Path) -> No
     words = ("simulate", "-s", scenario, "-p", "random", "--horizon", "200", "--runs", "2", *more, "--json")
     found = valid(evaluate(*words, "--out", str(tmp_path / "out")))
     assert json.loads((tmp_path / "out" / "result.json").read_text("utf-8")) == found
+
+
+def test_plans(tmp_path: Path) -> None:
+    file = tmp_path / "learned.npz"
+    words = ("replay", "-p", "delayed-klucb", "--limit", "2000", "--propensity", "uniform")
+    plan = valid(evaluate(*words, "-w", "50", "--final", "last:50%", "--dry-run", "--save-policy", str(file)))
+    assert not file.exists()
+    assert plan["window_rounds"] == 50
+    learned = evaluate(*words, "-w", "50", "--final", "last:50%", "--save-policy", str(file), "--json")
+    validate({"schema": plan["schema"], **learned.json["plan"]})
+    later = ("--warm-start", str(file), "--delays-from", "first:50%", "--cluster-by", "every:20", "--reward-cap", "0.5")
+    plan = valid(evaluate(*words, *later, "--dry-run"))
+    for part in ("options", "reward_bound", "warm_start", "reward_cap", "clusters"):
+        with pytest.raises(jsonschema.ValidationError):
+            validate({**plan, part: {**plan[part], "typo": 1}})
+    for broken in ({"typo": 1}, {"sampler": "greedy"}, {"displays": 0}, {"tau_window": 1.5}, {"warnings": ""}):
+        with pytest.raises(jsonschema.ValidationError):
+            validate({**plan, **broken})
 
 
 def test_schemas_refuse_what_is_not_so() -> None:
