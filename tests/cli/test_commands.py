@@ -7,13 +7,14 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+import jsonschema
 import pytest
 import typer
 
 from evaluator.cli.app import app
 from evaluator.cli.help import examples
 from evaluator.replays.options import ReplayOptions
-from tests.cli.runs import evaluate
+from tests.cli.runs import evaluate, validate
 
 COMMANDS = {
     "replay": [],
@@ -144,6 +145,7 @@ def test_defaults_agree_with_the_python_function(path: str) -> None:
     [
         ("datasets", "list"),
         ("datasets", "show", "synthetic", "--limit", "2000"),
+        ("datasets", "show", "criteo_attribution"),
         ("datasets", "validate", "synthetic", "--limit", "2000"),
         ("policies", "list"),
         ("policies", "show", "otflinucb"),
@@ -156,11 +158,15 @@ def test_defaults_agree_with_the_python_function(path: str) -> None:
         ("check", "--limit", "5000"),
     ],
 )
-def test_json_is_versioned_and_alone_on_stdout(words: tuple[str, ...]) -> None:
+def test_json_is_alone_on_stdout_and_what_its_schema_says(words: tuple[str, ...]) -> None:
     run = evaluate(*words, "--json")
     assert run.code == 0, run.err
     assert run.json["schema"].startswith("evaluate.")
     assert run.json["schema"].endswith("/1")
+    validate(run.json)
+    for key in run.json.keys() - {"schema"}:
+        with pytest.raises(jsonschema.ValidationError):
+            validate({"typo" if name == key else name: value for name, value in run.json.items()})
 
 
 def test_plain_output_of_listings() -> None:

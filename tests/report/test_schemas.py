@@ -11,10 +11,13 @@ import jsonschema
 import numpy as np
 import pytest
 
+from evaluator.datasets import json_schema
 from evaluator.datasets.writing import write_canonical
+from evaluator.policies.registry import describe, names
 from evaluator.report.manifest import write_json, write_manifest
 from evaluator.simulations.options import SimulateOptions
 from tests.cli.runs import Run, evaluate, validate
+from tests.datasets.sources import dataset
 from tests.delays.joint_logs import WORLDS, joint_log
 from tests.packaging.test_readme_output import script
 
@@ -90,6 +93,43 @@ def test_plans(tmp_path: Path) -> None:
     for broken in ({"typo": 1}, {"sampler": "greedy"}, {"displays": 0}, {"tau_window": 1.5}, {"warnings": ""}):
         with pytest.raises(jsonschema.ValidationError):
             validate({**plan, **broken})
+
+
+def test_a_dataset_of_files(tmp_path: Path) -> None:
+    rows = ["t,ad,sold,user", "1,a,5,x", "2,b,,y", "x,a,,y", "3,a,,z"]
+    spec, out = str(dataset(tmp_path, rows, context={"columns": ["user"]})), str(tmp_path / "log")
+    quarantine = ("--on-error", "quarantine", "--quarantine-at-most", "25%", "--json")
+    shown = valid(evaluate("datasets", "show", spec, *quarantine))
+    jsonschema.validate(shown["spec"], json_schema())
+    refused = evaluate("datasets", "validate", spec, *quarantine)
+    assert refused.code == 3
+    validate(refused.json)
+    assert refused.json["ok"] is False
+    converted = valid(evaluate("datasets", "convert", spec, out, *quarantine))
+    assert (converted["out"], converted["displays"], converted["quarantined"]) == (out, 3, 1)
+    assert valid(evaluate("datasets", "show", out, "--json"))["spec"] is None
+    valid(evaluate("datasets", "validate", out, "--json"))
+    for document, broken in (
+        (shown, {"log": {**shown["log"], "typo": 1}}),
+        (shown, {"missing": "files"}),
+        (shown, {"log": None}),
+        (refused.json, {"counts": {"rows": "3"}}),
+        (converted, {"counted": "3"}),
+        (converted, {"displays": "3"}),
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            validate({**document, **broken})
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_policy_is_described(name: str) -> None:
+    document = {"schema": "evaluate.policy_description/1", **describe(name)}
+    validate(document)
+    for parameter in document["parameters"]:
+        with pytest.raises(jsonschema.ValidationError):
+            validate({**document, "parameters": [{**parameter, "typo": 1}]})
+    with pytest.raises(jsonschema.ValidationError):
+        validate({"schema": "evaluate.policies/1", "policies": [{**describe(name), "typo": 1}]})
 
 
 def test_schemas_refuse_what_is_not_so() -> None:
