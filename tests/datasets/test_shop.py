@@ -7,6 +7,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import jsonschema
 import numpy as np
 import polars as pl
 import pytest
@@ -15,7 +16,7 @@ from evaluator import Log, load
 from evaluator.datasets import make
 from evaluator.datasets.shop import world
 from evaluator.errors import OutputExistsError, UnknownNameError, UsageError
-from tests.cli.runs import evaluate
+from tests.cli.runs import evaluate, validate
 
 ROOT = Path(__file__).parents[2]
 
@@ -151,3 +152,6 @@ def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
         "schema": "evaluate.made/1", "out": str(out), "truth": str(out / "truth.json"),
         "table": str(out / "truth.csv"), "displays": 20_000, "sales": 3_520, "delays": 3_520,
     }  # fmt: skip
+    validate(run.json)
+    with pytest.raises(jsonschema.ValidationError):
+        validate({**run.json, "rows": 1})

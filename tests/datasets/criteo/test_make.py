@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from evaluator.datasets import make
@@ -18,7 +19,7 @@ from evaluator.datasets.resolve import dataset_spec
 from evaluator.datasets.spec_file import parse_spec
 from evaluator.errors import OutputExistsError, ParameterError, SpecError, UsageError
 from evaluator.outputs.checksums import described
-from tests.cli.runs import evaluate
+from tests.cli.runs import evaluate, validate
 
 
 def written(folder: Path, name: str, **options: int) -> list[bytes]:
@@ -124,6 +125,10 @@ def test_command(tmp_path: Path) -> None:
     run = evaluate("datasets", "make", "criteo_twin", "--rows", "1000", "--seed", "4", "-o", str(out), "--json")
     assert run.code == 0, run.err
     assert run.json["schema"] == "evaluate.made/1"
+    validate(run.json)
+    for broken in ({"typo": 1}, {"rows": "1000"}, {"displays": 1, "sales": 0, "delays": 0}, {"sales": 0}):
+        with pytest.raises(jsonschema.ValidationError):
+            validate({**run.json, **broken})
     assert run.json["rows"] == 1_000
     again = evaluate("datasets", "make", "criteo_twin", "--rows", "1000", "-o", str(out))
     assert again.code == 2
