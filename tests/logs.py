@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.log import Log, LogMeta
+from evaluator.log.eligible import pack
 from evaluator.log.schema import fixed_size_lists
 
 
@@ -24,11 +25,13 @@ def build_log(
     context: npt.NDArray[np.float64] | None = None,
     action_set: npt.NDArray[np.float64] | None = None,
     expected_reward: npt.NDArray[np.float64] | None = None,
+    eligible: npt.NDArray[np.bool_] | None = None,
     **meta: Any,
 ) -> Log:
     """Return a log from plain arrays; uniform propensities unless given, rewards up to 1 or what a display earns."""
     n = len(np.asarray(time))
-    p = np.full(n, 1.0 / n_actions) if propensity is None else np.asarray(propensity, np.float64)
+    among = n_actions if eligible is None else np.maximum(eligible.sum(axis=1), 1)
+    p = np.full(n, 1.0 / among) if propensity is None else np.asarray(propensity, np.float64)
     displays = pa.table(
         {
             "display_id": pa.array(np.arange(n)),
@@ -44,6 +47,8 @@ def build_log(
     ):
         if array is not None:
             displays = displays.append_column(name, fixed_size_lists(array))
+    if eligible is not None:
+        displays = displays.append_column("eligible", pack(eligible))
     of, when = np.asarray(conversion_display, np.int64), np.asarray(conversion_time, np.int64)
     value = np.ones(len(of)) if conversion_value is None else np.asarray(conversion_value, np.float64)
     conversions = pa.table({"display_id": pa.array(of), "time": pa.array(when), "value": pa.array(value)})

@@ -117,13 +117,20 @@ class KeptPropensities(NamedTuple):
     notes: tuple[str, ...]
 
 
-def kept_propensities(kind: PropensityKind, seen: ShownActions, kept: npt.NDArray[np.integer]) -> KeptPropensities:
+_AS_THEY_ARE = KeptPropensities(None, 1.0, ())
+
+
+def kept_propensities(
+    kind: PropensityKind, seen: ShownActions, kept: npt.NDArray[np.integer], *, sets: bool
+) -> KeptPropensities:
     """Return the propensities of the displays that stay when some actions are kept.
 
     Uniform ones become 1/K. Logged ones that never change within a kept action have a known sum over the kept ones, by
     which they are divided. Others have not: the log holds the propensity of the shown action only. They stay, and a
     rejection replay is exact for the contexts of all displays, for given its context a display is accepted with the
-    same probability whatever the action; what averages over the displays that stay is not.
+    same probability whatever the action; what averages over the displays that stay is not. Where displays have sets of
+    their own, uniform ones become one over how many kept actions the set has, which no action says, and logged ones
+    have no sum over a set that an action knows.
 
     Parameters
     ----------
@@ -133,13 +140,15 @@ def kept_propensities(kind: PropensityKind, seen: ShownActions, kept: npt.NDArra
         Sums over all displays of each action of the source.
     kept
         Numbers of the kept actions among those of `seen`, shape (K,).
+    sets
+        Whether displays have sets of eligible actions.
     """
     share = float(seen.weight[kept].sum() / max(seen.weight.sum(), 1e-300))
     if kind == "absent" or (share == 1.0 and kind != "uniform"):
-        return KeptPropensities(None, 1.0, ())
+        return _AS_THEY_ARE
     if kind == "uniform":
-        return KeptPropensities(np.full(len(kept), 1.0 / max(len(kept), 1)), 1.0, ())
+        return _AS_THEY_ARE if sets else KeptPropensities(np.full(len(kept), 1.0 / max(len(kept), 1)), 1.0, ())
     low, high = seen.smallest[kept], seen.largest[kept]
-    if np.all(high - low <= 1e-9 * high):
+    if not sets and np.all(high - low <= 1e-9 * high):
         return KeptPropensities(low / low.sum(), 1.0, (RENORMALISED,))
     return KeptPropensities(None, share, (NOT_RENORMALISED,))

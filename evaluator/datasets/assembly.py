@@ -99,7 +99,9 @@ def choose_displays(
     for frame in intake.spool.frames() if kind == "logged" and displays < intake.sound else ():
         weight = frame[WEIGHT].to_numpy() if WEIGHT in frame.columns else None
         seen.read(frame[ACTION].to_numpy(), frame[PROPENSITY].to_numpy(), weight)
-    known = kept_propensities(kind, seen, np.array(order, np.int64)) if displays < intake.sound else _AS_LOGGED
+    known = _AS_LOGGED
+    if displays < intake.sound:
+        known = kept_propensities(kind, seen, np.array(order, np.int64), sets=False)
     return KeptDisplays(intake, [names[i] for i in order], new_action, displays, known)
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from evaluator.datasets.actions import USED, ShownActions, choose_actions, kept_propensities
 from evaluator.log import StoredLog
-from evaluator.log.schema import WEIGHT, to_numpy
+from evaluator.log.schema import ELIGIBLE, WEIGHT, to_numpy
 
 
 def first_displays(log: StoredLog, n: int) -> StoredLog:
@@ -50,7 +50,7 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
     new_action = np.full(log.n_actions, -1, np.int32)
     new_action[old] = np.arange(len(old), dtype=np.int32)
     kept = int(shown[old].sum())
-    found = kept_propensities(log.meta.propensity, seen, old)
+    found = kept_propensities(log.meta.propensity, seen, old, sets=ELIGIBLE in log.schema.names)
     conversions = _renumbered(log, new_action)
     counts = {
         **log.meta.counts,

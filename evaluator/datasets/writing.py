@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 
 from evaluator.datasets.meta_file import ACTIONS, CONVERSIONS, DISPLAYS, QUARANTINE, write_meta
 from evaluator.log import Log, LogMeta
-from evaluator.log.schema import fixed_size_lists
+from evaluator.log.eligible import packed
+from evaluator.log.schema import ELIGIBLE, fixed_size_lists
 
 ROWS_PER_GROUP = 65_536
 # Columns that hardly move from row to row: as differences they take half of the file's time and space.
@@ -96,6 +97,8 @@ def displays_table(
     for name, array in columns.items():
         if name in labels:
             table[name] = labels[name].take(pa.array(array, mask=array < 0))
+        elif name == ELIGIBLE:
+            table[name] = packed(array)
         elif array.dtype == object:
             table[name] = pa.array(array, pa.string())
         elif name not in table or name == "propensity":

@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluator.log.eligible import SETS, width
 from evaluator.log.log_tables import LogTables
-from evaluator.log.schema import ACTIONS, CONVERSIONS, DISPLAYS, POSITION, VECTORS, WEIGHT, to_numpy
+from evaluator.log.schema import ACTIONS, CONVERSIONS, DISPLAYS, ELIGIBLE, POSITION, VECTORS, WEIGHT, to_numpy
+from evaluator.log.set_breaches import missing_sets, set_breaches, uneven_sets
 from evaluator.log.times import with_date
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE, ticks_words
 
@@ -68,7 +70,7 @@ def find_breaches(log: LogTables, *, vectors: bool = True, parts: Collection[str
     log
         The log to look at.
     vectors
-        Whether to read contexts and action sets too, most of a log's bytes.
+        Whether to read contexts, action sets and eligible actions too, most of a log's bytes.
     parts
         Tables to look at: ``displays``, ``conversions``, or both.
     """
@@ -85,7 +87,7 @@ def _structure(log: LogTables) -> Iterator[Breach]:
             elif present.field(column).type != kind:
                 found = present.field(column).type
                 yield Breach(name, column, nothing, (), f"column {column!r} is {found}", f"cast it to {kind}")
-    for column, kind in ((POSITION, pa.int64()), (WEIGHT, pa.float64())):
+    for column, kind in ((POSITION, pa.int64()), (WEIGHT, pa.float64()), (ELIGIBLE, SETS)):
         if column in log.schema.names and log.schema.field(column).type != kind:
             found = log.schema.field(column).type
             yield Breach("displays", column, nothing, (), f"column {column!r} is {found}", f"cast it to {kind}")
@@ -122,6 +124,12 @@ def _shapes(log: LogTables) -> Iterator[Breach]:
         elif in_memory is not None and in_memory[name].null_count:
             rows = np.flatnonzero(in_memory[name].is_null().to_numpy())
             yield Breach("displays", name, rows, (None,) * SHOWN, "missing", "fill or drop the rows")
+    sets = None if in_memory is None or ELIGIBLE not in log.schema.names else in_memory[ELIGIBLE]
+    if sets is not None and sets.type == SETS:
+        for rows, values, problem, repair in (missing_sets(sets), uneven_sets(sets, width(log.n_actions))):
+            if len(rows):
+                yield Breach("displays", ELIGIBLE, rows, values, problem, repair)
+                break
     if "action" in log.actions.schema.names and "label" in log.actions.schema.names:
         index = to_numpy(log.actions["action"])
         rows = np.flatnonzero(index != np.arange(len(index)))
@@ -171,7 +179,7 @@ class _Rows:
 
     def _displays(self, log: LogTables, *, vectors: bool) -> None:
         present = [c for c in ("context", "action_set", "target") if vectors and c in log.schema.names]
-        columns = ["display_id", "time", "action", *present]
+        columns = ["display_id", "time", "action", *present, *[ELIGIBLE] * (vectors and ELIGIBLE in log.schema.names)]
         columns += [c for c in ("position", "weight") if c in log.schema.names]
         if log.meta.propensity != "absent":
             columns.append("propensity")
@@ -214,6 +222,10 @@ class _Rows:
                 for wrong, problem in _propensity_breaches(p):
                     self._add("displays.propensity", wrong, p, problem,
                               "give the probability with which the logger showed the action", first=first)  # fmt: skip
+            if ELIGIBLE in batch:
+                uniform = log.meta.propensity == "uniform"
+                for column, wrong, values, problem, repair in set_breaches(batch, log.n_actions, uniform=uniform):
+                    self._add(f"displays.{column}", wrong, values, problem, repair, first=first)
             for column in present:
                 array = batch[column].reshape(len(ids), -1)
                 finite = np.isfinite(array)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from evaluator.log.contract import Log
-from evaluator.log.schema import to_numpy
+from evaluator.log.schema import BATCH, is_sets, to_numpy
 from evaluator.log.stored import StoredLog
 from evaluator.outputs.checksums import checksum
 
@@ -48,5 +48,6 @@ def _add(digest: hashlib._Hash, column: pa.ChunkedArray) -> None:
         codes = column.dictionary_encode().unify_dictionaries()
         digest.update(json.dumps(codes.chunk(0).dictionary.to_pylist() if codes.num_chunks else []).encode())
         column = pa.chunked_array([chunk.indices.fill_null(-1) for chunk in codes.chunks], pa.int32())
-    for chunk in column.chunks:
+    pieces = [column.slice(i, BATCH) for i in range(0, len(column), BATCH)] if is_sets(column.type) else column.chunks
+    for chunk in pieces:  # whichever sets share their bytes
         digest.update(np.ascontiguousarray(to_numpy(chunk)).data)

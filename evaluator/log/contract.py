@@ -9,8 +9,9 @@ displays
     action vectors of that display), ``expected_reward`` fixed_size_list<float>[K] (the truth of a synthetic log),
     ``target`` fixed_size_list<float64>[K] (action probabilities of a policy to be evaluated; they sum to 1),
     ``position`` int64 (number of the display in the traffic, dropped displays counted; absent: its number in the log),
-    ``weight`` float64 (one over the probability with which the display got into the log). Any further column is a
-    string, kept from the source to group by.
+    ``weight`` float64 (one over the probability with which the display got into the log), ``eligible``
+    dictionary<int32, binary> (the actions that could have been shown, a bit an action, as `evaluator.log.eligible`
+    packs them; absent: all). Any further column is a string, kept from the source to group by.
 conversions
     ``display_id`` int64, ``time`` int64 in ticks, ``value`` float64; sorted by display, then time.
 actions

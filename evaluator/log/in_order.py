@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from evaluator.errors import ParameterError
 from evaluator.log.contract import Log
-from evaluator.log.schema import PER_ACTION, fixed_size_lists, to_numpy
+from evaluator.log.eligible import chosen_sets
+from evaluator.log.schema import ELIGIBLE, PER_ACTION, fixed_size_lists, to_numpy
 from evaluator.log.stored import StoredLog
 
 
@@ -59,6 +60,9 @@ def in_order(log: Log, labels: Sequence[str]) -> Log:
     changed |= {
         name: fixed_size_lists(to_numpy(displays[name])[:, old]) for name in PER_ACTION if name in displays.column_names
     }
+    if ELIGIBLE in displays.column_names:
+        chunks = displays[ELIGIBLE].chunks
+        changed[ELIGIBLE] = pa.chunked_array([chosen_sets(chunk, old) for chunk in chunks], displays[ELIGIBLE].type)
     for name, column in changed.items():
         displays = displays.set_column(displays.schema.get_field_index(name), name, column)
     return replace(log, displays=displays, actions=actions).as_sound_as(log)

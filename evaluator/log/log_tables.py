@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.log.meta import LogMeta
-from evaluator.log.schema import BATCH, Columns, to_numpy
+from evaluator.log.schema import BATCH, Columns, is_sets, to_numpy
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +47,19 @@ class LogTables:
 
     def batches(self, columns: Sequence[str], size: int = BATCH) -> Iterator[tuple[int, Columns]]:
         """Yield the displays in order: (number of the first one, columns as NumPy arrays of about `size` rows)."""
-        whole = {name: self.column(name) for name in columns}
+        # Sets that many displays share become many copies: of a batch's displays at a time.
+        shared = {name: self.displays[name] for name in columns if is_sets(self.displays.schema.field(name).type)}
+        whole = {name: self.column(name) for name in columns if name not in shared}
         for first in range(0, len(self), size):
-            yield first, {name: array[first : first + size] for name, array in whole.items()}
+            yield (
+                first,
+                {
+                    name: to_numpy(shared[name].slice(first, size))
+                    if name in shared
+                    else whole[name][first : first + size]
+                    for name in columns
+                },
+            )
 
     def take(self, displays: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
         """Return some columns of the displays with these numbers, in the order asked for."""

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluator.log.eligible import to_bits
+
 # Columns of displays as NumPy arrays, row by row together.
 Columns = dict[str, npt.NDArray[Any]]
 
@@ -16,9 +18,10 @@ VECTORS = ("context", "action_set", "expected_reward")
 # Columns with one entry an action: they follow the choice of actions.
 PER_ACTION = ("action_set", "expected_reward", "target")
 POSITION, WEIGHT = "position", "weight"
+ELIGIBLE = "eligible"
 # Vectors of the actions, the same for all displays: a column of `actions`.
 FEATURES = "features"
-OWN_COLUMNS = (*DISPLAYS, *VECTORS, POSITION, WEIGHT)
+OWN_COLUMNS = (*DISPLAYS, *VECTORS, POSITION, WEIGHT, ELIGIBLE)
 CONVERSIONS = {"display_id": pa.int64(), "time": pa.int64(), "value": pa.float64()}
 ACTIONS = {"action": pa.int32(), "label": pa.string()}
 
@@ -27,7 +30,9 @@ BATCH = 65_536
 
 
 def to_numpy(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[Any]:
-    """Return an Arrow column as NumPy, shape (n,) or, for fixed-size lists, (n, p) or (n, K, d)."""
+    """Return an Arrow column as NumPy, shape (n,) or, for fixed-size lists, (n, p) or (n, K, d); sets, (n, bytes)."""
+    if is_sets(column.type):
+        return to_bits(column)
     if isinstance(column, pa.ChunkedArray):
         if column.num_chunks == 1:
             column = column.chunk(0)
@@ -49,3 +54,8 @@ def fixed_size_lists(array: npt.NDArray[Any]) -> pa.Array:
     for size in reversed(array.shape[1:]):
         out = pa.FixedSizeListArray.from_arrays(out, size)
     return out
+
+
+def is_sets(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds sets of actions."""
+    return bool(pa.types.is_dictionary(kind) and pa.types.is_binary(kind.value_type))

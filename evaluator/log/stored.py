@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from evaluator.errors import SourceError
 from evaluator.log.contract import Log, conversions_after
+from evaluator.log.eligible import chosen_sets, sizes
 from evaluator.log.meta import LogMeta
 from evaluator.log.parquet import damaged, open_parquet
-from evaluator.log.schema import BATCH, PER_ACTION, POSITION, WEIGHT, Columns, fixed_size_lists, to_numpy
+from evaluator.log.schema import BATCH, ELIGIBLE, PER_ACTION, POSITION, WEIGHT, Columns, fixed_size_lists, to_numpy
 from evaluator.log.traffic import summed
 
 # Rows read at a time however few of them are kept.
@@ -50,7 +51,8 @@ class Selection:
         all are kept as they are.
     propensity
         Propensity of each action of the log, shape (K,), that replaces that of the displays (uniform by design over
-        fewer actions, or constant and made to sum to 1); None leaves it.
+        fewer actions, or constant and made to sum to 1); None leaves it, but for displays with sets of their own and
+        uniform propensities, which follow the sets.
     passed
         Number of displays, the first that would belong to the log, that do not; `kept` is without them.
     file
@@ -214,6 +216,8 @@ class StoredLog(Log):
             A page that is read is damaged, or the file ends before.
         """
         needed = dict.fromkeys(["action", *(c for c in columns if c != "display_id")])
+        if "propensity" in needed and self._by_set:
+            needed[ELIGIBLE] = None
         wanted, seen, traffic = self.selection.rows, 0, 0.0
         with open_parquet(self.path) as file:
             present = file.schema_arrow.names
@@ -237,6 +241,12 @@ class StoredLog(Log):
         if seen < wanted:
             raise damaged(self.path, f"{seen:,} rows where {wanted:,} were written")
 
+    @cached_property
+    def _by_set(self) -> bool:
+        """Whether the propensity of a chosen action is one over how many of them its display's set has."""
+        chosen = self.selection.new_action is not None
+        return chosen and self.meta.propensity == "uniform" and ELIGIBLE in self.schema.names
+
     def _kept(self, batch: pa.RecordBatch, new_action: npt.NDArray[np.int32]) -> pa.RecordBatch:
         """Return the displays of the chosen actions."""
         action = new_action[to_numpy(batch.column("action"))]
@@ -249,4 +259,8 @@ class StoredLog(Log):
         for name in PER_ACTION:
             if name in columns:
                 columns[name] = fixed_size_lists(to_numpy(columns[name])[:, self.selection.old_actions])
+        if ELIGIBLE in columns:
+            columns[ELIGIBLE] = chosen_sets(columns[ELIGIBLE], self.selection.old_actions)
+            if "propensity" in columns and self._by_set:
+                columns["propensity"] = pa.array(1.0 / sizes(to_numpy(columns[ELIGIBLE])))
         return pa.RecordBatch.from_pydict(columns)

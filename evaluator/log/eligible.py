@@ -1,0 +1,206 @@
+"""Which actions could have been shown at a display: a bit an action, and equal sets once.
+
+A column of sets is Arrow ``dictionary<int32, binary>``. Each of its values has ``ceil(K / 8)`` bytes, in which action k
+is bit ``k % 8``, from the lowest, of byte ``k // 8``. Read as NumPy it is uint8 of shape (n, ceil(K / 8)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator.errors import LogError
+
+Bits = npt.NDArray[np.uint8]
+
+SETS = pa.dictionary(pa.int32(), pa.binary())
+# Entries of a table of truths that are worked on at a time.
+_BLOCK = 1 << 24
+# Bytes of sets that one Arrow array surely holds: its offsets have 32 bits.
+_MOST_BYTES = 1 << 30
+
+
+def width(n_actions: int) -> int:
+    """Return the bytes of a set of K actions."""
+    return -(-n_actions // 8)
+
+
+def pack(sets: npt.NDArray[np.bool_]) -> pa.DictionaryArray:
+    """Return sets given as truths, shape (n, K), as a column of a log.
+
+    Examples
+    --------
+    >>> [set[0] for set in pack(np.array([[True, False, True], [False, True, True]])).to_pylist()]
+    [5, 6]
+    """
+    return packed(np.packbits(sets, axis=1, bitorder="little"))
+
+
+def packed(bits: Bits) -> pa.DictionaryArray:
+    """Return sets given as bits, shape (n, ceil(K / 8)), as a column of a log: equal ones share their bytes."""
+    n, size = bits.shape
+    plain = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(size), n, [None, pa.py_buffer(np.ascontiguousarray(bits).reshape(-1))]
+    )
+    return plain.dictionary_encode().cast(SETS) if n else pa.array([], SETS)
+
+
+def as_one(sets: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column whose equal sets are shared between its chunks, too, where one dictionary can hold them all."""
+    held = sum(chunk.dictionary.nbytes for chunk in sets.chunks)
+    return sets.unify_dictionaries() if held <= _MOST_BYTES else sets
+
+
+def to_bits(sets: pa.ChunkedArray | pa.DictionaryArray) -> Bits:
+    """Return a column of sets as NumPy, shape (n, ceil(K / 8)).
+
+    Raises
+    ------
+    LogError
+        Its sets have different widths, or one is missing.
+    """
+    chunks = sets.chunks if isinstance(sets, pa.ChunkedArray) else [sets]
+    found = [_chunk_bits(chunk) for chunk in chunks if len(chunk)]
+    if len({bits.shape[1] for bits in found}) > 1:
+        raise _uneven()
+    return np.concatenate(found) if len(found) > 1 else found[0] if found else np.zeros((0, 0), np.uint8)
+
+
+def distinct_bits(sets: pa.DictionaryArray) -> Bits:
+    """Return the bits of each distinct set of a column, shape (distinct, ceil(K / 8)); errors as `to_bits`."""
+    values = sets.dictionary
+    offsets = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, 4 * values.offset)
+    sizes = np.diff(offsets)
+    if values.null_count or (len(sizes) and (sizes != sizes[0]).any()):
+        raise _uneven()
+    size = int(sizes[0]) if len(sizes) else 0
+    held = values.buffers()[2]
+    whole = np.frombuffer(held, np.uint8, len(values) * size, int(offsets[0])) if size else np.zeros(0, np.uint8)
+    return whole.reshape(len(values), size)
+
+
+def _chunk_bits(sets: pa.DictionaryArray) -> Bits:
+    if sets.null_count:
+        raise _uneven()
+    bits: Bits = distinct_bits(sets)[sets.indices.to_numpy()]
+    return bits
+
+
+def _uneven() -> LogError:
+    return LogError(
+        "displays.eligible: sets of different widths, or missing ones.",
+        hint="give each display ceil(K / 8) bytes (evaluator.log.eligible.pack).",
+    )
+
+
+def unpack(sets: pa.ChunkedArray | pa.DictionaryArray, n_actions: int) -> npt.NDArray[np.bool_]:
+    """Return a column of sets as truths, shape (n, K): for some displays, not for those of a whole log."""
+    return np.unpackbits(to_bits(sets), axis=1, count=n_actions, bitorder="little").view(np.bool_)
+
+
+def sizes(bits: Bits) -> npt.NDArray[np.int64]:
+    """Return the number of eligible actions of each display, shape (n,)."""
+    counts: npt.NDArray[np.int64] = np.bitwise_count(_words(bits)).sum(axis=1, dtype=np.int64)
+    return counts
+
+
+def members(bits: Bits) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Return the eligible actions of some displays, one display after the other.
+
+    Parameters
+    ----------
+    bits
+        Eligible actions, shape (n, ceil(K / 8)).
+
+    Returns
+    -------
+    first
+        Place of each display's first action, shape (n + 1,): those of display i are first[i] to first[i + 1]
+        (excluded), increasing.
+    members
+        Eligible actions of all displays, shape (m,).
+
+    Examples
+    --------
+    >>> first, action = members(to_bits(pack(np.array([[True, False, True], [False, True, False]]))))
+    >>> first.tolist(), action.tolist()
+    ([0, 2, 3], [0, 2, 1])
+    """
+    words = _words(bits)
+    # Of thousands of actions a display has tens: only what is not empty is taken apart.
+    row, column = np.nonzero(words)
+    full = words[row, column]
+    counts = np.bitwise_count(full)
+    found = np.empty(int(counts.sum(dtype=np.int64)), np.int32)
+    at = 0
+    for part in blocks(len(full), 64):
+        truths = np.unpackbits(full[part].view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+        place, bit = np.nonzero(truths)
+        found[at : at + len(bit)] = column[part][place] * 64 + bit
+        at += len(bit)
+    of = np.bincount(row, counts, minlength=len(bits)).astype(np.int64)
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(of)]), found
+
+
+def holds(bits: Bits, action: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
+    """Return whether each display's set holds an action, shape (n,); none holds what is no action."""
+    inside = (action >= 0) & (action < 8 * bits.shape[1])
+    at = np.where(inside, action, 0).astype(np.int64)
+    held: npt.NDArray[np.bool_] = (bits[np.arange(len(bits)), at >> 3] >> (at & 7).astype(np.uint8)) & 1 == 1
+    held &= inside
+    return held
+
+
+def chosen_bits(bits: Bits, actions: npt.NDArray[np.integer]) -> Bits:
+    """Return the sets of some actions alone, numbered in this order, shape (n, ceil(k / 8)).
+
+    Parameters
+    ----------
+    bits
+        Eligible actions among those of the log, shape (n, ceil(K / 8)).
+    actions
+        Actions that are kept, shape (k,).
+    """
+    out = np.empty((len(bits), width(len(actions))), np.uint8)
+    byte, bit = np.asarray(actions) >> 3, (np.asarray(actions) & 7).astype(np.uint8)
+    for part in blocks(len(bits), len(actions)):
+        out[part] = np.packbits((bits[part][:, byte] >> bit) & 1, axis=1, bitorder="little")
+    return out
+
+
+def chosen_sets(sets: pa.DictionaryArray, actions: npt.NDArray[np.integer]) -> pa.DictionaryArray:
+    """Return a column of sets of some actions alone, numbered in this order, shape (k,)."""
+    of_distinct = packed(chosen_bits(distinct_bits(sets), actions))
+    return pa.DictionaryArray.from_arrays(of_distinct.indices.take(sets.indices), of_distinct.dictionary)
+
+
+def beyond(bits: Bits, n_actions: int) -> npt.NDArray[np.int64]:
+    """Return the first bit of each set that is none of the K actions, shape (n,), -1 where there is none."""
+    extra = bits[:, n_actions // 8 :].copy()
+    if extra.shape[1] == 0:
+        return np.full(len(bits), -1, np.int64)
+    extra[:, 0] &= np.uint8(0xFF << n_actions % 8 & 0xFF)
+    found = np.full(len(bits), -1, np.int64)
+    rows = np.flatnonzero(extra.any(axis=1))
+    found[rows] = 8 * (n_actions // 8) + np.unpackbits(extra[rows], axis=1, bitorder="little").argmax(axis=1)
+    return found
+
+
+def blocks(n: int, entries: int) -> Iterator[slice]:
+    """Yield slices of n rows with so many entries each, as many at a time as fit into little memory."""
+    step = max(_BLOCK // max(entries, 1), 1)
+    for start in range(0, n, step):
+        yield slice(start, start + step)
+
+
+def _words(bits: Bits) -> npt.NDArray[np.uint64]:
+    """Return bits eight bytes at a time, shape (n, ceil(K / 64))."""
+    n, size = bits.shape
+    if size % 8:
+        wide = np.zeros((n, -(-size // 8) * 8), np.uint8)
+        wide[:, :size] = bits
+        bits = wide
+    return np.ascontiguousarray(bits).view("<u8").astype(np.uint64, copy=False)

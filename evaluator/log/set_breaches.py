@@ -1,0 +1,91 @@
+"""What is wrong with sets of eligible actions: their form, and what they say of the display."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator.log.eligible import beyond, holds, sizes
+from evaluator.log.schema import ELIGIBLE, Columns
+
+# How far a propensity that is uniform by design may be from one over the size of its set.
+_ROUNDING = 1e-6
+
+
+class WrongForm(NamedTuple):
+    """Rows whose sets cannot be read, the values of the first ones, what is wrong with them and the repair."""
+
+    rows: npt.NDArray[np.int64]
+    values: tuple[object, ...]
+    problem: str
+    repair: str
+
+
+class WrongSets(NamedTuple):
+    """Column, which displays of a batch are wrong, shape (n,), their values, what is wrong and the repair."""
+
+    column: str
+    wrong: npt.NDArray[np.bool_]
+    values: npt.NDArray[Any]
+    problem: str
+    repair: str
+
+
+def missing_sets(sets: pa.ChunkedArray) -> WrongForm:
+    """Return the displays without a set."""
+    rows = np.flatnonzero(sets.is_null().to_numpy()) if sets.null_count else np.zeros(0, np.int64)
+    return WrongForm(rows, (None,) * len(rows), "missing", "give every display its set, or drop the rows")
+
+
+def uneven_sets(sets: pa.ChunkedArray, size: int) -> WrongForm:
+    """Return the displays whose set has not `size` bytes; none is missing."""
+    found = []
+    for chunk in sets.chunks:
+        bytes_of = np.array([len(value) for value in chunk.dictionary.to_pylist()], np.int64)
+        if len(chunk) == 0 or (bytes_of == size).all():
+            found.append(np.full(len(chunk), size))
+        else:
+            found.append(bytes_of[chunk.indices.to_numpy()])
+    held = np.concatenate(found) if found else np.zeros(0, np.int64)
+    rows = np.flatnonzero(held != size)
+    values = tuple(f"{count} bytes" for count in held[rows[:3]].tolist())
+    problem = f"not the {size} bytes of the log's actions"
+    return WrongForm(rows, values, problem, "give a bit an action (evaluator.log.eligible.pack)")
+
+
+def set_breaches(batch: Columns, n_actions: int, *, uniform: bool) -> Iterator[WrongSets]:
+    """Yield what is wrong with the sets of some displays.
+
+    Parameters
+    ----------
+    batch
+        Columns of the displays: ``eligible``, ``action`` and, where the log has some, ``propensity``.
+    n_actions
+        Number of actions K of the log.
+    uniform
+        Whether propensities are uniform by design: then they are one over the size of the set.
+    """
+    bits, action = batch[ELIGIBLE], np.nan_to_num(batch["action"], nan=-1).astype(np.int64)
+    extra, size = beyond(bits, n_actions), sizes(bits)
+    yield WrongSets(
+        ELIGIBLE, extra >= 0, extra, f"a bit that is no action below {n_actions}", "leave the bits beyond K unset"
+    )
+    yield WrongSets(
+        ELIGIBLE, size == 0, size, "no action is eligible", "give the actions that could have been shown, or drop rows"
+    )
+    known = (extra < 0) & (size > 0) & (action >= 0) & (action < n_actions)
+    yield WrongSets(
+        ELIGIBLE, known & ~holds(bits, action), action, "the action that was shown is not eligible",
+        "add it to the set, or drop the rows",
+    )  # fmt: skip
+    if uniform:
+        p = batch["propensity"].astype(np.float64)
+        off = known & (p > 0) & (np.abs(p * size - 1.0) > _ROUNDING)
+        yield WrongSets(
+            "propensity", off, p, "not one over the number of eligible actions, uniform as it is",
+            "give 1 / |E| of the display's own set E",
+        )  # fmt: skip
