@@ -43,6 +43,8 @@ from evaluator.datasets.outcomes import find_outcomes
 from evaluator.datasets.row_breaches import Breaches
 from evaluator.datasets.row_rules import TimeOrder
 from evaluator.datasets.second_table import SecondTable
+from evaluator.datasets.set_readers import find_sets, set_breaches, set_files
+from evaluator.datasets.set_sources import SetSource
 from evaluator.datasets.shuffled_ties import whole_ties
 from evaluator.datasets.sorting import SortedChunks
 from evaluator.datasets.spec import FileSpec
@@ -53,7 +55,7 @@ from evaluator.errors import LogError, UsageError
 from evaluator.log import Log
 
 # Two roles may share a column: the stricter kind is read, the other derived from it.
-_STRICTNESS: tuple[Kind, ...] = ("category", "text", "float", "int", "datetime")
+_STRICTNESS: tuple[Kind, ...] = ("category", "text", "float", "int", "datetime", "labels")
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,11 @@ def read_files(
     source = spec.conversion.source
     files = find_files(spec.source, folder, override=asked.path)
     others = [] if source is None else find_files(source.table(), folder)
-    with unchanged([*files, *others]):
+    of_sets = set_files(spec, folder)
+    with unchanged([*files, *others, *of_sets]):
         return read_tables(
-            spec, files, others, asked, into=into, contexts=contexts, advance=advance,
-            fingerprint=lambda: fingerprint([*files, *others]),
+            spec, files, others, of_sets, asked, into=into, contexts=contexts, advance=advance,
+            fingerprint=lambda: fingerprint([*files, *others, *of_sets]),
         )  # fmt: skip
 
 
@@ -111,6 +114,7 @@ def read_tables(
     spec: FileSpec,
     tables: Sequence[SourceFile],
     others: Sequence[SourceFile],
+    of_sets: Sequence[SourceFile],
     asked: ReadingOptions,
     *,
     into: Path | None,
@@ -124,8 +128,8 @@ def read_tables(
     ----------
     spec, asked, into, contexts, advance
         Spec, options, folder, and the rest, as `read_files` takes them.
-    tables, others
-        Tables of the displays, and of the conversions where these have their own.
+    tables, others, of_sets
+        Tables of the displays, of the conversions where these have their own, and of the calendar or the candidates.
     fingerprint
         Function that gives the hash of the tables, once they are read.
     """
@@ -138,6 +142,7 @@ def read_tables(
         files=list(tables),
         target=target_columns(spec, tables),
         others=list(others),
+        of_sets=list(of_sets),
         limit=asked.limit,
         sort=spec.source.sort if asked.sort is None else asked.sort,
         attribution_window=asked.attribution_window,
@@ -147,8 +152,8 @@ def read_tables(
         fingerprint=fingerprint,
     )
     with _waiting_room(into) as new_spool:
-        second = _second_table(plan)
-        intake = _take_in(plan, second, new_spool, advance)
+        second, sets = _second_table(plan), find_sets(spec, plan.of_sets, listed=plan.listed)
+        intake = _take_in(plan, second, sets, new_spool, advance)
         return _finish(plan, intake, second, asked.actions, into=into, contexts=contexts)
 
 
@@ -161,6 +166,7 @@ class _Plan:
     features: Features
     files: list[SourceFile]
     others: list[SourceFile]
+    of_sets: list[SourceFile]
     target: dict[str, str]
     limit: int | None
     sort: bool
@@ -194,7 +200,11 @@ def _second_table(plan: _Plan) -> SecondTable | None:
 
 
 def _take_in(
-    plan: _Plan, second: SecondTable | None, new_spool: Callable[[], Spool], advance: Callable[[int], None]
+    plan: _Plan,
+    second: SecondTable | None,
+    sets: SetSource | None,
+    new_spool: Callable[[], Spool],
+    advance: Callable[[int], None],
 ) -> Intake:
     """Pass over the displays; a second time, knowing which ids are repeated, if any are."""
     spec = plan.spec
@@ -204,7 +214,9 @@ def _take_in(
 
     def read(limit: int | None) -> Iterable[pl.DataFrame]:
         # Sorting needs every row before the first n are known.
-        found = Chunks(plan.files, spec.source, kinds, None if plan.sort else limit, time=spec.time)
+        found = Chunks(
+            plan.files, spec.source, kinds, None if plan.sort else limit, spec.time, spec.display.eligible_separator
+        )
         return SortedChunks(found, spec.display.time, limit, new_spool) if plan.sort else found
 
     # Which displays of one time are the first n is known when all of them are.
@@ -224,6 +236,7 @@ def _take_in(
             order=TimeOrder(plan.files, spec.display.time),
             codes=ContextCodes(plan.features),
             second=second,
+            sets=sets,
             repeated=again,
             target=plan.target,
             spool=new_spool(),
@@ -258,6 +271,7 @@ def _finish(
         raise LogError(f"{plan.files[0].path}: the log is empty, no rows below the header.", hint="check the export.")
     if not plan.listed:
         intake.breaches.refuse()
+    breaches += set_breaches(intake.sets, limited=plan.limit is not None, listed=plan.listed)
     counts: dict[str, float] = {"rows_read": intake.rows, "quarantined": 0}
     converted = intake.converted()
     if second is not None:
@@ -353,6 +367,7 @@ def _display_kinds(spec: FileSpec, features: Features, keep: Sequence[str]) -> d
         (spec.display.propensity, "float"),
         (spec.display.weight, "float"),
         (spec.display.id, "text"),
+        (spec.display.eligible, "labels"),
     ]
     for column, kind in roles:
         if column is not None:

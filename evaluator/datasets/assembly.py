@@ -6,21 +6,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pyarrow as pa
 
 from evaluator.datasets.actions import USED, KeptPropensities, ShownActions, choose_actions, kept_propensities
 from evaluator.datasets.contexts import CODE, Array, ContextVectors
 from evaluator.datasets.intake import ACTION, PROPENSITY, TIME, WEIGHT, Intake
 from evaluator.datasets.labels import KEPT
+from evaluator.datasets.set_sources import SET
 from evaluator.datasets.target import target_of, target_places
 from evaluator.datasets.writing import DisplayWriter, displays_table
 from evaluator.log import PropensityKind
-from evaluator.log.schema import BATCH, POSITION
+from evaluator.log.eligible import as_one, packed, sizes
+from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, POSITION
 from evaluator.log.schema import WEIGHT as OWN_WEIGHT
 from evaluator.log.traffic import summed
+from evaluator.log.uneven import uneven_lists
 from evaluator.threads import ahead
 
 
@@ -52,15 +57,15 @@ class KeptDisplays:
         """Return the labels of each column that the log keeps as it is, by name."""
         return {column: pa.array(found.names, pa.string()) for column, found in self.intake.keep.items()}
 
-    def batches(self) -> Iterator[tuple[npt.NDArray[np.bool_], dict[str, Array]]]:
-        """Yield all sound displays in order, some at a time: which of them stay, and the columns of those that do.
+    def batches(self) -> Iterator[tuple[npt.NDArray[np.bool_], dict[str, Array], pl.Series | None]]:
+        """Yield all sound displays in order, some at a time: which stay, and the columns and the sets of those that do.
 
         Where some do not, the others keep their numbers among all in `POSITION`, in displays of the traffic.
         """
         before, traffic = 0, 0.0
         for frame in self.intake.spool.frames():
             for part in frame.iter_slices(BATCH):
-                columns = {name: part[name].to_numpy() for name in part.columns}
+                columns = {name: part[name].to_numpy() for name in part.columns if name != SET}
                 if self.displays < self.intake.sound:
                     place = np.arange(before, before + part.height)
                     if WEIGHT in columns and part.height:
@@ -70,9 +75,11 @@ class KeptDisplays:
                     before += part.height
                 columns[ACTION] = self.new_action[columns[ACTION]]
                 stay = columns[ACTION] >= 0
+                sets = part[SET] if SET in part.columns else None
                 if not stay.all():
                     columns = {name: array[stay] for name, array in columns.items()}
-                yield stay, columns
+                    sets = None if sets is None else sets.filter(pl.Series(stay))
+                yield stay, columns, sets
 
 
 # Where all displays stay.
@@ -91,7 +98,9 @@ def choose_displays(
     if wanted == USED and judged_until is not None:
         mature = (frame[ACTION].filter(frame[TIME] <= judged_until).to_numpy() for frame in intake.spool.frames())
         shown = sum((np.bincount(action, minlength=len(names)) for action in mature), np.zeros(len(names), np.int64))
-    order = choose_actions(names, shown, wanted)
+    # Among all actions are those that were eligible and never shown: a display's set has them.
+    known = intake.offered.astype(np.int64) if wanted is None and intake.sets is not None else shown
+    order = choose_actions(names, known, wanted)
     new_action = np.full(len(names), -1, dtype=np.int32)
     new_action[order] = np.arange(len(order), dtype=np.int32)
     displays = int(intake.shown[order].sum())
@@ -99,16 +108,16 @@ def choose_displays(
     for frame in intake.spool.frames() if kind == "logged" and displays < intake.sound else ():
         weight = frame[WEIGHT].to_numpy() if WEIGHT in frame.columns else None
         seen.read(frame[ACTION].to_numpy(), frame[PROPENSITY].to_numpy(), weight)
-    known = _AS_LOGGED
+    propensities = _AS_LOGGED
     if displays < intake.sound:
-        known = kept_propensities(kind, seen, np.array(order, np.int64), sets=False)
-    return KeptDisplays(intake, [names[i] for i in order], new_action, displays, known)
+        propensities = kept_propensities(kind, seen, np.array(order, np.int64), sets=intake.sets is not None)
+    return KeptDisplays(intake, [names[i] for i in order], new_action, displays, propensities)
 
 
 def context_vectors(kept: KeptDisplays) -> ContextVectors | None:
     """Return what makes the context vectors, None for a log without context; errors as of `ContextVectors`."""
     codes = kept.intake.codes
-    return ContextVectors(codes, (columns for _, columns in kept.batches())) if codes.features.kinds else None
+    return ContextVectors(codes, (columns for _, columns, _ in kept.batches())) if codes.features.kinds else None
 
 
 class DisplayNumbers:
@@ -143,8 +152,8 @@ class DisplayNumbers:
 
 def display_batches(
     kept: KeptDisplays, vectors: ContextVectors | None, numbers: DisplayNumbers, *, uniform: bool
-) -> Iterator[dict[str, Array]]:
-    """Yield the displays that stay, some at a time, as the contract has them.
+) -> Iterator[dict[str, Any]]:
+    """Yield the displays that stay, some at a time, as the contract has them: NumPy, or Arrow where sets differ.
 
     Parameters
     ----------
@@ -155,18 +164,26 @@ def display_batches(
     numbers
         Object that learns the numbers of the displays asked for.
     uniform
-        Whether all propensities are 1/K.
+        Whether all propensities are 1/K, or one over the size of the display's set.
     """
     places = target_places(kept.intake.target, kept.labels) if kept.intake.target else []
-    for stay, columns in kept.batches():
+    source = kept.intake.sets
+    for stay, columns, sets in kept.batches():
         numbers.see(stay)
-        batch = {"time": columns[TIME], "action": columns[ACTION]}
+        batch: dict[str, Any] = {"time": columns[TIME], "action": columns[ACTION]}
         if kept.propensities.of_action is not None:
             batch["propensity"] = kept.propensities.of_action[columns[ACTION]]
         elif PROPENSITY in columns:
             batch["propensity"] = columns[PROPENSITY]
-        elif uniform:
+        elif uniform and sets is None:
             batch["propensity"] = np.full(len(columns[TIME]), 1 / max(len(kept.labels), 1))
+        if source is not None and sets is not None:
+            found = source.kept(sets, kept.new_action, len(kept.labels))
+            batch[ELIGIBLE] = packed(found.bits)
+            if uniform:
+                batch["propensity"] = 1.0 / sizes(found.bits)
+            if found.vectors is not None:
+                batch[ACTION_SET] = uneven_lists(found.vectors, sizes(found.bits))
         if POSITION in columns:
             batch[POSITION] = columns[POSITION]
         if WEIGHT in columns:
@@ -179,22 +196,27 @@ def display_batches(
         yield batch
 
 
-def in_memory(batches: Iterator[dict[str, Array]], n: int, labels: Mapping[str, pa.Array]) -> pa.Table:
+def in_memory(batches: Iterator[dict[str, Any]], n: int, labels: Mapping[str, pa.Array]) -> pa.Table:
     """Return `n` displays as one table; `labels` as of `displays_table`."""
-    whole: dict[str, Array] = {"time": np.zeros(n, np.int64), "action": np.zeros(n, np.int32)}
+    whole: dict[str, Any] = {"time": np.zeros(n, np.int64), "action": np.zeros(n, np.int32)}
+    arrow: dict[str, list[pa.Array]] = {}
     first = 0
     for batch in batches:
         for name, array in batch.items():
+            if isinstance(array, pa.Array):
+                arrow.setdefault(name, []).append(array)
+                continue
             if name not in whole:
                 whole[name] = np.empty((n, *array.shape[1:]), array.dtype)
             whole[name][first : first + len(array)] = array
         first += len(batch["time"])
+    whole |= {name: as_one(pa.chunked_array(chunks)) for name, chunks in arrow.items()}
     return displays_table(whole, labels=labels)
 
 
-def on_disk(batches: Iterator[dict[str, Array]], folder: Path, labels: Mapping[str, pa.Array]) -> None:
+def on_disk(batches: Iterator[dict[str, Any]], folder: Path, labels: Mapping[str, pa.Array]) -> None:
     """Write displays into `folder`; the next ones are made while some are written."""
-    none: dict[str, Array] = {"time": np.zeros(0, np.int64), "action": np.zeros(0, np.int32)}
+    none: dict[str, Any] = {"time": np.zeros(0, np.int64), "action": np.zeros(0, np.int32)}
     first = next(batches, none)
     with DisplayWriter(folder, displays_table(first, labels=labels).schema) as writer:
         number = 0

@@ -7,14 +7,17 @@ from typing import Literal, NamedTuple
 import polars as pl
 
 from evaluator.datasets.instants import instants
+from evaluator.datasets.label_lists import label_lists
 
-Kind = Literal["int", "float", "text", "category", "datetime"]
+Kind = Literal["int", "float", "text", "category", "datetime", "labels"]
 TYPES: dict[Kind, pl.DataType] = {
+    "labels": pl.List(pl.String()),
     "int": pl.Int64(), "float": pl.Float64(), "text": pl.String(), "category": pl.String(), "datetime": pl.Int64(),
 }  # fmt: skip
 PROBLEMS: dict[Kind, tuple[str, str]] = {
     "int": ("not a whole number", "repair the cell, list it in source.none, or quarantine the row"),
     "float": ("not a number", "repair the cell, list it in source.none, or quarantine the row"),
+    "labels": ("not a list of labels", "write a JSON array, or say what parts them: display.eligible_separator"),
     "datetime": ("not an ISO date and time", "write 2024-01-31T12:00:00+00:00"),
 }
 
@@ -30,7 +33,9 @@ class Cells(NamedTuple):
     unparsed: pl.Series | None
 
 
-def parse(column: pl.Series, kind: Kind, missing: list[str], form: str | None = None) -> Cells:
+def parse(
+    column: pl.Series, kind: Kind, missing: list[str], form: str | None = None, *, separator: str | None = None
+) -> Cells:
     """Return a column as values of its kind.
 
     Parameters
@@ -43,12 +48,18 @@ def parse(column: pl.Series, kind: Kind, missing: list[str], form: str | None = 
         Values that mean "none", of which -1 also stands for -1.0 in a column of numbers.
     form
         How dates and times are written, as of `instants`; None for ISO 8601.
+    separator
+        Text between the labels of a list; None for JSON arrays.
 
     Returns
     -------
     Cells
         The values; ``unparsed`` is None where every cell fits.
     """
+    if kind == "labels":
+        return Cells(
+            *label_lists(column if column.dtype.is_nested() else _without(_text(column, kind), missing), separator)
+        )
     if kind in ("text", "category"):
         return Cells(_without(_text(column, kind), missing), None)
     if kind == "datetime" and column.dtype.is_temporal():

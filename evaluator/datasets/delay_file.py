@@ -17,7 +17,7 @@ from evaluator.datasets.left_out import left_out_note, refuse_many
 from evaluator.datasets.options import share_of
 from evaluator.datasets.row_breaches import Breaches, CheckedRows
 from evaluator.datasets.row_rules import check_cells
-from evaluator.datasets.spec import Source
+from evaluator.datasets.spec_sections import Source
 from evaluator.errors import ParameterError, SourceError, UsageError
 from evaluator.log.delay_rows import DelayRows
 from evaluator.log.stamps import stamp_of

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from evaluator.datasets.spec import FileFormat, Source
+from evaluator.datasets.spec_sections import FileFormat, Source
 from evaluator.datasets.text import is_gzip, open_text, refuse_illegal, truncated
 from evaluator.errors import DataError, SourceError, refuse_no_utf8
 from evaluator.log.stored import file_state

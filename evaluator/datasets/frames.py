@@ -17,7 +17,8 @@ from evaluator.datasets.files import Header, SourceFile, delimiter, refuse_open_
 from evaluator.datasets.frame_source import FrameSource
 from evaluator.datasets.json_lines import BROKEN, key_names, object_frames
 from evaluator.datasets.row_breaches import FILE, LINE
-from evaluator.datasets.spec import Source, Time
+from evaluator.datasets.spec import Time
+from evaluator.datasets.spec_sections import Source
 from evaluator.datasets.text import as_utf8, refuse_illegal
 from evaluator.datasets.widths import Widths
 from evaluator.errors import SourceError, nearest
@@ -48,6 +49,8 @@ class Chunks:
         Number of rows to read, the first ones; None reads all.
     time
         ``[time]`` of the spec, which says how dates are written; None for ISO 8601.
+    separator
+        Text between the labels of a cell that lists some; None for JSON arrays.
 
     Raises
     ------
@@ -60,6 +63,7 @@ class Chunks:
     kinds: Mapping[str, Kind]
     limit: int | None = None
     time: Time | None = None
+    separator: str | None = None
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
         return of_equal_size(self._frames(), CHUNK_ROWS)
@@ -115,7 +119,7 @@ class Chunks:
                 hint = "repair or drop those rows: later steps would stumble over them."
                 raise SourceError(f"{file.path}: column {name!r} holds times beyond any calendar.", hint=hint)
             form = None if self.time is None else self.time.format_of(name)
-            cells = parse(found, kind, missing_values(self.source, name), form)
+            cells = parse(found, kind, missing_values(self.source, name), form, separator=self.separator)
             columns.append(cells.values.alias(name))
             if cells.unparsed is not None:
                 columns.append(cells.unparsed.alias(UNPARSED + name))
@@ -249,7 +253,8 @@ def _refuse_type(file: SourceFile, column: str, found: pl.DataType, kind: Kind) 
         raise SourceError(f"{where} holds {found}, not dates with times.", hint="write it as dates with times.")
     if kind == "float" and found.is_temporal():
         raise SourceError(f"{where} holds {found}, not numbers.", hint="write it as numbers of some unit.")
-    if found.is_nested() or found in (pl.Binary, pl.Object):
+    listed = isinstance(found, pl.List | pl.Array) and not found.inner.is_nested()
+    if (found.is_nested() and not (kind == "labels" and listed)) or found in (pl.Binary, pl.Object):
         raise SourceError(
             f"{where} holds {found}: several values a cell, or bytes.", hint="write one number or text a row."
         )

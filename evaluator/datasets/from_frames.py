@@ -77,6 +77,7 @@ def read_frames(displays: object, conversions: object | None, spec: dict[str, An
             _file_spec(spec, second=bool(others)),
             tables,
             others,
+            [],
             ReadingOptions(**asked),
             into=None,
             contexts=True,

@@ -18,6 +18,7 @@ from evaluator.datasets.left_out import LeftOut, says_converted
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, CheckedRows
 from evaluator.datasets.row_rules import TimeOrder, check_cells, check_displays
 from evaluator.datasets.second_table import SecondTable
+from evaluator.datasets.set_sources import SET, SET_PROPENSITY, SetSource
 from evaluator.datasets.shuffled_ties import TieShuffler
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import Spool
@@ -48,13 +49,16 @@ class Intake:
         Encoder of the context columns.
     second
         Table of the conversions; None where they are in the displays' own.
+    sets
+        Reader of the displays' eligible actions; None where every action always is.
     repeated
         Numbers of the rows whose display was listed before, increasing, shape (r,).
     target
         Column of each action's probability under a policy to be evaluated, by label of the action.
     spool
         Temporary file that gets the sound displays: `TIME`, `ACTION` (code of its label), `PROPENSITY` and `WEIGHT`
-        where logged, context codes, the probabilities of `target`, and the code of its label in each column of `keep`.
+        where logged, what `sets` makes of theirs, context codes, the probabilities of `target`, and the code of its
+        label in each column of `keep`.
     keep
         Labels found so far of each column that the log keeps as it is, by name.
     limit
@@ -71,6 +75,8 @@ class Intake:
         Displays that stay and that were left out so far, by whether they converted.
     shown
         Number of displays of each label so far, shape (labels,).
+    offered
+        Whether each label was eligible at a display so far, shape (labels,).
     ties
         Shuffler of the displays of one time, which hands the sound displays on to `spool`.
     """
@@ -81,6 +87,7 @@ class Intake:
     order: TimeOrder
     codes: ContextCodes
     second: SecondTable | None
+    sets: SetSource | None
     repeated: npt.NDArray[np.int64]
     target: Mapping[str, str]
     spool: Spool
@@ -91,6 +98,7 @@ class Intake:
     rows: int = 0
     last_time: int = np.iinfo(np.int64).min
     shown: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    offered: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
     ties: TieShuffler = field(init=False)
     left_out: LeftOut = field(default_factory=LeftOut)
     _times: TimeGuesses = field(init=False)
@@ -134,6 +142,7 @@ class Intake:
         low, high = np.searchsorted(self.repeated, [self.rows, self.rows + frame.height])
         check_displays(rows, frame, self.spec, self.codes.features, self.repeated[low:high] - self.rows)
         check_target(rows, frame, self.target)
+        frame = frame if self.sets is None else self.sets.check(rows, frame)
         self.rows += frame.height
         if self.spec.display.id is not None:
             self.ids.add(frame[self.spec.display.id])
@@ -170,6 +179,10 @@ class Intake:
         columns: dict[str, pl.Series | npt.NDArray[np.generic]] = {TIME: times, ACTION: action}
         if display.propensity is not None:
             columns[PROPENSITY] = frame[display.propensity].cast(pl.Float64)
+        elif SET_PROPENSITY in frame.columns:
+            columns[PROPENSITY] = frame[SET_PROPENSITY]
+        if self.sets is not None:
+            columns[SET] = self.sets.codes(frame, self.labels)
         if display.weight is not None:
             columns[WEIGHT] = frame[display.weight].cast(pl.Float64)
         for column, labels in self.keep.items():
@@ -181,4 +194,9 @@ class Intake:
         shown = np.bincount(frame[ACTION].to_numpy(), minlength=len(self.labels.names))
         shown[: len(self.shown)] += self.shown
         self.shown = shown
+        if self.sets is not None:
+            offered = shown > 0
+            offered[: len(self.offered)] |= self.offered
+            offered[self.sets.offered(frame[SET])] = True
+            self.offered = offered
         self.spool.add(frame)

@@ -67,13 +67,13 @@ def object_frames(
         A value is a list or an object, a line is too long, or text is no text.
     """
     lines = islice(_lines(path, encoding), limit)
-    quick = ObjectColumns(kinds)
+    quick, lists = ObjectColumns(kinds), "labels" in kinds.values()
     while taken := list(islice(lines, min(rows, PIECE))):
         waiting = [taken]
         while waiting:
             piece = waiting.pop()
-            columns = quick.read([line for _, line in piece])
-            if columns is None and len(piece) > CAREFUL:
+            columns = None if lists else quick.read([line for _, line in piece])
+            if columns is None and len(piece) > CAREFUL and not lists:
                 half = len(piece) // 2
                 waiting += [piece[half:], piece[:half]]
             elif columns is None:
@@ -146,6 +146,8 @@ def _object(line: str, wanted: Container[str]) -> tuple[dict[str, Any], str | No
 
 
 def _cells(path: Path, column: str, kind: Kind, numbers: list[int], values: list[Any]) -> pl.Series:
+    if kind == "labels":
+        values = [json.dumps(value, ensure_ascii=False) if type(value) is list else value for value in values]
     types = set(map(type, values))
     for nested, what in ((dict, "an object"), (list, "a list")):
         if nested in types:

@@ -29,6 +29,10 @@ def check_keep(spec: FileSpec, keep: Sequence[str]) -> tuple[str, ...]:
                 f"{column!r} is known only after the outcome: groups by it differ for that reason alone.",
                 hint="choose a column that is known before the display.",
             )
+        if column == spec.display.eligible:
+            raise UsageError(
+                f"{column!r} lists the eligible actions: the log keeps them as such.", hint="choose another column."
+            )
         if column in OWN_COLUMNS:
             raise UsageError(
                 f"Column {column!r} of the source cannot be kept: every log has a column of that name.",

@@ -17,7 +17,7 @@ def tick_of(spec: FileSpec) -> str:
 
 def propensity_kind(spec: FileSpec) -> PropensityKind:
     """Return where the propensities of the log come from."""
-    if spec.display.propensity is not None:
+    if spec.display.propensity is not None or (spec.candidates is not None and spec.candidates.propensity is not None):
         return "logged"
     return "uniform" if spec.display.propensity_kind == "uniform" else "absent"
 

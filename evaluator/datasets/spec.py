@@ -4,44 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from evaluator.datasets.criteo.parameters import TwinParameters
 from evaluator.datasets.instants import why_no_format
 from evaluator.datasets.options import Deduplicate
 from evaluator.datasets.scenario import BernoulliScenario, LinearScenario
-from evaluator.datasets.text import known_encoding
+from evaluator.datasets.set_sections import ActionTimes, Calendar, Candidates
+from evaluator.datasets.spec_sections import Name, OtherTable, Section, Source
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE
 
-Name = Annotated[str, Field(min_length=1)]
-# One ASCII character that neither ends a line nor quotes a cell.
-Delimiter = Annotated[str, Field(pattern=r"^[\t -!#-~]$")]
-Sentinel = str | int | Annotated[float, Field(allow_inf_nan=True)]
-FileFormat = Literal["csv", "tsv", "jsonl", "parquet", "ipc"]
 TimeUnit = Literal["ns", "us", "ms", "s", "min", "h", "d", "round", "datetime"]
 Encoding = Literal["hash", "one-hot", "number"]
 ColumnKind = Literal["category", "number"]
-
-
-class Section(BaseModel):
-    """A table of the spec: frozen, strict, unknown keys refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-
-def _is_encoding(name: str) -> str:
-    if not known_encoding(name):
-        raise ValueError(
-            f"Python knows no text encoding {name!r}: write 'utf-8', 'windows-1252', 'latin-1', 'utf-16'..."
-        )
-    return name
-
-
-TextEncoding = Annotated[
-    str,
-    AfterValidator(_is_encoding),
-    Field(description="of text files: any that Python knows, such as 'windows-1252', 'latin-1' or 'utf-16'"),
-]
 
 
 def _are_formats(given: str | dict[str, str] | None) -> str | dict[str, str] | None:
@@ -49,31 +24,6 @@ def _are_formats(given: str | dict[str, str] | None) -> str | dict[str, str] | N
         if refused := why_no_format(form):
             raise ValueError(f"{form!r} {refused}")
     return given
-
-
-class Source(Section):
-    """Files and how to read them."""
-
-    files: Annotated[str, Field(min_length=1, description="path, glob or folder, relative to the spec")]
-    format: Annotated[
-        FileFormat | None,
-        Field(description="inferred from the suffix when absent"),
-    ] = None
-    delimiter: Annotated[Delimiter | None, Field(description="csv ',' and tsv tab by default")] = None
-    encoding: TextEncoding = "utf-8"
-    header: Annotated[bool, Field(description="the first line names the columns")] = True
-    columns: Annotated[list[Name] | None, Field(description="names in file order, with header = false")] = None
-    none: Annotated[
-        list[Sentinel] | dict[str, list[Sentinel]],
-        Field(description="values that mean 'missing', everywhere or by column"),
-    ] = []
-    sort: Annotated[bool, Field(description="sort the displays by time instead of refusing unsorted ones")] = False
-
-    @model_validator(mode="after")
-    def _names_or_header(self) -> Source:
-        if self.header == (self.columns is not None):
-            raise ValueError("columns must be given with header = false, and only then")
-        return self
 
 
 class Time(Section):
@@ -114,6 +64,13 @@ class Display(Section):
     weight: Annotated[
         Name | None, Field(description="one over the probability with which the display got into the log")
     ] = None
+    eligible: Annotated[
+        Name | None, Field(description="lists the actions that could have been shown; every action when absent")
+    ] = None
+    eligible_separator: Annotated[
+        str | None,
+        Field(min_length=1, description="between the labels of a text that lists them; JSON arrays when absent"),
+    ] = None
 
     @model_validator(mode="after")
     def _kind_matches_column(self) -> Display:
@@ -121,24 +78,15 @@ class Display(Section):
             raise ValueError("propensity_kind = 'column' needs propensity = '<column>'")
         if self.propensity_kind == "uniform" and self.propensity is not None:
             raise ValueError("propensity_kind = 'uniform' takes no propensity column")
+        if self.eligible_separator is not None and self.eligible is None:
+            raise ValueError("eligible_separator parts a column of labels: name it, eligible = '<column>'")
         return self
 
 
-class ConversionSource(Section):
+class ConversionSource(OtherTable):
     """A second table that holds the conversions."""
 
-    files: Annotated[str, Field(min_length=1)]
-    format: FileFormat | None = None
-    delimiter: Delimiter | None = None
-    encoding: TextEncoding = "utf-8"
-    header: bool = True
-    columns: list[Name] | None = None
-    none: list[Sentinel] | dict[str, list[Sentinel]] = []
     display: Annotated[Name, Field(description="column that holds the id of the display")]
-
-    def table(self) -> Source:
-        """Return the reading options alone."""
-        return Source(**self.model_dump(exclude={"display"}))
 
 
 class Conversion(Section):
@@ -257,6 +205,9 @@ class FileSpec(Heading):
     source: Source
     time: Time
     display: Display
+    action: Annotated[list[ActionTimes], Field(description="when each action was eligible, where there are few")] = []
+    calendar: Calendar | None = None
+    candidates: Candidates | None = None
     conversion: Conversion
     log: LogSection = LogSection()
     context: Context = Context()
@@ -273,6 +224,8 @@ class FileSpec(Heading):
         if self.conversion.source is not None and self.conversion.immediate:
             raise ValueError("immediate = true reads the displays' own table: drop [conversion.source]")
         times = [column for column in (self.display.time, self.conversion.time) if column is not None]
+        times += [] if self.calendar is None else self.calendar.times
+        self._one_source_of_sets()
         for column in self.time.format if isinstance(self.time.format, dict) else ():
             if column not in times:
                 raise ValueError(f"time.format holds {column!r}, which is no column of times ({', '.join(times)})")
@@ -285,6 +238,19 @@ class FileSpec(Heading):
             if refused := self.why_no_feature(column):
                 raise ValueError(f"context.columns holds {column!r}, which {refused}")
         return self
+
+    def _one_source_of_sets(self) -> None:
+        d, c = self.display, self.candidates
+        given = {
+            "display.eligible": d.eligible, "[[action]]": self.action, "[calendar]": self.calendar, "[candidates]": c,
+        }  # fmt: skip
+        named = [name for name, what in given.items() if what]
+        if len(named) > 1:
+            raise ValueError(f"{' and '.join(named)} both say which actions are eligible: give one of them")
+        if c is not None and d.id is None:
+            raise ValueError("[candidates] joins on display.id: name that column")
+        if c is not None and c.propensity is not None and (d.propensity or d.propensity_kind):
+            raise ValueError("candidates.propensity says how likely each action was: drop propensity from [display]")
 
     def no_features(self) -> dict[str, NoFeature]:
         """Return the columns that are no features unless `context.allow` says otherwise, and what each is."""
@@ -307,6 +273,8 @@ class FileSpec(Heading):
             found[d.propensity] = NoFeature("is the chance of the action that was shown", False)
         if d.weight is not None:
             found[d.weight] = NoFeature("says how likely the display was kept, by its outcome", False)
+        if d.eligible is not None:
+            found[d.eligible] = NoFeature("lists the eligible actions", False)
         found[d.action] = NoFeature("is the action that was shown", False)
         return found
 

@@ -58,7 +58,7 @@ def _explain(error: ValidationError, model: type[BaseModel], where: str) -> Spec
     first = min(found, key=lambda e: e["type"] != "extra_forbidden")
     parent, path = _walk(model, first["loc"])
     more = f" ({len(found) - 1} more below it)" if len(found) > 1 else ""
-    known = sorted(parent.model_fields) if parent is not None else []
+    known = sorted(field.alias or name for name, field in parent.model_fields.items()) if parent is not None else []
     if first["type"] == "extra_forbidden":
         words = sorted({*known, *SECTIONS}) if parent is model else known
         return SpecError(f"{where}: unknown key `{path}`{more}.", hint=nearest(str(first["loc"][-1]), words))
@@ -94,8 +94,9 @@ def _walk(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[type[Base
             path += f"[{part}]"
             continue
         parent = at
-        if at is not None and part in at.model_fields:
-            models = list(_models(at.model_fields[part].annotation))
+        fields = {} if at is None else {field.alias or name: field for name, field in at.model_fields.items()}
+        if part in fields:
+            models = list(_models(fields[part].annotation))
             path += f".{part}"
             tag = loc[i + 1] if i + 1 < len(loc) else None
             tagged = [

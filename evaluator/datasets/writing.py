@@ -68,7 +68,7 @@ class DisplayWriter:
 def _leaf(field: pa.Field) -> str:
     """Return the path of a column's values inside the file."""
     path, kind = str(field.name), field.type
-    while pa.types.is_fixed_size_list(kind):
+    while pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind):
         path, kind = f"{path}.list.element", kind.value_type
     return path
 
@@ -97,6 +97,8 @@ def displays_table(
     for name, array in columns.items():
         if name in labels:
             table[name] = labels[name].take(pa.array(array, mask=array < 0))
+        elif isinstance(array, pa.Array | pa.ChunkedArray):
+            table[name] = array
         elif name == ELIGIBLE:
             table[name] = packed(array)
         elif array.dtype == object:

@@ -12,9 +12,20 @@ import pyarrow as pa
 
 from evaluator.log.eligible import SETS, width
 from evaluator.log.log_tables import LogTables
-from evaluator.log.schema import ACTIONS, CONVERSIONS, DISPLAYS, ELIGIBLE, POSITION, VECTORS, WEIGHT, to_numpy
-from evaluator.log.set_breaches import missing_sets, set_breaches, uneven_sets
+from evaluator.log.schema import (
+    ACTION_SET,
+    ACTIONS,
+    CONVERSIONS,
+    DISPLAYS,
+    ELIGIBLE,
+    POSITION,
+    VECTORS,
+    WEIGHT,
+    to_numpy,
+)
+from evaluator.log.set_breaches import missing_sets, set_breaches, uneven_sets, worst_of_lists, wrong_lists
 from evaluator.log.times import with_date
+from evaluator.log.uneven import is_uneven
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE, ticks_words
 
 SHOWN = 3
@@ -114,6 +125,10 @@ def _shapes(log: LogTables) -> Iterator[Breach]:
         if name not in log.schema.names:
             continue
         kind = log.schema.field(name).type
+        if name == ACTION_SET and ELIGIBLE in log.schema.names and is_uneven(kind):
+            if in_memory is not None and (found := wrong_lists(log)) is not None:
+                yield Breach("displays", name, *found)
+            continue
         if not pa.types.is_fixed_size_list(kind):
             yield Breach("displays", name, nothing, (), f"column {name!r} is {kind}",
                          "make it fixed-size lists (evaluator.log.schema.fixed_size_lists)")  # fmt: skip
@@ -227,7 +242,10 @@ class _Rows:
                 for column, wrong, values, problem, repair in set_breaches(batch, log.n_actions, uniform=uniform):
                     self._add(f"displays.{column}", wrong, values, problem, repair, first=first)
             for column in present:
-                array = batch[column].reshape(len(ids), -1)
+                array = batch[column]
+                if column == ACTION_SET and is_uneven(log.schema.field(column).type):
+                    array = worst_of_lists(array, batch[ELIGIBLE])
+                array = array.reshape(len(ids), -1)
                 finite = np.isfinite(array)
                 bad = np.asarray(~finite.all(axis=1))
                 if bad.any():

@@ -11,7 +11,8 @@ displays
     ``position`` int64 (number of the display in the traffic, dropped displays counted; absent: its number in the log),
     ``weight`` float64 (one over the probability with which the display got into the log), ``eligible``
     dictionary<int32, binary> (the actions that could have been shown, a bit an action, as `evaluator.log.eligible`
-    packs them; absent: all). Any further column is a string, kept from the source to group by.
+    packs them; absent: all), with which ``action_set`` may be list<fixed_size_list<float>[d]>, the vectors of the
+    eligible actions alone, in their order. Any further column is a string, kept from the source to group by.
 conversions
     ``display_id`` int64, ``time`` int64 in ticks, ``value`` float64; sorted by display, then time.
 actions

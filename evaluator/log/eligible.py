@@ -50,6 +50,8 @@ def packed(bits: Bits) -> pa.DictionaryArray:
 
 def as_one(sets: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column whose equal sets are shared between its chunks, too, where one dictionary can hold them all."""
+    if sets.type != SETS:
+        return sets
     held = sum(chunk.dictionary.nbytes for chunk in sets.chunks)
     return sets.unify_dictionaries() if held <= _MOST_BYTES else sets
 

@@ -13,6 +13,7 @@ from evaluator.log.contract import Log
 from evaluator.log.eligible import chosen_sets
 from evaluator.log.schema import ELIGIBLE, PER_ACTION, fixed_size_lists, to_numpy
 from evaluator.log.stored import StoredLog
+from evaluator.log.uneven import chosen_lists, is_uneven
 
 
 def in_order(log: Log, labels: Sequence[str]) -> Log:
@@ -57,9 +58,12 @@ def in_order(log: Log, labels: Sequence[str]) -> Log:
         )
     displays = log.displays
     changed = {"action": pa.array(new[to_numpy(displays["action"])])}
-    changed |= {
-        name: fixed_size_lists(to_numpy(displays[name])[:, old]) for name in PER_ACTION if name in displays.column_names
-    }
+    for name in PER_ACTION:
+        if name in displays.column_names and is_uneven(displays[name].type):
+            lists, bits = displays[name].combine_chunks(), to_numpy(displays[ELIGIBLE])
+            changed[name] = chosen_lists(lists, bits, old)
+        elif name in displays.column_names:
+            changed[name] = fixed_size_lists(to_numpy(displays[name])[:, old])
     if ELIGIBLE in displays.column_names:
         chunks = displays[ELIGIBLE].chunks
         changed[ELIGIBLE] = pa.chunked_array([chosen_sets(chunk, old) for chunk in chunks], displays[ELIGIBLE].type)

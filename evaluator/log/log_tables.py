@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from evaluator.log.meta import LogMeta
 from evaluator.log.schema import BATCH, Columns, is_sets, to_numpy
+from evaluator.log.uneven import is_uneven
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,19 +48,14 @@ class LogTables:
 
     def batches(self, columns: Sequence[str], size: int = BATCH) -> Iterator[tuple[int, Columns]]:
         """Yield the displays in order: (number of the first one, columns as NumPy arrays of about `size` rows)."""
-        # Sets that many displays share become many copies: of a batch's displays at a time.
-        shared = {name: self.displays[name] for name in columns if is_sets(self.displays.schema.field(name).type)}
-        whole = {name: self.column(name) for name in columns if name not in shared}
+        # What is another array than its column is made of a batch's displays at a time: sets that many displays share
+        # become as many copies, and uneven lists lose where a display's begin.
+        kinds = {name: self.displays.schema.field(name).type for name in columns}
+        own = {name: self.displays[name] for name, kind in kinds.items() if is_sets(kind) or is_uneven(kind)}
+        whole = {name: self.column(name) for name in columns if name not in own}
         for first in range(0, len(self), size):
-            yield (
-                first,
-                {
-                    name: to_numpy(shared[name].slice(first, size))
-                    if name in shared
-                    else whole[name][first : first + size]
-                    for name in columns
-                },
-            )
+            batch = {name: array[first : first + size] for name, array in whole.items()}
+            yield first, batch | {name: to_numpy(column.slice(first, size)) for name, column in own.items()}
 
     def take(self, displays: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
         """Return some columns of the displays with these numbers, in the order asked for."""

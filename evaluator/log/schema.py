@@ -9,14 +9,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.log.eligible import to_bits
+from evaluator.log.uneven import is_uneven
 
 # Columns of displays as NumPy arrays, row by row together.
 Columns = dict[str, npt.NDArray[Any]]
 
 DISPLAYS = {"display_id": pa.int64(), "time": pa.int64(), "action": pa.int32(), "propensity": pa.float64()}
-VECTORS = ("context", "action_set", "expected_reward")
+ACTION_SET = "action_set"
+VECTORS = ("context", ACTION_SET, "expected_reward")
 # Columns with one entry an action: they follow the choice of actions.
-PER_ACTION = ("action_set", "expected_reward", "target")
+PER_ACTION = (ACTION_SET, "expected_reward", "target")
 POSITION, WEIGHT = "position", "weight"
 ELIGIBLE = "eligible"
 # Vectors of the actions, the same for all displays: a column of `actions`.
@@ -30,7 +32,11 @@ BATCH = 65_536
 
 
 def to_numpy(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[Any]:
-    """Return an Arrow column as NumPy, shape (n,) or, for fixed-size lists, (n, p) or (n, K, d); sets, (n, bytes)."""
+    """Return an Arrow column as NumPy, shape (n,) or, for fixed-size lists, (n, p) or (n, K, d).
+
+    Sets of actions are bits, shape (n, ceil(K / 8)); lists of as many vectors as actions are eligible become the
+    vectors of all displays, one display after the other, shape (m, d).
+    """
     if is_sets(column.type):
         return to_bits(column)
     if isinstance(column, pa.ChunkedArray):
@@ -40,6 +46,8 @@ def to_numpy(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[Any]:
             column = column.combine_chunks()
             if isinstance(column, pa.ChunkedArray):  # an empty column keeps its chunks in some versions
                 column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], type=column.type)
+    if is_uneven(column.type):
+        column = column.flatten()
     shape = [len(column)]
     while pa.types.is_fixed_size_list(column.type):
         shape.append(column.type.list_size)

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.log.eligible import beyond, holds, sizes
-from evaluator.log.schema import ELIGIBLE, Columns
+from evaluator.log.eligible import SETS, beyond, holds, sizes
+from evaluator.log.log_tables import LogTables
+from evaluator.log.schema import ACTION_SET, ELIGIBLE, Columns
 
 # How far a propensity that is uniform by design may be from one over the size of its set.
 _ROUNDING = 1e-6
@@ -89,3 +90,41 @@ def set_breaches(batch: Columns, n_actions: int, *, uniform: bool) -> Iterator[W
             "propensity", off, p, "not one over the number of eligible actions, uniform as it is",
             "give 1 / |E| of the display's own set E",
         )  # fmt: skip
+
+
+def wrong_lists(log: LogTables) -> WrongForm | None:
+    """Return the displays in memory that have not as many vectors as eligible actions; None where all have."""
+    lists = log.displays[ACTION_SET]
+    if lists.null_count:
+        rows = np.flatnonzero(lists.is_null().to_numpy())
+        return WrongForm(rows, (None,) * len(rows), "missing", "fill or drop the rows")
+    if not pa.types.is_fixed_size_list(lists.type.value_type):
+        nothing = np.zeros(0, np.int64)
+        return WrongForm(nothing, (), f"column {ACTION_SET!r} is {lists.type}", "make it lists of fixed-size lists")
+    if log.displays[ELIGIBLE].type != SETS:
+        return None
+    held = np.concatenate([np.diff(chunk.offsets.to_numpy()) for chunk in lists.chunks] or [np.zeros(0, np.int64)])
+    of_set = [sizes(batch[ELIGIBLE]) for _, batch in log.batches([ELIGIBLE])]
+    rows = np.flatnonzero(held != np.concatenate([*of_set, np.zeros(0, np.int64)]))
+    if len(rows) == 0:
+        return None
+    values = tuple(f"{count} vectors" for count in held[rows[:3]].tolist())
+    return WrongForm(rows, values, "not a vector for each eligible action", "give one, in the order of the actions")
+
+
+def worst_of_lists(vectors: npt.NDArray[Any], bits: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
+    """Return a number of each display's vectors, one that is not finite if there is any, shape (n,).
+
+    Parameters
+    ----------
+    vectors
+        Vectors of the eligible actions, one display after the other, shape (m, d).
+    bits
+        Eligible actions, shape (n, ceil(K / 8)).
+    """
+    worst = np.where(np.isfinite(vectors).all(axis=1), 0.0, vectors.sum(axis=1)) if len(vectors) else np.zeros(0)
+    display = np.repeat(np.arange(len(bits)), sizes(bits))[: len(worst)]
+    found = np.zeros(len(bits))
+    bad = np.flatnonzero(~np.isfinite(worst[: len(display)]))
+    found[display[bad]] = worst[bad]
+    return found

@@ -17,8 +17,19 @@ from evaluator.log.contract import Log, conversions_after
 from evaluator.log.eligible import chosen_sets, sizes
 from evaluator.log.meta import LogMeta
 from evaluator.log.parquet import damaged, open_parquet
-from evaluator.log.schema import BATCH, ELIGIBLE, PER_ACTION, POSITION, WEIGHT, Columns, fixed_size_lists, to_numpy
+from evaluator.log.schema import (
+    ACTION_SET,
+    BATCH,
+    ELIGIBLE,
+    PER_ACTION,
+    POSITION,
+    WEIGHT,
+    Columns,
+    fixed_size_lists,
+    to_numpy,
+)
 from evaluator.log.traffic import summed
+from evaluator.log.uneven import chosen_lists, is_uneven
 
 # Rows read at a time however few of them are kept.
 _MOST_READ = 8 * BATCH
@@ -117,7 +128,7 @@ class StoredLog(Log):
             return schema
         for name in PER_ACTION:
             at = schema.get_field_index(name)
-            if at >= 0:
+            if at >= 0 and not is_uneven(schema.field(name).type):
                 inner = schema.field(name).type.value_type
                 schema = schema.set(at, pa.field(name, pa.list_(inner, self.n_actions)))
         if self.selection.drops and POSITION not in schema.names:
@@ -216,7 +227,7 @@ class StoredLog(Log):
             A page that is read is damaged, or the file ends before.
         """
         needed = dict.fromkeys(["action", *(c for c in columns if c != "display_id")])
-        if "propensity" in needed and self._by_set:
+        if ("propensity" in needed and self._by_set) or (ACTION_SET in needed and ELIGIBLE in self.schema.names):
             needed[ELIGIBLE] = None
         wanted, seen, traffic = self.selection.rows, 0, 0.0
         with open_parquet(self.path) as file:
@@ -256,11 +267,14 @@ class StoredLog(Log):
         columns["action"] = pa.array(action[kept])
         if "propensity" in columns and self.selection.propensity is not None:
             columns["propensity"] = pa.array(self.selection.propensity[action[kept]])
+        old = self.selection.old_actions
         for name in PER_ACTION:
-            if name in columns:
-                columns[name] = fixed_size_lists(to_numpy(columns[name])[:, self.selection.old_actions])
+            if name in columns and is_uneven(columns[name].type):
+                columns[name] = chosen_lists(columns[name], to_numpy(columns[ELIGIBLE]), old)
+            elif name in columns:
+                columns[name] = fixed_size_lists(to_numpy(columns[name])[:, old])
         if ELIGIBLE in columns:
-            columns[ELIGIBLE] = chosen_sets(columns[ELIGIBLE], self.selection.old_actions)
+            columns[ELIGIBLE] = chosen_sets(columns[ELIGIBLE], old)
             if "propensity" in columns and self._by_set:
                 columns["propensity"] = pa.array(1.0 / sizes(to_numpy(columns[ELIGIBLE])))
         return pa.RecordBatch.from_pydict(columns)

@@ -16,7 +16,7 @@ from evaluator.datasets.files import SourceFile
 from evaluator.datasets.frames import Chunks
 from evaluator.datasets.json_columns import ObjectColumns
 from evaluator.datasets.json_lines import CAREFUL, LINE_MAX
-from evaluator.datasets.spec import Source
+from evaluator.datasets.spec_sections import Source
 from evaluator.errors import EvaluatorError
 from tests.datasets.sources import write_spec
 

@@ -11,8 +11,8 @@ from evaluator.comparisons.study_file import read_study
 from evaluator.datasets.delay_laws import delay_law
 from evaluator.datasets.files import find_files
 from evaluator.datasets.scenario import Delay
-from evaluator.datasets.spec import Source
 from evaluator.datasets.spec_file import read_spec
+from evaluator.datasets.spec_sections import Source
 from evaluator.errors import SourceError, SpecError
 from evaluator.inputs.regular import NotRegularError, open_regular, refuse_irregular
 from evaluator.replays.learned.policy import load_policy

@@ -1,0 +1,77 @@
+"""What every section of a spec is made of, and what says how a table beside that of the displays is read."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from evaluator.datasets.text import known_encoding
+
+Name = Annotated[str, Field(min_length=1)]
+# One ASCII character that neither ends a line nor quotes a cell.
+Delimiter = Annotated[str, Field(pattern=r"^[\t -!#-~]$")]
+Sentinel = str | int | Annotated[float, Field(allow_inf_nan=True)]
+FileFormat = Literal["csv", "tsv", "jsonl", "parquet", "ipc"]
+
+
+class Section(BaseModel):
+    """A table of the spec: frozen, strict, unknown keys refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+def _is_encoding(name: str) -> str:
+    if not known_encoding(name):
+        raise ValueError(
+            f"Python knows no text encoding {name!r}: write 'utf-8', 'windows-1252', 'latin-1', 'utf-16'..."
+        )
+    return name
+
+
+TextEncoding = Annotated[
+    str,
+    AfterValidator(_is_encoding),
+    Field(description="of text files: any that Python knows, such as 'windows-1252', 'latin-1' or 'utf-16'"),
+]
+
+
+class Source(Section):
+    """Files and how to read them."""
+
+    files: Annotated[str, Field(min_length=1, description="path, glob or folder, relative to the spec")]
+    format: Annotated[
+        FileFormat | None,
+        Field(description="inferred from the suffix when absent"),
+    ] = None
+    delimiter: Annotated[Delimiter | None, Field(description="csv ',' and tsv tab by default")] = None
+    encoding: TextEncoding = "utf-8"
+    header: Annotated[bool, Field(description="the first line names the columns")] = True
+    columns: Annotated[list[Name] | None, Field(description="names in file order, with header = false")] = None
+    none: Annotated[
+        list[Sentinel] | dict[str, list[Sentinel]],
+        Field(description="values that mean 'missing', everywhere or by column"),
+    ] = []
+    sort: Annotated[bool, Field(description="sort the displays by time instead of refusing unsorted ones")] = False
+
+    @model_validator(mode="after")
+    def _names_or_header(self) -> Source:
+        if self.header == (self.columns is not None):
+            raise ValueError("columns must be given with header = false, and only then")
+        return self
+
+
+class OtherTable(Section):
+    """A table beside that of the displays: its files, and how to read them."""
+
+    files: Annotated[str, Field(min_length=1)]
+    format: FileFormat | None = None
+    delimiter: Delimiter | None = None
+    encoding: TextEncoding = "utf-8"
+    header: bool = True
+    columns: list[Name] | None = None
+    none: list[Sentinel] | dict[str, list[Sentinel]] = []
+
+    def table(self) -> Source:
+        """Return the reading options alone."""
+        return Source(**self.model_dump(include=set(OtherTable.model_fields)))
