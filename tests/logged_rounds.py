@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.replays.rounds.batch import Batch, read_only
+from evaluator.replays.rounds.batch import Batch, read_only_batch
 from evaluator.replays.rounds.stream import LogRounds
 
 
@@ -74,7 +74,7 @@ class LoggedRounds:
                 value=self.value[c],
             )
             # As the engine hands them to the loops, for tests that call these themselves: compiled once for both.
-            yield low, Batch(*map(read_only, batch))
+            yield low, read_only_batch(batch)
 
 
 def in_memory(rounds: LogRounds) -> LoggedRounds:

@@ -6,7 +6,7 @@ is bit ``k % 8``, from the lowest, of byte ``k // 8``. Read as NumPy it is uint8
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,57 @@ SETS = pa.dictionary(pa.int32(), pa.binary())
 _BLOCK = 1 << 24
 # Bytes of sets that one Arrow array surely holds: its offsets have 32 bits.
 _MOST_BYTES = 1 << 30
+
+
+class SetCodes(np.ndarray[tuple[int], np.dtype[np.int32]]):
+    """Sets of some displays, each by its number among distinct ones, shape (n,); parts of it name the same.
+
+    Attributes
+    ----------
+    distinct
+        Bits of the distinct sets, shape (distinct, ceil(K / 8)).
+    """
+
+    distinct: Bits
+
+    def __array_finalize__(self, of: object) -> None:
+        """Take over the distinct sets of what this is a part of."""
+        self.distinct = getattr(of, "distinct", np.zeros((0, 0), np.uint8))
+
+
+def set_codes(codes: npt.NDArray[np.integer], distinct: Bits) -> SetCodes:
+    """Return sets by their numbers."""
+    found = codes.astype(np.int32, copy=False).view(SetCodes)
+    found.distinct = distinct
+    return found
+
+
+def to_codes(sets: pa.ChunkedArray | pa.DictionaryArray) -> SetCodes:
+    """Return a column of sets by their numbers; errors as `to_bits`. Those that no display has come along."""
+    chunks = sets.chunks if isinstance(sets, pa.ChunkedArray) else [sets]
+    return joined_codes([_chunk_codes(chunk) for chunk in chunks if len(chunk)])
+
+
+def joined_codes(several: Sequence[SetCodes]) -> SetCodes:
+    """Return the sets of displays that follow one another."""
+    if len(several) == 1:
+        return several[0]
+    at = np.cumsum([0, *(len(codes.distinct) for codes in several)])
+    bits = [codes.distinct for codes in several]
+    if len({sets.shape[1] for sets in bits}) > 1:
+        raise _uneven()
+    if not several:
+        return set_codes(np.zeros(0, np.int32), np.zeros((0, 0), np.uint8))
+    first = several[0].distinct
+    if all(sets.shape == first.shape and np.shares_memory(sets, first) for sets in bits):
+        return set_codes(np.concatenate(several), first)
+    return set_codes(np.concatenate([codes + low for codes, low in zip(several, at, strict=False)]), np.vstack(bits))
+
+
+def _chunk_codes(sets: pa.DictionaryArray) -> SetCodes:
+    if sets.null_count:
+        raise _uneven()
+    return set_codes(sets.indices.to_numpy(), distinct_bits(sets))
 
 
 def width(n_actions: int) -> int:
@@ -103,9 +154,11 @@ def unpack(sets: pa.ChunkedArray | pa.DictionaryArray, n_actions: int) -> npt.ND
     return np.unpackbits(to_bits(sets), axis=1, count=n_actions, bitorder="little").view(np.bool_)
 
 
-def sizes(bits: Bits) -> npt.NDArray[np.int64]:
+def sizes(bits: Bits | SetCodes) -> npt.NDArray[np.int64]:
     """Return the number of eligible actions of each display, shape (n,)."""
-    counts: npt.NDArray[np.int64] = np.bitwise_count(_words(bits)).sum(axis=1, dtype=np.int64)
+    if isinstance(bits, SetCodes):
+        return sizes(bits.distinct)[np.asarray(bits)]
+    counts: npt.NDArray[np.int64] = np.bitwise_count(words(bits)).sum(axis=1, dtype=np.int64)
     return counts
 
 
@@ -131,10 +184,10 @@ def members(bits: Bits) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     >>> first.tolist(), action.tolist()
     ([0, 2, 3], [0, 2, 1])
     """
-    words = _words(bits)
+    wide = words(bits)
     # Of thousands of actions a display has tens: only what is not empty is taken apart.
-    row, column = np.nonzero(words)
-    full = words[row, column]
+    row, column = np.nonzero(wide)
+    full = wide[row, column]
     counts = np.bitwise_count(full)
     found = np.empty(int(counts.sum(dtype=np.int64)), np.int32)
     at = 0
@@ -198,8 +251,8 @@ def blocks(n: int, entries: int) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-def _words(bits: Bits) -> npt.NDArray[np.uint64]:
-    """Return bits eight bytes at a time, shape (n, ceil(K / 64))."""
+def words(bits: Bits) -> npt.NDArray[np.uint64]:
+    """Return sets 64 actions at a time, the first the lowest bit, shape (n, ceil(K / 64))."""
     n, size = bits.shape
     if size % 8:
         wide = np.zeros((n, -(-size // 8) * 8), np.uint8)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.log.meta import LogMeta
-from evaluator.log.schema import BATCH, Columns, is_sets, to_numpy
+from evaluator.log.schema import BATCH, Columns, is_sets, read, to_numpy
 from evaluator.log.uneven import is_uneven
 
 
@@ -46,8 +46,13 @@ class LogTables:
         """Return a column of `displays` as a NumPy array; fixed-size lists become further axes."""
         return to_numpy(self.displays[name])
 
-    def batches(self, columns: Sequence[str], size: int = BATCH) -> Iterator[tuple[int, Columns]]:
-        """Yield the displays in order: (number of the first one, columns as NumPy arrays of about `size` rows)."""
+    def batches(
+        self, columns: Sequence[str], size: int = BATCH, *, coded: bool = False
+    ) -> Iterator[tuple[int, Columns]]:
+        """Yield the displays in order: (number of the first one, columns as NumPy arrays of about `size` rows).
+
+        Sets of actions come as bits or, `coded`, as numbers of distinct ones (`evaluator.log.eligible.SetCodes`).
+        """
         # What is another array than its column is made of a batch's displays at a time: sets that many displays share
         # become as many copies, and uneven lists lose where a display's begin.
         kinds = {name: self.displays.schema.field(name).type for name in columns}
@@ -55,7 +60,7 @@ class LogTables:
         whole = {name: self.column(name) for name in columns if name not in own}
         for first in range(0, len(self), size):
             batch = {name: array[first : first + size] for name, array in whole.items()}
-            yield first, batch | {name: to_numpy(column.slice(first, size)) for name, column in own.items()}
+            yield first, batch | {name: read(column.slice(first, size), coded=coded) for name, column in own.items()}
 
     def take(self, displays: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
         """Return some columns of the displays with these numbers, in the order asked for."""

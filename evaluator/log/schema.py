@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.log.eligible import to_bits
+from evaluator.log.eligible import to_bits, to_codes
 from evaluator.log.uneven import is_uneven
 
 # Columns of displays as NumPy arrays, row by row together.
@@ -54,6 +54,11 @@ def to_numpy(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[Any]:
         column = column.flatten()
     array: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
     return array.reshape(shape)
+
+
+def read(column: pa.ChunkedArray | pa.Array, *, coded: bool) -> npt.NDArray[Any]:
+    """Return an Arrow column as `to_numpy` does; sets of actions, if `coded`, by their numbers among distinct ones."""
+    return to_codes(column) if coded and is_sets(column.type) else to_numpy(column)
 
 
 def fixed_size_lists(array: npt.NDArray[Any]) -> pa.Array:

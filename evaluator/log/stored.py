@@ -26,6 +26,7 @@ from evaluator.log.schema import (
     WEIGHT,
     Columns,
     fixed_size_lists,
+    read,
     to_numpy,
 )
 from evaluator.log.traffic import summed
@@ -144,10 +145,12 @@ class StoredLog(Log):
         """Return a column of `displays` as a NumPy array; fixed-size lists become further axes."""
         return np.concatenate([batch[name] for _, batch in self.batches([name])])
 
-    def batches(self, columns: Sequence[str], size: int = BATCH) -> Iterator[tuple[int, Columns]]:
+    def batches(
+        self, columns: Sequence[str], size: int = BATCH, *, coded: bool = False
+    ) -> Iterator[tuple[int, Columns]]:
         """Yield the displays in order: (number of the first one, columns as NumPy arrays of about `size` rows)."""
         for first, batch in self._selected(columns, size):
-            yield first, {name: to_numpy(batch.column(name)) for name in columns}
+            yield first, {name: read(batch.column(name), coded=coded) for name in columns}
 
     def take(self, displays: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
         """Return some columns of the displays with these numbers, in the order asked for. Cost: one scan of them."""

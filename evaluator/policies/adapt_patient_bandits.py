@@ -90,6 +90,7 @@ class AdaptPatientBandits(Policy):
     """PatientBandits that estimates a lower bound on the delays' tail index from its most shown arm."""
 
     name = "adapt-patient-bandits"
+    among = True
     delays = "the same, with the tail index estimated meanwhile"
     unit_rewards = True
     paper = "Manegueu et al. 2020, Algorithm 2"
@@ -174,6 +175,10 @@ def _grow_older(state: AdaptPatientState, i: int, limit: int) -> None:
         state.within[i, state.history[slot]] += state.seen[slot]
 
 
+def _score(state: AdaptPatientState, vectors: npt.NDArray[np.floating], action: int) -> float:
+    return state.indices[action]
+
+
 def _displayed(state: AdaptPatientState, vectors: npt.NDArray[np.float64], action: int) -> None:
     slot = state.rounds[0] % state.history.shape[0]
     state.history[slot] = action
@@ -203,4 +208,6 @@ def _estimates(state: AdaptPatientState, vectors: npt.NDArray[np.floating], valu
     estimate_rates(state.conversions, state.pulls, values)
 
 
-implement(AdaptPatientState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates)
+implement(
+    AdaptPatientState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates, score=_score
+)

@@ -39,6 +39,9 @@ class Setting:
     reward_max
         Largest reward of one display, all its conversions together, in the log's own unit: the `reward_max` of the log,
         or the largest that a display earns in it.
+    playable
+        Number of actions that are ever eligible and logged, where displays have their own eligible actions; None where
+        all of the K always are.
     """
 
     n_actions: int
@@ -48,6 +51,17 @@ class Setting:
     horizon: int = NO_WINDOW
     delay_cdf: DelayCDF | None = None
     reward_max: float = 1.0
+    playable: int | None = None
+
+    @property
+    def among(self) -> bool:
+        """Whether displays have their own eligible actions."""
+        return self.playable is not None
+
+    @property
+    def arms(self) -> int:
+        """Number of actions that a policy can ever show: K of its widths and horizons."""
+        return self.n_actions if self.playable is None else self.playable
 
     @property
     def context_shape(self) -> tuple[int, ...]:
@@ -58,6 +72,11 @@ class Setting:
     def blocks(self) -> int:
         """Blocks of a ridge regression: K when disjoint, 1 when the actions' own vectors are shared."""
         return self.n_actions if self.rows == 1 else 1
+
+    @property
+    def coefficients(self) -> int:
+        """Number of coefficients of a ridge regression, those of all blocks that can ever be shown."""
+        return self.dimension * (self.arms if self.rows == 1 else 1)
 
 
 class Need(StrEnum):
@@ -116,6 +135,10 @@ class Policy:
     posterior: ClassVar[bool] = False
     # Whether what it shows depends on what it was told before.
     learns: ClassVar[bool] = True
+    # Whether it has an answer where some actions are not eligible; and, of one that says beforehand what it shows, what
+    # becomes of an action that is not.
+    among: ClassVar[bool] = False
+    outside: ClassVar[str] = ""
     note: ClassVar[str] = ""
 
     def __post_init__(self) -> None:

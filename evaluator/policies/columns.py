@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +23,16 @@ class ColumnsPolicy(Policy):
     """Your own policy, as columns of the log that hold its action probabilities: `[target]` in the spec."""
 
     name = "columns"
+    among = True
     delays = "your own policy, its action probabilities being columns of the log"
     contextual = True
     unit_rewards = True
     learns = False
     reads = "target"
+    outside = (
+        "The probabilities that the columns give to actions which are not eligible at a display are shared among the "
+        "eligible ones, in proportion to theirs."
+    )
     note = "Its value is also estimated by IPS, SNIPS and DR with the probabilities themselves, on all displays."
 
     def start(self, setting: Setting) -> ColumnsState:
@@ -55,8 +60,26 @@ def _choose(state: ColumnsState, vectors: npt.NDArray[np.floating]) -> int:
     return last
 
 
+def _choose_among(state: ColumnsState, vectors: npt.NDArray[np.floating], eligible: npt.NDArray[np.int32]) -> Any:
+    """Return the action at which the summed probabilities of the eligible pass the draw, as a share of their sum."""
+    total = 0.0
+    for k in eligible:
+        total += np.float64(vectors[0, k])
+    if not total > 0.0:
+        raise ValueError("no eligible action has a probability")
+    below, last = 0.0, np.int64(-1)
+    for k in eligible:
+        p = np.float64(vectors[0, k])
+        if p > 0.0:
+            last = np.int64(k)
+            below += p
+            if state.draw[0] * total < below:
+                break
+    return last
+
+
 def _displayed(state: ColumnsState, vectors: npt.NDArray[np.floating], action: int) -> None:
     pass
 
 
-implement(ColumnsState, prepare=_prepare, choose=_choose, displayed=_displayed)
+implement(ColumnsState, prepare=_prepare, choose=_choose, displayed=_displayed, choose_among=_choose_among)

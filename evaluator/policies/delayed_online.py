@@ -199,12 +199,18 @@ def _estimates(
     estimate_rates(state.conversions, state.effective, values)
 
 
+@inlinable
+def _score(state: OnlineCounts | OnlineGeometric, vectors: npt.NDArray[np.floating], action: int) -> float:
+    return state.indices[action]
+
+
 implement(
     OnlineGeometric,
     prepare=_prepare_geometric,
     displayed=_displayed_geometric,
     converted=_converted_geometric,
     estimates=_estimates,
+    score=_score,
 )
 
 
@@ -249,4 +255,5 @@ implement(
     displayed=_displayed_counts,
     converted=_converted_counts,
     estimates=_estimates,
+    score=_score,
 )

@@ -36,6 +36,7 @@ class DelayedThompson(Policy):
     """Thompson sampling with Beta posteriors on delay-corrected counts: Beta(1 + S, 1 + max(N~ - S, 0))."""
 
     name = "delayed-thompson"
+    among = True
     delays = "counts a display as the chance of having seen its conversion; needs the delay CDF"
     unit_rewards = True
     paper = "N~ of Vernade et al. 2017, Section 5.1, in Agrawal, Goyal 2012, Algorithm 1; a heuristic of neither"
@@ -67,6 +68,10 @@ def _prepare(state: DelayedThompsonState, rng: np.random.Generator) -> None:
     state.choice[0] = argmax(state.draws, True, rng)
 
 
+def _score(state: DelayedThompsonState, vectors: npt.NDArray[np.floating], action: int) -> float:
+    return state.draws[action]
+
+
 def _displayed(state: DelayedThompsonState, vectors: npt.NDArray[np.float64], action: int) -> None:
     add_pull(state.exposure, action)
 
@@ -85,4 +90,11 @@ def _estimates(state: DelayedThompsonState, vectors: npt.NDArray[np.floating], v
         values[k] = (state.prior[0] + successes) / (state.prior[0] + state.prior[1] + successes + failures)
 
 
-implement(DelayedThompsonState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates)
+implement(
+    DelayedThompsonState,
+    prepare=_prepare,
+    displayed=_displayed,
+    converted=_converted,
+    estimates=_estimates,
+    score=_score,
+)

@@ -19,7 +19,7 @@ from evaluator.kernels.kl_index import poisson_index, poisson_slope
 from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.delayed_index import NOTHING_DUE
 from evaluator.policies.delayed_online import OnlineCounts, OnlineGeometric, start_online
-from evaluator.policies.dispatch import implement
+from evaluator.policies.dispatch import implement, index
 from evaluator.policies.estimates import estimate_rates
 from evaluator.policies.indices import Indices, largest_index, start_indices, touch
 from evaluator.units import NO_WINDOW
@@ -79,6 +79,7 @@ class DelayedUCB(_Delayed):
     """
 
     name = "delayed-ucb"
+    among = True
     delays = "divides by the chance of having seen a conversion; needs the delay CDF, or estimates it (`cdf=online`)"
     paper = "Vernade et al. 2017, Section 5.2, Appendix D (online)"
 
@@ -92,6 +93,7 @@ class DelayedKLUCB(_Delayed):
     """KL index on the delay-corrected rate: max{q in [theta^, 1]: N~ d_Pois(theta^, q) <= beta}; 1 when theta^ >= 1."""
 
     name = "delayed-klucb"
+    among = True
     delays = "the same, with a Kullback-Leibler index"
     paper = "Vernade et al. 2017, Section 5.3, Appendix D (online)"
 
@@ -129,6 +131,15 @@ def _prepare(state: DelayedState, rng: np.random.Generator) -> None:
     state.choice[0] = largest_index(state, state.indices, math.log(state.exposure.rounds[0] + 1.0), rng)
 
 
+def _begin_among(state: DelayedState, rng: np.random.Generator) -> None:
+    pass
+
+
+def _score(state: DelayedState, vectors: npt.NDArray[np.floating], action: int) -> float:
+    value, _ = index(state, action, math.log(state.exposure.rounds[0] + 1.0))
+    return value
+
+
 def _displayed(state: DelayedState, vectors: npt.NDArray[np.floating], action: int) -> None:
     add_pull(state.exposure, action)
     touch(state.indices, action)
@@ -144,5 +155,6 @@ def _estimates(state: DelayedState, vectors: npt.NDArray[np.floating], values: n
 
 
 implement(
-    DelayedState, prepare=_prepare, index=_index, displayed=_displayed, converted=_converted, estimates=_estimates
-)
+    DelayedState, prepare=_prepare, index=_index, displayed=_displayed, converted=_converted, estimates=_estimates,
+    begin_among=_begin_among, score=_score,
+)  # fmt: skip

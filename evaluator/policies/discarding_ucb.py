@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.kernels.argmax import argmax
+from evaluator.kernels.compiling import inlinable
 from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.delayed_index import delayed_index
 from evaluator.policies.dispatch import implement
@@ -113,6 +114,7 @@ class DiscardingUCB(_Discarding):
     """UCB on the pulls whose window has closed, the younger ones left out: theta^m + sqrt(beta / (2 tau_m N(t-m)))."""
 
     name = "discarding-ucb"
+    among = True
     delays = "learns from a display once its window has closed, forgets the others; needs the delay CDF"
     paper = "Vernade et al. 2017, Section 6"
 
@@ -129,6 +131,7 @@ class DiscardingKLUCB(_Discarding):
     """
 
     name = "discarding-klucb"
+    among = True
     delays = "the same, with a Kullback-Leibler index"
     paper = "Vernade et al. 2017, Section 6"
 
@@ -137,24 +140,46 @@ class DiscardingKLUCB(_Discarding):
         return self._start(setting, kl=True)
 
 
-def _prepare(state: DiscardingState, rng: np.random.Generator) -> None:
-    n, held, n_actions = state.rounds[0], state.actions.shape[0], state.indices.shape[0]
+@inlinable
+def _close_window(state: DiscardingState) -> None:
+    """Let the pull whose age has just reached the window count."""
+    n, held = state.rounds[0], state.actions.shape[0]
     if held > 0 and n - held >= state.closed[0]:
-        # The pull whose age has just reached the window m = held - 1.
+        # The window is m = held - 1.
         slot = (n - held) % held
         state.closed[0] = n - held + 1
         state.pulls[state.actions[slot]] += 1.0
         state.conversions[state.actions[slot]] += state.values[slot]
-    if held == 0 or n < held - 1 + n_actions:
-        state.choice[0] = n % n_actions
-        return
-    beta = (1.0 + state.epsilon) * math.log(n + 1.0)
-    for k in range(n_actions):
+
+
+@inlinable
+def _rank(state: DiscardingState) -> None:
+    beta = (1.0 + state.epsilon) * math.log(state.rounds[0] + 1.0)
+    for k in range(state.indices.shape[0]):
         if state.pulls[k] == 0.0:
             state.indices[k] = np.inf
         else:
             state.indices[k] = delayed_index(state.conversions[k], state.tau * state.pulls[k], 1.0, beta, state.kl)
+
+
+def _prepare(state: DiscardingState, rng: np.random.Generator) -> None:
+    _close_window(state)
+    n, held, n_actions = state.rounds[0], state.actions.shape[0], state.indices.shape[0]
+    if held == 0 or n < held - 1 + n_actions:
+        state.choice[0] = n % n_actions
+        return
+    _rank(state)
     state.choice[0] = argmax(state.indices, state.random_ties, rng)
+
+
+def _begin_among(state: DiscardingState, rng: np.random.Generator) -> None:
+    # There is no taking turns in sets that differ: arms of which no window has closed come first, at random.
+    _close_window(state)
+    _rank(state)
+
+
+def _score(state: DiscardingState, vectors: npt.NDArray[np.floating], action: int) -> float:
+    return state.indices[action]
 
 
 def _displayed(state: DiscardingState, vectors: npt.NDArray[np.float64], action: int) -> None:
@@ -178,4 +203,12 @@ def _estimates(state: DiscardingState, vectors: npt.NDArray[np.floating], values
             values[k] /= state.tau
 
 
-implement(DiscardingState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates)
+implement(
+    DiscardingState,
+    prepare=_prepare,
+    displayed=_displayed,
+    converted=_converted,
+    estimates=_estimates,
+    begin_among=_begin_among,
+    score=_score,
+)

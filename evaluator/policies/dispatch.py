@@ -39,6 +39,9 @@ class StateFunctions(NamedTuple):
     converted: Callable[..., Any]
     collected: Callable[..., Any]
     estimates: Callable[..., Any] | None
+    begin_among: Callable[..., Any]
+    score: Callable[..., Any] | None
+    choose_among: Callable[..., Any] | None
 
 
 _implementations: dict[type, StateFunctions] = {}
@@ -55,6 +58,9 @@ def implement(
     wins: Callable[..., Any] | None = None,
     index: Callable[..., Any] | None = None,
     estimates: Callable[..., Any] | None = None,
+    begin_among: Callable[..., Any] | None = None,
+    score: Callable[..., Any] | None = None,
+    choose_among: Callable[..., Any] | None = None,
     pure: bool = True,
 ) -> None:
     """Register a state's functions.
@@ -92,6 +98,17 @@ def implement(
         an array of shape (K,): means, without bonus or draw, corrected for delays where the policy corrects; asked once
         a round has begun. -inf for what is to be shown only where all are. The greedy policy of what was learned
         follows them; with None there is no such policy.
+    begin_among
+        Function ``begin_among(state, rng)``, in the place of `prepare` where each display has its own set of eligible
+        actions: without what is done for a choice among all. None where that is the same.
+    score
+        Function ``score(state, vectors, action) -> number``: what the policy ranks an action by in this round, from its
+        vector or the display's, shape (1, d). Among the eligible it shows one with the largest score, equals by the
+        round's tie rule (`evaluator.replays.loop.among`). None where the choice is none by scores.
+    choose_among
+        Function ``choose_among(state, vectors, eligible) -> action`` for policies without scores, from the vectors of
+        the eligible actions, shape (|E|, d) or (1, d), and their indices, increasing. With neither `score` nor
+        `choose_among` the policy has no answer where actions are not always eligible.
     pure
         Whether `choose` depends on state and vectors alone, so that displays of the same vectors need but one answer.
     """
@@ -105,6 +122,9 @@ def implement(
         converted=converted or _not_told,
         collected=collected or _not_summed,
         estimates=estimates,
+        begin_among=begin_among or prepare or _nothing_to_prepare,
+        score=score,
+        choose_among=choose_among,
     )
 
 
@@ -150,6 +170,38 @@ def estimates(state: Any, vectors: Vectors, values: npt.NDArray[np.float64]) -> 
     if of is None:
         raise NotImplementedError("the policy has no estimates")
     of(state, vectors, values)
+
+
+def chooses_among(state: Any) -> bool:
+    """Return whether the policy has an answer where only some actions are eligible."""
+    own = _functions(type(state))
+    return own.score is not None or own.choose_among is not None
+
+
+def scores(state: Any) -> bool:
+    """Return whether the policy ranks actions by scores."""
+    return _functions(type(state)).score is not None
+
+
+def begin_among(state: Any, rng: np.random.Generator) -> None:
+    """Begin a round in which each display has its own eligible actions."""
+    _functions(type(state)).begin_among(state, rng)
+
+
+def score(state: Any, vectors: Vectors, action: int) -> float:
+    """Return what the policy ranks an action by, from its vector or the display's, shape (1, d)."""
+    of = _functions(type(state)).score
+    if of is None:
+        raise NotImplementedError("the policy has no scores")
+    return float(of(state, vectors, action))
+
+
+def choose_among(state: Any, vectors: Vectors, eligible: npt.NDArray[np.int32]) -> int:
+    """Return the action for a display where these are eligible."""
+    of = _functions(type(state)).choose_among
+    if of is None:
+        raise NotImplementedError("the policy chooses by scores")
+    return int(of(state, vectors, eligible))
 
 
 def displayed(state: Any, vectors: Vectors, action: int) -> None:
@@ -199,6 +251,22 @@ def _no_index(state: Any, k: int, log_t: float) -> Any:
     raise NotImplementedError("the policy has no index")
 
 
+def _scored(state: Any) -> bool:
+    return True
+
+
+def _not_scored(state: Any) -> bool:
+    return False
+
+
+def _no_score(state: Any, vectors: Vectors, action: int) -> float:
+    return 0.0
+
+
+def _no_choice_among(state: Any, vectors: Vectors, eligible: npt.NDArray[np.int32]) -> int:
+    return -1
+
+
 def _prepared_wins(state: Any, vectors: Vectors, action: int, n_actions: int) -> Any:
     return _possible(state.choice[0], n_actions) == action
 
@@ -244,6 +312,26 @@ def _compile_index(state: Any, k: Any, log_t: Any) -> Any:
 @overloads(estimates)
 def _compile_estimates(state: Any, vectors: Any, values: Any) -> Any:
     return _functions(state.instance_class).estimates
+
+
+@overloads(scores)
+def _compile_scores(state: Any) -> Any:
+    return _scored if _functions(state.instance_class).score is not None else _not_scored
+
+
+@overloads(begin_among)
+def _compile_begin_among(state: Any, rng: Any) -> Any:
+    return _functions(state.instance_class).begin_among
+
+
+@overloads(score)
+def _compile_score(state: Any, vectors: Any, action: Any) -> Any:
+    return _functions(state.instance_class).score or _no_score
+
+
+@overloads(choose_among)
+def _compile_choose_among(state: Any, vectors: Any, eligible: Any) -> Any:
+    return _functions(state.instance_class).choose_among or _no_choice_among
 
 
 @overloads(displayed)

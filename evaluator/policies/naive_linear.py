@@ -11,13 +11,14 @@ import numpy.typing as npt
 from evaluator.kernels.ridge import LEAST_RIDGE, add_display, add_reward, block, estimate_rewards, row
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
-from evaluator.policies.optimism import Optimist, begin_round, best, is_best, start_optimist
+from evaluator.policies.optimism import Optimist, begin_round, best, is_best, start_optimist, upper_bound
 from evaluator.policies.sampling import (
     PosteriorSampler,
     add_sampled_display,
     best_sampled,
     draw_theta,
     is_best_sampled,
+    sampled_score,
     start_sampler,
 )
 
@@ -34,6 +35,7 @@ class LinUCB(Policy):
     """LinUCB on what has been seen: <a, theta^> + alpha ||a|| in V⁻¹, unseen conversions counted as failures."""
 
     name = "linucb"
+    among = True
     delays = "naive"
     contextual = True
     unit_rewards = True
@@ -59,6 +61,10 @@ def _wins(state: LinUCBState, vectors: npt.NDArray[np.floating], action: int, n_
     return is_best(state.optimist, vectors, action)
 
 
+def _score(state: LinUCBState, vectors: npt.NDArray[np.floating], action: int) -> float:
+    return upper_bound(state.optimist, vectors, action)
+
+
 def _displayed(state: LinUCBState, vectors: npt.NDArray[np.floating], action: int) -> None:
     ridge = state.optimist.ridge
     add_display(ridge, block(ridge, action), vectors, row(vectors, action))
@@ -81,6 +87,7 @@ implement(
     displayed=_displayed,
     converted=_converted,
     estimates=_estimates,
+    score=_score,
 )
 
 
@@ -96,6 +103,7 @@ class LinTS(Policy):
     """Linear Thompson sampling on what has been seen: theta~ from N(theta^, scale² V⁻¹), one draw a round."""
 
     name = "lints"
+    among = True
     delays = "naive"
     contextual = True
     unit_rewards = True
@@ -121,6 +129,10 @@ def _wins_ts(state: LinTSState, vectors: npt.NDArray[np.floating], action: int, 
     return is_best_sampled(state.sampler, vectors, action)
 
 
+def _score_ts(state: LinTSState, vectors: npt.NDArray[np.floating], action: int) -> float:
+    return sampled_score(state.sampler, vectors, action)
+
+
 def _displayed_ts(state: LinTSState, vectors: npt.NDArray[np.floating], action: int) -> None:
     add_sampled_display(state.sampler, vectors, action)
 
@@ -142,4 +154,5 @@ implement(
     displayed=_displayed_ts,
     converted=_converted_ts,
     estimates=_estimates_ts,
+    score=_score_ts,
 )

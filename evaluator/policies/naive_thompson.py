@@ -32,6 +32,7 @@ class BetaThompson(Policy):
     """Thompson sampling with Beta posteriors on what has been seen, unseen conversions counted as failures."""
 
     name = "thompson"
+    among = True
     delays = "naive"
     unit_rewards = True
     posterior = True
@@ -54,6 +55,10 @@ def _prepare(state: ThompsonState, rng: np.random.Generator) -> None:
     state.choice[0] = argmax(state.draws, True, rng)
 
 
+def _score(state: ThompsonState, vectors: npt.NDArray[np.floating], action: int) -> float:
+    return state.draws[action]
+
+
 def _displayed(state: ThompsonState, vectors: npt.NDArray[np.floating], action: int) -> None:
     state.pulls[action] += 1.0
 
@@ -69,4 +74,6 @@ def _estimates(state: ThompsonState, vectors: npt.NDArray[np.floating], values: 
         values[k] = (state.prior[0] + successes) / (state.prior[0] + state.prior[1] + state.pulls[k])
 
 
-implement(ThompsonState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates)
+implement(
+    ThompsonState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates, score=_score
+)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from evaluator.kernels.kl_index import bernoulli_index, bernoulli_slope
 from evaluator.policies.base import Policy, Setting, parameter
-from evaluator.policies.dispatch import implement
+from evaluator.policies.dispatch import implement, index
 from evaluator.policies.estimates import estimate_rates
 from evaluator.policies.indices import Indices, largest_index, start_indices, touch
 
@@ -33,6 +33,7 @@ class UCB1(Policy):
     """UCB1 on what has been seen: mean + sqrt(exploration · log t / N), unseen conversions counted as failures."""
 
     name = "ucb1"
+    among = True
     delays = "naive: not yet seen is a failure"
     unit_rewards = True
     paper = "Auer, Cesa-Bianchi, Fischer 2002, Figure 1"
@@ -49,6 +50,7 @@ class KLUCB(Policy):
     """KL-UCB on what has been seen: max{q: N d(mean, q) <= log t + c log log t}, d the Bernoulli divergence."""
 
     name = "klucb"
+    among = True
     delays = "naive"
     unit_rewards = True
     paper = "Garivier, Cappe 2011, Algorithm 1"
@@ -87,6 +89,15 @@ def _prepare(state: NaiveState, rng: np.random.Generator) -> None:
     state.choice[0] = largest_index(state, state.indices, math.log(state.rounds[0] + 1.0), rng)
 
 
+def _begin_among(state: NaiveState, rng: np.random.Generator) -> None:
+    pass
+
+
+def _score(state: NaiveState, vectors: npt.NDArray[np.floating], action: int) -> float:
+    value, _ = index(state, action, math.log(state.rounds[0] + 1.0))
+    return value
+
+
 def _displayed(state: NaiveState, vectors: npt.NDArray[np.floating], action: int) -> None:
     state.pulls[action] += 1.0
     state.rounds[0] += 1
@@ -102,4 +113,7 @@ def _estimates(state: NaiveState, vectors: npt.NDArray[np.floating], values: npt
     estimate_rates(state.conversions, state.pulls, values)
 
 
-implement(NaiveState, prepare=_prepare, index=_index, displayed=_displayed, converted=_converted, estimates=_estimates)
+implement(
+    NaiveState, prepare=_prepare, index=_index, displayed=_displayed, converted=_converted, estimates=_estimates,
+    begin_among=_begin_among, score=_score,
+)  # fmt: skip

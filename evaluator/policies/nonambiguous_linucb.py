@@ -31,7 +31,7 @@ from evaluator.kernels.ridge import LEAST_RIDGE, add_display, add_reward, block,
 from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.missing_feedback import confidence, theorem_width
-from evaluator.policies.optimism import Optimist, begin_round, best, is_best, start_optimist
+from evaluator.policies.optimism import Optimist, begin_round, best, is_best, start_optimist, upper_bound
 
 
 class NonambiguousState(NamedTuple):
@@ -71,6 +71,7 @@ class NonambiguousLinUCB(Policy):
     """Linear UCB on the displays whose reward has arrived, conversions at once and zeros when their window closes."""
 
     name = "nonambiguous-linucb"
+    among = True
     delays = "learns from a conversion when it comes, from a zero once its window has closed"
     contextual = True
     unit_rewards = True
@@ -95,7 +96,7 @@ class NonambiguousLinUCB(Policy):
             actions=np.zeros(held, np.int64),
             arrived=np.zeros(held, np.int64),
             rounds=np.zeros(1, np.int64),
-            dimension=setting.dimension * setting.blocks,
+            dimension=setting.coefficients,
             alpha=self.alpha,
             delta=self.delta,
             ridge=self.ridge,
@@ -123,6 +124,10 @@ def _choose(state: NonambiguousState, vectors: npt.NDArray[np.float64]) -> int:
 
 def _wins(state: NonambiguousState, vectors: npt.NDArray[np.float64], action: int, n_actions: int) -> bool:
     return is_best(state.optimist, vectors, action)
+
+
+def _score(state: NonambiguousState, vectors: npt.NDArray[np.floating], action: int) -> float:
+    return upper_bound(state.optimist, vectors, action)
 
 
 def _displayed(state: NonambiguousState, vectors: npt.NDArray[np.float64], action: int) -> None:
@@ -159,4 +164,5 @@ implement(
     displayed=_displayed,
     converted=_converted,
     estimates=_estimates,
+    score=_score,
 )

@@ -36,6 +36,7 @@ from evaluator.policies.sampling import (
     best_sampled,
     draw_theta,
     is_best_sampled,
+    sampled_score,
     start_sampler,
 )
 
@@ -56,6 +57,7 @@ class OTFLinTS(Policy):
     """Linear Thompson sampling that learns on the fly and widens its posterior by the conversions on their way."""
 
     name = "otflints"
+    among = True
     delays = "the same, by posterior sampling"
     contextual = True
     unit_rewards = True
@@ -72,7 +74,7 @@ class OTFLinTS(Policy):
         return OTFLinTSState(
             sampler=start_sampler(setting, self.ridge),
             missing=start_missing_feedback(setting, exact=self.bonus == "exact", squared=self.width == "figures"),
-            dimension=setting.dimension * setting.blocks,
+            dimension=setting.coefficients,
             sigma0=self.sigma0,
             delta=self.delta,
             ridge=self.ridge,
@@ -97,6 +99,10 @@ def _wins(state: OTFLinTSState, vectors: npt.NDArray[np.floating], action: int, 
     return is_best_sampled(state.sampler, vectors, action)
 
 
+def _score(state: OTFLinTSState, vectors: npt.NDArray[np.floating], action: int) -> float:
+    return sampled_score(state.sampler, vectors, action)
+
+
 def _displayed(state: OTFLinTSState, vectors: npt.NDArray[np.floating], action: int) -> None:
     remember_display(state.missing, state.sampler.ridge, vectors, action)
     add_sampled_display(state.sampler, vectors, action)
@@ -119,4 +125,5 @@ implement(
     displayed=_displayed,
     converted=_converted,
     estimates=_estimates,
+    score=_score,
 )

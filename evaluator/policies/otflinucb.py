@@ -32,7 +32,7 @@ from evaluator.policies.missing_feedback import (
     start_missing_feedback,
     theorem_width,
 )
-from evaluator.policies.optimism import Optimist, begin_round, best, is_best, start_optimist
+from evaluator.policies.optimism import Optimist, begin_round, best, is_best, start_optimist, upper_bound
 
 
 class OTFLinUCBState(NamedTuple):
@@ -51,6 +51,7 @@ class OTFLinUCB(Policy):
     """Linear UCB that learns on the fly and widens its bonus by the conversions still on their way."""
 
     name = "otflinucb"
+    among = True
     delays = "learns on the fly, widens its bonus by what is still missing"
     contextual = True
     unit_rewards = True
@@ -69,7 +70,7 @@ class OTFLinUCB(Policy):
         return OTFLinUCBState(
             optimist=start_optimist(setting, ridge=self.ridge, squared=squared, ties=self.ties),
             missing=start_missing_feedback(setting, exact=self.bonus == "exact", squared=squared),
-            dimension=setting.dimension * setting.blocks,
+            dimension=setting.coefficients,
             alpha=self.alpha,
             delta=self.delta,
             ridge=self.ridge,
@@ -92,6 +93,10 @@ def _choose(state: OTFLinUCBState, vectors: npt.NDArray[np.floating]) -> int:
 
 def _wins(state: OTFLinUCBState, vectors: npt.NDArray[np.floating], action: int, n_actions: int) -> bool:
     return is_best(state.optimist, vectors, action)
+
+
+def _score(state: OTFLinUCBState, vectors: npt.NDArray[np.floating], action: int) -> float:
+    return upper_bound(state.optimist, vectors, action)
 
 
 def _displayed(state: OTFLinUCBState, vectors: npt.NDArray[np.floating], action: int) -> None:
@@ -117,4 +122,5 @@ implement(
     displayed=_displayed,
     converted=_converted,
     estimates=_estimates,
+    score=_score,
 )

@@ -44,6 +44,7 @@ class PatientBandits(Policy):
     """UCB with a bias term for delays of known tail index, whatever the arms' own distributions."""
 
     name = "patient-bandits"
+    among = True
     delays = "allows for a heavy tail of known index, whatever each arm's delays; needs the horizon"
     unit_rewards = True
     paper = "Manegueu et al. 2020, Algorithm 1"
@@ -83,7 +84,7 @@ def log_term(setting: Setting, *, policy: str) -> float:
     """
     if setting.horizon == NO_WINDOW:
         raise Need.HORIZON.missing(policy)
-    return 2.0 * (math.log(2.0 * setting.n_actions) + 3.0 * math.log(max(setting.horizon, 1)))
+    return 2.0 * (math.log(2.0 * setting.arms) + 3.0 * math.log(max(setting.horizon, 1)))
 
 
 @inlinable
@@ -103,6 +104,10 @@ def _prepare(state: PatientState, rng: np.random.Generator) -> None:
     state.choice[0] = argmax(state.indices, state.random_ties, rng)
 
 
+def _score(state: PatientState, vectors: npt.NDArray[np.floating], action: int) -> float:
+    return state.indices[action]
+
+
 def _displayed(state: PatientState, vectors: npt.NDArray[np.float64], action: int) -> None:
     state.pulls[action] += 1.0
 
@@ -115,4 +120,6 @@ def _estimates(state: PatientState, vectors: npt.NDArray[np.floating], values: n
     estimate_rates(state.conversions, state.pulls, values)
 
 
-implement(PatientState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates)
+implement(
+    PatientState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates, score=_score
+)

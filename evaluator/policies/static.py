@@ -25,6 +25,7 @@ class RandomPolicy(Policy):
     """Uniformly random play: the baseline every policy has to beat."""
 
     name = "random"
+    among = True
     delays = "nothing to learn: the baseline"
     unit_rewards = True
     learns = False
@@ -43,9 +44,11 @@ class FixedAction(Policy):
     """Always the same action (its index; `evaluate datasets show` lists the labels)."""
 
     name = "fixed"
+    among = True
     delays = "always the same action"
     unit_rewards = True
     learns = False
+    outside = "Where its action is not eligible, one of those that are is shown at random."
     action: int = parameter(0, "index of the action", at_least=0)
 
     def start(self, setting: Setting) -> StaticState:
@@ -81,6 +84,11 @@ def _prepare(state: StaticState, rng: np.random.Generator) -> None:
         state.choice[0] = int(rng.random() * state.redrawn[0])
 
 
+def _score(state: StaticState, vectors: npt.NDArray[np.floating], action: int) -> float:
+    # Equal scores go by the round's random order: random play, and a fixed action's stand-in where it is not eligible.
+    return 1.0 if state.redrawn[0] == 0 and action == state.choice[0] else 0.0
+
+
 def _displayed(state: StaticState, vectors: npt.NDArray[np.floating], action: int) -> None:
     pass
 
@@ -96,4 +104,4 @@ def _estimates(state: StaticState, vectors: npt.NDArray[np.floating], values: np
         values[state.choice[0]] = 1.0
 
 
-implement(StaticState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates)
+implement(StaticState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates, score=_score)

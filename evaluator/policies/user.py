@@ -13,6 +13,10 @@ context::
         def converted(self, vector, action, delay, value): ...
         def estimates(self, vectors): ...       # optional -> what each action is estimated to earn, K numbers
 
+*Eligible actions.* On a log whose displays say which actions could have been shown, `choose` must take `eligible`,
+their indices in increasing order, and return one of them; `vectors` then holds theirs, in that order, shape (|E|, d),
+or the context, shape (1, d). `displayed` is told the shown action's vector or the context, shape (1, d).
+
 *Asking is not telling.* A contextual policy is asked at every logged display, K of them a round or more, until one that
 shows its choice is accepted; the others never happened. Whatever `choose` changes in the policy (a count of calls that
 lowers its exploration, running means of the contexts) they would leave there, and the value would be that of no policy
@@ -34,7 +38,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -63,6 +67,7 @@ class UserPolicy:
     posterior = False
     learns = True
     paper = ""
+    outside = ""
     note = "user policy"
 
     def __post_init__(self) -> None:
@@ -91,6 +96,11 @@ class UserPolicy:
         return bool(getattr(self.cls, "contextual", True))
 
     @property
+    def among(self) -> bool:
+        """Whether `choose` takes the eligible actions of a display."""
+        return _takes(self.cls.choose, "eligible")  # type: ignore[attr-defined]
+
+    @property
     def unit_rewards(self) -> bool:
         """Whether it is told rewards as shares of the setting's `reward_max`."""
         return bool(getattr(self.cls, "unit_rewards", False))
@@ -107,7 +117,7 @@ class UserPolicy:
                     f"{self.name}: {error}.", hint="its __init__ takes (setting, **parameters)."
                 ) from error
         return UserState(
-            self.spec, policy, self.contextual, _takes_round(policy.choose),
+            self.spec, policy, self.contextual, _takes(policy.choose, "round"),
             callable(getattr(policy, "estimates", None)), setting.n_actions, [None], [None], [1], [0], [0],
         )  # fmt: skip
 
@@ -149,9 +159,9 @@ class UserState(NamedTuple):
     again: list[int]
 
 
-def _takes_round(choose: Callable[..., Any]) -> bool:
+def _takes(choose: Callable[..., Any], name: str) -> bool:
     try:
-        return "round" in inspect.signature(choose).parameters
+        return name in inspect.signature(choose).parameters
     except (TypeError, ValueError):  # compiled elsewhere, and silent on what it takes
         return False
 
@@ -166,35 +176,54 @@ def _choose(state: UserState, vectors: npt.NDArray[np.floating]) -> int:
     # under a logger that is not uniform.
     if state.choice[0] is not None and not state.contextual:
         return state.choice[0]
+    action = _answer(state, vectors, {})
+    state.choice[0] = action
+    return action
+
+
+def _choose_among(state: UserState, vectors: npt.NDArray[np.floating], eligible: npt.NDArray[np.int32]) -> int:
+    action = _answer(state, vectors, {"eligible": np.array(eligible, np.int64)})
+    if action not in eligible:
+        raise PolicyError(
+            f"{state.spec} returned {action!r} from choose, round {state.round[0]:,}, where the eligible actions are "
+            f"{', '.join(map(str, eligible[:8]))}{', ...' if len(eligible) > 8 else ''}.",
+            hint="return one of `eligible`.",
+        )
+    return action
+
+
+def _answer(state: UserState, vectors: npt.NDArray[np.floating], told: Mapping[str, Any]) -> int:
+    """Ask the policy, now and then twice."""
     vectors = _as_float64(vectors)
     state.asked[0] += 1
     if state.asked[0] > 1:
         state.again[0] += 1
         # The 1st, 2nd, 4th, 8th time and so on: early and late in its life, and at next to no cost.
         if state.again[0] & (state.again[0] - 1) == 0:
-            _refuse_traces(state, vectors)
-    action = _ask(state, vectors, state.rng[0])
+            _refuse_traces(state, vectors, told)
+    action = _ask(state, vectors, state.rng[0], told)
     if not isinstance(action, int | np.integer) or isinstance(action, bool) or not 0 <= action < state.n_actions:
         raise PolicyError(
             f"{state.spec} returned {action!r} from choose, round {state.round[0]:,}.",
             hint=f"return an action index from 0 to {state.n_actions - 1}.",
         )
-    state.choice[0] = int(action)
     return int(action)
 
 
-def _ask(state: UserState, vectors: npt.NDArray[np.float64], rng: np.random.Generator | None) -> Any:
+def _ask(
+    state: UserState, vectors: npt.NDArray[np.float64], rng: np.random.Generator | None, told: Mapping[str, Any]
+) -> Any:
     if state.takes_round:
-        return _call(state, "choose", vectors, rng, round=state.round[0])
-    return _call(state, "choose", vectors, rng)
+        return _call(state, "choose", vectors, rng, round=state.round[0], **told)
+    return _call(state, "choose", vectors, rng, **told)
 
 
-def _refuse_traces(state: UserState, vectors: npt.NDArray[np.float64]) -> None:
+def _refuse_traces(state: UserState, vectors: npt.NDArray[np.float64], told: Mapping[str, Any]) -> None:
     """Raise where asking a second time about a display changes the policy: displays that are not accepted would too."""
     try:
         once, stream = copy.deepcopy((state.policy, state.rng[0]))
         again = copy.deepcopy(stream)
-        _ask(state._replace(policy=once), vectors, stream)
+        _ask(state._replace(policy=once), vectors, stream, told)
         twice = copy.deepcopy(once)
         # What it draws from a stream of its own must not tell the answers apart either.
         for name, own in streams_of(state.policy).items():
@@ -203,7 +232,7 @@ def _refuse_traces(state: UserState, vectors: npt.NDArray[np.float64]) -> None:
         raise
     except Exception:  # it holds what cannot be copied
         return
-    _ask(state._replace(policy=twice), vectors, again)
+    _ask(state._replace(policy=twice), vectors, again, told)
     if changed := changed_attributes(once, twice):
         raise PolicyError(
             f"{state.spec}: choose changes {', '.join(changed)} when asked, and it is asked at "
@@ -254,5 +283,5 @@ def _call(state: UserState, method: str, *arguments: Any, **named: Any) -> Any:
 # A user's choice may draw from the stream, even for vectors it has been asked about.
 implement(
     UserState, prepare=_prepare, choose=_choose, displayed=_displayed, converted=_converted, estimates=_estimates,
-    pure=False,
+    choose_among=_choose_among, pure=False,
 )  # fmt: skip

@@ -19,7 +19,7 @@ from evaluator.kernels.ridge import LEAST_RIDGE, add_display, add_reward, block,
 from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.missing_feedback import confidence, theorem_width
-from evaluator.policies.optimism import Optimist, begin_round, best, is_best, start_optimist
+from evaluator.policies.optimism import Optimist, begin_round, best, is_best, start_optimist, upper_bound
 from evaluator.units import NO_WINDOW
 
 
@@ -67,6 +67,7 @@ class WaitLinUCB(Policy):
     """Linear UCB that waits for each display's window to close before learning from it."""
 
     name = "waitlinucb"
+    among = True
     delays = "learns from a display once its window has closed"
     contextual = True
     unit_rewards = True
@@ -93,7 +94,7 @@ class WaitLinUCB(Policy):
             forced=np.full(1, -1),
             started=np.zeros(1, np.int64),
             window=min(setting.window, setting.horizon),
-            dimension=setting.dimension * setting.blocks,
+            dimension=setting.coefficients,
             alpha=self.alpha,
             delta=self.delta,
             ridge=self.ridge,
@@ -143,6 +144,11 @@ def _wins(state: WaitLinUCBState, vectors: npt.NDArray[np.floating], action: int
     return is_best(state.optimist, vectors, action)
 
 
+def _score(state: WaitLinUCBState, vectors: npt.NDArray[np.floating], action: int) -> float:
+    # All alike until a conversion has entered: the round's order among equals plays at random.
+    return 0.0 if state.forced[0] >= 0 else upper_bound(state.optimist, vectors, action)
+
+
 def _displayed(state: WaitLinUCBState, vectors: npt.NDArray[np.floating], action: int) -> None:
     slot = state.rounds[0] % state.actions.shape[0]
     r = row(vectors, action)
@@ -171,4 +177,5 @@ implement(
     displayed=_displayed,
     converted=_converted,
     estimates=_estimates,
+    score=_score,
 )

@@ -82,8 +82,8 @@ def accepted_of(plan: ReplayPlan, replay: Replay, action: npt.NDArray[np.int32])
     c = np.minimum(plan.matched.c, 1.0)
     if plan.matched.propensities.rule is None:
         c = plan.usable / len(plan.rounds)
-    c = np.where(plan.usable > 0, c, 0.0 if not plan.policy.contextual else np.inf)
-    if plan.policy.contextual:
+    c = np.where(plan.usable > 0, c, 0.0 if not plan.per_display else np.inf)
+    if plan.per_display:
         return AcceptedDisplays(np.array([replay.read]), np.array([len(replay.displays)]), c.min(keepdims=True))
     waited = np.diff(replay.displays, prepend=-1)
     read = np.bincount(action, weights=waited, minlength=plan.log.n_actions).astype(np.int64)
@@ -113,7 +113,7 @@ def most_suspicious(
     ends = np.unique(np.linspace(0, len(action), _LOOKS + 1).astype(np.int64)[1:])
     ends = ends[ends > 0]
     seen = [found]
-    if plan.policy.contextual:
+    if plan.per_display:
         seen += [replace(found, read=replay.displays[[t - 1]] + 1, accepted=np.array([t])) for t in ends]
     else:
         waited = np.diff(replay.displays, prepend=-1)
@@ -148,7 +148,7 @@ def acceptance_warning(plan: ReplayPlan, found: AcceptedDisplays | None) -> str:
     if combined(log_e) < -math.log(ALARM) or abs(ratio[worst] - 1.0) < NEGLIGIBLE:
         return ""
     when = ""
-    if not plan.policy.contextual:
+    if not plan.per_display:
         when = f"While the policy chose action {plan.log.labels[int(np.flatnonzero(possible)[worst])]}, "
     known = "its share of the log promises" if plan.matched.propensities.rule is None else "the propensities promise"
     causes = _TOO_FEW if ratio[worst] < 1.0 else _TOO_MANY

@@ -11,19 +11,21 @@ from evaluator.options.shared import PropensityMode
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.rounds.known_delays import KnownDelays, known_delays
 from evaluator.replays.rounds.propensity import Propensities, resolve_propensities
+from evaluator.replays.rounds.sets import EligibleSets, read_sets
 from evaluator.replays.rounds.shares import known_share
 from evaluator.replays.rounds.survey import Survey, survey
 
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """What all replays of a log share, read once: its survey, propensities, clusters, and what was known before it."""
+    """What all replays of a log share, read once: survey, propensities, clusters, sets and what was known before."""
 
     survey: Survey
     propensities: Propensities
     known: KnownDelays | None
     clusters: Clusters | None
     capped: CapLoss | None
+    sets: EligibleSets | None = None
     _until: dict[int, tuple[Survey, Propensities]] = field(default_factory=dict, repr=False)
 
     def until(self, displays: int, mode: PropensityMode | None) -> tuple[Survey, Propensities]:
@@ -47,4 +49,5 @@ def read_basis(log: Log, options: ReplayOptions) -> Basis:
         known = known_delays(surveyed, known_share(options.delays_from))
         surveyed = survey(log.after(known.displays))
     clusters = None if options.cluster_by is None else read_clusters(surveyed.log, options.cluster_by)
-    return Basis(surveyed, resolve_propensities(surveyed, options.propensity), known, clusters, capped)
+    sets = read_sets(surveyed.log)
+    return Basis(surveyed, resolve_propensities(surveyed, options.propensity), known, clusters, capped, sets)

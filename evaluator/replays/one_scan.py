@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.kernels.ahead import LoopCall, compile_ahead
+from evaluator.log.schema import ELIGIBLE
 from evaluator.replays.loop.engine import BATCH, MatchingReplay, QueueReplay, Replay, begin, sampler_stream
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.reorder import BLOCK, LogOrder, gather
@@ -198,7 +199,8 @@ class _Thinnings:
             stream: sampler_stream(*stream) for stream, thinning in self._needed.values() if not thinning.keeps_all
         }
         reads = [c for _, thinning in self._needed.values() for c in thinning.propensities.reads]
-        self.columns = list(dict.fromkeys(["action", *reads]))
+        sets = [ELIGIBLE for lane in lanes if lane.plan.rounds.playable is not None]
+        self.columns = list(dict.fromkeys(["action", *reads, *sets]))
 
     def of(self, piece: LogPiece) -> dict[tuple[object, ...], npt.NDArray[np.int32]]:
         """Return the actions of a piece in each thinned log, -1 where left out."""

@@ -19,6 +19,7 @@ from evaluator.replays.rounds.clock import ReplayClock
 from evaluator.replays.rounds.known_delays import KnownDelays
 from evaluator.replays.rounds.maturity import Maturity
 from evaluator.replays.rounds.propensity import Propensities
+from evaluator.replays.rounds.sets import EligibleSets
 from evaluator.replays.rounds.stream import LogRounds
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.thinning import Thinning
@@ -72,6 +73,8 @@ class ReplayPlan(ShownInNotebooks):
         Loss to a cap of the rewards; None without one.
     start
         Warm start of the policy; None where it begins with nothing.
+    sets
+        How the displays' eligible actions vary; None where all are always eligible, and of the logging policy.
     """
 
     survey: Survey
@@ -97,6 +100,7 @@ class ReplayPlan(ShownInNotebooks):
     bounded: bool = True
     capped: CapLoss | None = None
     start: WarmStart | None = None
+    sets: EligibleSets | None = None
 
     def __repr__(self) -> str:
         told = self.to_dict()
@@ -114,6 +118,11 @@ class ReplayPlan(ShownInNotebooks):
     def usable(self) -> npt.NDArray[np.int64]:
         """Used displays of each action, shape (K,)."""
         return self.survey.shown_first(len(self.rounds))
+
+    @property
+    def per_display(self) -> bool:
+        """Whether the round's choice depends on the display: on its contexts, or on what is eligible."""
+        return self.policy.contextual or self.sets is not None
 
     @property
     def before(self) -> int:

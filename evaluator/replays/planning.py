@@ -19,11 +19,13 @@ from evaluator.replays.options import ReplayOptions
 from evaluator.replays.parts import even_conversions, refuse_on_parts
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rarest import least_acceptance
+from evaluator.replays.refuse_on_sets import refuse_on_sets
 from evaluator.replays.rounds.clock import ReplayClock, on_clock, start_clock
 from evaluator.replays.rounds.held_out import held_out
 from evaluator.replays.rounds.maturity import judge_maturity
 from evaluator.replays.rounds.propensity import Propensities, display_weights, how_it_chose
 from evaluator.replays.rounds.reward_range import reward_range
+from evaluator.replays.rounds.sets import EligibleSets
 from evaluator.replays.rounds.stream import LogRounds, vectors_of
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.thinning import Thinning, thinning
@@ -49,10 +51,15 @@ class _Pace:
 
 
 def _pace(
-    survey: Survey, propensities: Propensities, policy: Any, options: ReplayOptions, start: WarmStart | None
+    basis: Basis,
+    survey: Survey,
+    propensities: Propensities,
+    policy: Any,
+    options: ReplayOptions,
+    start: WarmStart | None,
 ) -> _Pace:
     log = survey.log
-    sampler = _sampler(survey, policy, options, propensities)
+    sampler = _sampler(survey, policy, options, propensities, basis.sets)
     # The logger's own rounds are thinned by nothing but the displays' weights, so nothing of theirs is clipped either.
     of_sampler = display_weights(log) if sampler == "logged" else propensities
     quantile = 0.0 if sampler == "logged" else options.accept_quantile
@@ -82,13 +89,15 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
     basis = read_basis(log, options) if isinstance(log, Log) else log
     surveyed, log = basis.survey, basis.survey.log
     refuse_on_parts(log, basis.propensities, options)
-    whole = _pace(surveyed, basis.propensities, policy, options, start)
+    if basis.sets is not None:
+        refuse_on_sets(log, basis.sets, policy, options)
+    whole = _pace(basis, surveyed, basis.propensities, policy, options, start)
     maturity = judge_maturity(surveyed, whole.window, whole.clock, options.immature)
     used, told = maturity.used, whole
     if options.final is not None:
         # Displays that are left out teach nothing: whatever is fitted, is to what was known when they began.
         used -= held_out(used, options.final)
-        told = _pace(*basis.until(used, options.propensity), policy, options, start)
+        told = _pace(basis, *basis.until(used, options.propensity), policy, options, start)
     clock, window, sampler, of_sampler = told.clock, told.window, told.sampler, told.of_sampler
     delays = of_log = _fit(surveyed, clock, window, options.seed)
     rewards = known_rewards = reward_range(surveyed, used)
@@ -97,8 +106,9 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         known_rewards = reward_range(told.survey, used)
     vectors = vectors_of(log, policy=policy.name, reads=policy.reads) if policy.contextual else None
     check_clusters(basis.clusters, maturity.used)
-    rounds = LogRounds(log, used, vectors, window.revealed(surveyed, on_clock(surveyed.delay, clock)))
     usable = surveyed.shown_first(used)
+    playable = None if basis.sets is None or sampler == "logged" else usable > 0
+    rounds = LogRounds(log, used, vectors, window.revealed(surveyed, on_clock(surveyed.delay, clock)), playable)
     if clock.kind != "wall":  # whose share is an acceptance rate that was fixed before
         of_sampler = _of_used(of_sampler, usable)
     matched = thinning(told.survey.log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=told.quantile)
@@ -121,6 +131,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
             horizon=horizon,
         ),
         reward_max=known_rewards.largest,
+        playable=None if playable is None else int(playable.sum()),
     )
     if start is not None:
         start.refuse_same(displays_of(log, 0 if basis.known is None else basis.known.displays, used, window))
@@ -152,6 +163,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         bounded=rewards.bounded,
         capped=basis.capped,
         start=start,
+        sets=None if playable is None else basis.sets,
     )
     return replace(plan, warnings=(*warnings(plan, told.acceptance, rewards), *said_of_clusters(plan)))
 
@@ -199,8 +211,12 @@ def _of_used(propensities: Propensities, usable: npt.NDArray[np.int64]) -> Prope
     return replace(propensities, smallest=known[0], largest=known[1])
 
 
-def _sampler(survey: Survey, policy: Any, options: ReplayOptions, propensities: Propensities) -> SamplerName:
+def _sampler(
+    survey: Survey, policy: Any, options: ReplayOptions, propensities: Propensities, sets: EligibleSets | None
+) -> SamplerName:
     requested = options.sampler
+    if sets is not None and requested is None:
+        requested = "rejection"  # keep is biased where a choice has to wait until it is eligible
     if (options.clock == "wall" or options.doubly_robust) and requested is None and not policy.contextual:
         requested = "rejection"  # the only sampler whose acceptance rate is known beforehand, whatever is chosen
     sampler = choose_sampler(policy, requested, even=propensities.even, known=propensities.rule is not None)

@@ -164,7 +164,7 @@ def test_frozen_it_is_asked_again_and_again() -> None:
 def test_the_check_is_rare_and_changes_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     checked = play(TakesRound)
     seen: list[int] = []
-    monkeypatch.setattr(user, "_refuse_traces", lambda state, vectors: seen.append(state.again[0]))
+    monkeypatch.setattr(user, "_refuse_traces", lambda state, vectors, told: seen.append(state.again[0]))
     unchecked = play(TakesRound)
     np.testing.assert_array_equal(checked.displays, unchecked.displays)
     asked_again = len(random_rounds("contexts", seed=8)) - len(unchecked.displays)

@@ -79,7 +79,8 @@ def written(described: PolicyDescription) -> bytes:
         "rounds": described.rounds,
         "prepared": described.prepared,
         "stream": described.rng.bit_generator.state,
-        "setting": {name: getattr(setting, name) for name in (*_SIZES, "reward_max")},
+        "setting": {name: getattr(setting, name) for name in (*_SIZES, "reward_max")}
+        | ({"playable": setting.playable} if setting.among else {}),
         "delay_cdf": None
         if cdf is None
         else {
@@ -142,7 +143,19 @@ def _setting(said: dict[str, Any], n_actions: int, cdf: DelayCDF | None) -> Sett
     reward_max = _number(said, "reward_max") if "reward_max" in said else 1.0
     if reward_max <= 0.0:
         raise SourceError(f"reward_max is {reward_max:g}.", hint="it is above 0.")
-    return Setting(**sizes, delay_cdf=cdf, reward_max=reward_max)
+    playable = _whole(said, "playable") if "playable" in said else None
+    if playable is not None and playable > n_actions:
+        raise SourceError(f"playable is {playable:,}, of {n_actions:,} actions.", hint="save the policy again.")
+    return Setting(
+        n_actions=sizes["n_actions"],
+        dimension=sizes["dimension"],
+        rows=sizes["rows"],
+        window=sizes["window"],
+        horizon=sizes["horizon"],
+        delay_cdf=cdf,
+        reward_max=reward_max,
+        playable=playable,
+    )
 
 
 def _encoder(said: dict[str, Any] | None, setting: Setting) -> ContextEncoder | None:

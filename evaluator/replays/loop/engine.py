@@ -17,10 +17,12 @@ from evaluator.kernels.ahead import LoopCall
 from evaluator.policies.base import Setting
 from evaluator.policies.dispatch import choose
 from evaluator.policies.running import blamed, loop_for, reward_unit
+from evaluator.replays.loop import among
 from evaluator.replays.loop import kernel as loop
+from evaluator.replays.loop.among import nothing_held
 from evaluator.replays.loop.pending import PendingConversions, nothing_pending, with_room
 from evaluator.replays.loop.samplers import SamplerName, safe_horizon
-from evaluator.replays.rounds.batch import Batch, read_only
+from evaluator.replays.rounds.batch import Batch, read_only_batch
 from evaluator.streams import Stream, random_stream
 
 BATCH = 65_536
@@ -131,8 +133,13 @@ class MatchingReplay:
             self._progress.generated[0] = begun.pending.size[0]
         self._displays: list[npt.NDArray[np.int64]] = []
         self._read = 0
+        # Where displays have their own eligible actions: whether equal scores go by a random order, and what is held.
+        self._random_ties = getattr(policy, "ties", "random") == "random"
+        self._held = nothing_held() if setting.among else None
         if sampler == "logged":
             self._step = loop.follow
+        elif setting.among:
+            self._step = loop_for(policy, among.match_among, among.match_among_uncached, among.match_among_interpreted)
         elif recorded:
             self._step = loop_for(
                 policy, loop.match_recorded, loop.match_recorded_uncached, loop.match_recorded_interpreted
@@ -150,11 +157,11 @@ class MatchingReplay:
         pending = with_room(pending, len(batch.delay), reach=_reach(batch.delay, self._setting.window))
         before = int(self._progress.rounds[0])
         accepted = np.empty(len(batch.action), np.int64)
-        choices = [] if self._choices is None else [np.empty(len(batch.action), np.int32)]
+        choices = np.empty(0 if self._choices is None else len(batch.action), np.int32)
         with blamed(self._policy, self._setting.n_actions, self._progress.rounds):
             seen = self._step(*self._arguments(batch, pending, accepted, choices))
         if self._choices is not None:
-            self._choices.append(choices[0][:seen])
+            self._choices.append(choices[:seen])
         self._pending = pending
         self._displays.append(first + accepted[: int(self._progress.rounds[0]) - before])
         self._read += int(seen)
@@ -164,7 +171,7 @@ class MatchingReplay:
     def coming(self, batch: Batch) -> LoopCall:
         """Return the call that reading such a batch will make, so that its loop can be compiled before."""
         batch = _as_told(batch, self._unit)
-        choices = [] if self._choices is None else [np.empty(0, np.int32)]
+        choices = np.empty(0, np.int32)
         pending = nothing_pending(1, batch.vectors.shape[2])
         return LoopCall(self._policy.name, self._step, self._arguments(batch, pending, np.empty(0, np.int64), choices))
 
@@ -173,19 +180,25 @@ class MatchingReplay:
         batch: Batch,
         pending: PendingConversions,
         accepted: npt.NDArray[np.int64],
-        choices: list[npt.NDArray[np.int32]],
+        choices: npt.NDArray[np.int32],
     ) -> tuple[Any, ...]:
         setting = self._setting
+        if self._held is not None and self._step is not loop.follow:
+            return (
+                self._state, self._rng, batch, self._random_ties, self._held, setting.window, self._last, pending,
+                self._progress, accepted, choices,
+            )  # fmt: skip
+        recorded = () if self._choices is None else (choices,)
         return (
             self._state, self._rng, batch, setting.n_actions, setting.window, self._last, pending, self._progress,
-            accepted, *choices,
+            accepted, *recorded,
         )  # fmt: skip
 
     def result(self) -> Replay:
         """Return what was replayed."""
         displays = np.concatenate(self._displays) if self._displays else np.zeros(0, np.int64)
         done = _result(displays, self._read, self._progress, self._pending, self._state, self._rng)
-        if done.prepared and not self._policy.contextual:
+        if done.prepared and not self._policy.contextual and self._held is None:
             with blamed(self._policy, self._setting.n_actions):
                 done = replace(done, waiting=choose(self._state, np.zeros((1, 0))))
         if self._choices is None:
@@ -323,8 +336,7 @@ class RoundBatches(Protocol):
 
 def _as_told(batch: Batch, unit: float) -> Batch:
     """Return a batch as the loops read it: rewards in the policy's unit, no array to be written to."""
-    value = batch.value if unit == 1.0 else batch.value / unit
-    return Batch(*map(read_only, batch._replace(value=value)))
+    return read_only_batch(batch if unit == 1.0 else batch._replace(value=batch.value / unit))
 
 
 def _reach(delay: npt.NDArray[np.int64], window: int) -> int:

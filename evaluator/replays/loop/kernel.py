@@ -35,11 +35,17 @@ def no_progress() -> ReplayCounters:
 
 
 @inlinable
-def _play_round(
-    state: Any, batch: Batch, i: int, action: int, window: int, pending: PendingConversions, progress: ReplayCounters
+def play_round(
+    state: Any,
+    vectors: npt.NDArray[np.floating],
+    batch: Batch,
+    i: int,
+    action: int,
+    window: int,
+    pending: PendingConversions,
+    progress: ReplayCounters,
 ) -> None:
-    """Show display `i`, then reveal every conversion due by the end of the round."""
-    vectors = batch.vectors[_place(batch, i)]
+    """Show display `i`, whose vectors these are, then reveal every conversion due by the end of the round."""
     displayed(state, vectors, action)
     progress.rounds[0] += 1
     now = progress.rounds[0]
@@ -83,7 +89,7 @@ def _match(
             progress.prepared[0] = 1
         i = _next_match(state, batch, i, n_actions)
         if i < batch.action.shape[0]:
-            _play_round(state, batch, i, _logged(batch, i), window, pending, progress)
+            play_round(state, batch.vectors[_place(batch, i)], batch, i, _logged(batch, i), window, pending, progress)
             accepted[written] = i
             written += 1
             i += 1
@@ -114,7 +120,7 @@ def _match_recorded(
             raise ValueError("the policy chose an impossible action")
         choices[i] = chosen
         if chosen == batch.action[i]:
-            _play_round(state, batch, i, chosen, window, pending, progress)
+            play_round(state, batch.vectors[_place(batch, i)], batch, i, chosen, window, pending, progress)
             accepted[written] = i
             written += 1
         i += 1
@@ -197,7 +203,7 @@ def _serve(
         served[at] = True
         i = queues[at]
         accepted[progress.rounds[0]] = i
-        _play_round(state, batch, i, action, window, pending, progress)
+        play_round(state, batch.vectors[_place(batch, i)], batch, i, action, window, pending, progress)
     return -1
 
 
@@ -219,7 +225,7 @@ def _follow(
         if progress.rounds[0] >= horizon:
             return i
         if batch.action[i] >= 0:
-            _play_round(state, batch, i, _logged(batch, i), window, pending, progress)
+            play_round(state, batch.vectors[_place(batch, i)], batch, i, _logged(batch, i), window, pending, progress)
             accepted[written] = i
             written += 1
     return batch.action.shape[0]

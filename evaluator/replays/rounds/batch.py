@@ -8,6 +8,38 @@ import numpy as np
 import numpy.typing as npt
 
 
+class EligibleActions(NamedTuple):
+    """The actions that could have been shown at some displays, where that differs from display to display.
+
+    Parameters
+    ----------
+    of
+        Number of each display's set, shape (n,).
+    first
+        Place in `action` of each set's first action, shape (sets + 1,): those of set s are first[s] to first[s + 1]
+        (excluded), increasing.
+    action
+        Actions of all sets, one set after the other, shape (m,).
+    word
+        The same 64 actions at a time, the first the lowest bit, shape (sets, ceil(K / 64)).
+    row
+        Row of each display's first vector among those of the batch, shape (n,).
+    by_action
+        1 where action k has the k-th vector from there on, 0 where all share that one.
+    place
+        Which vector from there on is that of each entry of `action`, shape (m,), where displays have those of their
+        eligible actions alone; else empty.
+    """
+
+    of: npt.NDArray[np.int32]
+    first: npt.NDArray[np.int64]
+    action: npt.NDArray[np.int32]
+    word: npt.NDArray[np.uint64]
+    row: npt.NDArray[np.int64]
+    by_action: int
+    place: npt.NDArray[np.int32]
+
+
 class Batch(NamedTuple):
     """Logged displays in replay order, as the loops read them.
 
@@ -17,7 +49,8 @@ class Batch(NamedTuple):
         Logged action of each display, shape (n,); -1 where thinning has left the display out.
     vectors
         Vectors of each display, float32 or float64, shape (n, K, d) or (n, 1, d); (1, 1, 0) without contexts, when all
-        displays read the first.
+        displays read the first. Where displays have their own eligible actions, shape (1, rows, d), whose rows these
+        name.
     first_conversion
         Place in `delay` and `value` of each display's first conversion, shape (n + 1,): those of display i are
         first_conversion[i] to first_conversion[i + 1] (excluded).
@@ -25,6 +58,8 @@ class Batch(NamedTuple):
         Delay of each conversion in rounds, shape (c,).
     value
         Value of each conversion in the log's own unit, shape (c,).
+    eligible
+        Eligible actions of each display; None where all always are.
     """
 
     action: npt.NDArray[np.int32]
@@ -32,6 +67,7 @@ class Batch(NamedTuple):
     first_conversion: npt.NDArray[np.int64]
     delay: npt.NDArray[np.int64]
     value: npt.NDArray[np.float64]
+    eligible: EligibleActions | None = None
 
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -43,3 +79,28 @@ def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def read_only_batch(batch: Batch) -> Batch:
+    """Return the batch with arrays that are not to be written to."""
+    sets = batch.eligible
+    return Batch(
+        action=read_only(batch.action),
+        vectors=read_only(batch.vectors),
+        first_conversion=read_only(batch.first_conversion),
+        delay=read_only(batch.delay),
+        value=read_only(batch.value),
+        eligible=None if sets is None else _read_only_sets(sets),
+    )
+
+
+def _read_only_sets(sets: EligibleActions) -> EligibleActions:
+    return EligibleActions(
+        of=read_only(sets.of),
+        first=read_only(sets.first),
+        action=read_only(sets.action),
+        word=read_only(sets.word),
+        row=read_only(sets.row),
+        by_action=sets.by_action,
+        place=read_only(sets.place),
+    )

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from evaluator.errors import ParameterError, PropensityError, nearest
 from evaluator.log import Log
+from evaluator.log.eligible import sizes
 from evaluator.log.meta import PropensityKind
-from evaluator.log.schema import WEIGHT, Columns
+from evaluator.log.schema import ELIGIBLE, WEIGHT, Columns
 from evaluator.options.shared import PropensityMode
 from evaluator.replays.rounds.fitted import FOLDS, Acceptance, FittedLogger, acceptance_of, fit_logger
 from evaluator.replays.rounds.survey import Survey
@@ -132,6 +133,10 @@ def _of_action(p: Floats, displays: Columns) -> Floats:
     return p[displays["action"]]
 
 
+def _one_of_set(displays: Columns) -> Floats:
+    return 1.0 / sizes(displays[ELIGIBLE])
+
+
 def _of_logger(logger: FittedLogger, displays: Columns) -> Floats:
     return logger.of(displays["display_id"], displays["context"], displays["action"])
 
@@ -239,6 +244,10 @@ def _read(survey: Survey, mode: PropensityMode, weights: DisplayWeights | None) 
     log = survey.log
     if mode == "column":
         return _column(survey)
+    if mode == "uniform" and ELIGIBLE in log.schema.names:
+        smallest, largest = _extremes(log, (ELIGIBLE,), _one_of_set)
+        said = "actions were logged uniformly at random among the eligible ones"
+        return Propensities("uniform", said, (ELIGIBLE,), _one_of_set, smallest, largest)
     if mode == "uniform":
         return _by_action(
             survey, "uniform", np.full(log.n_actions, 1.0 / log.n_actions), "actions were logged uniformly at random"

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.log.eligible import SetCodes
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.batch import Batch
 from evaluator.replays.rounds.stream import LogPiece, LogRounds
@@ -69,22 +70,22 @@ class GatheredDisplays(NamedTuple):
         Place in `conversion` of each display's first conversion, shape (n + 1,).
     conversion
         Number, in the log, of each conversion, shape (c,).
+    eligible
+        Eligible actions of each display; None where they were not read.
     """
 
     action: npt.NDArray[np.int32]
     vectors: dict[str | None, npt.NDArray[np.floating]]
     first_conversion: Ints
     conversion: Ints
+    eligible: SetCodes | None = None
 
     def batch(self, rounds: LogRounds) -> Batch:
         """Return them as a policy reads them."""
         value = to_numpy(rounds.log.conversions["value"])
+        vectors, eligible = rounds.choices(self.vectors[rounds.vectors], self.eligible)
         return Batch(
-            self.action,
-            self.vectors[rounds.vectors],
-            self.first_conversion,
-            rounds.delay[self.conversion],
-            value[self.conversion],
+            self.action, vectors, self.first_conversion, rounds.delay[self.conversion], value[self.conversion], eligible
         )
 
 
@@ -109,4 +110,4 @@ def gather(
     bounds = np.concatenate([[0], np.cumsum(counts)])
     conversion = np.repeat(first - bounds[:-1], counts) + np.arange(bounds[-1])
     own = {name: piece.part(name, displays) for name in vectors}
-    return GatheredDisplays(action[displays], own, bounds, conversion)
+    return GatheredDisplays(action[displays], own, bounds, conversion, piece.eligible(displays))

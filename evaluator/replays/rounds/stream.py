@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,12 @@ import numpy.typing as npt
 from evaluator.errors import LogError, ParameterError
 from evaluator.log import Log
 from evaluator.log.breaches import TARGET_REPAIR, target_breaches
+from evaluator.log.eligible import SetCodes, joined_codes, sizes
 from evaluator.log.readable_vectors import readable_vectors
-from evaluator.log.schema import BATCH, FEATURES, Columns, to_numpy
-from evaluator.replays.rounds.batch import Batch
+from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, FEATURES, Columns, to_numpy
+from evaluator.log.uneven import is_uneven
+from evaluator.replays.rounds.batch import Batch, EligibleActions
+from evaluator.replays.rounds.eligible import eligible_actions
 
 NO_VECTORS = np.zeros((1, 1, 0))
 # One vector a display, whatever the action.
@@ -31,8 +34,8 @@ class LogPiece(NamedTuple):
     displays
         Columns that were read, by name, shape (n,) or (n, p) each; always with ``action``.
     vectors
-        Vectors that were read, by name: shape (n, K, d), (n, 1, d) or (1, K, d), as the log stores them, float32 or
-        float64.
+        Vectors that were read, by name: shape (n, K, d), (n, 1, d), (1, K, d), or (m, d), those of the eligible actions
+        of one display after the other; as the log stores them, float32 or float64.
     first_conversion
         Number, in the log, of each display's first conversion, shape (n + 1,): those of display i are
         first_conversion[i] to first_conversion[i + 1] (excluded).
@@ -44,9 +47,33 @@ class LogPiece(NamedTuple):
     first_conversion: npt.NDArray[np.int64]
 
     def part(self, name: str | None, rows: slice | npt.NDArray[np.int64]) -> npt.NDArray[np.floating]:
-        """Return the vectors of a name for some displays; shape (1, ...) where all share them, (1, 1, 0) for None."""
+        """Return the vectors of a name for some displays; shape (1, ...) where all share them, (1, 1, 0) for None.
+
+        Where a display has vectors of its eligible actions alone: those of all, one display after the other, (m, d).
+        """
         vectors = NO_VECTORS if name is None else self.vectors[name]
+        if vectors.ndim == 2:
+            return vectors[self._places(rows)]
         return vectors if len(vectors) == 1 else vectors[rows]
+
+    def _places(self, rows: slice | npt.NDArray[np.int64]) -> slice | npt.NDArray[np.int64]:
+        """Return where the vectors of some displays are that have their own number of them."""
+        counts = sizes(self.displays[ELIGIBLE])
+        first = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        if isinstance(rows, slice):
+            low, high, _ = rows.indices(len(counts))
+            return slice(int(first[low]), int(first[max(high, low)]))
+        begin, own = first[rows], counts[rows]
+        return np.repeat(begin - (np.cumsum(own) - own), own) + np.arange(own.sum())
+
+    def eligible(self, rows: slice | npt.NDArray[np.int64]) -> SetCodes | None:
+        """Return the eligible actions of some displays; None where they were not read."""
+        sets = self.displays.get(ELIGIBLE)
+        if sets is None:
+            return None
+        found = sets[rows]
+        assert isinstance(found, SetCodes)
+        return found
 
     @property
     def action(self) -> npt.NDArray[np.int32]:
@@ -70,12 +97,16 @@ class LogRounds:
         ``features`` (of the actions), or None.
     delay
         Delay of each of the log's conversions in rounds, shape (c,); `NO_WINDOW` where a duration cuts it off.
+    playable
+        Which actions are logged at all, shape (K,): of each display's eligible ones a policy chooses among these. None
+        where every display has the same.
     """
 
     log: Log
     used: int
     vectors: str | None
     delay: npt.NDArray[np.int64]
+    playable: npt.NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return self.used
@@ -104,17 +135,37 @@ class LogRounds:
         n = min(len(action), self.used - piece.first)
         low, high = int(piece.first_conversion[0]), int(piece.first_conversion[n])
         value = to_numpy(self.log.conversions["value"])
+        vectors, eligible = self.choices(piece.part(self.vectors, slice(n)), piece.eligible(slice(n)))
         return Batch(
             action=action[:n],
-            vectors=piece.part(self.vectors, slice(n)),
+            vectors=vectors,
             first_conversion=piece.first_conversion[: n + 1] - low,
             delay=self.delay[low:high],
             value=value[low:high],
+            eligible=eligible,
         )
+
+    def choices(
+        self, vectors: npt.NDArray[np.floating], sets: SetCodes | None
+    ) -> tuple[npt.NDArray[np.floating], EligibleActions | None]:
+        """Return the vectors of some displays, and their eligible actions, as a batch has them.
+
+        Parameters
+        ----------
+        vectors
+            Vectors of the displays, as `LogPiece.part` returns them.
+        sets
+            Eligible actions of the displays; None where they were not read.
+        """
+        if self.playable is None:
+            return vectors, None
+        assert sets is not None
+        return eligible_actions(sets, self.playable, vectors)
 
     def batches(self, size: int = BATCH) -> Iterator[tuple[int, Batch]]:
         """Yield (number of its first display, batch)."""
-        for piece in pieces(self.log, ["action"], [] if self.vectors is None else [self.vectors], size):
+        columns = ["action", *([] if self.playable is None else [ELIGIBLE])]
+        for piece in pieces(self.log, columns, [] if self.vectors is None else [self.vectors], size):
             if piece.first >= self.used:
                 return
             yield piece.first, self.batch(piece, piece.action)
@@ -174,15 +225,17 @@ def pieces(log: Log, columns: list[str], vectors: Sequence[str], size: int = BAT
     """
     of = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
     stored = [name for name in vectors if name != FEATURES]
-    read = [*dict.fromkeys([*columns, *stored])]
+    kept = [*dict.fromkeys([*columns, *[ELIGIBLE for name in stored if is_uneven(log.schema.field(name).type)]])]
+    read = [*dict.fromkeys([*kept, *stored])]
     shared = {name: to_numpy(log.actions[name]).astype(np.float64)[None] for name in vectors if name == FEATURES}
     low = 0
-    for first, displays in log.batches(read, size):
+    for first, displays in log.batches(read, size, coded=True):
         n = len(displays["action"])
         high = int(np.searchsorted(of, first + n, side="left"))
         counts = np.bincount(of[low:high] - first, minlength=n)
-        own = {name: _finite(first, name, displays[name]) for name in stored}
-        yield LogPiece(first, displays, own | shared, np.concatenate([[low], low + np.cumsum(counts)]))
+        own = {name: _finite(first, name, displays) for name in stored}
+        columns_read = {name: displays[name] for name in kept}
+        yield LogPiece(first, columns_read, own | shared, np.concatenate([[low], low + np.cumsum(counts)]))
         low = high
 
 
@@ -205,7 +258,7 @@ def _joined(several: list[LogPiece]) -> LogPiece:
         return first
     return LogPiece(
         first.first,
-        {name: np.concatenate([piece.displays[name] for piece in several]) for name in first.displays},
+        {name: _one([piece.displays[name] for piece in several]) for name in first.displays},
         {
             name: own if name == FEATURES else np.concatenate([piece.vectors[name] for piece in several])
             for name, own in first.vectors.items()
@@ -214,19 +267,28 @@ def _joined(several: list[LogPiece]) -> LogPiece:
     )
 
 
+def _one(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    sets = [part for part in parts if isinstance(part, SetCodes)]
+    return joined_codes(sets) if sets else np.concatenate(parts)
+
+
 def _part(piece: LogPiece, at: slice) -> LogPiece:
     return LogPiece(
         piece.first + at.start,
         {name: column[at] for name, column in piece.displays.items()},
-        {name: own if name == FEATURES else own[at] for name, own in piece.vectors.items()},
+        {name: piece.part(name, at) for name in piece.vectors},
         piece.first_conversion[at.start : None if at.stop is None else at.stop + 1],
     )
 
 
-def _finite(first: int, name: str, vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+def _finite(first: int, name: str, displays: Columns) -> npt.NDArray[np.floating]:
+    vectors: npt.NDArray[np.floating] = displays[name]
     bad = ~np.isfinite(vectors).reshape(len(vectors), -1).all(axis=1)
     if bad.any():
-        raise LogError(f"displays.{name}: not finite (row {first + int(bad.argmax())}).", hint="fill or drop the rows.")
+        row = int(bad.argmax())
+        if vectors.ndim == 2 and name == ACTION_SET:
+            row = int(np.searchsorted(np.cumsum(sizes(displays[ELIGIBLE])), row, side="right"))
+        raise LogError(f"displays.{name}: not finite (row {first + row}).", hint="fill or drop the rows.")
     if name == "target":
         for wrong, values, problem in target_breaches(vectors.astype(np.float64, copy=False)):
             if wrong.any():

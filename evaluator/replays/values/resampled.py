@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from evaluator.estimates.clustered import effective
 from evaluator.estimates.sparse import SparseRewards
+from evaluator.log.schema import ELIGIBLE
 from evaluator.replays.loop.engine import MatchingReplay, QueueReplay, Replay, begin
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.reorder import GatheredDisplays, LogOrder, gather
@@ -108,7 +109,9 @@ def resample(
 def _read(logs: Sequence[_ResampledLog], pool: ThreadPoolExecutor, advance: Callable[[int], None]) -> None:
     """Read each resampled log as far as its replays need, at most twice through the log."""
     plans = [asked.plan for asked in logs[0].asked]
-    columns = list(dict.fromkeys(["action", *(c for log in logs for t in log.thinnings for c in t.propensities.reads)]))
+    reads = [c for log in logs for thinning in log.thinnings for c in thinning.propensities.reads]
+    sets = [ELIGIBLE for plan in plans if plan.rounds.playable is not None]
+    columns = list(dict.fromkeys(["action", *reads, *sets]))
     vectors = list(dict.fromkeys(plan.rounds.vectors for plan in plans if plan.rounds.vectors is not None))
     last = max(plan.rounds.used for plan in plans)
     for lap in range(2):

@@ -52,7 +52,7 @@ def no_rounds(plan: ReplayPlan, replay: Replay) -> NoRoundsError:
 
 
 def _way_out(plan: ReplayPlan, least: float) -> str:
-    if plan.sampler == "rejection" and not plan.policy.contextual:
+    if plan.sampler == "rejection" and not plan.per_display:
         return "use `sampler='keep'`, whose rounds no other action's propensity decides."
     for quantile in (0.01, 0.05, 0.2, 0.5):
         c = plan.propensities.quantile(plan.log, quantile)

@@ -172,7 +172,7 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
     rarest = ""
     if plan.sampler != "keep" or (Need.HORIZON in plan.policy.needs and plan.options.horizon is None):
         rarest = rarest_warning(
-            plan.survey, plan.matched, plan.usable, sampler=plan.sampler, contextual=plan.policy.contextual,
+            plan.survey, plan.matched, plan.usable, sampler=plan.sampler, contextual=plan.per_display,
             horizon=plan.options.horizon,
         )  # fmt: skip
     said += [line for line in (unusable_warning(plan.survey, plan.usable, parted=plan.parted), rarest) if line]

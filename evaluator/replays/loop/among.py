@@ -1,0 +1,197 @@
+"""The loop of logs in which each display has its own eligible actions: lazy as the other, over the set alone.
+
+A policy ranks the eligible by its scores (`evaluator.policies.dispatch.score`) or chooses among them in its own way
+(`choose_among`). A round's draws are held until a display is accepted, its choice is not: it is looked at anew in each
+display's set. Equal scores go by a random order of the actions that is drawn once a round
+(`evaluator.kernels.argmax.goes_first`), or by the lower index where the policy says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.kernels.argmax import LOWEST_FIRST, goes_first, tie_key
+from evaluator.kernels.compiling import compiled, compiled_uncached, inlinable
+from evaluator.kernels.memory import borrowed
+from evaluator.kernels.scores import check_score
+from evaluator.policies.dispatch import begin_among, choose_among, score, scores
+from evaluator.replays.loop.kernel import ReplayCounters, play_round
+from evaluator.replays.loop.pending import PendingConversions
+from evaluator.replays.rounds.batch import Batch, EligibleActions
+
+_NO_KEY = -2
+
+
+class Held(NamedTuple):
+    """What is held from one display to the next.
+
+    Parameters
+    ----------
+    tie_key
+        Key of the round's order among equal scores, shape (1,); -2 before it is drawn.
+    rival
+        Action that won or beat the logged one last, shape (1,): where it is eligible it is asked first, which changes
+        how fast, never what is answered.
+    """
+
+    tie_key: npt.NDArray[np.int64]
+    rival: npt.NDArray[np.int64]
+
+
+def nothing_held() -> Held:
+    """Return what is held before the first round."""
+    return Held(np.array([_NO_KEY]), np.zeros(1, np.int64))
+
+
+def _match_among(
+    state: Any,
+    rng: np.random.Generator,
+    batch: Batch,
+    random_ties: bool,
+    held: Held,
+    window: int,
+    horizon: int,
+    pending: PendingConversions,
+    progress: ReplayCounters,
+    accepted: npt.NDArray[np.int64],
+    choices: npt.NDArray[np.int32],
+) -> int:
+    """Accept each display whose logged action is the round's choice among its eligible ones; return how many were read.
+
+    The accepted displays' numbers within the batch go to `accepted` from its start on. The choice at every display that
+    is read, thinned out or not, goes to `choices`, unless that is empty.
+    """
+    state, rng, batch, held, pending, progress = borrowed((state, rng, batch, held, pending, progress))
+    eligible: Any = batch.eligible
+    recorded = choices.shape[0] > 0
+    written = i = 0
+    while i < batch.action.shape[0] and progress.rounds[0] < horizon:
+        if progress.prepared[0] == 0:
+            begin_among(state, rng)
+            held.tie_key[0] = _NO_KEY
+            progress.prepared[0] = 1
+        if held.tie_key[0] == _NO_KEY:
+            held.tie_key[0] = tie_key(rng) if random_ties else LOWEST_FIRST
+        action = _wide(batch.action[i])
+        if recorded or not scores(state):
+            chosen = _best(state, batch.vectors[0], eligible, i, held.tie_key[0])
+            if recorded:
+                choices[i] = chosen
+            matches = chosen == action
+        else:
+            matches = action >= 0 and _wins(state, batch.vectors[0], eligible, i, action, held)
+        if matches:
+            own = _vector(batch.vectors[0], eligible, i, action)
+            play_round(state, own, batch, i, action, window, pending, progress)
+            accepted[written] = i
+            written += 1
+        i += 1
+    return i
+
+
+@inlinable
+def _wide(action: Any) -> Any:
+    """Return an action as wide as every other: for another width, all is compiled again."""
+    return np.int64(action)
+
+
+@inlinable
+def _vector(
+    vectors: npt.NDArray[np.floating], eligible: EligibleActions, i: int, action: int
+) -> npt.NDArray[np.floating]:
+    """Return the vector of an action at display i, shape (1, d)."""
+    r = eligible.row[i] + eligible.by_action * action
+    if eligible.place.shape[0] > 0:
+        r += eligible.place[_found(eligible, i, action)]
+    return vectors[r : r + 1]
+
+
+@inlinable
+def _found(eligible: EligibleActions, i: int, action: int) -> Any:
+    """Return where an eligible action of display i is listed. O(log |E|)."""
+    low, high = eligible.first[eligible.of[i]], eligible.first[eligible.of[i] + 1]
+    while low + 1 < high:
+        middle = (low + high) >> 1
+        if eligible.action[middle] <= action:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@inlinable
+def _holds(eligible: EligibleActions, i: int, action: int) -> bool:
+    """Return whether an action is eligible at display i."""
+    word = eligible.word[eligible.of[i], action >> 6]
+    return bool((word >> np.uint64(action & 63)) & np.uint64(1))
+
+
+@inlinable
+def _best(state: Any, vectors: npt.NDArray[np.floating], eligible: EligibleActions, i: int, key: int) -> Any:
+    """Return the action that the policy chooses at display i. O(|E|) scores."""
+    low, high = eligible.first[eligible.of[i]], eligible.first[eligible.of[i] + 1]
+    if not scores(state):
+        own = eligible.action[low:high]
+        chosen = _wide(choose_among(state, _of_set(vectors, eligible, i, own), own))
+        if chosen < 0 or chosen >= 64 * eligible.word.shape[1] or not _holds(eligible, i, chosen):
+            raise ValueError("the policy chose an action that is not eligible")
+        return chosen
+    winner, top = _wide(-1), 0.0
+    for place in range(low, high):
+        k = _wide(eligible.action[place])
+        s = score(state, _vector(vectors, eligible, i, k), k)
+        check_score(s, k)
+        if winner < 0 or s > top or (s == top and goes_first(k, winner, key)):
+            winner, top = k, s
+    return winner
+
+
+@inlinable
+def _of_set(
+    vectors: npt.NDArray[np.floating], eligible: EligibleActions, i: int, actions: npt.NDArray[np.int32]
+) -> Any:
+    """Return the vectors of a display's eligible actions, shape (|E|, d), or the one that they share, shape (1, d)."""
+    shared = eligible.by_action == 0 and eligible.place.shape[0] == 0
+    found = np.empty((1 if shared else actions.shape[0], vectors.shape[1]), vectors.dtype)
+    for place in range(found.shape[0]):
+        found[place] = _vector(vectors, eligible, i, _wide(actions[place]))[0]
+    return found
+
+
+@inlinable
+def _wins(
+    state: Any,
+    vectors: npt.NDArray[np.floating],
+    eligible: EligibleActions,
+    i: int,
+    action: int,
+    held: Held,
+) -> bool:
+    """Return whether `_best` would choose the logged action, stopping at the first one that beats it."""
+    if not _holds(eligible, i, action):
+        return False
+    key, rival, of = held.tie_key[0], held.rival[0], eligible.of[i]
+    own = score(state, _vector(vectors, eligible, i, action), action)
+    if rival != action and _holds(eligible, i, rival):
+        s = score(state, _vector(vectors, eligible, i, rival), rival)
+        if s > own or (s == own and goes_first(rival, action, key)):
+            return False
+    for place in range(eligible.first[of], eligible.first[of + 1]):
+        k = _wide(eligible.action[place])
+        if k != action and k != rival:
+            s = score(state, _vector(vectors, eligible, i, k), k)
+            if s > own or (s == own and goes_first(k, action, key)):
+                held.rival[0] = k
+                return False
+    # Nothing beats NaN: it comes to here whenever the action is logged, and costs nothing before.
+    check_score(own, action)
+    held.rival[0] = action
+    return True
+
+
+match_among = compiled(_match_among)
+match_among_uncached = compiled_uncached(_match_among)
+match_among_interpreted = _match_among
