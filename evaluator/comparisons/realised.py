@@ -39,8 +39,8 @@ class RealisedEvidence:
         Number of repeats of the replays.
     rounds
         Number of rounds T of each repeat.
-    upper
-        Largest possible reward of a round.
+    width
+        Largest possible reward of a round less the smallest.
     kind
         Name of the method in reports.
     """
@@ -50,20 +50,20 @@ class RealisedEvidence:
     displays: int
     repeats: int
     rounds: int
-    upper: float
+    width: float
     kind: str
 
     def interval(self, alpha: float) -> Interval:
         """Return the difference of the mean rewards with its interval, which fails with probability `alpha` at most."""
         if self.n == 0:
             return Interval(0.0, 0.0, 0.0, 0, 1.0 - alpha, SAME)
-        of, share = self.sums, self.upper / self.rounds
+        of, share = self.sums, self.width / self.rounds
         if isinstance(of, Contrast):
             radius = of.radius(alpha=alpha)
             low, high = max(of.total - radius, of.least), min(of.total + radius, of.most)
             return Interval(share * of.total, share * low, share * high, self.displays, 1.0 - alpha, self.kind)
         return difference_of_sums(
-            *self.sums, rounds=self.rounds, upper=self.upper, alpha=alpha, kind=self.kind, displays=self.displays
+            *self.sums, rounds=self.rounds, upper=self.width, alpha=alpha, kind=self.kind, displays=self.displays
         )
 
 
@@ -81,7 +81,7 @@ def radii(evidence: Sequence[RealisedEvidence], alpha: Floats, *, tuned_at: floa
     more
         Variance that the difference is to have beyond that seen, in squared units of the difference.
     """
-    share = np.array([of.upper / of.rounds for of in evidence])
+    share = np.array([of.width / of.rounds for of in evidence])
     extra = more / share**2
     one = isinstance(evidence[0].sums, Contrast)
     v = np.array([[of.sums.variation] if isinstance(of.sums, Contrast) else [s.variation for s in of.sums]
@@ -124,6 +124,7 @@ def weigh(
     displays: int,
     rounds: int,
     upper: float,
+    lower: float = 0.0,
     ordered: bool,
     shared: bool,
 ) -> RealisedEvidence:
@@ -137,8 +138,8 @@ def weigh(
         Number of displays of the log.
     rounds
         Number of rounds T of each repeat.
-    upper
-        Largest possible reward of a round.
+    upper, lower
+        Largest and smallest possible reward of a round.
     ordered
         Whether both decided on one display after the other, in an order that they shared, and T was fixed before any
         outcome.
@@ -146,21 +147,25 @@ def weigh(
         Whether a display earns the same in both.
     """
     repeats = len(shown_a)
+    width = upper - lower
     different = 0 if repeats == 1 else _different(shown_a, shown_b, displays=displays, shared=shared)
-    if ordered:
-        sums = contrast(shown_a, rewards_a, shown_b, rewards_b, displays=displays, upper=upper, shared=shared)
+    # What a later round has not revealed yet may be a sale or a refund.
+    if ordered and (shared or lower == 0.0):
+        sums = contrast(
+            shown_a, rewards_a, shown_b, rewards_b, displays=displays, upper=upper, lower=lower, shared=shared
+        )
         kind = f"paired, {IN_ORDER if repeats == 1 else IN_ORDERS}"
-        return RealisedEvidence(sums, sums.n, different or sums.n, repeats, rounds, upper, kind)
+        return RealisedEvidence(sums, sums.n, different or sums.n, repeats, rounds, width, kind)
     each = zip(shown_a, rewards_a, shown_b, rewards_b, strict=True)
     pairs = [
-        discordant(*of, displays=displays, upper=upper)
+        discordant(*of, displays=displays, upper=upper, lower=lower)
         if shared
-        else (sums_of(of[1], upper=upper), sums_of(of[3], upper=upper))
+        else (sums_of(of[1], upper=upper, lower=lower), sums_of(of[3], upper=upper, lower=lower))
         for of in each
     ]
     n = sum(int(s.n) for pair in pairs for s in pair)
     a, b = (mean_sums(side) for side in zip(*pairs, strict=True))
-    return RealisedEvidence((a, b), n, different or n, repeats, rounds, upper, PAIRED if shared else UNPAIRED)
+    return RealisedEvidence((a, b), n, different or n, repeats, rounds, width, PAIRED if shared else UNPAIRED)
 
 
 def _different(shown_a: Sequence[Ints], shown_b: Sequence[Ints], *, displays: int, shared: bool) -> int:

@@ -61,26 +61,28 @@ class BestFixedAction:
     by_halves: tuple[int, int]
 
 
-def best_fixed_action(arms: Sequence[SparseRewards], *, upper: float, alpha: float, seed: int = 0) -> BestFixedAction:
+def best_fixed_action(
+    arms: Sequence[SparseRewards], *, upper: float, lower: float = 0.0, alpha: float, seed: int = 0
+) -> BestFixedAction:
     """Estimate the best fixed action from logged displays. O(K + displays with a reward) time and memory.
 
     Parameters
     ----------
     arms
         Rewards of each action's logged displays in order, K of them, thinned so that each action's displays have the
-        contexts of all; each in [0, upper].
-    upper
-        Largest possible reward of a display.
+        contexts of all; each in [lower, upper].
+    upper, lower
+        Largest and smallest possible reward of a display.
     alpha
         Probability that the interval fails, 1 - level.
     seed
         Seed that divides the displays into halves, which look at no reward.
     """
     known = max(sum(arm.n > 0 for arm in arms), 1)
-    intervals = [mean_interval(arm, upper=upper, alpha=alpha / known) for arm in arms]
+    intervals = [mean_interval(arm, upper=upper, lower=lower, alpha=alpha / known) for arm in arms]
     values = np.array([interval.estimate for interval in intervals])
     if np.isnan(values).all():
-        nothing = Interval(float("nan"), 0.0, upper, 0, 1 - alpha, intervals[0].kind)
+        nothing = Interval(float("nan"), lower, upper, 0, 1 - alpha, intervals[0].kind)
         return BestFixedAction(-1, nothing, values, (-1, -1))
     low, high = max(i.low for i in intervals if i.n), max(i.high for i in intervals if i.n)
     best = _first(_all_displays(arms))

@@ -62,7 +62,12 @@ class Interval:
 
 
 def mean_interval(
-    x: ArrayLike | SparseRewards, *, upper: float, alpha: float = 0.05, tuned_for: float = TUNED_FOR
+    x: ArrayLike | SparseRewards,
+    *,
+    upper: float,
+    lower: float = 0.0,
+    alpha: float = 0.05,
+    tuned_for: float = TUNED_FOR,
 ) -> Interval:
     """Return the mean of `x` with an interval that holds at whatever time the observation stopped.
 
@@ -71,14 +76,14 @@ def mean_interval(
     Parameters
     ----------
     x
-        Rewards of the rounds in order, shape (n,), each in [0, `upper`], all or those that are not zero. No rounds give
-        an estimate of nan and the interval [0, `upper`].
-    upper
-        Largest reward a round can have, known before looking at the data.
+        Rewards of the rounds in order, shape (n,), each in [`lower`, `upper`], all or those that are not zero. No
+        rounds give an estimate of nan and the interval [`lower`, `upper`].
+    upper, lower
+        Largest and smallest reward a round can have, known before looking at the data.
     alpha
         Probability that the interval ever fails.
     tuned_for
-        Sum of variances, in units of `upper` squared, where the interval is tightest; fixed before seeing
+        Sum of variances, in units of `upper` - `lower` squared, where the interval is tightest; fixed before seeing
         `x`.
 
     Examples
@@ -88,28 +93,34 @@ def mean_interval(
     '0.400 in [0.349, 0.451]'
     """
     if isinstance(x, SparseRewards):
-        return _sparse_interval(x, upper=upper, alpha=alpha, tuned_for=tuned_for)
-    x = _checked(x, upper)
-    low, high = mean_sequence(x, upper=upper, alpha=alpha, at=np.array([x.size]), tuned_for=tuned_for)
+        return _sparse_interval(x, upper=upper, lower=lower, alpha=alpha, tuned_for=tuned_for)
+    x = _checked(x, upper, lower)
+    low, high = mean_sequence(x, upper=upper, lower=lower, alpha=alpha, at=np.array([x.size]), tuned_for=tuned_for)
     estimate = float(x.mean()) if x.size else math.nan
     return Interval(estimate, float(low[0]), float(high[0]), x.size, 1.0 - alpha, ANYTIME)
 
 
-def _sparse_interval(rewards: SparseRewards, *, upper: float, alpha: float, tuned_for: float) -> Interval:
+def _sparse_interval(rewards: SparseRewards, *, upper: float, lower: float, alpha: float, tuned_for: float) -> Interval:
     """Return the interval of rewards mostly zero; cost and memory are those of the others.
 
-    Between two rewards the running sum S stands still, so the rounds i of the gap add (1/2 + S)^2 sum 1/i^2 to V, and
-    the sum of 1/i^2 over a < i < b is trigamma(a + 1) - trigamma(b).
+    Between two rewards the running sum S stands still, so the rounds i of the gap add (M + S)^2 sum 1/i^2 to V, M the
+    `middle`, and the sum of 1/i^2 over a < i < b is trigamma(a + 1) - trigamma(b).
     """
     n = rewards.n
-    value = _checked(rewards.value, upper) / upper
+    width = upper - lower
+    value = _checked(rewards.value, upper, lower) / width
     if n == 0:
-        return mean_interval([], upper=upper, alpha=alpha, tuned_for=tuned_for)
+        return mean_interval([], upper=upper, lower=lower, alpha=alpha, tuned_for=tuned_for)
+    if rewards.at.size < n:
+        _checked([0.0], upper, lower)
     number = rewards.at + 1.0
-    before = 0.5 + np.concatenate(([0.0], np.cumsum(value)))
+    start = middle(lower, upper)
+    before = start + np.concatenate(([0.0], np.cumsum(value)))
     gap = _trigamma(np.concatenate(([1.0], number + 1.0))) - _trigamma(np.concatenate((number, [n + 1.0])))
     variation = float(((value - before[:-1] / number) ** 2).sum() + (before**2 * gap).sum())
-    low, high = interval_ends([before[-1] - 0.5], [variation], [n], upper=upper, alpha=alpha, tuned_for=tuned_for)
+    low, high = interval_ends(
+        [before[-1] - start], [variation], [n], upper=upper, lower=lower, alpha=alpha, tuned_for=tuned_for
+    )
     return Interval(rewards.total / n, float(low[0]), float(high[0]), n, 1.0 - alpha, ANYTIME)
 
 
@@ -128,34 +139,34 @@ def mean_sequence(
     x: ArrayLike,
     *,
     upper: float,
+    lower: float = 0.0,
     alpha: float = 0.05,
     at: NDArray[np.integer],
     tuned_for: float = TUNED_FOR,
 ) -> tuple[Floats, Floats]:
     """Return the ends of the confidence sequence for the running mean of conditional means.
 
-    With b = `upper`, X^_i = (b/2 + X_1 + ... + X_{i-1}) / i and V_t = sum_{i<=t} (X_i - X^_i)^2, the interval
-    at time t is
+    With a = `lower`, b = `upper`, w = b - a, X^_i = ((a + b)/2 + X_1 + ... + X_{i-1}) / i and
+    V_t = sum_{i<=t} (X_i - X^_i)^2, the interval at time t is
 
-        [0, b] and mean(X_1..X_t) +- (b/t) u(V_t / b^2),    u = `gamma_exponential_boundary` at alpha/2.
+        [a, b] and mean(X_1..X_t) +- (w/t) u(V_t / w^2),    u = `gamma_exponential_boundary` at alpha/2.
 
-    P(mu_t is inside for every t >= 1) >= 1 - alpha for any adapted X in [0, b], independent or not, drifting
+    P(mu_t is inside for every t >= 1) >= 1 - alpha for any adapted X in [a, b], independent or not, drifting
     or not. Each interval is for its own mu_t: intersecting earlier intervals with later ones would be wrong,
     and is not done. O(n) time and memory, plus one root a checkpoint.
 
     Parameters
     ----------
     x
-        Rewards of the rounds in order, shape (n,), each in [0, `upper`]. For values in [l, h] pass ``x - l`` and
-        ``upper=h - l``, and shift back.
-    upper
-        Largest reward a round can have, known before looking at the data.
+        Rewards of the rounds in order, shape (n,), each in [`lower`, `upper`].
+    upper, lower
+        Largest and smallest reward a round can have, known before looking at the data.
     alpha
         Probability that any interval of the sequence fails.
     at
-        Checkpoints in numbers of rounds, shape (k,), 0 to n. At 0 the interval is [0, `upper`].
+        Checkpoints in numbers of rounds, shape (k,), 0 to n. At 0 the interval is [`lower`, `upper`].
     tuned_for
-        Sum of variances, in units of `upper` squared, where the sequence is tightest; fixed before seeing
+        Sum of variances, in units of `upper` - `lower` squared, where the sequence is tightest; fixed before seeing
         `x`.
 
     Returns
@@ -166,9 +177,9 @@ def mean_sequence(
     Raises
     ------
     DataError
-        An observation lies outside [0, `upper`] or is nan; the first such index is named.
+        An observation lies outside [`lower`, `upper`] or is nan; the first such index is named.
     ParameterError
-        `upper`, `alpha`, `tuned_for` or a checkpoint is out of range.
+        `upper`, `lower`, `alpha`, `tuned_for` or a checkpoint is out of range.
 
     References
     ----------
@@ -182,18 +193,18 @@ def mean_sequence(
     >>> np.round(highs - lows, 2)
     array([1.  , 0.39, 0.1 ])
     """
-    x = _checked(x, upper)
+    x = _checked(x, upper, lower)
     at = np.asarray(at, dtype=np.int64)
     if at.size and (at.min() < 0 or at.max() > x.size):
         raise ParameterError(
             f"Checkpoints run from {at.min()} to {at.max()}, but there are {x.size} observations.",
             hint=f"checkpoints are numbers of observations, 0 to {x.size}.",
         )
-    scaled = x / upper
+    scaled = x / (upper - lower)
     sums = np.concatenate(([0.0], np.cumsum(scaled)))
-    predicted = (0.5 + sums[:-1]) / np.arange(1, x.size + 1)
+    predicted = (middle(lower, upper) + sums[:-1]) / np.arange(1, x.size + 1)
     variation = np.concatenate(([0.0], np.cumsum((scaled - predicted) ** 2)))[at]
-    return interval_ends(sums[at], variation, at, upper=upper, alpha=alpha, tuned_for=tuned_for)
+    return interval_ends(sums[at], variation, at, upper=upper, lower=lower, alpha=alpha, tuned_for=tuned_for)
 
 
 def interval_ends(
@@ -202,6 +213,7 @@ def interval_ends(
     at: ArrayLike,
     *,
     upper: float,
+    lower: float = 0.0,
     alpha: float,
     tuned_for: float = TUNED_FOR,
 ) -> tuple[Floats, Floats]:
@@ -210,18 +222,24 @@ def interval_ends(
     Parameters
     ----------
     sums, variation
-        Sum of the rewards, and V_t, up to each checkpoint, shape (k,), in units of `upper`.
+        Sum of the rewards, and V_t, up to each checkpoint, shape (k,), in units of `upper` - `lower`.
     at
         Checkpoints in numbers of rounds, shape (k,).
-    upper, alpha, tuned_for
-        Largest reward, error and tuning, as in `mean_sequence`.
+    upper, lower, alpha, tuned_for
+        Largest and smallest reward, error and tuning, as in `mean_sequence`.
     """
     sums, at = np.asarray(sums, dtype=np.float64), np.asarray(at)
     rounds = np.maximum(at, 1)
-    # Before any round the interval is all of [0, b]: the boundary is never below log(2/alpha) > 1/2.
-    mean = np.where(at > 0, sums / rounds, 0.5)
+    width = upper - lower
+    # Before any round the interval is all of [a, b]: the boundary is never below log(2/alpha) > 1/2.
+    mean = np.where(at > 0, sums / rounds, middle(lower, upper))
     radius = gamma_exponential_boundary(variation, alpha=alpha / 2, tuned_for=tuned_for) / rounds
-    return upper * np.maximum(mean - radius, 0.0), upper * np.minimum(mean + radius, 1.0)
+    return width * np.maximum(mean - radius, lower / width), width * np.minimum(mean + radius, upper / width)
+
+
+def middle(lower: float, upper: float) -> float:
+    """Return the middle of a range of rewards in units of its width: where a mean is expected before any round."""
+    return 0.5 + lower / (upper - lower)
 
 
 def gamma_exponential_boundary(v: ArrayLike, *, alpha: float, tuned_for: float = TUNED_FOR) -> Floats:
@@ -333,18 +351,21 @@ def _stirling_excess(a: Floats) -> Floats:
     return np.where(a < 1e4, gammaln(a) - a * np.log(a) + a, series)
 
 
-def _checked(x: ArrayLike, upper: float) -> Floats:
-    """Return `x` as float64 after checking that every value lies in [0, `upper`]."""
-    if not 0 < upper < math.inf:
-        raise ParameterError(f"upper is {upper:g}.", hint="give the largest reward a round can have, above 0.")
+def _checked(x: ArrayLike, upper: float, lower: float) -> Floats:
+    """Return `x` as float64 after checking that every value lies in [`lower`, `upper`]."""
+    if not lower < upper < math.inf:
+        raise ParameterError(f"upper is {upper:g}.", hint=f"give the largest reward a round can have, above {lower:g}.")
+    if not -math.inf < lower:
+        raise ParameterError(f"lower is {lower:g}.", hint="give the smallest reward a round can have.")
     x = np.asarray(x, dtype=np.float64)
     if x.ndim != 1:
         raise DataError(f"Observations have shape {x.shape}.", hint="pass one number a round, shape (n,).")
-    outside = ~((x >= 0) & (x <= upper))
+    outside = ~((x >= lower) & (x <= upper))
     if outside.any():
         first = int(outside.argmax())
         raise DataError(
-            f"Observation {first} is {x[first]:g}, outside [0, {upper:g}] ({outside.sum()} such in all).",
-            hint="set `upper` to the largest reward a round can have, known before looking at the data.",
+            f"Observation {first} is {x[first]:g}, outside [{lower:g}, {upper:g}] ({outside.sum()} such in all).",
+            hint="set `lower` and `upper` to the smallest and largest reward a round can have, known before looking at "
+            "the data.",
         )
     return x

@@ -15,8 +15,10 @@ side's interval at half the error and adds their widths.) Each repeat reads the 
 replays share. With the means over the repeats of their sums and of their V the interval holds at their end, whatever
 the repeats have in common, and at no further error (`evaluator.estimates.repeated`).
 
-With |Y_i| in [0, 1] and a prediction Y^_i of the same sign, |Y_i - Y^_i| <= 1, so that both M and -M, with
-V = sum (Y_i - Y^_i)^2, stay below the boundary of `evaluator.estimates.confidence`.
+A display shown by one replay alone adds its reward, in [a, b] with b - a = 1, or takes it away. With a prediction Y^_i
+in the same range, |Y_i - Y^_i| <= 1, so that both M and -M, with V = sum (Y_i - Y^_i)^2, stay below the boundary of
+`evaluator.estimates.confidence`. What the later of two rounds with one display has not revealed yet has a sign only
+where no reward is negative: else `evaluator.estimates.paired` takes such differences.
 
 Why no shorter, normal interval, though T is fixed: V is not. Two policies cease to differ when one of them has seen
 enough, and that stops the sum as a peeking analyst would. Of equal pairs that differ only until one looks worse by two
@@ -38,7 +40,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.estimates.confidence import gamma_exponential_boundary, log_mixture, mixture_rho
+from evaluator.estimates.confidence import gamma_exponential_boundary, log_mixture, middle, mixture_rho
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -48,7 +50,7 @@ _SMALLEST = 1e-300
 
 
 class Contrast(NamedTuple):
-    """The difference of two totals, in units of the largest reward, mean over repeats.
+    """The difference of two totals, in widths of the rewards' range, mean over repeats.
 
     Parameters
     ----------
@@ -89,6 +91,7 @@ def contrast(
     *,
     displays: int,
     upper: float,
+    lower: float = 0.0,
     shared: bool,
 ) -> Contrast:
     """Return the difference of two replays that showed these displays, repeat by repeat.
@@ -98,13 +101,13 @@ def contrast(
     shown_a, shown_b
         Numbers of the displays of each replay's first T rounds, in the order of the rounds, shape (T,) each.
     rewards_a, rewards_b
-        Rewards of these rounds, shape (T,) each, in [0, `upper`].
+        Rewards of these rounds, shape (T,) each, in [`lower`, `upper`].
     displays
         Number of displays of the log.
-    upper
-        Largest possible reward of a display.
+    upper, lower
+        Largest and smallest possible reward of a display.
     shared
-        Whether a display earns the same in both replays.
+        Whether a display earns the same in both replays; they do unless `lower` is 0.
 
     Examples
     --------
@@ -116,14 +119,16 @@ def contrast(
     (-1.0, -1.0, 1.0, 2)
     """
     repeats = len(shown_a)
-    total, variation, least, most, n = 0.0, 0.0, 0, 0, 0
+    width, start = upper - lower, middle(lower, upper)
+    total, variation, least, most, n = 0.0, 0.0, 0.0, 0.0, 0
     for repeat in zip(shown_a, rewards_a, shown_b, rewards_b, strict=True):
         for sign, earned in _signed(*repeat, displays=displays, shared=shared):
-            y = earned / upper
+            y = earned / width
             before = np.cumsum(y) - y
-            variation += float(((y - (0.5 + before) / np.arange(1, y.size + 1)) ** 2).sum())
+            variation += float(((y - (start + before) / np.arange(1, y.size + 1)) ** 2).sum())
             total += sign * float(y.sum())
-            least, most = least - (sign < 0) * y.size, most + (sign > 0) * y.size
+            ends = sorted((sign * lower / width, sign * upper / width))
+            least, most = least + ends[0] * y.size, most + ends[1] * y.size
             n += y.size
     return Contrast(total / repeats, variation / repeats, least / repeats, most / repeats, n)
 

@@ -42,14 +42,14 @@ _HALVINGS = 50
 
 
 class RewardSums(NamedTuple):
-    """What the interval of some rounds needs of their rewards, in units of the largest reward; any shape.
+    """What the interval of some rounds needs of their rewards above the smallest possible, in widths of their range.
 
     Parameters
     ----------
     n
         Number of rounds, an array of any shape.
     total
-        Sum of the rewards, of the shape of `n`.
+        Sum of the rewards above the smallest, of the shape of `n`.
     variation
         Intrinsic time V_n of `evaluator.estimates.confidence.mean_sequence`, of the shape of `n`.
     """
@@ -59,9 +59,9 @@ class RewardSums(NamedTuple):
     variation: Floats
 
 
-def sums_of(rewards: Floats, *, upper: float) -> RewardSums:
-    """Return the sums of rewards of rounds in order, shape (n,), each in [0, `upper`]."""
-    x = rewards / upper
+def sums_of(rewards: Floats, *, upper: float, lower: float = 0.0) -> RewardSums:
+    """Return the sums of rewards of rounds in order, shape (n,), each in [`lower`, `upper`]."""
+    x = (rewards - lower) / (upper - lower)
     sums = np.cumsum(x)
     predicted = (0.5 + sums - x) / np.arange(1, x.size + 1)
     total = sums[-1] if x.size else 0.0
@@ -76,6 +76,7 @@ def discordant(
     *,
     displays: int,
     upper: float,
+    lower: float = 0.0,
 ) -> tuple[RewardSums, RewardSums]:
     """Return the sums of the rewards of the displays that only A and that only B showed.
 
@@ -84,15 +85,15 @@ def discordant(
     shown_a, shown_b
         Numbers of the displays of each replay's first T rounds, in the order of its rounds, shape (T,).
     reward_a, reward_b
-        Rewards of these rounds, shape (T,), in [0, `upper`].
+        Rewards of these rounds, shape (T,), in [`lower`, `upper`].
     displays
         Number of displays of the log.
-    upper
-        Largest possible reward of a display.
+    upper, lower
+        Largest and smallest possible reward of a display.
     """
     return (
-        sums_of(reward_a[~_among(shown_b, displays)[shown_a]], upper=upper),
-        sums_of(reward_b[~_among(shown_a, displays)[shown_b]], upper=upper),
+        sums_of(reward_a[~_among(shown_b, displays)[shown_a]], upper=upper, lower=lower),
+        sums_of(reward_b[~_among(shown_a, displays)[shown_b]], upper=upper, lower=lower),
     )
 
 
@@ -108,6 +109,7 @@ def difference_of_sums(
     *,
     rounds: int,
     upper: float,
+    lower: float = 0.0,
     alpha: float,
     kind: str = PAIRED,
     displays: int | None = None,
@@ -119,11 +121,12 @@ def difference_of_sums(
     a, b
         Sums of the rewards of the displays that only A and that only B showed, from `discordant`; or, where rewards of
         one display differ between the two, of all their rounds, which gives the longer, unpaired interval. For several
-        repeats, their mean (`evaluator.estimates.repeated`).
+        repeats, their mean (`evaluator.estimates.repeated`). Both have the same number of rounds, so that the smallest
+        reward, which they count from, cancels.
     rounds
         Number of rounds T > 0, the same for both.
-    upper
-        Largest possible reward of a round.
+    upper, lower
+        Largest and smallest possible reward of a round.
     alpha
         Probability that the interval fails.
     kind
@@ -141,7 +144,7 @@ def difference_of_sums(
     >>> round(difference.estimate, 3), difference.n
     (-0.333, 2)
     """
-    share = upper / rounds
+    share = (upper - lower) / rounds
     (low_a, high_a), (low_b, high_b) = (
         interval_ends(s.total, s.variation, s.n, upper=1.0, alpha=alpha / 2) for s in (a, b)
     )

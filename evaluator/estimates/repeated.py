@@ -50,25 +50,29 @@ def mean_sums(of: Sequence[RewardSums]) -> RewardSums:
     return RewardSums(*(np.mean([getattr(each, name) for each in of], axis=0) for name in RewardSums._fields))
 
 
-def repeated_interval(rewards: Sequence[Floats], *, upper: float, alpha: float, displays: int) -> Interval:
+def repeated_interval(
+    rewards: Sequence[Floats], *, upper: float, lower: float = 0.0, alpha: float, displays: int
+) -> Interval:
     """Return the mean reward of all rounds of several repeats, with an interval.
 
     Parameters
     ----------
     rewards
-        Rewards of the rounds of each repeat in order, shape (T_r,), in [0, `upper`]. Should one have no rounds, nothing
-        is known. Of a single repeat the interval is that of `mean_interval`.
-    upper
-        Largest possible reward of a round.
+        Rewards of the rounds of each repeat in order, shape (T_r,), in [`lower`, `upper`]. Should one have no rounds,
+        nothing is known. Of a single repeat the interval is that of `mean_interval`.
+    upper, lower
+        Largest and smallest possible reward of a round.
     alpha
         Probability that the interval fails.
     displays
         Number of different displays that the repeats showed, which the interval names as its n.
     """
     if len(rewards) == 1:
-        return mean_interval(rewards[0], upper=upper, alpha=alpha)
+        return mean_interval(rewards[0], upper=upper, lower=lower, alpha=alpha)
     if not all(len(x) for x in rewards):
-        return mean_interval([], upper=upper, alpha=alpha)
-    of = mean_sums([sums_of(x, upper=upper) for x in rewards])
-    low, high = interval_ends(of.total, of.variation, of.n, upper=upper, alpha=alpha)
-    return Interval(float(upper * of.total / of.n), float(low), float(high), displays, 1.0 - alpha, REPEATED)
+        return mean_interval([], upper=upper, lower=lower, alpha=alpha)
+    width = upper - lower
+    of = mean_sums([sums_of(x, upper=upper, lower=lower) for x in rewards])
+    low, high = (lower + end for end in interval_ends(of.total, of.variation, of.n, upper=width, alpha=alpha))
+    estimate = float(lower + width * of.total / of.n)
+    return Interval(estimate, float(low), float(high), displays, 1.0 - alpha, REPEATED)
