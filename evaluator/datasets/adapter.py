@@ -366,6 +366,7 @@ def _display_kinds(spec: FileSpec, features: Features, keep: Sequence[str]) -> d
         (spec.display.action, "category"),
         (spec.display.propensity, "float"),
         (spec.display.weight, "float"),
+        (spec.display.cost, "float"),
         (spec.display.id, "text"),
         (spec.display.eligible, "labels"),
     ]

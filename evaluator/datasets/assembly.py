@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from evaluator.datasets.actions import USED, KeptPropensities, ShownActions, choose_actions, kept_propensities
 from evaluator.datasets.contexts import CODE, Array, ContextVectors
-from evaluator.datasets.intake import ACTION, PROPENSITY, TIME, WEIGHT, Intake
+from evaluator.datasets.intake import ACTION, COST, PROPENSITY, TIME, WEIGHT, Intake
 from evaluator.datasets.labels import KEPT
 from evaluator.datasets.set_sources import SET
 from evaluator.datasets.target import target_of, target_places
@@ -23,6 +23,7 @@ from evaluator.datasets.writing import DisplayWriter, displays_table
 from evaluator.log import PropensityKind
 from evaluator.log.eligible import as_one, packed, sizes
 from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, POSITION
+from evaluator.log.schema import COST as OWN_COST
 from evaluator.log.schema import WEIGHT as OWN_WEIGHT
 from evaluator.log.traffic import summed
 from evaluator.log.uneven import uneven_lists
@@ -188,6 +189,8 @@ def display_batches(
             batch[POSITION] = columns[POSITION]
         if WEIGHT in columns:
             batch[OWN_WEIGHT] = columns[WEIGHT]
+        if COST in columns:
+            batch[OWN_COST] = columns[COST]
         if vectors is not None:
             batch["context"] = vectors.build({n: array for n, array in columns.items() if n.startswith(CODE)})
         batch |= {n.removeprefix(KEPT): array for n, array in columns.items() if n.startswith(KEPT)}

@@ -28,7 +28,7 @@ from evaluator.threads import behind
 
 TIME, ACTION, PROPENSITY = "time", "action", "propensity"
 # What no column of the spool's other parts can be called.
-WEIGHT = "display.weight"
+WEIGHT, COST = "display.weight", "display.cost"
 
 
 @dataclass(kw_only=True)
@@ -56,9 +56,9 @@ class Intake:
     target
         Column of each action's probability under a policy to be evaluated, by label of the action.
     spool
-        Temporary file that gets the sound displays: `TIME`, `ACTION` (code of its label), `PROPENSITY` and `WEIGHT`
-        where logged, what `sets` makes of theirs, context codes, the probabilities of `target`, and the code of its
-        label in each column of `keep`.
+        Temporary file that gets the sound displays: `TIME`, `ACTION` (code of its label), `PROPENSITY`, `WEIGHT` and
+        `COST` where logged, what `sets` makes of theirs, context codes, the probabilities of `target`, and the code of
+        its label in each column of `keep`.
     keep
         Labels found so far of each column that the log keeps as it is, by name.
     limit
@@ -185,6 +185,8 @@ class Intake:
             columns[SET] = self.sets.codes(frame, self.labels)
         if display.weight is not None:
             columns[WEIGHT] = frame[display.weight].cast(pl.Float64)
+        if display.cost is not None:
+            columns[COST] = frame[display.cost].cast(pl.Float64)
         for column, labels in self.keep.items():
             columns[KEPT + column] = labels.codes(texts(frame[column]))
         reduced = pl.DataFrame({**columns, **self.codes.of(frame), **target_codes(frame, self.target)})

@@ -57,6 +57,7 @@ class _About(_Strict):
     attribution_window: Ticks | None = None
     propensity: PropensityKind = "absent"
     reward_max: float | None = None
+    reward_min: float | None = None
     sampling_rate: Share = 1.0
     kept_share: Share = 1.0
     fingerprint: str = ""

@@ -58,6 +58,7 @@ def log_meta(
         attribution_window=attribution_window,
         propensity=propensity_kind(spec),
         reward_max=spec.log.reward_max,
+        reward_min=spec.log.reward_min,
         sampling_rate=spec.log.sampling_rate,
         kept_share=propensities.kept_share,
         fingerprint=fingerprint,

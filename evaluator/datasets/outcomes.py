@@ -18,7 +18,7 @@ from evaluator.datasets.followed import find_end
 from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.row_breaches import Breaches
 from evaluator.datasets.spec import FileSpec
-from evaluator.log.breaches import beyond_bound
+from evaluator.log.reward_bounds import beyond_bound, bounds_of
 from evaluator.log.times import with_date
 from evaluator.units import SECONDS
 
@@ -153,21 +153,21 @@ def _followed(
 
 
 def _bounded(rewards: pl.DataFrame, spec: FileSpec, breaches: Breaches) -> pl.DataFrame:
-    """Return the rewards without those that take a display's beyond `reward_max`."""
-    most = spec.log.reward_max
-    if most is None:
-        return rewards
-    total, beyond = beyond_bound(
-        rewards["display"].to_numpy(), rewards["time"].to_numpy(), rewards["value"].to_numpy(), most
-    )
-    rows = breaches.check(rewards)
-    value = spec.conversion.value
-    rows.add(
-        value if isinstance(value, str) else _clock(spec), pl.Series(beyond),
-        f"the display earns more than reward_max = {most:g}, all its conversions together",
-        "raise reward_max in [log], or repair the values or the rows that repeat", values=pl.Series(total),
-    )  # fmt: skip
-    return rewards.filter(pl.Series(rows.close()))
+    """Return the rewards without those that take a display's beyond `reward_max` or below `reward_min`."""
+    column = spec.conversion.value if isinstance(spec.conversion.value, str) else _clock(spec)
+    for bound in bounds_of(spec.log.reward_min, spec.log.reward_max):
+        total, beyond = beyond_bound(
+            rewards["display"].to_numpy(), rewards["time"].to_numpy(), rewards["value"].to_numpy(), bound
+        )
+        rows = breaches.check(rewards)
+        more, name, change = ("more", "reward_max", "raise") if bound.sign > 0 else ("less", "reward_min", "lower")
+        rows.add(
+            column, pl.Series(beyond),
+            f"the display earns {more} than {name} = {bound.value:g}, all its conversions together",
+            f"{change} {name} in [log], or repair the values or the rows that repeat", values=pl.Series(total),
+        )  # fmt: skip
+        rewards = rewards.filter(pl.Series(rows.close()))
+    return rewards
 
 
 def _clock(spec: FileSpec) -> str:

@@ -17,7 +17,8 @@ from evaluator.datasets.row_breaches import FILE, LINE, ROW, CheckedRows
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.errors import LogError
-from evaluator.log.breaches import WEIGHT_REPAIR
+from evaluator.log.breaches import COST_REPAIR, NO_COST, WEIGHT_REPAIR
+from evaluator.units import MOST_VALUE
 
 # Differences of times fit into 64 bits too.
 _LAST_TICK = 2**62
@@ -104,6 +105,10 @@ def check_displays(
         w = frame[display.weight].cast(pl.Float64)
         rows.add(display.weight, sound & ~(w.is_finite() & (w > 0)).fill_null(False), "no weight above 0",
                  WEIGHT_REPAIR)  # fmt: skip
+    if display.cost is not None:
+        cost = frame[display.cost].cast(pl.Float64)
+        rows.add(display.cost, sound & ~cost.is_between(0.0, MOST_VALUE).fill_null(False), NO_COST,
+                 COST_REPAIR)  # fmt: skip
     if display.id is not None:
         rows.add(display.id, sound & frame[display.id].is_null(), "missing", "give every display an id")
         again = np.zeros(frame.height, dtype=np.bool_)

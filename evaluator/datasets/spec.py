@@ -71,6 +71,9 @@ class Display(Section):
         str | None,
         Field(min_length=1, description="between the labels of a text that lists them; JSON arrays when absent"),
     ] = None
+    cost: Annotated[
+        Name | None, Field(description="what showing the display cost, 0 or more, in the unit of the values")
+    ] = None
 
     @model_validator(mode="after")
     def _kind_matches_column(self) -> Display:
@@ -131,6 +134,15 @@ class LogSection(Section):
         Field(description="'end' (last time seen), a time in ticks, or 'complete' (every display followed to its end)"),
     ] = "end"
     reward_max: Annotated[float | None, Field(gt=0, strict=False, allow_inf_nan=False)] = None
+    reward_min: Annotated[
+        float | None,
+        Field(
+            le=0,
+            strict=False,
+            allow_inf_nan=False,
+            description="the least a display can bring, refunds and all; 0 where no value is negative",
+        ),
+    ] = None
     sampling_rate: Annotated[
         float,
         Field(ge=LEAST_SAMPLE, le=1, strict=False, description="share of the traffic's displays that the log holds"),
@@ -275,6 +287,8 @@ class FileSpec(Heading):
             found[d.weight] = NoFeature("says how likely the display was kept, by its outcome", False)
         if d.eligible is not None:
             found[d.eligible] = NoFeature("lists the eligible actions", False)
+        if d.cost is not None:
+            found[d.cost] = NoFeature("is the cost of the action that was shown", True)
         found[d.action] = NoFeature("is the action that was shown", False)
         return found
 

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluator.datasets.canonical import open_canonical, remarks, verify
 from evaluator.datasets.files import find_files
@@ -14,7 +15,9 @@ from evaluator.datasets.resolve import dataset_spec, read, spec_path
 from evaluator.datasets.spec import FileSpec, Spec
 from evaluator.errors import SourceError
 from evaluator.log import Log
-from evaluator.log.schema import to_numpy
+from evaluator.log.costs import has_costs
+from evaluator.log.running_sums import extremes
+from evaluator.log.schema import COST, to_numpy
 from evaluator.options.keywords import ReadingKeywords
 from evaluator.outputs.failures import writing
 
@@ -92,7 +95,7 @@ def log_facts(log: Log) -> dict[str, Any]:
     of = to_numpy(log.conversions["display_id"]).astype(np.int64)
     when = to_numpy(log.conversions["time"]).astype(np.int64)
     value = to_numpy(log.conversions["value"]).astype(np.float64)
-    delay = when - time[of]
+    delay = (when - time[of])[value >= 0.0]
     action = log.column("action").astype(np.int64)
     shown = np.bincount(action, minlength=log.n_actions)
     converted = np.bincount(action[of], minlength=log.n_actions)
@@ -108,7 +111,9 @@ def log_facts(log: Log) -> dict[str, Any]:
         "observed_until": log.meta.observed_until,
         "attribution_window": log.meta.attribution_window,
         "propensity": log.meta.propensity,
-        "delay_quantiles": {f"p{q * 100:g}": float(np.quantile(delay, q)) for q in QUANTILES} if len(of) else {},
+        "refunds": _refunds(of, value, len(log)),
+        "costs": _costs(log),
+        "delay_quantiles": {f"p{q * 100:g}": float(np.quantile(delay, q)) for q in QUANTILES} if len(delay) else {},
         "top_actions": [
             {"label": log.labels[k], "displays": int(shown[k]), "conversions": int(converted[k])} for k in top
         ],
@@ -117,6 +122,23 @@ def log_facts(log: Log) -> dict[str, Any]:
         "fingerprint": log.meta.fingerprint,
         "notes": list(log.meta.notes),
     }
+
+
+def _refunds(of: npt.NDArray[np.int64], value: npt.NDArray[np.float64], displays: int) -> dict[str, float | int] | None:
+    """Return facts about conversions below 0, None without."""
+    back = value < 0.0
+    if not back.any():
+        return None
+    smallest = float(extremes(of, value)[1].min())
+    return {"conversions": int(back.sum()), "per_display": float(value[back].sum()) / displays, "smallest": smallest}
+
+
+def _costs(log: Log) -> dict[str, float] | None:
+    """Return facts about what displays cost, None where the log does not say."""
+    if not has_costs(log):
+        return None
+    cost = log.column(COST)
+    return {"per_display": float(cost.mean()), "smallest": float(cost.min()), "largest": float(cost.max())}
 
 
 def _spec_facts(spec: Spec | None) -> dict[str, Any] | None:

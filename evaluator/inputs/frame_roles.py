@@ -35,6 +35,7 @@ class MadeFromFrames:
         propensity_kind: Literal["column", "uniform"] | None = None,
         id: str | None = None,
         weight: str | None = None,
+        cost: str | None = None,
         conversion_time: str | None = None,
         delay: str | None = None,
         indicator: str | None = None,
@@ -54,6 +55,7 @@ class MadeFromFrames:
         attribution_window: str | int | None = None,
         observed_until: Literal["end", "complete"] | int = "end",
         reward_max: float | None = None,
+        reward_min: float | None = None,
         sampling_rate: float = 1.0,
         context: str | Sequence[str] | Mapping[str, Literal["category", "number"]] = (),
         encoding: Literal["hash", "one-hot", "number"] = "hash",
@@ -89,6 +91,8 @@ class MadeFromFrames:
             Column that identifies a display; needed with `conversions`. Row order when None.
         weight
             Column of one over the probability with which a display got into the log.
+        cost
+            Column of what showing a display cost, 0 or more, in the unit of the values.
         conversion_time, delay, immediate
             Column of the time of a conversion, or of its delay in ticks, or that rewards come at once. Exactly one.
         indicator
@@ -119,6 +123,8 @@ class MadeFromFrames:
             ``"end"`` (last time seen), a time in ticks, or ``"complete"`` (every display followed to its end).
         reward_max
             Largest possible reward of one display.
+        reward_min
+            Smallest possible reward of one display, below 0 where a refund may be more than the sale.
         sampling_rate
             Share of the traffic's displays that the log holds, in (0, 1].
         context, encoding, dimensions, intercept, allow
@@ -160,7 +166,7 @@ class MadeFromFrames:
             "time": {"unit": unit, "format": dict(format) if isinstance(format, Mapping) else format, "ties": ties},
             "display": {
                 "time": time, "action": action, "propensity": propensity, "propensity_kind": propensity_kind,
-                "id": id, "weight": weight,
+                "id": id, "weight": weight, "cost": cost,
             },
             "conversion": {
                 "indicator": indicator, "time": conversion_time, "delay": delay, "immediate": immediate, "value": value,
@@ -169,6 +175,7 @@ class MadeFromFrames:
             },
             "log": {
                 "attribution_window": attribution_window, "observed_until": observed_until, "reward_max": reward_max,
+                "reward_min": reward_min,
                 "sampling_rate": sampling_rate,
             },
             "context": {

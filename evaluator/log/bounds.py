@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from evaluator.errors import ParameterError
 from evaluator.log.contract import Log
+from evaluator.log.running_sums import extremes
 from evaluator.log.schema import to_numpy
 
 # Sums of money are rounded.
@@ -29,12 +30,15 @@ class CapLoss(NamedTuple):
         Sum of what they earn beyond the cap, in the log's own unit.
     share
         Share of the log's whole reward that is left out.
+    refunds
+        Whether the log has refunds.
     """
 
     cap: float
     displays: int
     left_out: float
     share: float
+    refunds: bool = False
 
 
 def with_reward_max(log: Log, most: float) -> Log:
@@ -45,25 +49,25 @@ def with_reward_max(log: Log, most: float) -> Log:
     ParameterError
         A display earns more than that; the message names the first.
     """
-    display, reward = _rewards(log)
+    display, _, reward = extremes(*_conversions(log))
     beyond = np.flatnonzero(reward > most * (1.0 + _ROUNDING))
     if len(beyond):
         raise ParameterError(
             f"`reward_max={most:g}`: {len(beyond):,} displays of log {log.meta.name!r} earn more (display "
             f"{display[beyond[0]]}: {reward[beyond[0]]:g}).",
-            hint=f"name what a display can earn at most, or count no more of it than that: `reward_cap={most:g}`.",
+            hint=f"name what a display can earn at most, or count no more of it than that: `cap={most:g}`.",
         )
     return log.with_meta(reward_max=most)
 
 
-def with_reward_cap(log: Log, cap: float) -> tuple[Log, CapLoss]:
+def with_cap(log: Log, cap: float) -> tuple[Log, CapLoss]:
     """Return a log whose displays earn min(reward, cap), and what that leaves out.
 
     Conversions of a display count in the order of their times until the cap is reached, as a live system that caps
-    would count them.
+    would count them: at any time it has earned min(sum so far, cap). So a refund first takes back what is above the
+    cap, and counts once the sum falls below it.
     """
-    value = to_numpy(log.conversions["value"]).astype(np.float64)
-    of = to_numpy(log.conversions["display_id"])
+    of, value = _conversions(log)
     first = np.flatnonzero(np.diff(of, prepend=-1))
     sums = np.cumsum(value)
     before = np.repeat(sums[first] - value[first], np.diff(np.append(first, len(value)))) if len(value) else sums
@@ -81,13 +85,11 @@ def with_reward_cap(log: Log, cap: float) -> tuple[Log, CapLoss]:
     at = log.conversions.schema.get_field_index("value")
     capped = log.with_conversions(log.conversions.set_column(at, "value", pa.array(kept)))
     known = log.meta.reward_max
-    found = CapLoss(cap, int(touched.sum()), left, left / total if total > 0 else 0.0)
+    found = CapLoss(cap, int(touched.sum()), left, left / total if total > 0 else 0.0, bool((value < 0.0).any()))
     return capped.with_meta(reward_max=cap if known is None else min(cap, known)), found
 
 
-def _rewards(log: Log) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Return the displays with conversions, and what each earns in all."""
+def _conversions(log: Log) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Return the display and the value of each conversion."""
     of = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
-    first = np.flatnonzero(np.diff(of, prepend=-1))
-    value = to_numpy(log.conversions["value"]).astype(np.float64, copy=False)
-    return of[first], np.add.reduceat(value, first) if len(of) else np.zeros(0)
+    return of, to_numpy(log.conversions["value"]).astype(np.float64, copy=False)

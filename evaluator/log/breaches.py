@@ -12,10 +12,12 @@ import pyarrow as pa
 
 from evaluator.log.eligible import SETS, width
 from evaluator.log.log_tables import LogTables
+from evaluator.log.reward_bounds import beyond_bound, bounds_of
 from evaluator.log.schema import (
     ACTION_SET,
     ACTIONS,
     CONVERSIONS,
+    COST,
     DISPLAYS,
     ELIGIBLE,
     POSITION,
@@ -36,6 +38,8 @@ TARGET_REPAIR = (
     "`actions` leaves out"
 )
 WEIGHT_REPAIR = "give one over the probability with which the display got into the log"
+NO_COST = f"no cost from 0 to {MOST_VALUE:g}"
+COST_REPAIR = "give what showing the display cost, 0 or more, in the unit of the values"
 # How far from 1 the probabilities of a row may sum.
 SUM_TOLERANCE = 1e-6
 
@@ -98,7 +102,8 @@ def _structure(log: LogTables) -> Iterator[Breach]:
             elif present.field(column).type != kind:
                 found = present.field(column).type
                 yield Breach(name, column, nothing, (), f"column {column!r} is {found}", f"cast it to {kind}")
-    for column, kind in ((POSITION, pa.int64()), (WEIGHT, pa.float64()), (ELIGIBLE, SETS)):
+    own = ((POSITION, pa.int64()), (WEIGHT, pa.float64()), (COST, pa.float64()), (ELIGIBLE, SETS))
+    for column, kind in own:
         if column in log.schema.names and log.schema.field(column).type != kind:
             found = log.schema.field(column).type
             yield Breach("displays", column, nothing, (), f"column {column!r} is {found}", f"cast it to {kind}")
@@ -107,6 +112,7 @@ def _structure(log: LogTables) -> Iterator[Breach]:
         if not LEAST_SAMPLE <= share <= 1.0:
             problem = f"{name} = {share:g} is no share"
             yield Breach("meta", name, nothing, (), problem, f"give one in [{LEAST_SAMPLE:g}, 1]")
+    yield from _bounds(log)
     yield from _shapes(log)
     if len(log) == 0:
         yield Breach("displays", "display_id", nothing, (), "the log is empty", "check the filters and the source")
@@ -115,6 +121,15 @@ def _structure(log: LogTables) -> Iterator[Breach]:
             "actions", "action", nothing, (), "a single action leaves nothing to choose",
             "check the action column, or keep at least two actions",
         )  # fmt: skip
+
+
+def _bounds(log: LogTables) -> Iterator[Breach]:
+    """Yield what is wrong with the bounds of a display's reward."""
+    least = log.meta.reward_min
+    if least is not None and not -np.inf < least <= 0.0:
+        yield Breach("meta", "reward_min", np.zeros(0, np.int64), (), f"reward_min = {least:g} is no bound from below",
+                     "a display without a conversion earns 0: give the most that refunds may take beyond its sales, "
+                     "as a number of at most 0")  # fmt: skip
 
 
 def _shapes(log: LogTables) -> Iterator[Breach]:
@@ -195,7 +210,7 @@ class _Rows:
     def _displays(self, log: LogTables, *, vectors: bool) -> None:
         present = [c for c in ("context", "action_set", "target") if vectors and c in log.schema.names]
         columns = ["display_id", "time", "action", *present, *[ELIGIBLE] * (vectors and ELIGIBLE in log.schema.names)]
-        columns += [c for c in ("position", "weight") if c in log.schema.names]
+        columns += [c for c in (POSITION, WEIGHT, COST) if c in log.schema.names]
         if log.meta.propensity != "absent":
             columns.append("propensity")
         before: npt.NDArray[Any] | None = None
@@ -230,6 +245,10 @@ class _Rows:
                 weight = batch["weight"].astype(np.float64)
                 self._add("displays.weight", ~(np.isfinite(weight) & (weight > 0)), weight, "no weight above 0",
                           WEIGHT_REPAIR, first=first)  # fmt: skip
+            if COST in batch:
+                cost = batch[COST].astype(np.float64)
+                self._add("displays.cost", ~((cost >= 0.0) & (cost <= MOST_VALUE)), cost, NO_COST, COST_REPAIR,
+                          first=first)  # fmt: skip
             self._add("displays.action", (action < 0) | (action >= log.n_actions), action,
                       f"not an action index below {log.n_actions}", "list it in actions", first=first)  # fmt: skip
             if "propensity" in batch:
@@ -278,54 +297,14 @@ class _Rows:
         self._add("conversions.value", ~finite, value, "not finite", "fill or drop the rows")
         self._add("conversions.value", finite & (np.abs(value) > MOST_VALUE), value, f"beyond {MOST_VALUE:g}",
                   "repair the value, or count in a larger unit")  # fmt: skip
-        most = log.meta.reward_max
-        if most is not None and finite.all() and known.all():
-            total, beyond = beyond_bound(of, when, value, most)
-            self._add("conversions.value", beyond, total, f"the display earns more than reward_max = {most:g} in all",
-                      "raise reward_max, or repair the values or the rows that repeat")  # fmt: skip
+        for bound in bounds_of(log.meta.reward_min, log.meta.reward_max) if finite.all() and known.all() else ():
+            total, beyond = beyond_bound(of, when, value, bound)
+            self._add("conversions.value", beyond, total, bound.problem, bound.repair)
         same = np.diff(of, prepend=of[:1])
         self._add("conversions.display_id", same < 0, of, "not sorted by display", "sort by display_id, time")
         back = (same == 0) & (np.diff(when, prepend=when[:1]) < 0)
         self._add("conversions.time", back, when, "earlier than the display's conversion before it",
                   "sort by display_id, time")  # fmt: skip
-
-
-def beyond_bound(
-    display: npt.NDArray[np.int64], time: npt.NDArray[np.int64], value: npt.NDArray[np.float64], most: float
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Return what the display of each conversion earns in all, and which conversions take it beyond `most`.
-
-    Of a display that earns more, those are the conversions from which on, in the order of their times, its sum is
-    above; at least the last one.
-
-    Parameters
-    ----------
-    display, time, value
-        Display, time and value of each conversion, shape (n,).
-    most
-        Largest sum of a display, up to rounding.
-
-    Returns
-    -------
-    tuple
-        What the display of each conversion earns in all, shape (n,), and whether that conversion takes it beyond
-        `most`, shape (n,).
-    """
-    total, beyond = np.zeros(len(value)), np.zeros(len(value), np.bool_)
-    if not len(value):
-        return total, beyond
-    order = np.lexsort((time, display))
-    of, paid = display[order], value[order]
-    first = np.flatnonzero(np.append(True, of[1:] != of[:-1]))
-    sums, sizes = np.add.reduceat(paid, first), np.diff(np.append(first, len(of)))
-    total[order] = np.repeat(sums, sizes)
-    bound = most + 1e-9 * abs(most)  # shares of 1/n sum to 1 but for rounding
-    for i in np.flatnonzero(sums > bound):
-        rows = slice(first[i], first[i] + sizes[i])
-        above = np.cumsum(paid[rows]) > bound
-        above[-1] = True
-        beyond[order[rows]] = above
-    return total, beyond
 
 
 def target_breaches(

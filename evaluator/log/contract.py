@@ -9,12 +9,13 @@ displays
     action vectors of that display), ``expected_reward`` fixed_size_list<float>[K] (the truth of a synthetic log),
     ``target`` fixed_size_list<float64>[K] (action probabilities of a policy to be evaluated; they sum to 1),
     ``position`` int64 (number of the display in the traffic, dropped displays counted; absent: its number in the log),
-    ``weight`` float64 (one over the probability with which the display got into the log), ``eligible``
-    dictionary<int32, binary> (the actions that could have been shown, a bit an action, as `evaluator.log.eligible`
-    packs them; absent: all), with which ``action_set`` may be list<fixed_size_list<float>[d]>, the vectors of the
-    eligible actions alone, in their order. Any further column is a string, kept from the source to group by.
+    ``weight`` float64 (one over the probability with which the display got into the log), ``cost`` float64 >= 0 (what
+    showing the display cost, in the unit of the values), ``eligible`` dictionary<int32, binary> (the actions that could
+    have been shown, a bit an action, as `evaluator.log.eligible` packs them; absent: all), with which ``action_set`` may
+    be list<fixed_size_list<float>[d]>, the vectors of the eligible actions alone, in their order. Any further column is
+    a string, kept from the source to group by.
 conversions
-    ``display_id`` int64, ``time`` int64 in ticks, ``value`` float64; sorted by display, then time.
+    ``display_id`` int64, ``time`` int64 in ticks, ``value`` float64 (below 0: a refund); sorted by display, then time.
 actions
     ``action`` int32 (0..K-1), ``label`` string, optionally ``features`` fixed_size_list<float>[d].
 """
@@ -32,12 +33,12 @@ from evaluator.errors import LogError
 from evaluator.inputs.frame_roles import MadeFromFrames
 from evaluator.log.breaches import PARTS, find_breaches
 from evaluator.log.log_tables import LogTables
-from evaluator.log.meta import LogMeta
+from evaluator.log.meta import BOUNDS, LogMeta
 from evaluator.log.schema import to_numpy
 from evaluator.results.in_notebooks import ShownInNotebooks
 
 # Metadata that the rows of each part are validated against.
-_BOUND_BY = {"displays": {"propensity"}, "conversions": {"observed_until", "attribution_window", "reward_max"}}
+_BOUND_BY = {"displays": {"propensity"}, "conversions": {"observed_until", "attribution_window", *BOUNDS}}
 
 
 @dataclass(frozen=True, eq=False)

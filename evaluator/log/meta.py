@@ -12,6 +12,8 @@ from evaluator.units import ROUND, SECONDS
 PropensityKind = Literal["logged", "uniform", "estimated", "absent"]
 
 
+# Fields that bound what a display may earn.
+BOUNDS = ("reward_min", "reward_max")
 # In the note on rows that a quarantine left out.
 LEFT_OUT = "broke a rule and were left out"
 
@@ -34,6 +36,9 @@ class LogMeta:
         Kind of the propensities: logged, uniform (by design), estimated, or absent.
     reward_max
         Largest possible reward of one display, None where unknown (the largest seen is used, and said).
+    reward_min
+        Smallest possible reward of one display: below 0 where a refund may be more than the sale. None
+        where unknown (0 where no value is negative, else the smallest seen, and that is said).
     sampling_rate
         Share of the traffic's displays that the log holds, taken evenly; what ``position`` and ``weight`` say comes on
         top.
@@ -56,6 +61,7 @@ class LogMeta:
     attribution_window: int | None = None
     propensity: PropensityKind = "absent"
     reward_max: float | None = None
+    reward_min: float | None = None
     sampling_rate: float = 1.0
     kept_share: float = 1.0
     fingerprint: str = ""

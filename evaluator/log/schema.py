@@ -19,11 +19,11 @@ ACTION_SET = "action_set"
 VECTORS = ("context", ACTION_SET, "expected_reward")
 # Columns with one entry an action: they follow the choice of actions.
 PER_ACTION = (ACTION_SET, "expected_reward", "target")
-POSITION, WEIGHT = "position", "weight"
+POSITION, WEIGHT, COST = "position", "weight", "cost"
 ELIGIBLE = "eligible"
 # Vectors of the actions, the same for all displays: a column of `actions`.
 FEATURES = "features"
-OWN_COLUMNS = (*DISPLAYS, *VECTORS, POSITION, WEIGHT, ELIGIBLE)
+OWN_COLUMNS = (*DISPLAYS, *VECTORS, POSITION, WEIGHT, COST, ELIGIBLE)
 CONVERSIONS = {"display_id": pa.int64(), "time": pa.int64(), "value": pa.float64()}
 ACTIONS = {"action": pa.int32(), "label": pa.string()}
 

@@ -30,6 +30,8 @@ def print_facts(console: ReportConsole, facts: dict[str, Any]) -> None:
         ("displays", f"{log['displays']:,}"),
         ("conversions", f"{log['conversions']:,} ({log['conversions_per_display']:.4g} per display)"),
         ("reward per display", f"{log['reward_per_display']:.6g}"),
+        ("refunds", _refunds(log["refunds"])),
+        ("cost per display", _costs(log["costs"])),
         ("actions", f"{log['actions']:,}"),
         ("time", _span(log["time_range"], tick)),
         ("followed until", _until(log["observed_until"], log["time_range"][1], tick)),
@@ -69,6 +71,21 @@ def _rows(console: ReportConsole, rows: list[tuple[str, str]]) -> None:
         if words:
             table.add_row(name, words)
     console.print(table)
+
+
+def _refunds(refunds: dict[str, float] | None) -> str:
+    if refunds is None:
+        return ""
+    return (
+        f"{refunds['conversions']:,} of the conversions, {refunds['per_display']:.4g} per display; at the least a "
+        f"display has earned {refunds['smallest']:.6g}"
+    )
+
+
+def _costs(costs: dict[str, float] | None) -> str:
+    return (
+        "" if costs is None else f"{costs['per_display']:.4g}, from {costs['smallest']:.4g} to {costs['largest']:.4g}"
+    )
 
 
 def _span(ends: list[int], tick: str) -> str:
