@@ -93,6 +93,8 @@ class AdaptPatientBandits(Policy):
     among = True
     delays = "the same, with the tail index estimated meanwhile"
     unit_rewards = True
+    takes_costs = takes_refunds = False
+    why_not_negative = "it knows a lower bound above 0 on every arm's mean (mu_min)"
     paper = "Manegueu et al. 2020, Algorithm 2"
     needs = (Need.HORIZON,)
     note = (

@@ -39,6 +39,8 @@ class Setting:
     reward_max
         Largest reward of one display, all its conversions together, in the log's own unit: the `reward_max` of the log,
         or the largest that a display earns in it.
+    reward_min
+        Smallest reward of one display: below 0 where refunds may be more than sales, or displays cost something.
     playable
         Number of actions that are ever eligible and logged, where displays have their own eligible actions; None where
         all of the K always are.
@@ -51,6 +53,7 @@ class Setting:
     horizon: int = NO_WINDOW
     delay_cdf: DelayCDF | None = None
     reward_max: float = 1.0
+    reward_min: float = 0.0
     playable: int | None = None
 
     @property
@@ -128,9 +131,18 @@ class Policy:
     reads: ClassVar[str] = ""
     # Whether it learns from a zero reward that it is told of, as a conversion of value 0; no log tells of any.
     takes_zeros: ClassVar[bool] = False
-    # Whether it is told rewards as shares of the setting's `reward_max`, or in the log's own unit. Theory has them in
-    # [0, 1]: widths and divergences on that scale make of money a policy that never, or at once, stops exploring.
+    # Whether it is told rewards as shares of the setting's `reward_max` less its `reward_min`, or in the log's own
+    # unit. Theory has them in [0, 1]: widths and divergences on that scale make of money a policy that never, or at
+    # once, stops exploring. Widths are for a range of length 1, wherever it lies; what needs it from 0 clips.
     unit_rewards: ClassVar[bool] = False
+    # Whether sums below 0 count as 0 in its index: a Kullback-Leibler divergence or a Beta law has none of them.
+    clips_at_zero: ClassVar[bool] = False
+    # Whether it divides all that it was told by the chance of having seen it, costs, which come at once, with the rest.
+    divides_by_delays: ClassVar[bool] = False
+    # Whether it can be told of a display's cost at once, and of refunds; why not.
+    takes_costs: ClassVar[bool] = True
+    takes_refunds: ClassVar[bool] = True
+    why_not_negative: ClassVar[str] = ""
     # Whether it chooses by draws from a posterior: then the shares of its choices are the posterior's probabilities.
     posterior: ClassVar[bool] = False
     # Whether what it shows depends on what it was told before.

@@ -39,6 +39,8 @@ class DelayedThompson(Policy):
     among = True
     delays = "counts a display as the chance of having seen its conversion; needs the delay CDF"
     unit_rewards = True
+    clips_at_zero = True
+    divides_by_delays = True
     paper = "N~ of Vernade et al. 2017, Section 5.1, in Agrawal, Goyal 2012, Algorithm 1; a heuristic of neither"
     posterior = True
     needs = (Need.DELAY_CDF,)
@@ -62,7 +64,7 @@ class DelayedThompson(Policy):
 def _prepare(state: DelayedThompsonState, rng: np.random.Generator) -> None:
     for k in range(state.draws.shape[0]):
         # No display earns more than 1, unless it is said wrongly what the most is.
-        successes = min(state.conversions[k], state.exposure.pulls[k])
+        successes = min(max(state.conversions[k], 0.0), state.exposure.pulls[k])
         failures = max(state.exposure.effective[k] - successes, 0.0)
         state.draws[k] = rng.beta(state.prior[0] + successes, state.prior[1] + failures)
     state.choice[0] = argmax(state.draws, True, rng)
@@ -85,7 +87,7 @@ def _converted(
 def _estimates(state: DelayedThompsonState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
     """Write the mean of each posterior."""
     for k in range(values.shape[0]):
-        successes = min(state.conversions[k], state.exposure.pulls[k])
+        successes = min(max(state.conversions[k], 0.0), state.exposure.pulls[k])
         failures = max(state.exposure.effective[k] - successes, 0.0)
         values[k] = (state.prior[0] + successes) / (state.prior[0] + state.prior[1] + successes + failures)
 

@@ -39,6 +39,7 @@ class DelayedState(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class _Delayed(Policy):
     unit_rewards = True
+    divides_by_delays = True
     needs = (Need.DELAY_CDF,)
     note = (
         "Under a window the uncensored model counts conversions that the window has cut off as failures; the paper "
@@ -95,6 +96,7 @@ class DelayedKLUCB(_Delayed):
     name = "delayed-klucb"
     among = True
     delays = "the same, with a Kullback-Leibler index"
+    clips_at_zero = True
     paper = "Vernade et al. 2017, Section 5.3, Appendix D (online)"
 
     def start(self, setting: Setting) -> DelayedState | OnlineCounts | OnlineGeometric:
@@ -121,6 +123,7 @@ def _index(state: DelayedState, k: int, log_t: float) -> tuple[float, float]:
     beta = growth * log_t
     mean = state.conversions[k] / effective
     if state.kl:
+        mean = max(mean, 0.0)
         q = poisson_index(mean, beta / effective)
         return q, poisson_slope(mean, q) * growth / effective
     width = math.sqrt(n / effective) * math.sqrt(beta / (2.0 * effective))
@@ -128,6 +131,9 @@ def _index(state: DelayedState, k: int, log_t: float) -> tuple[float, float]:
 
 
 def _prepare(state: DelayedState, rng: np.random.Generator) -> None:
+    for k in range(state.conversions.shape[0]):
+        if state.conversions[k] < 0.0:  # its mean rises as N~ grows
+            touch(state.indices, k)
     state.choice[0] = largest_index(state, state.indices, math.log(state.exposure.rounds[0] + 1.0), rng)
 
 

@@ -66,6 +66,7 @@ class DiscardingState(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class _Discarding(Policy):
     unit_rewards = True
+    divides_by_delays = True
     needs = (Need.WINDOW, Need.DELAY_CDF)
     note = (
         "Plays in turn for the first m + K rounds: without a window, or with one as long as the horizon, it never "
@@ -133,6 +134,7 @@ class DiscardingKLUCB(_Discarding):
     name = "discarding-klucb"
     among = True
     delays = "the same, with a Kullback-Leibler index"
+    clips_at_zero = True
     paper = "Vernade et al. 2017, Section 6"
 
     def start(self, setting: Setting) -> DiscardingState:

@@ -35,6 +35,7 @@ class BetaThompson(Policy):
     among = True
     delays = "naive"
     unit_rewards = True
+    clips_at_zero = True
     posterior = True
     paper = "Agrawal, Goyal 2012, Algorithm 1"
     successes: float = parameter(1.0, "first parameter of the Beta prior", above=0)
@@ -50,7 +51,7 @@ class BetaThompson(Policy):
 def _prepare(state: ThompsonState, rng: np.random.Generator) -> None:
     for k in range(state.draws.shape[0]):
         # No display earns more than 1, unless it is said wrongly what the most is.
-        successes = min(state.conversions[k], state.pulls[k])
+        successes = min(max(state.conversions[k], 0.0), state.pulls[k])
         state.draws[k] = rng.beta(state.prior[0] + successes, state.prior[1] + (state.pulls[k] - successes))
     state.choice[0] = argmax(state.draws, True, rng)
 
@@ -70,7 +71,7 @@ def _converted(state: ThompsonState, vector: npt.NDArray[np.float64], action: in
 def _estimates(state: ThompsonState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
     """Write the mean of each posterior."""
     for k in range(values.shape[0]):
-        successes = min(state.conversions[k], state.pulls[k])
+        successes = min(max(state.conversions[k], 0.0), state.pulls[k])
         values[k] = (state.prior[0] + successes) / (state.prior[0] + state.prior[1] + state.pulls[k])
 
 

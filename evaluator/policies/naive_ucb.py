@@ -53,6 +53,7 @@ class KLUCB(Policy):
     among = True
     delays = "naive"
     unit_rewards = True
+    clips_at_zero = True
     paper = "Garivier, Cappe 2011, Algorithm 1"
     c: float = parameter(0.0, "factor of log log t; 0 is what the authors run, 3 what they prove", at_least=0)
     ties: Literal["random", "lowest"] = parameter("random", "rule among equal indices")
@@ -79,6 +80,7 @@ def _index(state: NaiveState, k: int, log_t: float) -> tuple[float, float]:
         if state.exploration > 0.0:
             budget += state.exploration * math.log(max(log_t, 1.0))
             growth += state.exploration / max(log_t, 1.0)
+        mean = max(mean, 0.0)
         q = bernoulli_index(mean, budget / n)
         return q, bernoulli_slope(mean, q) * growth / n
     width = math.sqrt(state.exploration * log_t / n)

@@ -75,6 +75,8 @@ class NonambiguousLinUCB(Policy):
     delays = "learns from a conversion when it comes, from a zero once its window has closed"
     contextual = True
     unit_rewards = True
+    takes_costs = takes_refunds = False
+    why_not_negative = "it learns from displays that convert, each once, and takes an event for a conversion"
     paper = "Vernade et al. 2018, Section 3.1"
     needs = (Need.WINDOW,)
     note = "Without a window no zero ever arrives: it learns from the converted displays alone."

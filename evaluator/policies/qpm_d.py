@@ -88,6 +88,8 @@ class QPMD(Policy):
         'scenarios with `zeros = "told"`, when it comes)'
     )
     unit_rewards = True
+    takes_costs = False
+    why_not_negative = "a display's first event is its one observation, and the sale would come after it"
     paper = "Joulani, György, Szepesvári 2013, Algorithm 1"
     needs = (Need.WINDOW,)
     takes_zeros = True

@@ -85,7 +85,7 @@ def loop_for(policy: Any, cached: Any, uncached: Any, interpreted: Any) -> Any:
 
 def reward_unit(policy: Any, setting: Setting) -> float:
     """Return what rewards are divided by before the policy is told of them: 1 where it is told them as they are."""
-    return setting.reward_max if policy.unit_rewards else 1.0
+    return setting.reward_max - setting.reward_min if policy.unit_rewards else 1.0
 
 
 def is_plain_python(policy: Any) -> bool:
