@@ -27,11 +27,17 @@ class AuditOptions(ReplayOptions):
                 "`cluster_by` does not go with an audit: the displays of its twins are independent.",
                 hint="leave it out; evaluate check LOG `cluster_by` says how much wider intervals are to be.",
             )
-        if self.reward_cap is not None or self.reward_max is not None:
+        if self.cap is not None or self.reward_max is not None:
             raise ParameterError(
-                "`reward_max` and `reward_cap` do not go with an audit: its truth has the log's own rewards.",
+                "`reward_max` and `cap` do not go with an audit: its truth has the log's own rewards.",
                 hint="leave them out; name reward_max in the spec.",
             )
+        if self.objective == "profit":
+            raise ParameterError(
+                "`objective='profit'` does not go with an audit: its twins cost nothing.",
+                hint="leave it out; the audit is of revenue.",
+            )
+        object.__setattr__(self, "objective", "revenue")
         if self.warm_start is not None:
             raise ParameterError(
                 "`warm_start` does not go with an audit: its policies live on twins, from nothing.",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from evaluator.audits.shown_displays import ShownDisplays
 from evaluator.comparisons.realised import RealisedEvidence, in_order, weigh
 from evaluator.estimates.confidence import Interval
-from evaluator.replays.values.rewards import reward_bound
+from evaluator.replays.values.rewards import reward_bounds
 
 
 class MeasuredDifference(NamedTuple):
@@ -26,10 +26,11 @@ class MeasuredDifference(NamedTuple):
 def measure(a: ShownDisplays, b: ShownDisplays, rounds: int) -> MeasuredDifference:
     """Return the difference of two values after the same number of rounds, which no outcome moves."""
     alpha = 1.0 - a.plan.options.level
-    upper = max(reward_bound(a.plan), reward_bound(b.plan))
+    (low_a, high_a), (low_b, high_b) = reward_bounds(a.plan), reward_bounds(b.plan)
+    lower, upper = min(low_a, low_b), max(high_a, high_b)
     if not rounds:
         return MeasuredDifference(
-            Interval(float("nan"), -upper, upper, 0, 1.0 - alpha, "no rounds"), float("nan"), None
+            Interval(float("nan"), lower - upper, upper - lower, 0, 1.0 - alpha, "no rounds"), float("nan"), None
         )
     repeats = range(len(a.rounds))
     evidence = weigh(
@@ -39,6 +40,7 @@ def measure(a: ShownDisplays, b: ShownDisplays, rounds: int) -> MeasuredDifferen
         [b.rewards(i, rounds) for i in repeats],
         displays=len(a.twin.log),
         rounds=rounds,
+        lower=lower,
         upper=upper,
         ordered=in_order(a.plan, b.plan),
         shared=not a.claim.observed,

@@ -65,15 +65,13 @@ def _sampled(t: Tables, level: float, seed: int) -> Finding:
         at.append(rounds + paid)
         rewards.append(reward[paid])
         rounds += len(reward)
-    if least < 0.0:
-        return not_applicable(NAME, "some rewards are negative, for which the interval does not hold")
-    upper = max(largest, log.meta.reward_max or 0.0)
+    lower, upper = min(least, log.meta.reward_min or 0.0), max(largest, log.meta.reward_max or 0.0)
     mean = float(value.sum()) / n
     if not rounds:
         return not_applicable(NAME, "no display would be accepted: see overlap")
     try:
         found = mean_interval(
-            SparseRewards(rounds, np.concatenate(at), np.concatenate(rewards)), upper=upper, alpha=level
+            SparseRewards(rounds, np.concatenate(at), np.concatenate(rewards)), lower=lower, upper=upper, alpha=level
         )
     except DataError as error:  # rewards that are not finite
         return not_applicable(NAME, error.what)

@@ -44,9 +44,16 @@ def rewards(t: Tables) -> Finding:
         said.append(("fail", f"{beyond:,} displays above reward_max = {most:g}",
                      f"{beyond:,} displays earn more than the spec says is possible, up to {reward.max():g}: intervals "
                      "rest on that bound.", "Correct reward_max in the spec, or the values."))  # fmt: skip
-    if (reward < 0).any():
-        said.append(("warn", f"{(reward < 0).sum():,} negative rewards", "Intervals are made for rewards from 0 up.",
-                     "Shift or split the rewards."))  # fmt: skip
+    least = log.meta.reward_min
+    if (value < 0).any() and least is None:
+        said.append(("warn", f"{(value < 0).sum():,} refunds, no reward_min", "Refunds take back at most what they did "
+                     f"here, a display earns {min(float(reward.min()), 0.0):.4g} at the least: intervals rest on that.",
+                     "Name the least that a display can earn: reward_min in the spec."))  # fmt: skip
+    below = 0 if least is None else int((reward < least - 1e-9 * abs(least)).sum())
+    if below:
+        said.append(("fail", f"{below:,} displays below reward_min = {least:g}",
+                     f"{below:,} displays earn less than the spec says is possible, down to {reward.min():g}: "
+                     "intervals rest on that bound.", "Correct reward_min in the spec, or the values."))  # fmt: skip
     if len(paid) >= FEWEST_CONVERSIONS and top > HEAVY:
         said.append(("warn", f"one display carries {top:.0%} of all reward", f"One display carries {top:.0%} of all "
                      "reward, so whether a replay accepts it decides the value, and intervals are as wide as it is.",
@@ -58,9 +65,7 @@ def rewards(t: Tables) -> Finding:
     verdict: Verdict = "fail" if any(s[0] == "fail" for s in said) else "warn" if said else "pass"
     known = "" if most is not None else " The spec names no reward_max, so the largest seen is taken for it."
     if most is None and len(paid) and np.ptp(reward) > 0:
-        known += (
-            " Intervals of realised values then are not anytime-valid: replay with `reward_max` or a cap, `reward_cap`."
-        )
+        known += " Intervals of realised values then are not anytime-valid: replay with `reward_max` or a cap, `cap`."
     return Finding(
         name=NAME, verdict=verdict, numbers=numbers, effect=None if np.isnan(top) else top,
         number="; ".join(s[1] for s in said) or f"mean {mean:.4g}, largest {numbers['largest']:.4g}, top "

@@ -13,7 +13,7 @@ from evaluator.comparisons.horizon import FirstRounds
 from evaluator.estimates.confidence import mean_sequence
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.values.rewards import reward_bound
+from evaluator.replays.values.rewards import RewardBounds, reward_bounds
 
 Floats = npt.NDArray[np.float64]
 _CHECKPOINTS = 200
@@ -68,9 +68,9 @@ def draw_curve(plan: ReplayPlan, result: ReplayResult, lived: FirstRounds) -> Va
     rounds = len(lived.displays[0])
     at = checkpoints(rounds)
     alpha = (1.0 - plan.options.level) / plan.options.repeats
-    upper = reward_bound(plan)
-    value = _mean_band(lived.rewards, at, upper, alpha)
-    joint = _mean_band(lived.rewards, at, upper, alpha / 2)
+    bounds = reward_bounds(plan)
+    value = _mean_band(lived.rewards, at, bounds, alpha)
+    joint = _mean_band(lived.rewards, at, bounds, alpha / 2)
     best = result.best_fixed_action.value
     known = plan.options.reward == "eventual" or len(result.trajectory) == rounds * plan.options.repeats
     times = at if known else np.full(len(at), np.nan)
@@ -95,7 +95,7 @@ def curve_table(curves: Sequence[VariantCurve]) -> pa.Table:
     )
 
 
-def _mean_band(rewards: Sequence[Floats], at: npt.NDArray[np.int64], upper: float, alpha: float) -> Band:
-    ends = [mean_sequence(x, upper=upper, alpha=alpha, at=at) for x in rewards]
+def _mean_band(rewards: Sequence[Floats], at: npt.NDArray[np.int64], bounds: RewardBounds, alpha: float) -> Band:
+    ends = [mean_sequence(x, lower=bounds.lower, upper=bounds.upper, alpha=alpha, at=at) for x in rewards]
     means = [np.cumsum(x)[at - 1] / at for x in rewards]
     return Band(*(np.mean(part, axis=0) for part in (means, [low for low, _ in ends], [high for _, high in ends])))

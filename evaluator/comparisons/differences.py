@@ -11,7 +11,7 @@ from evaluator.comparisons.realised import SAME, RealisedEvidence, in_order, p_v
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.paired import UNPAIRED
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.values.rewards import reward_bound
+from evaluator.replays.values.rewards import reward_bounds
 from evaluator.threads import in_threads
 
 
@@ -106,7 +106,7 @@ def find_differences(
     if not compared:
         return found
     shared = plans[0].options.reward == "eventual"
-    upper = [reward_bound(plan) for plan in plans]
+    bounds = [reward_bounds(plan) for plan in plans]
 
     def weighed(pair: tuple[int, int]) -> RealisedEvidence:
         i, j = pair
@@ -117,7 +117,8 @@ def find_differences(
             lived[j].rewards,
             displays=len(plans[i].log),
             rounds=rounds,
-            upper=upper[i],
+            lower=bounds[i].lower,
+            upper=bounds[i].upper,
             ordered=fixed and in_order(plans[i], plans[j]),
             shared=shared,
         )

@@ -77,7 +77,7 @@ class Ranking:
         if self.assumed_bound is not None:
             return (
                 f"In these runs, {count} would be {at_once}, if no display could earn more than the largest reward "
-                f"seen, {self.assumed_bound:g}: name it (`reward_max`) or cap rewards (`reward_cap`) to know. "
+                f"seen, {self.assumed_bound:g}: name it (`reward_max`) or cap rewards (`cap`) to know. "
                 f"{OF_THESE_RUNS}"
             )
         return f"In these runs, {count} {'is' if apart < 2 else 'are'} {at_once}. {OF_THESE_RUNS}"

@@ -11,7 +11,7 @@ displays
     ``position`` int64 (number of the display in the traffic, dropped displays counted; absent: its number in the log),
     ``weight`` float64 (one over the probability with which the display got into the log), ``cost`` float64 >= 0 (what
     showing the display cost, in the unit of the values), ``eligible`` dictionary<int32, binary> (the actions that could
-    have been shown, a bit an action, as `evaluator.log.eligible` packs them; absent: all), with which ``action_set`` may
+    have been shown, a bit an action, as `evaluator.log.eligible` packs them; all if absent). With it ``action_set`` may
     be list<fixed_size_list<float>[d]>, the vectors of the eligible actions alone, in their order. Any further column is
     a string, kept from the source to group by.
 conversions

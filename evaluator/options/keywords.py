@@ -49,7 +49,9 @@ class SharedKeywords(TypedDict, total=False):
     bootstrap: int
     cluster_by: str | None
     reward_max: float | None
-    reward_cap: float | None
+    cap: float | None
+    objective: Literal["profit", "revenue"] | None
+    learn_from: Literal["objective", "revenue"]
 
 
 class ReplayKeywords(SharedKeywords, total=False):

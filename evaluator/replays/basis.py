@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from evaluator.log import Log
-from evaluator.log.bounds import CapLoss, with_reward_cap, with_reward_max
+from evaluator.log.bounds import CapLoss, with_cap, with_reward_max
 from evaluator.log.clusters import Clusters, read_clusters
+from evaluator.log.costs import with_costs
 from evaluator.options.shared import PropensityMode
+from evaluator.replays.objective import objective_of
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.rounds.known_delays import KnownDelays, known_delays
 from evaluator.replays.rounds.propensity import Propensities, resolve_propensities
@@ -41,8 +43,10 @@ def read_basis(log: Log, options: ReplayOptions) -> Basis:
     capped = None
     if options.reward_max is not None:
         log = with_reward_max(log, options.reward_max)
-    if options.reward_cap is not None:
-        log, capped = with_reward_cap(log, options.reward_cap)
+    if options.cap is not None:
+        log, capped = with_cap(log, options.cap)
+    if objective_of(log, options.objective) == "profit":
+        log = with_costs(log)
     surveyed = survey(log)
     known = None
     if options.delays_from is not None:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.kernels.ahead import LoopCall, compile_ahead
+from evaluator.log.costs import cost_events
 from evaluator.log.schema import ELIGIBLE
 from evaluator.replays.loop.engine import BATCH, MatchingReplay, QueueReplay, Replay, begin, sampler_stream
 from evaluator.replays.plan import ReplayPlan
@@ -90,7 +91,18 @@ class Lane:
             shown = np.concatenate([np.zeros(0, np.int64), *self._shown])
             shown = shown[replay.displays] if isinstance(self._replaying, QueueReplay) else shown
             replay = dataclasses.replace(replay, displays=shown)
-        self.replay = replay
+        self.replay = _without_costs(self.plan, replay)
+
+
+def _without_costs(plan: ReplayPlan, replay: Replay) -> Replay:
+    """Return a replay whose counts are of conversions: costs are told at once, and are none."""
+    costs = cost_events(plan.log.conversions)
+    if costs is None or plan.rounds.told is not None:
+        return replay
+    paid = plan.survey.display[costs]
+    at = np.minimum(np.searchsorted(paid, replay.displays), len(paid) - 1)
+    told = int(np.count_nonzero(paid[at] == replay.displays)) if len(paid) else 0
+    return dataclasses.replace(replay, generated=replay.generated - told, delivered=replay.delivered - told)
 
 
 def replay_all(

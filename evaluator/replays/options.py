@@ -27,6 +27,8 @@ from evaluator.replays.rounds.shares import final_share, known_share
 
 SamplerName = Literal["rejection", "keep", "queue"]
 RewardName = Literal["eventual", "observed"]
+ObjectiveName = Literal["profit", "revenue"]
+LearnsFrom = Literal["objective", "revenue"]
 
 
 @documented
@@ -133,12 +135,26 @@ class ReplayOptions(Options):
         panel=ESTIMATE,
         above=0.0,
     )
-    reward_cap: float | None = option(
+    cap: float | None = option(
         None,
         "Count at most so much of a display's reward: a value whose intervals hold however large rewards can be",
-        example="100",
+        more="Of its conversions together, at any time: a refund first takes back what the cap had left out. Costs are "
+        "no part of it.",
+        example="200",
         panel=ESTIMATE,
         above=0.0,
+    )
+
+    objective: ObjectiveName | None = option(
+        None,
+        "profit: conversions less the cost of their display; revenue: conversions alone. Default: profit where the log "
+        "has costs",
+        panel=ESTIMATE,
+    )
+    learn_from: LearnsFrom = option(
+        "objective",
+        "What the policy is told: the objective, a display's cost at once; or revenue alone",
+        panel=REPLAY,
     )
 
     def __post_init__(self) -> None:
@@ -183,9 +199,9 @@ class ReplayOptions(Options):
                 f"`final_policy='{self.final_policy}'` says which policy `final` values, and there is no `final`.",
                 hint="give `final='last:20%'`, or leave it out.",
             )
-        if self.reward_max is not None and self.reward_cap is not None:
+        if self.reward_max is not None and self.cap is not None:
             raise ParameterError(
-                "`reward_max` and `reward_cap` exclude each other.", hint="a cap is the largest reward that counts."
+                "`reward_max` and `cap` exclude each other.", hint="a cap is the largest reward that counts."
             )
 
     @property

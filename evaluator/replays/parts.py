@@ -10,6 +10,7 @@ import numpy.typing as npt
 from evaluator.errors import ParameterError
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.log import Log
+from evaluator.log.costs import sales
 from evaluator.log.schema import WEIGHT, to_numpy
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.rounds.correction import correct_by
@@ -77,7 +78,9 @@ def said_of_parts(propensities: Propensities, policy: Any) -> list[str]:
 
 
 def even_conversions(log: Log, display: npt.NDArray[np.int64], seed: int) -> slice | npt.NDArray[np.int64]:
-    """Return which conversions are an even sample of the traffic's, as an index: all where their weights are alike.
+    """Return which sales are an even sample of the traffic's, as an index: all where their weights are alike.
+
+    Delays are those of sales: refunds have their own, and costs none.
 
     Parameters
     ----------
@@ -88,13 +91,16 @@ def even_conversions(log: Log, display: npt.NDArray[np.int64], seed: int) -> sli
     seed
         Seed of the draws where weights differ.
     """
+    sold = sales(log.conversions)
+    every = slice(None) if sold is None else np.flatnonzero(sold)
     if WEIGHT not in log.schema.names or not len(display):
-        return slice(None)
+        return every
     weight = to_numpy(log.take(display, [WEIGHT])[WEIGHT])
     if weight.min() == weight.max():
-        return slice(None)
+        return every
     draws = random_stream(Stream.EVEN_CONVERSIONS, seed).random(len(weight))
-    return np.flatnonzero(draws * weight.max() < weight)
+    even = draws * weight.max() < weight
+    return np.flatnonzero(even if sold is None else even & sold)
 
 
 def evened(log: Log, rewards: SparseRewards, seed: int) -> SparseRewards:

@@ -12,13 +12,16 @@ from evaluator.delays.cdf import DelayCDF
 from evaluator.log import Log
 from evaluator.log.bounds import CapLoss
 from evaluator.log.clusters import Clusters
+from evaluator.log.costs import number_of_costs
 from evaluator.policies.base import Need, Setting
 from evaluator.replays.loop.samplers import SamplerName
+from evaluator.replays.objective import is_of_profit
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.rounds.clock import ReplayClock
 from evaluator.replays.rounds.known_delays import KnownDelays
 from evaluator.replays.rounds.maturity import Maturity
 from evaluator.replays.rounds.propensity import Propensities
+from evaluator.replays.rounds.reward_range import RewardRange
 from evaluator.replays.rounds.sets import EligibleSets
 from evaluator.replays.rounds.stream import LogRounds
 from evaluator.replays.rounds.survey import Survey
@@ -50,8 +53,8 @@ class ReplayPlan(ShownInNotebooks):
         Displays that the replay uses, not thinned.
     setting
         Setting that the policy is told before its first round.
-    largest_reward
-        Reward that no replayed display exceeds: the log's `reward_max`, or the largest of them.
+    rewards
+        Range of the replayed displays' rewards: the log's `reward_min` and `reward_max`, or the extremes of them.
     cdf
         Delay CDF of the log on the replay's clock; None without conversions.
     tau_window
@@ -67,8 +70,6 @@ class ReplayPlan(ShownInNotebooks):
         Sentences that the result must carry.
     clusters
         Clusters of displays that hang together; None where displays are independent.
-    bounded
-        Whether no display can earn more than `setting.reward_max`; else it is the largest reward seen.
     capped
         Loss to a cap of the rewards; None without one.
     start
@@ -89,7 +90,7 @@ class ReplayPlan(ShownInNotebooks):
     by_action: Thinning
     rounds: LogRounds
     setting: Setting
-    largest_reward: float
+    rewards: RewardRange
     cdf: DelayCDF | None
     tau_window: float
     known: KnownDelays | None
@@ -97,7 +98,6 @@ class ReplayPlan(ShownInNotebooks):
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
     clusters: Clusters | None = None
-    bounded: bool = True
     capped: CapLoss | None = None
     start: WarmStart | None = None
     sets: EligibleSets | None = None
@@ -113,6 +113,16 @@ class ReplayPlan(ShownInNotebooks):
     def log(self) -> Log:
         """The log."""
         return self.survey.log
+
+    @property
+    def bounded(self) -> bool:
+        """Whether no display can earn more or less than the bounds of `rewards`; else these are the extremes seen."""
+        return self.rewards.bounded
+
+    @property
+    def of_profit(self) -> bool:
+        """Whether displays are paid for: rewards are profits."""
+        return is_of_profit(self.log)
 
     @property
     def usable(self) -> npt.NDArray[np.int64]:
@@ -163,7 +173,8 @@ class ReplayPlan(ShownInNotebooks):
             "displays_used": len(self.rounds),
             "displays_judged": len(self.judged),
             "displays_immature": self.maturity.immature,
-            "conversions": self.log.conversions.num_rows,
+            "objective": "profit" if self.of_profit else "revenue",
+            "conversions": self.log.conversions.num_rows - number_of_costs(self.log.conversions),
             "actions": self.log.n_actions,
             "tick": self.log.meta.tick,
             "schema_displays": {field.name: _type_name(field.type) for field in self.log.schema},
@@ -183,11 +194,14 @@ class ReplayPlan(ShownInNotebooks):
             if self.setting.delay_cdf is not None and Need.DELAY_CDF in self.policy.needs
             else None,
             "reward_bound": {
-                "largest": self.setting.reward_max if self.start is None else self.largest_reward,
+                "smallest": self.rewards.least,
+                "largest": self.setting.reward_max
+                if self.start is None and self.options.learn_from == "objective"
+                else self.rewards.most,
                 "known": self.bounded,
             },
             "warm_start": None if self.start is None else self.start.to_dict(),
-            "reward_cap": None if self.capped is None else self.capped._asdict(),
+            "cap": None if self.capped is None else self.capped._asdict(),
             "clusters": None if self.clusters is None else self.clusters.to_dict(),
             "options": self.options.to_dict(),
             "counts": dict(self.log.meta.counts),

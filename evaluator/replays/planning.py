@@ -11,10 +11,12 @@ import numpy.typing as npt
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import ParameterError, PropensityError
 from evaluator.log import Log
+from evaluator.log.costs import cost_events
 from evaluator.log.in_order import in_order
 from evaluator.policies.base import Need, Setting
 from evaluator.replays.basis import Basis, read_basis
 from evaluator.replays.loop.samplers import SamplerName, choose_sampler, sure_rounds
+from evaluator.replays.objective import refuse_untold
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.parts import even_conversions, refuse_on_parts
 from evaluator.replays.plan import ReplayPlan
@@ -106,9 +108,20 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         known_rewards = reward_range(told.survey, used)
     vectors = vectors_of(log, policy=policy.name, reads=policy.reads) if policy.contextual else None
     check_clusters(basis.clusters, maturity.used)
+    costs = cost_events(log.conversions)
+    told_costs = costs is not None and options.learn_from == "objective"
+    refuse_untold(policy, rewards, told_costs=told_costs)
+    known_rewards = known_rewards if told_costs else known_rewards.without_costs()
     usable = surveyed.shown_first(used)
     playable = None if basis.sets is None or sampler == "logged" else usable > 0
-    rounds = LogRounds(log, used, vectors, window.revealed(surveyed, on_clock(surveyed.delay, clock)), playable)
+    rounds = LogRounds(
+        log,
+        used,
+        vectors,
+        window.revealed(surveyed, on_clock(surveyed.delay, clock)),
+        told=None if costs is None or told_costs else ~costs,
+        playable=playable,
+    )
     if clock.kind != "wall":  # whose share is an acceptance rate that was fixed before
         of_sampler = _of_used(of_sampler, usable)
     matched = thinning(told.survey.log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=told.quantile)
@@ -130,7 +143,8 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
             delays=options.delays,
             horizon=horizon,
         ),
-        reward_max=known_rewards.largest,
+        reward_max=known_rewards.most,
+        reward_min=known_rewards.least,
         playable=None if playable is None else int(playable.sum()),
     )
     if start is not None:
@@ -150,7 +164,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         by_action=thinning(log, basis.propensities, per_action=True),
         rounds=rounds,
         setting=setting,
-        largest_reward=rewards.largest,
+        rewards=rewards,
         cdf=of_log.cdf,
         tau_window=of_log.tau,
         known=basis.known,
@@ -160,7 +174,6 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
             basis, policy, options, clock, window, sampler, setting.delay_cdf, known_rewards, maturity.correction, start
         ),
         clusters=basis.clusters,
-        bounded=rewards.bounded,
         capped=basis.capped,
         start=start,
         sets=None if playable is None else basis.sets,

@@ -12,6 +12,7 @@ from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
 from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.replays.values.final import FinalValue
+from evaluator.replays.values.money import Money
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_values import json_values
 from evaluator.results.tabular import ACTION, COUNT, NUMBER, TEXT, arrow_table
@@ -111,6 +112,8 @@ class ReplayResult(ShownInNotebooks):
     clusters
         Number of clusters of equal size that the rounds are worth, where resampled logs were drawn by clusters; None
         elsewhere.
+    money
+        Revenue, cost, profit and profit per cost of a round, where the objective is profit; None elsewhere.
     """
 
     value: Interval
@@ -144,6 +147,7 @@ class ReplayResult(ShownInNotebooks):
     ended_by: tuple[str, ...] = ()
     meaning: tuple[str, ...] = ()
     clusters: float | None = None
+    money: Money | None = None
 
     @property
     def estimate_table(self) -> pa.Table:
@@ -158,6 +162,11 @@ class ReplayResult(ShownInNotebooks):
             **{name: getattr(self, name) for name in ("value", "expected_value", "regret", "uplift", "logging_value")},
             "best_fixed_action": self.best_fixed_action.value,
             **{name: of.value for name, of in weighed.items() if of is not None},
+            **(
+                {}
+                if self.money is None
+                else {name: getattr(self.money, name) for name in ("revenue", "cost", "profit_per_cost")}
+            ),
         }
         columns = {"name": TEXT, "estimate": NUMBER, "low": NUMBER, "high": NUMBER, "level": NUMBER, "n": COUNT}
         rows = ({"name": name, **vars(interval)} for name, interval in found.items() if interval is not None)
@@ -187,6 +196,7 @@ class ReplayResult(ShownInNotebooks):
             out[name] = asdict(value) if isinstance(value, Interval | Reference) else value
         out["doubly_robust"] = None if self.doubly_robust is None else asdict(self.doubly_robust)
         out["final"] = None if self.final is None else self.final.to_dict(self.action_labels)
+        out["money"] = None if self.money is None else self.money.to_dict()
         out["action_share"] = dict(zip(self.action_labels, self.action_share, strict=True))
         return json_values(out)
 

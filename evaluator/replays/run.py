@@ -16,7 +16,7 @@ from evaluator.estimates.combine import difference, scaled
 from evaluator.estimates.confidence import Interval, mean_interval
 from evaluator.estimates.repeated import repeated_interval
 from evaluator.estimates.sparse import SparseRewards
-from evaluator.log.schema import to_numpy
+from evaluator.log.schema import COST, to_numpy
 from evaluator.replays.acceptance import (
     AcceptedDisplays,
     acceptance_warning,
@@ -36,8 +36,9 @@ from evaluator.replays.rounds.reorder import BLOCK
 from evaluator.replays.values.doubly_robust import robust_value, said_of_robust
 from evaluator.replays.values.expected_values import with_expected_value
 from evaluator.replays.values.final import frozen_values
+from evaluator.replays.values.money import money_of
 from evaluator.replays.values.resampled import resample
-from evaluator.replays.values.rewards import ArmSample, logged_rewards, observed_rewards, reward_bound
+from evaluator.replays.values.rewards import ArmSample, RewardBounds, logged_rewards, observed_rewards, reward_bounds
 from evaluator.replays.words.bursts import bursts_warning
 from evaluator.replays.words.clusters import few_of
 from evaluator.replays.words.little_learned import little_learned
@@ -66,6 +67,7 @@ class _Repeat:
     clipped: float
     effective_sample_size: float
     rewards: npt.NDArray[np.float64]
+    costs: npt.NDArray[np.float64] | None
     trajectory: pa.Table
     true_regret: float
 
@@ -109,7 +111,7 @@ def _execute_all(
     replays = [_replay(lane) for lane in lanes]
     # What was shown in the rounds of all lanes, looked up together: one more scan of a few columns.
     reads = [c for lane in lanes if lane.plan.matched.clips for c in lane.plan.matched.propensities.reads]
-    columns = list(dict.fromkeys(["time", "action", "propensity", *reads]))
+    columns = list(dict.fromkeys(["time", "action", "propensity", *reads, *[COST] * plans[0].of_profit]))
     shown = log.take(np.concatenate([replay.displays for replay in replays]), columns)
     results, taken = [], 0
     references = _References()
@@ -170,22 +172,29 @@ class _References:
         """Return `logged_rewards`."""
         return self._once(("rewards", *_rewards_key(plan, rounds)), lambda: logged_rewards(plan, rounds=rounds))
 
-    def logging_value(self, plan: ReplayPlan, rounds: int, *, upper: float, alpha: float) -> Interval:
+    def logging_value(self, plan: ReplayPlan, rounds: int, *, bounds: RewardBounds, alpha: float) -> Interval:
         """Return the interval of the logged displays' mean reward."""
         key = ("logging", alpha, *_rewards_key(plan, rounds))
 
         def interval() -> Interval:
             even = evened(plan.log, self.logged(plan, rounds), plan.options.seed)
-            return mean_interval(even, upper=upper, alpha=alpha)
+            return mean_interval(even, lower=bounds.lower, upper=bounds.upper, alpha=alpha)
 
         return self._once(key, interval)
 
-    def best(self, plan: ReplayPlan, arms: ArmSample, rounds: int, *, upper: float, alpha: float) -> BestFixedAction:
+    def best(
+        self, plan: ReplayPlan, arms: ArmSample, rounds: int, *, bounds: RewardBounds, alpha: float
+    ) -> BestFixedAction:
         """Return the best fixed action, by a sample of the arms that lives as long as these references."""
         key = ("best", alpha, id(arms), *_rewards_key(plan, rounds))
         of_logged = self.logged(plan, rounds)
         seed = plan.options.seed
-        return self._once(key, lambda: best_fixed_action(arms.arms(of_logged), upper=upper, alpha=alpha, seed=seed))
+        return self._once(
+            key,
+            lambda: best_fixed_action(
+                arms.arms(of_logged), lower=bounds.lower, upper=bounds.upper, alpha=alpha, seed=seed
+            ),
+        )
 
     def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
         if key not in self._found:
@@ -222,6 +231,7 @@ def _estimate(lane: Lane, replay: Replay, shown: pa.Table, references: _Referenc
         clipped=lane.clipped / len(plan.rounds),
         effective_sample_size=_effective_sample_size(plan, shown),
         rewards=live,
+        costs=to_numpy(shown[COST]) if plan.of_profit else None,
         trajectory=_trajectory(lane, replay.displays, shown, live, observed),
         true_regret=_true_regret(plan, replay.displays, to_numpy(shown["action"])),
     )
@@ -236,7 +246,7 @@ def _effective_sample_size(plan: ReplayPlan, shown: pa.Table) -> float:
 
 
 def _true_regret(plan: ReplayPlan, displays: npt.NDArray[np.int64], action: npt.NDArray[np.int32]) -> float:
-    cut = plan.options.reward == "observed" or plan.rewards_end_with_window or plan.capped is not None
+    cut = plan.options.reward == "observed" or plan.rewards_end_with_window or plan.capped is not None or plan.of_profit
     if cut or "expected_reward" not in plan.log.schema.names:
         return float("nan")  # the log's truth is of whole rewards: beside cut ones it would mislead
     expected = to_numpy(plan.log.take(displays, ["expected_reward"])["expected_reward"])
@@ -270,23 +280,25 @@ def _summarise(plan: ReplayPlan, done: list[_Repeat], references: _References) -
     t = min(len(r.replay.displays) for r in done)
     if plan.options.reward == "observed":
         references = _References()  # of this horizon, and so of no use to others
-    alpha, upper = 1.0 - plan.options.level, reward_bound(plan)
+    alpha, bounds = 1.0 - plan.options.level, reward_bounds(plan)
     lived = [r.rewards for r in done]
     different = len(np.unique(np.concatenate([r.replay.displays for r in done]))) if len(done) > 1 else t
     # At half the error, so that a difference of two of them holds at the level asked for.
-    joint_value = repeated_interval(lived, upper=upper, alpha=alpha / 2, displays=different)
-    joint_logging = references.logging_value(plan, t, upper=upper, alpha=alpha / 2)
-    best = references.best(plan, arms, t, upper=upper, alpha=alpha / 2)
+    joint_value = repeated_interval(lived, lower=bounds.lower, upper=bounds.upper, alpha=alpha / 2, displays=different)
+    joint_logging = references.logging_value(plan, t, bounds=bounds, alpha=alpha / 2)
+    best = references.best(plan, arms, t, bounds=bounds, alpha=alpha / 2)
+    value = repeated_interval(lived, lower=bounds.lower, upper=bounds.upper, alpha=alpha, displays=different)
+    costs = [r.costs for r in done if r.costs is not None]
     labels = plan.log.labels
     trajectory = pa.concat_tables([r.trajectory for r in done])
     counts = np.bincount(to_numpy(trajectory["action"]), minlength=plan.log.n_actions)
     days = plan.clock.days(t)
     return ReplayResult(
-        value=repeated_interval(lived, upper=upper, alpha=alpha, displays=different),
+        value=value,
         expected_value=None,
         regret=scaled(difference(best.value, joint_value), t),
         uplift=difference(joint_value, joint_logging),
-        logging_value=references.logging_value(plan, t, upper=upper, alpha=alpha),
+        logging_value=references.logging_value(plan, t, bounds=bounds, alpha=alpha),
         best_fixed_action=Reference(
             best.action,
             labels[best.action] if best.action >= 0 else "",
@@ -315,6 +327,7 @@ def _summarise(plan: ReplayPlan, done: list[_Repeat], references: _References) -
         warnings=(*_first_warnings(plan, done, t), *plan.warnings, *_warnings(plan, done, t, best.value)),
         assumptions=plan.assumptions if len(done) == 1 else (*plan.assumptions, _ANY_ORDER),
         meaning=meaning(plan, t, days),
+        money=money_of(plan, value, lived, costs, displays=different) if costs else None,
     )
 
 

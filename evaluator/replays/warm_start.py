@@ -170,9 +170,14 @@ class WarmStart:
             "this replay alone, and the delays, largest reward and horizon it knows are those it was told there"
         )
 
-    def warnings(self, largest: float) -> list[str]:
-        """Return what to read before the numbers; `largest` is the largest reward of a display of this log."""
+    def warnings(self, least: float, largest: float) -> list[str]:
+        """Return what to read before the numbers, of a log whose displays earn from `least` to `largest`."""
         said, told = [], self.learned.setting
+        if self.learned.policy.unit_rewards and least < told.reward_min:
+            said.append(
+                f"A display of this log earns as little as {least:g}, and the policy learned that none earns less than "
+                f"{told.reward_min:g}: it is told less of such displays than its theory takes."
+            )
         if self.learned.policy.unit_rewards and largest > told.reward_max:
             said.append(
                 f"A display of this log earns up to {largest:g}, and the policy learned rewards as shares of "

@@ -83,7 +83,7 @@ def _estimates(result: ReplayResult) -> Table:
     table.add_column("n", justify="right")
     unit = (
         "reward per round" if result.plan["options"]["reward"] == "eventual" else "reward per round seen by the horizon"
-    )
+    ).replace("reward", "reward" if result.money is None else "profit", 1)
     clusters = result.plan["clusters"]
     by = "" if clusters is None else f", by {clusters['by']}"
     about = "" if result.plan["reward_bound"]["known"] else APPROXIMATE
@@ -97,6 +97,8 @@ def _estimates(result: ReplayResult) -> Table:
     if not math.isnan(result.true_regret):
         table.add_row("true regret vs the best action of each display", f"{result.true_regret:.5g}", "known truth", "")
     table.add_row(f"uplift over the logging policy (per round){about}", *_cells(result.uplift))
+    for name, amount in () if result.money is None else result.money.rows():
+        table.add_row(f"{name}{about if name != 'cost per round' else ''}", *_cells(amount))
     table.add_row(f"logging policy's value{about}", *_cells(result.logging_value))
     best = result.best_fixed_action
     how = " (halves choose and value)" if best.by_halves else ""
@@ -150,7 +152,7 @@ def _how(result: ReplayResult) -> list[tuple[str, str]]:
     plan = result.plan
     tau = plan["tau_window"]
     within = "" if tau is None else f" ({tau:.1%} {of_conversions(plan['followed'])} come within it)"
-    cap = plan["reward_cap"]
+    cap = plan["cap"]
     rows = [
         (
             "rounds",

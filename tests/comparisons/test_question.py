@@ -34,7 +34,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "final_policy": {"final": "last:20%", "final_policy": "exploring"}, "doubly_robust": {"doubly_robust": True},
     "reward": {"reward": "observed"}, "immature": {"immature": "correct"}, "seed": {"seed": 1},
     "repeats": {"repeats": 2}, "jobs": {"jobs": 2}, "level": {"level": 0.9}, "bootstrap": {"bootstrap": 20},
-    "cluster_by": {"cluster_by": "every:100"}, "reward_max": {"reward_max": 3.0}, "reward_cap": {"reward_cap": 0.5},
+    "cluster_by": {"cluster_by": "every:100"}, "reward_max": {"reward_max": 3.0}, "cap": {"cap": 0.5},
 }  # fmt: skip
 SPEC = """
 name = "shop"

@@ -38,15 +38,15 @@ def test_an_unknown_maximum_takes_the_claim_away_in_every_row() -> None:
     assert kinds(PAID) == {UNKNOWN}
     assert "anytime" not in UNKNOWN
     result = replay(PAID, "ucb1", window=50)
-    assert any("nobody knows" in line and "`reward_cap`" in line for line in result.warnings)
-    assert result.plan["reward_bound"] == {"largest": float(MONEY.max()), "known": False}
+    assert any("nobody knows" in line and "`cap`" in line for line in result.warnings)
+    assert result.plan["reward_bound"] == {"smallest": 0.0, "largest": float(MONEY.max()), "known": False}
 
 
 @pytest.mark.parametrize(
     ("log", "options"),
     [
         (PAID, {"reward_max": 100.0}),
-        (PAID, {"reward_cap": 3.0}),
+        (PAID, {"cap": 3.0}),
         (PAID.with_meta(reward_max=100.0), {}),
         (COUNTED, {}),
         (paid(np.full(len(MONEY), 7.0)), {}),
@@ -70,7 +70,7 @@ def test_a_known_bound_is_as_wide_as_it_says() -> None:
 
 def test_capped_rewards_are_those_of_a_log_whose_values_are_capped() -> None:
     capped = paid(np.minimum(MONEY, 3.0)).with_meta(reward_max=3.0)
-    there, asked = replay(capped, "thompson", window=50), replay(PAID, "thompson", window=50, reward_cap=3.0)
+    there, asked = replay(capped, "thompson", window=50), replay(PAID, "thompson", window=50, cap=3.0)
     assert asked.value == there.value
     assert asked.regret == there.regret
     assert asked.trajectory.equals(there.trajectory)
@@ -97,7 +97,7 @@ def test_reports_say_so_in_the_row(tmp_path: Any) -> None:
     plain = " ".join(evaluate("replay", *words).out.split())
     assert "realised value (reward per round), not anytime-valid" in plain
     assert "vs best fixed action, not anytime-valid" in plain
-    capped = " ".join(evaluate("replay", *words, "--reward-cap", "3").out.split())
+    capped = " ".join(evaluate("replay", *words, "--cap", "3").out.split())
     assert "not anytime-valid" not in capped
     assert "at most 3 a display, which leaves out" in capped
     both = " ".join(evaluate("compare", *words, "-p", "random").out.split())
@@ -113,8 +113,8 @@ def test_reports_say_so_in_the_row(tmp_path: Any) -> None:
     ("options", "words"),
     [
         ({"reward_max": 0.0}, "`reward_max=0` is out of range"),
-        ({"reward_cap": float("inf")}, "`reward_cap=inf` is out of range"),
-        ({"reward_max": 5.0, "reward_cap": 5.0}, "exclude each other"),
+        ({"cap": float("inf")}, "`cap=inf` is out of range"),
+        ({"reward_max": 5.0, "cap": 5.0}, "exclude each other"),
         ({"reward_max": 1.0}, "earn more"),
     ],
 )

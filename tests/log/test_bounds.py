@@ -11,7 +11,7 @@ from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import ParameterError
 from evaluator.log import Log
-from evaluator.log.bounds import with_reward_cap, with_reward_max
+from evaluator.log.bounds import with_cap, with_reward_max
 from evaluator.log.schema import to_numpy
 from tests.logs import build_log
 
@@ -32,21 +32,21 @@ def values(log: Log) -> list[float]:
 
 
 def test_conversions_count_in_their_order_until_the_cap_is_reached(tmp_path: Path) -> None:
-    log, found = with_reward_cap(paid(VALUE), 6.0)
+    log, found = with_cap(paid(VALUE), 6.0)
     assert values(log) == [5.0, 3.0, 3.0, 0.0, 6.0, 0.0]
     assert log.meta.reward_max == 6.0
     assert (found.displays, found.left_out, found.share) == (2, 22.0, 22.0 / 39.0)
     write_canonical(paid(VALUE), tmp_path)
-    stored, again = with_reward_cap(open_canonical(tmp_path), 6.0)
+    stored, again = with_cap(open_canonical(tmp_path), 6.0)
     assert (values(stored), again) == (values(log), found)
     assert len(stored.checked()) == 5
 
 
 def test_a_cap_that_nothing_reaches_changes_no_value() -> None:
-    log, found = with_reward_cap(paid(VALUE), 21.0)
+    log, found = with_cap(paid(VALUE), 21.0)
     assert values(log) == VALUE
     assert (found.displays, found.left_out) == (0, 0.0)
-    none, nothing = with_reward_cap(paid([], []), 1.0)
+    none, nothing = with_cap(paid([], []), 1.0)
     assert (values(none), nothing.share) == ([], 0.0)
 
 
@@ -55,14 +55,14 @@ def test_no_display_earns_more_than_the_cap_not_even_by_rounding() -> None:
     of = np.sort(rng.integers(0, 5, 400)).tolist()
     for seed in range(30):
         rng = np.random.default_rng(seed)
-        log, _ = with_reward_cap(paid((rng.random(400) * 3.3).tolist(), of), 0.7)
+        log, _ = with_cap(paid((rng.random(400) * 3.3).tolist(), of), 0.7)
         assert (np.bincount(of, values(log)) <= 0.7).all()
         first = np.flatnonzero(np.diff(of, prepend=-1))
         assert (np.add.reduceat(values(log), first) <= 0.7).all()
 
 
 def test_refunds_count_too() -> None:
-    log, _ = with_reward_cap(paid([9.0, -4.0], [1, 1]), 6.0)
+    log, _ = with_cap(paid([9.0, -4.0], [1, 1]), 6.0)
     assert sum(values(log)) == pytest.approx(5.0)
 
 

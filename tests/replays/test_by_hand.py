@@ -9,7 +9,7 @@ import pytest
 
 from evaluator.api import plan, replay
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.values.rewards import reward_bound
+from evaluator.replays.values.rewards import reward_bounds
 from tests.logs import build_log
 
 # Six displays of two actions; conversions of displays 0 (delay 0), 1 (delay 2 and 4), 3 (delay 2), 5 (delay 1).
@@ -124,9 +124,9 @@ def test_live_days_and_conversions_within() -> None:
 
 
 def test_the_largest_reward_is_the_logs_own_or_the_largest_seen() -> None:
-    assert reward_bound(plan(LOG, "random")) == 1.0
-    assert reward_bound(plan(LOG.with_meta(reward_max=None), "random")) == 1.0
-    assert reward_bound(plan(LOG.with_meta(reward_max=5.0), "random")) == 5.0
+    assert reward_bounds(plan(LOG, "random")) == (0.0, 1.0)
+    assert reward_bounds(plan(LOG.with_meta(reward_max=None), "random")) == (0.0, 1.0)
+    assert reward_bounds(plan(LOG.with_meta(reward_max=5.0), "random")) == (0.0, 5.0)
     assert any("largest reward seen, 1" in w for w in replay(LOG.with_meta(reward_max=None), "random").warnings)
 
 

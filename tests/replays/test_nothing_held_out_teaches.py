@@ -111,7 +111,7 @@ def test_a_late_large_reward_is_still_bounded() -> None:
     """The policy is told what was known; the interval of the value is bounded by what the displays earn."""
     changed = plan(log_of(changed=True), "ucb1", **OPTIONS)
     assert changed.setting.reward_max <= 4.0
-    assert changed.largest_reward >= 100.0
+    assert changed.rewards.largest >= 100.0
 
 
 def test_a_stored_log_tells_the_same(tmp_path: Path) -> None:

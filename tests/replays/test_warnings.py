@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from evaluator.api import compare, replay
-from evaluator.errors import DataError, LogError
+from evaluator.errors import DataError
 from evaluator.log import Log
 from tests.logs import bernoulli_log, build_log, linear_log
 from tests.policies.mine import Greedy
@@ -114,12 +114,13 @@ def test_the_scale_that_a_policy_learns_on_is_said() -> None:
     assert "Greedy is told rewards in the log's own unit, up to 80 a display" in warnings
 
 
-def test_displays_that_earn_less_than_nothing_are_refused() -> None:
+def test_the_least_seen_is_said_unless_the_log_names_it() -> None:
     value = np.ones(SALES)
     value[7] = -2.5
-    display = EVEN.conversions["display_id"][7].as_py()
-    with pytest.raises(LogError, match=rf"1 displays earn less than 0 in all \(display {display}: -2.5\)"):
-        replay(paid(EVEN, value), "random")
+    assert "The least that a display earns by its conversions, -2.5, is the least seen" in warned(
+        paid(EVEN, value), "random"
+    )
+    assert "the least seen" not in warned(paid(EVEN, value).with_meta(reward_min=-3.0), "random")
 
 
 def test_left_out_displays_are_counted() -> None:

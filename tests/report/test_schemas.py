@@ -85,9 +85,9 @@ def test_plans(tmp_path: Path) -> None:
     assert plan["window_rounds"] == 50
     learned = evaluate(*words, "-w", "50", "--final", "last:50%", "--save-policy", str(file), "--json")
     validate({"schema": plan["schema"], **learned.json["plan"]})
-    later = ("--warm-start", str(file), "--delays-from", "first:50%", "--cluster-by", "every:20", "--reward-cap", "0.5")
+    later = ("--warm-start", str(file), "--delays-from", "first:50%", "--cluster-by", "every:20", "--cap", "0.5")
     plan = valid(evaluate(*words, *later, "--dry-run"))
-    for part in ("options", "reward_bound", "warm_start", "reward_cap", "clusters"):
+    for part in ("options", "reward_bound", "warm_start", "cap", "clusters"):
         with pytest.raises(jsonschema.ValidationError):
             validate({**plan, part: {**plan[part], "typo": 1}})
     for broken in ({"typo": 1}, {"sampler": "greedy"}, {"displays": 0}, {"tau_window": 1.5}, {"warnings": ""}):

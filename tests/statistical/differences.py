@@ -17,7 +17,7 @@ from evaluator.log.schema import to_numpy
 from evaluator.policies import resolve
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.values.rewards import reward_bound
+from evaluator.replays.values.rewards import reward_bounds
 from tests.untidy.defects import rows_of
 from tests.untidy.settings import HOUR_S, Untidy
 from tests.untidy.traffic import draw_traffic
@@ -101,7 +101,7 @@ def _held(found: Comparison, plans: list[ReplayPlan], expected: np.ndarray) -> H
         weigh(
             *(lived[d.variant].displays, lived[d.variant].rewards),
             *(lived[d.reference].displays, lived[d.reference].rewards),
-            displays=len(expected), rounds=t, upper=reward_bound(plans[0]), ordered=False, shared=shared,
+            displays=len(expected), rounds=t, **reward_bounds(plans[0])._asdict(), ordered=False, shared=shared,
         )
         for d in now
     ]  # fmt: skip

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from evaluator.delays.by_group import GroupCDFs, group_cdfs
 from evaluator.errors import DataError, ParameterError
+from evaluator.log.costs import cost_events, sales
 from evaluator.log.groups import group_codes
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.survey import Survey
@@ -46,6 +47,8 @@ class Correction:
         Shortest follow-up of a display that is used, in ticks or displays; others are left out.
     in_displays
         Whether delays are counted in displays.
+    refunds
+        Delay CDF of the refunds of each group of displays; None without refunds.
     """
 
     delays: GroupCDFs
@@ -55,6 +58,7 @@ class Correction:
     until: int
     shortest: int
     in_displays: bool
+    refunds: GroupCDFs | None = None
 
     def weights(self, survey: Survey, displays: Ints) -> npt.NDArray[np.float64]:
         """Return the weight of displays with these numbers, shape (n,), each of which has a conversion."""
@@ -64,10 +68,21 @@ class Correction:
         seen = self.delays(followed, self.group[at])
         return np.asarray(1.0 / np.maximum(seen, LEAST_SEEN))
 
+    def weights_of_events(self, survey: Survey) -> npt.NDArray[np.float64]:
+        """Return the weight of each conversion of the log, shape (c,): refunds have their own delays, costs none."""
+        shown = survey.position if self.in_displays else survey.shown_at
+        followed = np.minimum(self.until - shown, self.needed)
+        seen = self.delays(followed, self.group)
+        value, costs = to_numpy(survey.log.conversions["value"]), cost_events(survey.log.conversions)
+        if self.refunds is not None:
+            seen = np.where(value < 0.0, self.refunds(followed, self.group), seen)
+        weights = 1.0 / np.maximum(seen, LEAST_SEEN)
+        return np.asarray(weights if costs is None else np.where(costs, 1.0, weights))
+
     @property
     def heaviest(self) -> float:
         """No used display weighs more."""
-        return 1.0 / self.delays.smallest(self.shortest)
+        return 1.0 / min(of.smallest(self.shortest) for of in (self.delays, self.refunds) if of is not None)
 
     @property
     def assumption(self) -> str:
@@ -78,6 +93,7 @@ class Correction:
         return (
             f"`immature='correct'`: how late a display converts depends on its {on}, not on {rest}{few}; each law is "
             "drawn to the common one as far as its conversions are few; anytime-valid intervals take the laws as known"
+            + ("; refunds are corrected by delays of their own" if self.refunds is not None else "")
         )
 
     def refitted(self, survey: Survey, times: npt.NDArray[np.integer]) -> Correction:
@@ -90,8 +106,8 @@ class Correction:
         times
             Number of times that each of the log's conversions is in the resampled one, shape (c,).
         """
-        delays = _delays_within(survey, self.group, self.needed, times, in_displays=self.in_displays)
-        return self if delays is None else replace(self, delays=delays)
+        delays, refunds = _of_kinds(survey, self.group, self.needed, times, in_displays=self.in_displays)
+        return replace(self, delays=delays or self.delays, refunds=refunds or self.refunds)
 
 
 def correct_by(rule: str) -> tuple[str, ...] | None:
@@ -131,12 +147,26 @@ def fit_correction(survey: Survey, end: int, needed: int, columns: tuple[str, ..
     """
     group = _groups(survey, columns)
     times = np.ones(len(survey.display), np.int64)
-    delays = _delays_within(survey, group, needed, times, in_displays=in_displays)
+    delays, refunds = _of_kinds(survey, group, needed, times, in_displays=in_displays)
     if delays is None:
         raise DataError(
             "`immature='correct'`: the log has no conversions to fit delays to.", hint="use `immature='drop'`."
         )
-    return Correction(delays, group, columns, needed, end, delays.reached(LEAST_SEEN), in_displays)
+    shortest = max(of.reached(LEAST_SEEN) for of in (delays, refunds) if of is not None)
+    return Correction(delays, group, columns, needed, end, shortest, in_displays, refunds)
+
+
+def _of_kinds(
+    survey: Survey, group: Ints, needed: int, times: npt.NDArray[np.integer], *, in_displays: bool
+) -> tuple[GroupCDFs | None, GroupCDFs | None]:
+    """Return the delay CDFs of sales and of refunds, each by group; None where there are none."""
+    sold, costs = sales(survey.log.conversions), cost_events(survey.log.conversions)
+    if sold is None:
+        return _delays_within(survey, group, needed, times, in_displays=in_displays), None
+    refunded = ~sold if costs is None else ~(sold | costs)
+    kinds = (np.where(of, times, 0) for of in (sold, refunded))
+    of_sales, of_refunds = (_delays_within(survey, group, needed, of, in_displays=in_displays) for of in kinds)
+    return of_sales, of_refunds
 
 
 def _delays_within(

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import DataError
+from evaluator.log.costs import sales
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.in_displays import position_of
 from evaluator.replays.rounds.survey import Survey
@@ -55,6 +56,8 @@ def known_delays(survey: Survey, share: float) -> KnownDelays:
     left_ticks = now - survey.shown_at
     # A conversion after that display but before the next one follows as many displays as one that came in time.
     seen = (survey.display < first) & (survey.delay <= left) & (survey.delay_ticks <= left_ticks)
+    sold = sales(survey.log.conversions)
+    seen = seen if sold is None else seen & sold
     if not seen.any() or first == len(survey.log):
         raise DataError(
             f"`delays_from`: no conversion had come when the first {first:,} displays had been shown.",

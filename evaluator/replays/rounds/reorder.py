@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.log.eligible import SetCodes
-from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.batch import Batch
 from evaluator.replays.rounds.stream import LogPiece, LogRounds
 from evaluator.streams import Stream, random_stream
@@ -82,11 +81,9 @@ class GatheredDisplays(NamedTuple):
 
     def batch(self, rounds: LogRounds) -> Batch:
         """Return them as a policy reads them."""
-        value = to_numpy(rounds.log.conversions["value"])
+        events = rounds.events(self.first_conversion, self.conversion)
         vectors, eligible = rounds.choices(self.vectors[rounds.vectors], self.eligible)
-        return Batch(
-            self.action, vectors, self.first_conversion, rounds.delay[self.conversion], value[self.conversion], eligible
-        )
+        return Batch(self.action, vectors, *events, eligible)
 
 
 def gather(

@@ -1,4 +1,4 @@
-"""What displays earn at most, in the log's own unit: policies are told rewards as shares of it."""
+"""Between which bounds displays earn, in the log's own unit: policies are told rewards as shares of their distance."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluator.errors import LogError
+from evaluator.log.costs import cost_events
+from evaluator.log.running_sums import extremes
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.survey import Survey
 
@@ -17,6 +18,8 @@ HEAVY = 30.0
 # Displays that earn something from which it says something that all earn the same: of as many, less than a tenth earn
 # otherwise, all but surely (.9^44 < .01).
 _MANY = 44
+# Sums of money are rounded.
+_ROUNDING = 1e-9
 
 
 class RewardRange(NamedTuple):
@@ -25,53 +28,113 @@ class RewardRange(NamedTuple):
     Parameters
     ----------
     largest
-        Largest reward that a display can have: the log's `reward_max`, else the largest seen; 1 where nothing was
-        earned.
+        Largest sum of its conversions that a display can have at any time: the log's `reward_max`, else the largest
+        seen (and this where refunds come after more); 1 where nothing was earned.
     known
         Whether the log says the largest reward itself.
     mean
-        Mean reward of the displays that earn something; nan without any.
+        Mean sum of the displays that earn something; nan without any.
     alike
         Whether many displays earn something, and all of them the same: conversions that are counted.
+    smallest
+        Smallest sum that a display can have at any time: the log's `reward_min`, else 0 or the smallest seen.
+    smallest_known
+        Whether the log says the smallest itself, or has no refunds.
+    taken_back
+        Largest sum of the refunds of one display; 0 without refunds.
+    sold
+        Largest sum of the sales of one display.
+    least_cost, most_cost
+        Smallest and largest cost of a display; 0 where costs are none of the objective.
     """
 
     largest: float
     known: bool
     mean: float
     alike: bool
+    smallest: float = 0.0
+    smallest_known: bool = True
+    taken_back: float = 0.0
+    sold: float = 0.0
+    least_cost: float = 0.0
+    most_cost: float = 0.0
 
     @property
     def bounded(self) -> bool:
-        """Whether more than `largest` is impossible: the log says so, or it counts conversions of one value."""
-        return self.known or self.alike
+        """Whether nothing beyond the bounds is possible: the log says so, or it counts conversions of one value."""
+        return (self.known or self.alike) and self.smallest_known
 
     @property
     def heavy(self) -> bool:
         """Whether the largest reward is far from all others."""
         return self.largest > HEAVY * self.mean
 
+    @property
+    def least(self) -> float:
+        """Smallest reward of a display, its cost taken off."""
+        return self.weighted(1.0)[0]
+
+    @property
+    def most(self) -> float:
+        """Largest reward of a display, its cost taken off."""
+        return self.weighted(1.0)[1]
+
+    def without_costs(self) -> RewardRange:
+        """Return the range of the revenue alone."""
+        return self._replace(least_cost=0.0, most_cost=0.0)
+
+    def weighted(self, heaviest: float) -> tuple[float, float]:
+        """Return the bounds where young displays' sales and refunds weigh up to `heaviest` times, and costs once.
+
+        Where weights are not all 1, sales and refunds weigh differently, so that it no longer helps that a refund
+        follows a sale: each is bounded by itself.
+        """
+        low, high = self.smallest * heaviest, self.largest * heaviest
+        if self.taken_back and heaviest > 1.0:
+            low = -heaviest * max(self.largest - self.smallest, self.taken_back)
+            high = heaviest * max(self.largest, self.sold)
+        if not (self.taken_back or self.most_cost):
+            return low, high
+        # Sums in another order are rounded otherwise.
+        room = _ROUNDING * (high - low + self.most_cost)
+        return low - self.most_cost - room, high - self.least_cost + room
+
 
 def reward_range(survey: Survey, used: int) -> RewardRange:
-    """Return the range of the rewards of the first `used` displays. Cost: one pass over their conversions.
-
-    Raises
-    ------
-    LogError
-        A display earns less than 0.
-    """
+    """Return the range of the rewards of the first `used` displays. Cost: one pass over their conversions."""
     c = int(np.searchsorted(survey.display, used))
+    display = survey.display[:c]
     value = to_numpy(survey.log.conversions["value"])[:c].astype(np.float64, copy=False)
-    first = np.flatnonzero(np.diff(survey.display[:c], prepend=-1))
-    reward = np.add.reduceat(value, first) if c else np.zeros(0)
-    negative = np.flatnonzero(reward < 0.0)
-    if len(negative):
-        display = int(survey.display[first[negative[0]]])
-        raise LogError(
-            f"conversions.value: {len(negative):,} displays earn less than 0 in all (display {display}: "
-            f"{reward[negative[0]]:g}).",
-            hint="intervals and policies take rewards from 0 up: leave out costs and refunds beyond the sale.",
-        )
-    most, earned = survey.log.meta.reward_max, reward[reward > 0.0]
-    largest = float(reward.max(initial=0.0) if most is None else most) or 1.0
+    costs = cost_events(survey.log.conversions)
+    least_cost = most_cost = 0.0
+    if costs is not None:
+        of_cost = costs[:c]
+        spent = -value[of_cost]
+        most_cost = float(spent.max(initial=0.0))
+        least_cost = float(spent.min()) if len(spent) == used else 0.0
+        display, value = display[~of_cost], value[~of_cost]
+    meta = survey.log.meta
+    first = np.flatnonzero(np.diff(display, prepend=-1))
+    reward = np.add.reduceat(value, first) if len(first) else np.zeros(0)
+    smallest, taken_back, sold, seen = 0.0, 0.0, 0.0, float(reward.max(initial=0.0))
+    if (value < 0.0).any():
+        taken_back, sold = (float(np.add.reduceat(np.maximum(sign * value, 0.0), first).max()) for sign in (-1.0, 1.0))
+        _, lows, highs = extremes(display, value)
+        smallest, seen = float(lows.min()), float(highs.max(initial=0.0))
+    known = meta.reward_max is not None
+    # What is bounded is the sum of all; a window may cut a refund off, and so count more than that.
+    largest = max(seen, meta.reward_max or 0.0) if taken_back or not known else meta.reward_max
+    earned = reward[reward > 0.0]
     alike = len(earned) >= _MANY and bool(earned.min() == earned.max())
-    return RewardRange(largest, most is not None, float(earned.mean()) if len(earned) else float("nan"), alike)
+    return RewardRange(
+        largest=float(largest or 1.0),
+        known=known,
+        mean=float(earned.mean()) if len(earned) else float("nan"),
+        alike=alike and seen == float(reward.max(initial=0.0)),
+        smallest=min(smallest, meta.reward_min or 0.0),
+        smallest_known=not taken_back or meta.reward_min is not None,
+        taken_back=taken_back,
+        sold=sold,
+        least_cost=least_cost,
+        most_cost=most_cost,
+    )

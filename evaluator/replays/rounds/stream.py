@@ -97,6 +97,8 @@ class LogRounds:
         ``features`` (of the actions), or None.
     delay
         Delay of each of the log's conversions in rounds, shape (c,); `NO_WINDOW` where a duration cuts it off.
+    told
+        Whether the policy may be told of each conversion, shape (c,); None where it may of all.
     playable
         Which actions are logged at all, shape (K,): of each display's eligible ones a policy chooses among these. None
         where every display has the same.
@@ -106,6 +108,7 @@ class LogRounds:
     used: int
     vectors: str | None
     delay: npt.NDArray[np.int64]
+    told: npt.NDArray[np.bool_] | None = None
     playable: npt.NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
@@ -134,14 +137,14 @@ class LogRounds:
         """Return the used displays of a piece, with `action` (thinned) for what was logged."""
         n = min(len(action), self.used - piece.first)
         low, high = int(piece.first_conversion[0]), int(piece.first_conversion[n])
-        value = to_numpy(self.log.conversions["value"])
+        first, delay, value = self.events(piece.first_conversion[: n + 1] - low, slice(low, high))
         vectors, eligible = self.choices(piece.part(self.vectors, slice(n)), piece.eligible(slice(n)))
         return Batch(
             action=action[:n],
             vectors=vectors,
-            first_conversion=piece.first_conversion[: n + 1] - low,
-            delay=self.delay[low:high],
-            value=value[low:high],
+            first_conversion=first,
+            delay=delay,
+            value=value,
             eligible=eligible,
         )
 
@@ -161,6 +164,25 @@ class LogRounds:
             return vectors, None
         assert sets is not None
         return eligible_actions(sets, self.playable, vectors)
+
+    def events(
+        self, first: npt.NDArray[np.int64], conversions: slice | npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """Return what a policy may be told of some conversions: the place of each display's first, delays, and values.
+
+        Parameters
+        ----------
+        first
+            Place, among these conversions, of each display's first one, shape (n + 1,).
+        conversions
+            Numbers, in the log, of these conversions.
+        """
+        delay, value = self.delay[conversions], to_numpy(self.log.conversions["value"])[conversions]
+        if self.told is None:
+            return first, delay, value
+        told = self.told[conversions]
+        before = np.concatenate([[0], np.cumsum(told)])
+        return before[first], delay[told], value[told]
 
     def batches(self, size: int = BATCH) -> Iterator[tuple[int, Batch]]:
         """Yield (number of its first display, batch)."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from evaluator.errors import LogError
 from evaluator.log import Log
+from evaluator.log.costs import cost_events
 from evaluator.log.delay_rows import delay_limits
 from evaluator.log.schema import to_numpy
 from evaluator.log.stamps import TOLD_APART
@@ -161,6 +162,7 @@ def survey(log: Log) -> Survey:
     smallest, largest = np.full(k, np.inf), np.full(k, -np.inf)
     inverse: npt.NDArray[np.float64] | None = None  # until an action has had two propensities
     display = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
+    costs = cost_events(log.conversions)
     shown_at = np.empty(len(display), np.int64)
     traffic = TrafficCount(log.schema)
     position = np.empty(len(display), np.int64) if traffic.columns else display
@@ -205,6 +207,8 @@ def survey(log: Log) -> Survey:
     counted = traffic_until(log, *times) if traffic.columns else displays_until(log, *times)
     followed = [_past_the_end(count, when, last) - 1 - position
                 for count, when in zip(counted, times, strict=True)]  # fmt: skip
+    if costs is not None:
+        followed[0][costs] = 0  # at once, however many displays share the time
     never = shown == 0
     if inverse is None:
         inverse = np.full((2, k), np.nan) if log.meta.propensity == "absent" else _of_constant(shown, smallest)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.kernels.ranks import count_ranks
+from evaluator.log.costs import sales
 from evaluator.log.schema import to_numpy
 from evaluator.replays.plan import ReplayPlan
 
@@ -31,8 +33,12 @@ def logged_rewards(plan: ReplayPlan, *, rounds: int) -> SparseRewards:
 
 def eventual_rewards(plan: ReplayPlan, *, used: int) -> SparseRewards:
     """Return the reward of each of the first `used` displays, corrected where they are young and used all the same."""
-    rewards = _summed(plan, _within_window(plan) if plan.rewards_end_with_window else None, used)
+    share = _within_window(plan) if plan.rewards_end_with_window else None
     correction = plan.maturity.correction
+    if correction is not None and sales(plan.log.conversions) is not None:
+        weights = correction.weights_of_events(plan.survey)
+        return _summed(plan, weights if share is None else share * weights, used)
+    rewards = _summed(plan, share, used)
     if correction is None:
         return rewards
     return SparseRewards(rewards.n, rewards.at, rewards.value * correction.weights(plan.survey, rewards.at))
@@ -59,9 +65,16 @@ def observed_rewards(plan: ReplayPlan, displays: npt.NDArray[np.int64]) -> npt.N
     return np.bincount(played[shown], weights=value, minlength=t).astype(np.float64)
 
 
-def reward_bound(plan: ReplayPlan) -> float:
-    """Return the largest reward a display can have: the log's own bound, else the largest seen, times the weights."""
-    return plan.largest_reward * plan.maturity.heaviest
+class RewardBounds(NamedTuple):
+    """Smallest and largest reward that a display can have, as the result counts it."""
+
+    lower: float
+    upper: float
+
+
+def reward_bounds(plan: ReplayPlan) -> RewardBounds:
+    """Return between which rewards are: the log's own bounds, else the extremes seen, times the weights."""
+    return RewardBounds(*plan.rewards.weighted(plan.maturity.heaviest))
 
 
 class ArmSample:

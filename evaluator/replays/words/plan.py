@@ -13,7 +13,7 @@ from evaluator.policies.base import Need
 from evaluator.replays.basis import Basis
 from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.parts import said_of_parts
+from evaluator.replays.parts import even_conversions, said_of_parts
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rarest import rarest_warning, unusable_warning
 from evaluator.replays.rounds.clock import ReplayClock
@@ -24,6 +24,7 @@ from evaluator.replays.rounds.window import ReplayWindow
 from evaluator.replays.warm_start import WarmStart
 from evaluator.replays.within import followed_for, of_conversions
 from evaluator.replays.words.clusters import assumption_of
+from evaluator.replays.words.money import of_refunds, said_of_objective
 from evaluator.units import format_duration
 
 # A share of the conversions that is as good as all.
@@ -111,6 +112,7 @@ def assumptions(
     return (
         *said,
         *_of_cap(basis.capped),
+        *said_of_objective(basis.survey.log, policy, options),
         *(_told_of_rewards(policy, options, rewards) if start is None else ()),
         *log.meta.notes,
     )
@@ -122,7 +124,9 @@ def _of_cap(capped: CapLoss | None) -> tuple[str, ...]:
         return ()
     return (
         f"every number is of capped rewards, and policies are told them: a display earns at most {capped.cap:g}. "
-        f"{capped.displays:,} displays of the log earn more, which leaves out {capped.share:.2%} of its reward; the "
+        f"{capped.displays:,} displays of the log earn more, which leaves out {capped.share:.2%} of its reward"
+        + ("; a refund takes back first what is above the cap" if capped.refunds else "")
+        + "; the "
         "value of whole rewards is higher by what is left out, which no log bounds, and so at least the lower end of "
         "the capped value's interval",
     )
@@ -130,11 +134,19 @@ def _of_cap(capped: CapLoss | None) -> tuple[str, ...]:
 
 def _told_of_rewards(policy: Any, options: ReplayOptions, rewards: RewardRange) -> tuple[str, ...]:
     """Say on which scale the policy learns, where it is not that of a conversion worth 1."""
-    if not policy.unit_rewards or rewards.largest == 1.0:
+    width = rewards.most - rewards.least
+    if not policy.unit_rewards or (width == 1.0 and rewards.least == 0.0):
         return ()
     seen = "the largest that a display earns in this log (hindsight)"
     if options.final is not None:
         seen = "the largest that a display had earned when those that are left out began (hindsight within the replay)"
+    if rewards.least < 0.0:
+        clipped = f"; what is below 0 in all counts as 0 for {policy.name}" if policy.clips_at_zero else ""
+        whose = "the log's bounds" if rewards.known and rewards.smallest_known else "some of them seen (hindsight)"
+        return (
+            f"the policy is told rewards, from {rewards.least:g} to {rewards.most:g}, as shares of {width:g}, the "
+            f"width of that range ({whose}){clipped}",
+        )
     whose = "the log's reward_max" if rewards.known else seen
     return (f"the policy is told rewards as shares of {rewards.largest:g}, {whose}",)
 
@@ -146,11 +158,12 @@ def _of_rewards(policy: Any, rewards: RewardRange) -> list[str]:
         said.append(
             f"The {most}, {rewards.largest:g}, is {rewards.largest / rewards.mean:,.0f} times what displays that earn "
             "something bring on average. Policies learn on the scale of the largest reward, so they hardly tell "
-            "actions apart. Have capped rewards evaluated (`reward_cap`), or count conversions (value = 1)."
+            "actions apart. Have capped rewards evaluated (`cap`), or count conversions (value = 1)."
         )
-    if not policy.unit_rewards and rewards.largest != 1.0:
+    if not policy.unit_rewards and (rewards.most != 1.0 or rewards.least != 0.0):
+        span = f"up to {rewards.largest:g}" if rewards.least == 0.0 else f"from {rewards.least:g} to {rewards.most:g}"
         said.append(
-            f"{policy.name} is told rewards in the log's own unit, up to {rewards.largest:g} a display. If it expects "
+            f"{policy.name} is told rewards in the log's own unit, {span} a display. If it expects "
             "them in [0, 1], give it unit_rewards = True."
         )
     return said
@@ -219,7 +232,8 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
         said.append(f"Only {plan.tau_window:.1%} {of_seen} come within the window: the policy sees few of them.")
     if Need.DELAY_CDF in plan.policy.needs and plan.setting.delay_cdf is None:
         said.append("The log has no conversions to fit a delay CDF to.")
-    said += [] if plan.start is None else plan.start.warnings(rewards.largest)
+    said += [] if plan.start is None else plan.start.warnings(rewards.least, rewards.most)
+    said += of_refunds(plan)
     return [*said, *gap_warnings(plan.survey), *_of_rewards(plan.policy, rewards)]
 
 
@@ -252,7 +266,8 @@ def _coarse_stamps(plan: ReplayPlan) -> list[str]:
             f"Times are multiples of {unit}, and {displays:,.0f} rounds share one: which conversions come within "
             f"{window.rounds:,} rounds is decided by the order of displays that share a time, which means nothing."
         ]
-    if len(survey.display) and displays >= FEW_SHARE and survey.blurs(float(np.median(survey.delay_ticks))):
+    delays = survey.delay_ticks[even_conversions(plan.log, survey.display, plan.options.seed)]
+    if len(delays) and displays >= FEW_SHARE and survey.blurs(float(np.median(delays))):
         return [
             f"Times are multiples of {unit}, and {displays:,.0f} rounds share one: when conversions come within that "
             "time is not known, so a policy is told of them sooner or later than live, and learns otherwise."

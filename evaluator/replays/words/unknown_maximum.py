@@ -5,7 +5,9 @@ the largest reward seen in the place of b they hold no longer: where one display
 what others do, the log may not have seen it, and then nothing in the log tells that it could. No interval for a mean
 holds without a bound, or an assumption in its place (Bahadur, Savage. The nonexistence of certain statistical
 procedures in nonparametric problems. Annals of Mathematical Statistics 27(4), 1956). What can be had: name the bound
-(``--reward-max``), or ask for another value, that of capped rewards (``--reward-cap``), whose intervals hold.
+(``--reward-max``), or ask for another value, that of capped rewards (``--cap``), whose intervals hold.
+
+What holds of the largest reward holds of the smallest, where refunds may take more than the sales of a display brought.
 
 Where all displays that earn something earn the same, as conversions of value 1 do, the bound is taken as that one
 value, and the report says so.
@@ -31,6 +33,10 @@ def with_honest_kinds(plan: ReplayPlan, result: ReplayResult) -> ReplayResult:
     """Return a result whose intervals claim no more than holds."""
     if plan.bounded:
         return result
+    money = result.money
+    if money is not None:
+        named = ("revenue", "profit", "profit_per_cost")
+        money = replace(money, **{name: with_honest_kind(getattr(money, name)) for name in named})
     best = replace(result.best_fixed_action, value=with_honest_kind(result.best_fixed_action.value))
     return replace(
         result,
@@ -39,19 +45,34 @@ def with_honest_kinds(plan: ReplayPlan, result: ReplayResult) -> ReplayResult:
         uplift=with_honest_kind(result.uplift),
         logging_value=with_honest_kind(result.logging_value),
         best_fixed_action=best,
+        money=money,
     )
 
 
 def said_of_bound(plan: ReplayPlan) -> list[str]:
     """Return what to read before the numbers of a log that names no largest reward."""
-    if plan.log.meta.reward_max is not None:
-        return []
-    largest = f"The largest reward seen, {plan.largest_reward:g}, is taken as the largest possible"
-    if plan.bounded:
-        return [f"{largest}."]
+    rewards = plan.rewards
+    said = _of_smallest(plan)
+    if rewards.known:
+        return said
+    largest = f"The largest reward seen, {rewards.largest:g}, is taken as the largest possible"
+    if rewards.alike:
+        return [f"{largest}.", *said]
     return [
+        *said,
         f"{largest}, which nobody knows: where larger ones are possible, and rare, the intervals of realised values, "
         "regret, uplift and differences hold less often than they say, and not at any stopping time. Name what a "
         "display can earn at most (`reward_max`, or reward_max in the spec), or have capped rewards evaluated, of "
-        "which they hold (`reward_cap`)."
+        "which they hold (`cap`).",
+    ]
+
+
+def _of_smallest(plan: ReplayPlan) -> list[str]:
+    """Say so where refunds might take more than any did."""
+    if plan.rewards.smallest_known:
+        return []
+    return [
+        f"The least that a display earns by its conversions, {plan.rewards.smallest:g}, is the least seen: where "
+        "refunds may take more, the intervals hold less often than they say. Name it: reward_min in the spec, or "
+        "log.with_meta(reward_min=...)."
     ]

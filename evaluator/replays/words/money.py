@@ -1,0 +1,72 @@
+"""What a replay says of costs and refunds, in sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from evaluator.log import Log
+from evaluator.log.costs import cost_events, has_costs, sales
+from evaluator.log.schema import to_numpy
+from evaluator.replays.objective import is_of_profit
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.told_delays import fit_on_clock
+from evaluator.replays.within import share_within
+
+# Of refunds, so much less within the window than of sales that it is said.
+_FEWER = 0.01
+
+
+def said_of_objective(log: Log, policy: Any, options: ReplayOptions) -> list[str]:
+    """Say which objective the numbers are of, and what the policy learns from; nothing of a log without costs."""
+    if not has_costs(log):
+        return []
+    if not is_of_profit(log):
+        return ["values are of revenue: costs of displays are left out (`objective='revenue'`)"]
+    chosen = "" if options.objective else ", for the log says what displays cost"
+    said = [f"values are of profit, a display's conversions less its cost{chosen}"]
+    if not policy.learns:
+        return said
+    if options.learn_from == "revenue":
+        return [*said, "the policy learns from revenue alone (`learn_from='revenue'`)"]
+    return [*said, "the policy learns from profit: it is told the cost of a display at once"]
+
+
+def of_refunds(plan: ReplayPlan) -> list[str]:
+    """Return the warnings of a policy that divides costs by delays, and of a window that refunds come too late for."""
+    log, survey = plan.log, plan.survey
+    said = []
+    told_costs = plan.of_profit and plan.options.learn_from == "objective"
+    if told_costs and getattr(plan.policy, "divides_by_delays", False):
+        cut = f", which the window leaves {plan.tau_window:.1%} of the sales" if plan.tau_window < 1.0 - _FEWER else ""
+        said.append(
+            f"{plan.policy.name} divides all that it was told by the chance of having seen it{cut}, and so takes "
+            "costs, which it is told at once, for larger than they are: tell it of revenue alone, "
+            "`learn_from='revenue'`, or take a policy that corrects no delays."
+        )
+    sold, costs = sales(log.conversions), cost_events(log.conversions)
+    if sold is None:
+        return said
+    refunds = np.flatnonzero(~sold if costs is None else ~(sold | costs))
+    if not len(refunds) or plan.cdf is None:
+        return said
+    limit = None if survey.limit is None else survey.limit[refunds]
+    own = fit_on_clock(survey.delay[refunds], limit, plan.clock)
+    of_refunds = share_within(survey, plan.window, own, refunds)
+    if not of_refunds < plan.tau_window - _FEWER:
+        return said
+    late = refunds[plan.rounds.delay[refunds] > plan.window.rounds]
+    late = late[survey.display[late] < len(plan.rounds)]
+    lost = -float(to_numpy(log.conversions["value"])[late].sum()) / max(len(plan.rounds), 1)
+    flatters = plan.rewards_end_with_window or plan.options.reward == "observed"
+    what = "The value counts none of these, and so is too good by them" if flatters else (
+        "The value counts them, but the policy, which is never told of them, takes actions with many refunds for "
+        "better than they are"
+    )  # fmt: skip
+    said.append(
+        f"The window flatters: {of_refunds:.1%} of the refunds come within it, and {plan.tau_window:.1%} of the sales. "
+        f"Refunds of {lost:.4g} a display, of those seen, come later. {what}."
+    )
+    return said
