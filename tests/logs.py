@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.log import Log, LogMeta
+from evaluator.log import Log, LogMeta, Outcome
 from evaluator.log.eligible import pack
 from evaluator.log.schema import fixed_size_lists
 
@@ -121,3 +121,21 @@ def linear_log(
         action_set=vectors,
         expected_reward=expected,
     )
+
+
+def with_outcome(
+    log: Log,
+    name: str,
+    display: npt.ArrayLike,
+    time: npt.ArrayLike,
+    value: npt.ArrayLike | None = None,
+    **about: Any,
+) -> Log:
+    """Return a log with events of one more outcome, value 1 unless given; `about` as `Outcome` takes it."""
+    of, when = np.asarray(display, np.int64), np.asarray(time, np.int64)
+    worth = np.ones(len(of)) if value is None else np.asarray(value, np.float64)
+    events = pa.table({"outcome": pa.array([name] * len(of), pa.string()), "display_id": of, "time": when,
+                       "value": worth})  # fmt: skip
+    both = pa.concat_tables([log.outcomes, events]).sort_by([("display_id", "ascending"), ("time", "ascending")])
+    changed = log.with_meta(outcomes=(*log.meta.outcomes, Outcome(name=name, **about)))
+    return changed.changed(outcomes=both)

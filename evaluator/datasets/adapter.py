@@ -53,6 +53,7 @@ from evaluator.datasets.target import target_columns
 from evaluator.datasets.writing import write_rest
 from evaluator.errors import LogError, UsageError
 from evaluator.log import Log
+from evaluator.log.schema import no_outcomes
 
 # Two roles may share a column: the stricter kind is read, the other derived from it.
 _STRICTNESS: tuple[Kind, ...] = ("category", "text", "float", "int", "datetime", "labels")
@@ -326,6 +327,7 @@ def _finish(
     tables = {
         "conversions": conversions,
         "actions": pa.table({"action": pa.array(range(k), pa.int32()), "label": pa.array(kept.labels, pa.string())}),
+        "outcomes": no_outcomes(),
     }
     meta = log_meta(
         spec,

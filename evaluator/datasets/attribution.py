@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
 
@@ -100,13 +98,4 @@ def cut_log(log: Log, window: str | int) -> Log:
     counts = {**meta.counts, CUT: meta.counts.get(CUT, 0) + cut, "conversions": conversions.num_rows}
     notes = (*meta.notes, cut_note(cut, window, meta.tick)) if cut else meta.notes
     changed = log.with_meta(attribution_window=ticks, counts=counts, notes=notes)
-    return _with_conversions(changed, conversions).as_sound_as(log)
-
-
-def _with_conversions(log: Log, conversions: pa.Table) -> Log:
-    """Return a log with other conversions."""
-    from evaluator.log import StoredLog
-
-    if isinstance(log, StoredLog):
-        return StoredLog(log.path, log.selection, conversions=conversions, actions=log.actions, meta=log.meta)
-    return replace(log, conversions=conversions)
+    return changed.with_conversions(conversions).as_sound_as(log)

@@ -1,4 +1,4 @@
-"""The canonical folder: ``displays.parquet``, ``conversions.parquet``, ``actions.parquet``, ``meta.json``.
+"""The canonical folder: the tables of a log in Parquet, and ``meta.json``.
 
 Its format, which versions of it are read and what is verified when: ``docs/reference/formats.md``.
 """
@@ -15,6 +15,7 @@ from evaluator.datasets.meta_file import (
     DISPLAYS,
     FILES,
     META,
+    OUTCOMES,
     QUARANTINE,
     TABLES,
     MetaFile,
@@ -25,6 +26,7 @@ from evaluator.datasets.subset import first_displays, only_actions
 from evaluator.errors import OutputExistsError, SourceError, UsageError
 from evaluator.log import Selection, StoredLog
 from evaluator.log.parquet import open_parquet, read_whole
+from evaluator.log.schema import no_outcomes
 from evaluator.outputs.foreign import refuse_foreign
 from evaluator.units import is_whole
 
@@ -33,6 +35,7 @@ _COLUMNS = {
     DISPLAYS: {"display_id", "time", "action"},
     CONVERSIONS: {"display_id", "time", "value"},
     ACTIONS: {"action", "label"},
+    OUTCOMES: {"outcome", "display_id", "time", "value"},
     QUARANTINE: set(BAD_ROWS),
 }
 
@@ -125,18 +128,23 @@ def open_canonical(folder: Path, *, limit: int | None = None, actions: str | Seq
 
 def _opened(folder: Path, found: MetaFile) -> StoredLog:
     """Return the log with all of its files verified but for the pages of the displays."""
-    known = {name: found.files[name] for name in TABLES if name in found.files}
+    known = {name: found.files[name] for name in (*TABLES, OUTCOMES) if name in found.files}
     for name, file in known.items():
         check = check_end if name == DISPLAYS else check_whole
         check(folder / name, file)
     conversions, actions = read_whole(folder / CONVERSIONS), read_whole(folder / ACTIONS)
     with open_parquet(folder / DISPLAYS) as displays:
         rows = displays.metadata.num_rows
-    for name, n in ((DISPLAYS, rows), (CONVERSIONS, conversions.num_rows), (ACTIONS, actions.num_rows)):
+    # A log with outcomes may hold none of their events.
+    outcomes = read_whole(folder / OUTCOMES) if OUTCOMES in known else no_outcomes()
+    tables = {CONVERSIONS: conversions, ACTIONS: actions, OUTCOMES: outcomes}
+    for name, n in ((DISPLAYS, rows), *((name, table.num_rows) for name, table in tables.items())):
         if name in known:
             check_rows(folder / name, n, known[name])
     selection = Selection(rows, rows)
-    return StoredLog(folder / DISPLAYS, selection, conversions=conversions, actions=actions, meta=found.meta)
+    return StoredLog(
+        folder / DISPLAYS, selection, conversions=conversions, actions=actions, meta=found.meta, outcomes=outcomes
+    )
 
 
 def verify(folder: Path) -> list[str]:

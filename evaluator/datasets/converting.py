@@ -64,7 +64,4 @@ def convert(
         done = read(dataset, into=folder, advance=advance, **options)
     log = done.log
     assert isinstance(log, StoredLog)
-    moved = StoredLog(
-        target / log.path.name, log.selection, conversions=log.conversions, actions=log.actions, meta=log.meta
-    )
-    return Reading(moved.as_sound_as(log), done.quarantine)
+    return Reading(log.changed(path=target / log.path.name).as_sound_as(log), done.quarantine)

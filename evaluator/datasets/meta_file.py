@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from evaluator.datasets.integrity import StoredFile, stored_file
 from evaluator.errors import SourceError
 from evaluator.inputs.regular import open_regular
-from evaluator.log import LogMeta
+from evaluator.log import LogMeta, Outcome
 from evaluator.log.encoder import encoder_of
 from evaluator.log.meta import PropensityKind
 from evaluator.log.parquet import damaged
@@ -24,13 +24,14 @@ from evaluator.version import __version__
 
 META = "meta.json"
 DISPLAYS, CONVERSIONS, ACTIONS = TABLES = ("displays.parquet", "conversions.parquet", "actions.parquet")
-QUARANTINE = "quarantine.parquet"
-# What a folder may hold, the last one only where rows were left out of the log.
-FILES = (*TABLES, META, QUARANTINE)
+OUTCOMES, QUARANTINE = "outcomes.parquet", "quarantine.parquet"
+# What a folder may hold, the last two only where the log has other outcomes, and where rows were left out of it.
+FILES = (*TABLES, META, OUTCOMES, QUARANTINE)
 
-SCHEMA_VERSION = 3
-# Versions of the folder that are read; the first has no checksums, the second says not how contexts were encoded.
-READS = (1, 2, 3)
+SCHEMA_VERSION = 4
+# Versions of the folder that are read; the first has no checksums, the second says not how contexts were encoded, the
+# third has no events but conversions.
+READS = (1, 2, 3, 4)
 
 _PROGRAM = "delayed-replay"
 _LARGEST = 2**63 - 1
@@ -89,7 +90,22 @@ class _Encoded(_Sealed):
     encoder: dict[str, Any] | None
 
 
-_SAYS: dict[int, type[_About]] = {1: _About, 2: _Sealed, 3: _Encoded}
+class _Outcome(_Strict):
+    """What `Outcome` may hold."""
+
+    name: str
+    attribution_window: Ticks | None
+    observed_until: Time | None
+    value_max: float | None
+
+
+class _WithOutcomes(_Encoded):
+    """Version 4: it says what other events there are."""
+
+    outcomes: list[_Outcome]
+
+
+_SAYS: dict[int, type[_About]] = {1: _About, 2: _Sealed, 3: _Encoded, 4: _WithOutcomes}
 
 
 @dataclass(frozen=True)
@@ -159,6 +175,8 @@ def read_meta(folder: Path) -> MetaFile:
             said["encoder"] = encoder_of(said["encoder"])
         except SourceError as error:
             raise damaged(path, error.what) from None
+    if "outcomes" in said:
+        said["outcomes"] = tuple(Outcome(**one) for one in said["outcomes"])
     files = {name: StoredFile(**known) for name, known in document.get("files", {}).items()}
     return MetaFile(version, LogMeta(**{**said, "notes": tuple(said["notes"])}), files)
 

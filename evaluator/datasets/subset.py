@@ -15,12 +15,13 @@ from evaluator.log.schema import ELIGIBLE, WEIGHT, to_numpy
 
 
 def first_displays(log: StoredLog, n: int) -> StoredLog:
-    """Return the first `n` displays and their conversions."""
-    conversions = int(np.searchsorted(to_numpy(log.conversions["display_id"]), n, side="left"))
+    """Return the first `n` displays and their events."""
+
+    def of_these(events: pa.Table) -> pa.Table:
+        return events.slice(0, int(np.searchsorted(to_numpy(events["display_id"]), n, side="left")))
+
     selection = replace(log.selection, rows=n, kept=n)
-    return StoredLog(
-        log.path, selection, conversions=log.conversions.slice(0, conversions), actions=log.actions, meta=log.meta
-    )
+    return log.changed(selection=selection, conversions=of_these(log.conversions), outcomes=of_these(log.outcomes))
 
 
 def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
@@ -51,7 +52,7 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
     new_action[old] = np.arange(len(old), dtype=np.int32)
     kept = int(shown[old].sum())
     found = kept_propensities(log.meta.propensity, seen, old, sets=ELIGIBLE in log.schema.names)
-    conversions = _renumbered(log, new_action)
+    conversions, outcomes = _renumbered(log, new_action, log.conversions, log.outcomes)
     counts = {
         **log.meta.counts,
         "displays_dropped_by_actions": len(log) - kept,
@@ -60,10 +61,10 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
         "displays": kept,
         "conversions": conversions.num_rows,
     }
-    return StoredLog(
-        log.path,
-        replace(log.selection, kept=kept, new_action=new_action, propensity=found.of_action),
+    return log.changed(
+        selection=replace(log.selection, kept=kept, new_action=new_action, propensity=found.of_action),
         conversions=conversions,
+        outcomes=outcomes,
         actions=log.actions.take(pa.array(old)).set_column(0, "action", pa.array(np.arange(len(old), dtype=np.int32))),
         meta=replace(
             log.meta,
@@ -74,17 +75,21 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
     )
 
 
-def _renumbered(log: StoredLog, new_action: npt.NDArray[np.int32]) -> pa.Table:
-    """Return the conversions of the kept displays, with the numbers these have among themselves."""
-    of = to_numpy(log.conversions["display_id"]).astype(np.int64)
-    number = np.full(len(of), -1, np.int64)
+def _renumbered(log: StoredLog, new_action: npt.NDArray[np.int32], *tables: pa.Table) -> list[pa.Table]:
+    """Return the events of the kept displays, with the numbers these have among themselves."""
+    displays = [to_numpy(events["display_id"]).astype(np.int64) for events in tables]
+    numbers = [np.full(len(of), -1, np.int64) for of in displays]
     before = 0
     for first, batch in log.batches(["action"]):
         kept = new_action[batch["action"]] >= 0
         place = before + np.cumsum(kept) - 1
-        low, high = np.searchsorted(of, [first, first + len(kept)])
-        at = of[low:high] - first
-        number[low:high] = np.where(kept[at], place[at], -1)
+        for of, number in zip(displays, numbers, strict=True):
+            low, high = np.searchsorted(of, [first, first + len(kept)])
+            at = of[low:high] - first
+            number[low:high] = np.where(kept[at], place[at], -1)
         before += int(kept.sum())
-    conversions = log.conversions.filter(pa.array(number >= 0))
-    return conversions.set_column(0, "display_id", pa.array(number[number >= 0]))
+    found = []
+    for events, number in zip(tables, numbers, strict=True):
+        rest, at = events.filter(pa.array(number >= 0)), events.schema.get_field_index("display_id")
+        found.append(rest.set_column(at, "display_id", pa.array(number[number >= 0])))
+    return found

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evaluator.datasets.meta_file import ACTIONS, CONVERSIONS, DISPLAYS, QUARANTINE, write_meta
+from evaluator.datasets.meta_file import ACTIONS, CONVERSIONS, DISPLAYS, OUTCOMES, QUARANTINE, write_meta
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import packed
 from evaluator.log.schema import ELIGIBLE, fixed_size_lists
@@ -109,11 +109,19 @@ def displays_table(
 
 
 def write_rest(
-    folder: Path, *, conversions: pa.Table, actions: pa.Table, meta: LogMeta, quarantine: pa.Table | None = None
+    folder: Path,
+    *,
+    conversions: pa.Table,
+    actions: pa.Table,
+    meta: LogMeta,
+    outcomes: pa.Table,
+    quarantine: pa.Table | None = None,
 ) -> None:
-    """Write all but the displays, which are there; the rows left out of the log if there are any."""
+    """Write all but the displays, which are there; other events, and the rows left out of the log, if there are any."""
     pq.write_table(conversions, folder / CONVERSIONS, row_group_size=ROWS_PER_GROUP, **WRITTEN)
     pq.write_table(actions, folder / ACTIONS, **WRITTEN)
+    if outcomes.num_rows:
+        pq.write_table(outcomes, folder / OUTCOMES, row_group_size=ROWS_PER_GROUP, **WRITTEN)
     if quarantine is not None and quarantine.num_rows:
         pq.write_table(quarantine, folder / QUARANTINE, **WRITTEN)
     write_meta(folder, meta)
@@ -126,4 +134,4 @@ def write_canonical(log: Log, folder: Path) -> None:
     with DisplayWriter(folder, log.schema) as displays:
         for first, batch in log.batches(columns):
             displays.add(displays_table(batch, first=first))
-    write_rest(folder, conversions=log.conversions, actions=log.actions, meta=log.meta)
+    write_rest(folder, conversions=log.conversions, actions=log.actions, meta=log.meta, outcomes=log.outcomes)

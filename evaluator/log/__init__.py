@@ -2,8 +2,18 @@
 
 from evaluator.log.breaches import Breach, find_breaches
 from evaluator.log.contract import Log
-from evaluator.log.meta import LogMeta, PropensityKind
+from evaluator.log.meta import LogMeta, Outcome, PropensityKind
 from evaluator.log.stored import Selection, StoredLog
 from evaluator.log.ties import shuffle_ties
 
-__all__ = ["Breach", "Log", "LogMeta", "PropensityKind", "Selection", "StoredLog", "find_breaches", "shuffle_ties"]
+__all__ = [
+    "Breach",
+    "Log",
+    "LogMeta",
+    "Outcome",
+    "PropensityKind",
+    "Selection",
+    "StoredLog",
+    "find_breaches",
+    "shuffle_ties",
+]

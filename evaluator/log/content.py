@@ -16,7 +16,7 @@ from evaluator.outputs.checksums import checksum
 
 
 def content_hash(log: Log) -> str:
-    """Return the SHA-256, in hex, of all that a log holds: displays, conversions, actions and what it says of itself.
+    """Return the SHA-256, in hex, of all that a log holds: displays, events, actions and what it says of itself.
 
     How its tables are cut into chunks does not matter. Displays on disk count with their file, byte by byte, and with
     which of them belong to the log.
@@ -34,7 +34,12 @@ def content_hash(log: Log) -> str:
         tables = [log.conversions, log.actions]
     else:
         tables = [log.displays, log.conversions, log.actions]
-    digest.update(json.dumps(asdict(log.meta), sort_keys=True).encode())
+    about = asdict(log.meta)
+    if log.meta.outcomes:
+        tables.append(log.outcomes)
+    else:  # known by the same hash as before logs could have outcomes
+        del about["outcomes"]
+    digest.update(json.dumps(about, sort_keys=True).encode())
     for table in tables:
         digest.update(f"\n{table.num_rows}".encode())
         for field, column in zip(table.schema, table.columns, strict=True):

@@ -16,6 +16,9 @@ displays
     a string, kept from the source to group by.
 conversions
     ``display_id`` int64, ``time`` int64 in ticks, ``value`` float64 (below 0: a refund); sorted by display, then time.
+outcomes
+    Events of other kinds, which no policy sees: ``outcome`` string (a name of the metadata's `outcomes`), and the
+    columns of conversions, ``value`` at least 0; sorted by display, then time. Empty where there are none.
 actions
     ``action`` int32 (0..K-1), ``label`` string, optionally ``features`` fixed_size_list<float>[d].
 """
@@ -28,17 +31,22 @@ from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from evaluator.errors import LogError
+from evaluator.errors import LogError, UnknownNameError, nearest
 from evaluator.inputs.frame_roles import MadeFromFrames
 from evaluator.log.breaches import PARTS, find_breaches
 from evaluator.log.log_tables import LogTables
-from evaluator.log.meta import BOUNDS, LogMeta
-from evaluator.log.schema import to_numpy
+from evaluator.log.meta import BOUNDS, Outcome
+from evaluator.log.schema import OUTCOME, no_outcomes, to_numpy
 from evaluator.results.in_notebooks import ShownInNotebooks
 
 # Metadata that the rows of each part are validated against.
-_BOUND_BY = {"displays": {"propensity"}, "conversions": {"observed_until", "attribution_window", *BOUNDS}}
+_BOUND_BY = {
+    "displays": {"propensity"},
+    "conversions": {"observed_until", "attribution_window", *BOUNDS},
+    "outcomes": {"outcomes"},
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,27 +109,62 @@ class Log(LogTables, MadeFromFrames, ShownInNotebooks):
         """Return the log without its first displays and their conversions, the others numbered anew from 0."""
         rest = self.displays.slice(first)
         rest = rest.set_column(rest.schema.get_field_index("display_id"), "display_id", pa.array(np.arange(len(rest))))
-        return replace(self, displays=rest, conversions=conversions_after(self.conversions, first)).as_sound_as(self)
+        return self.changed(displays=rest, **self._events_after(first)).as_sound_as(self)
+
+    def _events_after(self, first: int) -> dict[str, pa.Table]:
+        """Return the events of the displays from `first` on, with the numbers these have without the ones before."""
+        return {name: _after(getattr(self, name), first) for name in ("conversions", "outcomes")}
 
     def until(self, displays: int) -> Log:
         """Return the log as it stood once so many displays had been shown: these, and their conversions by then."""
         now = int(to_numpy(self.take(np.array([displays - 1]), ["time"])["time"])[0])
-        until = self.meta.observed_until
-        meta = replace(self.meta, observed_until=now if until is None else min(now, until))
-        of, when = (to_numpy(self.conversions[name]) for name in ("display_id", "time"))
-        seen = self.conversions.filter(pa.array((of < displays) & (when <= now)))
-        return self._first(displays, seen, meta).as_sound_as(self)
+        outcomes = tuple(replace(one, observed_until=_by(now, one.observed_until)) for one in self.meta.outcomes)
+        meta = replace(self.meta, observed_until=_by(now, self.meta.observed_until), outcomes=outcomes)
+        seen = {name: _seen(getattr(self, name), displays, now) for name in ("conversions", "outcomes")}
+        return self._first(displays).changed(**seen, meta=meta).as_sound_as(self)
 
-    def _first(self, displays: int, conversions: pa.Table, meta: LogMeta) -> Log:
-        return replace(self, displays=self.displays.slice(0, displays), conversions=conversions, meta=meta)
+    def _first(self, displays: int) -> Log:
+        """Return the first displays, events and metadata as they are."""
+        return self.changed(displays=self.displays.slice(0, displays))
+
+    def changed(self, **parts: object) -> Log:
+        """Return a copy with other tables or other metadata, by name; it has not been validated."""
+        return replace(self, **parts)  # type: ignore[arg-type]
 
     def with_meta(self, **changes: object) -> Log:
         """Return a copy with changed metadata, e.g. ``log.with_meta(attribution_window=30)``."""
-        return self._said(replace(self, meta=replace(self.meta, **changes)), changes)  # type: ignore[arg-type]
+        return self._said(self.changed(meta=replace(self.meta, **changes)), changes)  # type: ignore[arg-type]
 
     def with_conversions(self, conversions: pa.Table) -> Log:
         """Return a copy with other conversions of the same displays."""
-        return replace(self, conversions=conversions)
+        return self.changed(conversions=conversions)
+
+    def of_outcome(self, name: str) -> Log:
+        """Return the log whose rewards are the events of one of its outcomes, followed as these were.
+
+        Raises
+        ------
+        UnknownNameError
+            The log has no outcome of that name.
+        """
+        outcome = self.outcome_named(name)
+        events = self.outcomes.filter(pc.equal(self.outcomes[OUTCOME], name)).drop_columns([OUTCOME])
+        meta = replace(
+            self.meta, observed_until=outcome.observed_until, attribution_window=outcome.attribution_window,
+            reward_max=outcome.value_max, outcomes=(),
+        )  # fmt: skip
+        return self.changed(conversions=events, outcomes=no_outcomes(), meta=meta).as_sound_as(self)
+
+    def outcome_named(self, name: str) -> Outcome:
+        """Return what the log says of an outcome; errors as of `of_outcome`."""
+        known = {one.name: one for one in self.meta.outcomes}
+        if name not in known:
+            own = f"log {self.meta.name!r}"
+            if not known:
+                hint = "a spec names outcomes as [outcomes.NAME], `Log.from_frames` by `outcomes`."
+                raise UnknownNameError(f"There is no outcome {name!r}: {own} has none but its reward.", hint=hint)
+            raise UnknownNameError(f"There is no outcome {name!r} in {own}.", hint=nearest(name, known))
+        return known[name]
 
     def _said(self, changed: Log, changes: Mapping[str, object]) -> Log:
         """Return the same tables under other metadata, sound where these say nothing else of them."""
@@ -131,9 +174,17 @@ class Log(LogTables, MadeFromFrames, ShownInNotebooks):
         return changed
 
 
-def conversions_after(conversions: pa.Table, first: int) -> pa.Table:
-    """Return the conversions of the displays from `first` on, with the numbers these have without the ones before."""
-    display = to_numpy(conversions["display_id"])
-    rest = conversions.slice(int(np.searchsorted(display, first)))
+def _after(events: pa.Table, first: int) -> pa.Table:
+    rest = events.slice(int(np.searchsorted(to_numpy(events["display_id"]), first)))
     number = pa.array(to_numpy(rest["display_id"]) - first, pa.int64())
     return rest.set_column(rest.schema.get_field_index("display_id"), "display_id", number)
+
+
+def _seen(events: pa.Table, displays: int, now: int) -> pa.Table:
+    """Return the events of the first displays that came by a time in ticks."""
+    of, when = (to_numpy(events[name]) for name in ("display_id", "time"))
+    return events.filter(pa.array((of < displays) & (when <= now)))
+
+
+def _by(now: int, until: int | None) -> int:
+    return now if until is None else min(now, until)

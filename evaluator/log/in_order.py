@@ -53,9 +53,7 @@ def in_order(log: Log, labels: Sequence[str]) -> Log:
         was, propensity = chosen.new_action, chosen.propensity
         composed = new if was is None else np.where(was >= 0, new[was], np.int32(-1))
         selection = replace(chosen, new_action=composed, propensity=None if propensity is None else propensity[old])
-        return StoredLog(log.path, selection, conversions=log.conversions, actions=actions, meta=log.meta).as_sound_as(
-            log
-        )
+        return log.changed(selection=selection, actions=actions).as_sound_as(log)
     displays = log.displays
     changed = {"action": pa.array(new[to_numpy(displays["action"])])}
     for name in PER_ACTION:

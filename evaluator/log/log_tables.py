@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,18 +11,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.log.meta import LogMeta
-from evaluator.log.schema import BATCH, Columns, is_sets, read, to_numpy
+from evaluator.log.schema import BATCH, Columns, is_sets, no_outcomes, read, to_numpy
 from evaluator.log.uneven import is_uneven
 
 
 @dataclass(frozen=True, eq=False)
 class LogTables:
-    """Displays, conversions, actions and metadata, whether they keep the contract or not."""
+    """Displays, conversions, actions, metadata and other outcomes, whether they keep the contract or not."""
 
     displays: pa.Table
     conversions: pa.Table
     actions: pa.Table
     meta: LogMeta
+    outcomes: pa.Table = field(default_factory=no_outcomes)
 
     def __len__(self) -> int:
         return int(self.displays.num_rows)

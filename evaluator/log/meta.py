@@ -19,6 +19,30 @@ LEFT_OUT = "broke a rule and were left out"
 
 
 @dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a log says of a kind of events beside its conversions: clicks, complaints; no policy sees them.
+
+    Parameters
+    ----------
+    name
+        Name of the outcome.
+    attribution_window
+        Longest delay (ticks) after its display with which the log records such an event; None where there is no
+        cut-off.
+    observed_until
+        Time (ticks) up to which such events were followed; None where every display was followed to its end.
+    value_max
+        Largest possible value of one display, all such events of it together; None where unknown (the largest seen is
+        used, and said). Values are never negative.
+    """
+
+    name: str
+    attribution_window: int | None = None
+    observed_until: int | None = None
+    value_max: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class LogMeta:
     """What a log says about itself.
 
@@ -53,6 +77,8 @@ class LogMeta:
         Sentences that the reader of a result must know (unmeasured confounding, estimated propensities...).
     encoder
         Encoder that says how columns of the source became the contexts; None without, and where nobody noted it.
+    outcomes
+        Outcomes that the log holds events of, beside its conversions.
     """
 
     name: str
@@ -68,6 +94,7 @@ class LogMeta:
     counts: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     encoder: ContextEncoder | None = None
+    outcomes: tuple[Outcome, ...] = ()
 
     @property
     def left_out(self) -> str:

@@ -26,9 +26,17 @@ FEATURES = "features"
 OWN_COLUMNS = (*DISPLAYS, *VECTORS, POSITION, WEIGHT, COST, ELIGIBLE)
 CONVERSIONS = {"display_id": pa.int64(), "time": pa.int64(), "value": pa.float64()}
 ACTIONS = {"action": pa.int32(), "label": pa.string()}
+# Events of other kinds than the conversions: what kind, and the columns of these.
+OUTCOME = "outcome"
+OUTCOMES = {OUTCOME: pa.string(), **CONVERSIONS}
 
 # Displays handed over at a time: large enough that what is done once a batch costs nothing, small enough for the cache.
 BATCH = 65_536
+
+
+def no_outcomes() -> pa.Table:
+    """Return the table of a log whose only events are its conversions."""
+    return pa.schema(list(OUTCOMES.items())).empty_table()
 
 
 def to_numpy(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[Any]:

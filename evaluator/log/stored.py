@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.errors import SourceError
-from evaluator.log.contract import Log, conversions_after
+from evaluator.log.contract import Log
 from evaluator.log.eligible import chosen_sets, sizes
 from evaluator.log.meta import LogMeta
 from evaluator.log.parquet import damaged, open_parquet
@@ -26,6 +26,7 @@ from evaluator.log.schema import (
     WEIGHT,
     Columns,
     fixed_size_lists,
+    no_outcomes,
     read,
     to_numpy,
 )
@@ -100,7 +101,7 @@ class StoredLog(Log):
         Path of the Parquet file of the displays.
     selection
         Rows of the file that belong to the log.
-    conversions, actions, meta
+    conversions, actions, meta, outcomes
         Tables and metadata, as in `Log`, in memory; displays are numbered after the selection.
     """
 
@@ -108,14 +109,20 @@ class StoredLog(Log):
     selection: Selection
 
     def __init__(
-        self, path: Path, selection: Selection, *, conversions: pa.Table, actions: pa.Table, meta: LogMeta
+        self,
+        path: Path,
+        selection: Selection,
+        *,
+        conversions: pa.Table,
+        actions: pa.Table,
+        meta: LogMeta,
+        outcomes: pa.Table | None = None,
     ) -> None:
         if selection.file is None:
             selection = replace(selection, file=file_state(path))
-        for name, value in (("conversions", conversions), ("actions", actions), ("meta", meta)):
+        parts = {"path": path, "selection": selection, "conversions": conversions, "actions": actions, "meta": meta}
+        for name, value in (*parts.items(), ("outcomes", no_outcomes() if outcomes is None else outcomes)):
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "path", path)
-        object.__setattr__(self, "selection", selection)
 
     def __len__(self) -> int:
         return self.selection.kept
@@ -170,26 +177,20 @@ class StoredLog(Log):
         """Return the log without its first displays and their conversions, the others numbered anew from 0."""
         chosen = self.selection
         rest = replace(chosen, kept=max(chosen.kept - first, 0), passed=chosen.passed + first)
-        conversions = conversions_after(self.conversions, first)
-        log = StoredLog(self.path, rest, conversions=conversions, actions=self.actions, meta=self.meta)
-        return log.as_sound_as(self)
+        return self.changed(selection=rest, **self._events_after(first)).as_sound_as(self)
 
-    def _first(self, displays: int, conversions: pa.Table, meta: LogMeta) -> Log:
+    def _first(self, displays: int) -> Log:
         chosen = self.selection
         # What drops displays numbers them by their rows.
         rows = chosen.rows if chosen.drops else chosen.passed + displays
-        first = replace(chosen, kept=displays, rows=rows)
-        return StoredLog(self.path, first, conversions=conversions, actions=self.actions, meta=meta)
+        return self.changed(selection=replace(chosen, kept=displays, rows=rows))
 
-    def with_meta(self, **changes: object) -> Log:
-        """Return a copy with changed metadata."""
-        meta = replace(self.meta, **changes)  # type: ignore[arg-type]
-        log = StoredLog(self.path, self.selection, conversions=self.conversions, actions=self.actions, meta=meta)
-        return self._said(log, changes)
-
-    def with_conversions(self, conversions: pa.Table) -> Log:
-        """Return a copy with other conversions of the same displays."""
-        return StoredLog(self.path, self.selection, conversions=conversions, actions=self.actions, meta=self.meta)
+    def changed(self, **parts: object) -> StoredLog:
+        """Return a copy with another path, selection, tables in memory or metadata, by name, not validated."""
+        own = {
+            name: getattr(self, name) for name in ("path", "selection", "conversions", "actions", "meta", "outcomes")
+        }
+        return StoredLog(**{**own, **parts})
 
     def _selected(self, columns: Sequence[str], size: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield (number of its first display, batch), empty batches left out.

@@ -157,7 +157,7 @@ def resigned(folder: Path, **changes: Any) -> None:
 def test_a_folder_of_the_version_before_opens_and_has_no_encoder(tmp_path: Path) -> None:
     convert(in_file(tmp_path, "log.csv", DISPLAYS), tmp_path / "out")
     new = load(tmp_path / "out")
-    resigned(tmp_path / "out", schema_version=2, encoder=...)
+    resigned(tmp_path / "out", schema_version=2, encoder=..., outcomes=...)
     assert 2 in READS
     old = load(tmp_path / "out")
     assert old.meta.encoder is None

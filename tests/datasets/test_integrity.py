@@ -16,10 +16,22 @@ import pytest
 
 from evaluator.datasets import convert, load, show, validate
 from evaluator.datasets.canonical import TABLES, UNVERIFIED, open_canonical
-from evaluator.datasets.meta_file import FILES, META, QUARANTINE, READS, SCHEMA_VERSION, _About, _Encoded, read_meta
+from evaluator.datasets.meta_file import (
+    FILES,
+    META,
+    OUTCOMES,
+    QUARANTINE,
+    READS,
+    SCHEMA_VERSION,
+    _About,
+    _Encoded,
+    _Outcome,
+    _WithOutcomes,
+    read_meta,
+)
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import SourceError
-from evaluator.log import Log, LogMeta, Selection, StoredLog
+from evaluator.log import Log, LogMeta, Outcome, Selection, StoredLog
 from tests.datasets.sources import ROWS, dataset
 from tests.logs import build_log
 
@@ -62,7 +74,9 @@ def test_a_folder_says_all_that_a_log_says_of_itself() -> None:
     """The format keeps a list of its own, as what a version may hold does not change; this finds where they part."""
     own = {field.name: field for field in dataclasses.fields(LogMeta)}
     assert "encoder" in _Encoded.model_fields  # since the third version
-    del own["encoder"]
+    assert "outcomes" in _WithOutcomes.model_fields  # since the fourth
+    del own["encoder"], own["outcomes"]
+    assert list(_Outcome.model_fields) == [field.name for field in dataclasses.fields(Outcome)]
     written = {name: field for name, field in _About.model_fields.items() if name != "schema_version"}
     assert list(written) == list(own)
     for name, field in written.items():
@@ -208,7 +222,7 @@ def test_fewer_rows_than_written_are_refused(folder: Path) -> None:
         ({"nonsense": 1}, "nonsense: unknown"),
         ({"files": {}}, "files: expected displays.parquet"),
         ({"files": {"../log.csv": 1}}, "files.../log.csv: "),
-        ({"schema_version": True}, "schema_version: expected one of 1, 2, 3, got True"),
+        ({"schema_version": True}, "schema_version: expected one of 1, 2, 3, 4, got True"),
         ({"schema_version": None}, "schema_version: "),
         ({"schema_version": 0}, "schema_version: "),
         ({"schema_version": "2"}, "schema_version: "),
@@ -261,7 +275,7 @@ def test_validate_names_what_does_not_belong(folder: Path) -> None:
 def test_rows_left_out_are_verified_too(tmp_path: Path) -> None:
     out = tmp_path / "out"
     convert(dataset(tmp_path, [*ROWS, "9,a,8"]), out, on_error="quarantine", quarantine_at_most=1)
-    assert set(read_meta(out).files) == {*FILES} - {META}
+    assert set(read_meta(out).files) == {*FILES} - {META, OUTCOMES}
     assert validate(out)["ok"]
     flipped(out / QUARANTINE, 40, 0)
     assert len(load(out)) == 4  # which does not read them
@@ -335,7 +349,7 @@ def test_the_first_version_takes_no_nonsense_either(tmp_path: Path) -> None:
 def test_a_pipe_in_the_place_of_a_file_is_refused(folder: Path, name: str, version: int) -> None:
     if version == 1:
         said = json.loads((folder / META).read_text())
-        for key in ("written_by", "files", "checksum", "encoder"):
+        for key in ("written_by", "files", "checksum", "encoder", "outcomes"):
             del said[key]
         (folder / META).write_text(json.dumps({**said, "schema_version": 1}))
     (folder / name).unlink()

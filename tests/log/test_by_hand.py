@@ -59,12 +59,13 @@ def test_a_log_is_validated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     log = made()
     assert log.checked() is log
     log.checked()
-    assert looked == [("displays", "conversions")]
+    assert looked == [("displays", "conversions", "outcomes")]
     # Other metadata, other rules, for the conversions alone; and a part of a sound log is sound.
     log.with_meta(attribution_window=5).checked()
     log.after(10).checked()
     log.with_meta(name="other").checked()
-    assert looked[1:] == [("conversions",)]
+    log.with_meta(outcomes=()).checked()
+    assert looked[1:] == [("conversions",), ("outcomes",)]
     with pytest.raises(LogError, match="later than attribution_window = 2"):
         log.with_meta(attribution_window=2).checked()
 
