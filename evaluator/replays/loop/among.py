@@ -77,7 +77,7 @@ def _match_among(
             held.tie_key[0] = tie_key(rng) if random_ties else LOWEST_FIRST
         action = _wide(batch.action[i])
         if recorded or not scores(state):
-            chosen = _best(state, batch.vectors[0], eligible, i, held.tie_key[0])
+            chosen = best_among(state, batch.vectors[0], eligible, i, held.tie_key[0])
             if recorded:
                 choices[i] = chosen
             matches = chosen == action
@@ -130,7 +130,7 @@ def _holds(eligible: EligibleActions, i: int, action: int) -> bool:
 
 
 @inlinable
-def _best(state: Any, vectors: npt.NDArray[np.floating], eligible: EligibleActions, i: int, key: int) -> Any:
+def best_among(state: Any, vectors: npt.NDArray[np.floating], eligible: EligibleActions, i: int, key: int) -> Any:
     """Return the action that the policy chooses at display i. O(|E|) scores."""
     low, high = eligible.first[eligible.of[i]], eligible.first[eligible.of[i] + 1]
     if not scores(state):
@@ -170,7 +170,7 @@ def _wins(
     action: int,
     held: Held,
 ) -> bool:
-    """Return whether `_best` would choose the logged action, stopping at the first one that beats it."""
+    """Return whether `best_among` would choose the logged action, stopping at the first one that beats it."""
     if not _holds(eligible, i, action):
         return False
     key, rival, of = held.tie_key[0], held.rival[0], eligible.of[i]

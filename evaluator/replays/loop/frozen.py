@@ -31,7 +31,8 @@ from evaluator.kernels.memory import borrowed
 from evaluator.kernels.scores import check_score
 from evaluator.policies.dispatch import choose, estimates, has_estimates, is_pure, prepare
 from evaluator.policies.running import blamed, is_plain_python, loop_for
-from evaluator.replays.rounds.batch import read_only
+from evaluator.replays.loop import frozen_among as among
+from evaluator.replays.rounds.batch import EligibleActions, read_only, read_only_sets
 from evaluator.replays.rounds.held_out import FinalPolicyName
 from evaluator.streams import Stream, random_stream, seed_stream
 
@@ -115,6 +116,8 @@ class FrozenPolicy:
         wanted.
     seed, repeat
         Numbers that fix its random stream, which is no other's.
+    has_sets
+        Whether each display has its own eligible actions.
 
     Attributes
     ----------
@@ -135,6 +138,7 @@ class FrozenPolicy:
         wanted: FinalPolicyName = "greedy",
         seed: int = 0,
         repeat: int = 0,
+        has_sets: bool = False,
     ) -> None:
         self._policy = policy
         self._state = copy.deepcopy(state)
@@ -145,7 +149,9 @@ class FrozenPolicy:
         self.kind: FrozenKind = "greedy" if greedy else "posterior sampling" if policy.posterior else "exploring"
         self._asked = 0
         self._of_all: Floats | None = None
-        drawn = not greedy and (not is_pure(state) or self._draws_to_prepare())
+        self._has_sets = has_sets
+        self._random_ties = getattr(policy, "ties", "random") == "random"
+        drawn = not greedy and (has_sets or not is_pure(state) or self._draws_to_prepare())
         self.draws = self._draws(displays) if drawn else 0
         if greedy:
             self._begin(self._state)
@@ -175,6 +181,38 @@ class FrozenPolicy:
         found = self._read(vectors, n)
         self._asked += n
         return found
+
+    def probabilities_among(
+        self, vectors: npt.NDArray[np.floating], rows: npt.NDArray[np.floating], eligible: EligibleActions
+    ) -> Floats:
+        """Return the probabilities of the actions at the next displays, shape (n, K), 0 where one is not eligible.
+
+        Parameters
+        ----------
+        vectors
+            Vectors of the displays for all K actions: shape (n, K, d), (n, 1, d), or (1, ...) for all.
+        rows, eligible
+            Their vectors and eligible actions as a batch has them (`evaluator.replays.rounds.batch.Batch`).
+
+        Raises
+        ------
+        PolicyError
+            As of `probabilities`.
+        """
+        n = len(eligible.of)
+        out = np.zeros((n, self._n_actions))
+        eligible, rows = read_only_sets(eligible), read_only(rows[0])
+        with blamed(self._policy, self._n_actions):
+            if self.kind == "greedy":
+                follow = loop_for(self._policy, among.follow, among.follow_uncached, among.follow_interpreted)
+                follow(self._state, read_only(vectors), eligible, out)
+                return out
+            together = self.kind == "posterior sampling" and self._policy.contextual
+            ask = loop_for(self._policy, among.ask, among.ask_uncached, among.ask_interpreted)
+            draws = max(self.draws, 1)
+            ask(self._state, self._rng, rows, eligible, self._random_ties, together, out, draws)
+        self._asked += n
+        return out / draws
 
     def _read(self, vectors: npt.NDArray[np.floating], n: int) -> Floats:
         out, vectors = np.zeros((n, self._n_actions)), read_only(vectors)
@@ -207,7 +245,7 @@ class FrozenPolicy:
 
     def _draws(self, displays: int) -> int:
         python = is_plain_python(self._policy)
-        if not self._policy.contextual:
+        if not self._policy.contextual and not self._has_sets:
             return _DRAWS_IN_PYTHON if python else min(max(displays, _DRAWS), _MOST_SHARED)
         if self.kind == "posterior sampling":
             return min(max(_QUESTIONS_OF_POSTERIOR // max(displays, 1), _LEAST_OF_POSTERIOR), _MOST_DRAWS)

@@ -90,11 +90,12 @@ def read_only_batch(batch: Batch) -> Batch:
         first_conversion=read_only(batch.first_conversion),
         delay=read_only(batch.delay),
         value=read_only(batch.value),
-        eligible=None if sets is None else _read_only_sets(sets),
+        eligible=None if sets is None else read_only_sets(sets),
     )
 
 
-def _read_only_sets(sets: EligibleActions) -> EligibleActions:
+def read_only_sets(sets: EligibleActions) -> EligibleActions:
+    """Return eligible actions in arrays that are not to be written to."""
     return EligibleActions(
         of=read_only(sets.of),
         first=read_only(sets.first),

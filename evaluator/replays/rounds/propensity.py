@@ -16,6 +16,7 @@ from evaluator.log.eligible import sizes
 from evaluator.log.meta import PropensityKind
 from evaluator.log.schema import ELIGIBLE, WEIGHT, Columns
 from evaluator.options.shared import PropensityMode
+from evaluator.replays.rounds.choice_weights import choice_weights, chosen_with
 from evaluator.replays.rounds.fitted import FOLDS, Acceptance, FittedLogger, acceptance_of, fit_logger
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.weights import DisplayWeights, read_weights
@@ -248,6 +249,8 @@ def _read(survey: Survey, mode: PropensityMode, weights: DisplayWeights | None) 
         smallest, largest = _extremes(log, (ELIGIBLE,), _one_of_set)
         said = "actions were logged uniformly at random among the eligible ones"
         return Propensities("uniform", said, (ELIGIBLE,), _one_of_set, smallest, largest)
+    if mode.startswith("estimate") and ELIGIBLE in log.schema.names:
+        return _estimated_among(log, mode, weights)
     if mode == "uniform":
         return _by_action(
             survey, "uniform", np.full(log.n_actions, 1.0 / log.n_actions), "actions were logged uniformly at random"
@@ -265,6 +268,26 @@ def _read(survey: Survey, mode: PropensityMode, weights: DisplayWeights | None) 
             )
         return _multinomial(log)
     raise ParameterError(f"`propensity` {mode!r} is not a choice.", hint=nearest(mode, MODES))
+
+
+def _estimated_among(log: Log, mode: PropensityMode, weights: DisplayWeights | None) -> Propensities:
+    """Return estimated propensities where displays have their own eligible actions."""
+    if mode != "estimate":
+        raise PropensityError(
+            f"`propensity='{mode}'` fits a model that does not know which actions were eligible, and the displays of "
+            f"log {log.meta.name!r} differ in that.",
+            hint="give the logged propensities, or `propensity='estimate'` if the logger ignored the context.",
+        )
+    if weights is not None:
+        raise PropensityError(
+            f"`propensity='estimate'` cannot weigh the displays of log {log.meta.name!r}, which have their own "
+            "eligible actions.",
+            hint="give the logged propensities.",
+        )
+    rule = partial(chosen_with, choice_weights(log))
+    smallest, largest = _extremes(log, (ELIGIBLE,), rule)
+    said = "propensities estimated by weights of the actions, shared out over each display's eligible ones: the logger "
+    return Propensities("estimated", said + "ignored the context", ("action", ELIGIBLE), rule, smallest, largest)
 
 
 def how_it_chose(log: Log) -> str:

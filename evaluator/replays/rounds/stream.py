@@ -12,7 +12,7 @@ import numpy.typing as npt
 from evaluator.errors import LogError, ParameterError
 from evaluator.log import Log
 from evaluator.log.breaches import TARGET_REPAIR, target_breaches
-from evaluator.log.eligible import SetCodes, joined_codes, sizes
+from evaluator.log.eligible import SetCodes, joined_codes, members, sizes
 from evaluator.log.readable_vectors import readable_vectors
 from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, FEATURES, Columns, to_numpy
 from evaluator.log.uneven import is_uneven
@@ -55,6 +55,18 @@ class LogPiece(NamedTuple):
         if vectors.ndim == 2:
             return vectors[self._places(rows)]
         return vectors if len(vectors) == 1 else vectors[rows]
+
+    def part_of_all(self, name: str | None, rows: slice, n_actions: int) -> npt.NDArray[np.floating]:
+        """Return the vectors as `part` does, with one of zeros for each action that is not eligible and has none."""
+        vectors = self.part(name, rows)
+        if vectors.ndim > 2:
+            return vectors
+        sets = self.eligible(rows)
+        assert sets is not None
+        first, action = members(sets.distinct[np.asarray(sets)])
+        out = np.zeros((len(sets), n_actions, vectors.shape[1]), vectors.dtype)
+        out[np.repeat(np.arange(len(sets)), np.diff(first)), action] = vectors
+        return out
 
     def _places(self, rows: slice | npt.NDArray[np.int64]) -> slice | npt.NDArray[np.int64]:
         """Return where the vectors of some displays are that have their own number of them."""

@@ -118,7 +118,7 @@ def running_value(plan: ReplayPlan, replays: Sequence[Replay]) -> WeightedValue:
             break
         at, rows = slice(piece.first, piece.first + size), np.arange(size)
         shown, chosen = piece.action[:size], choices[at]
-        q = model.values(piece.first, size, piece.part(name, slice(size)))
+        q = model.values(piece.first, size, piece.part_of_all(name, slice(size), plan.log.n_actions))
         target[at] = chosen == shown
         propensity[at] = plan.propensities.of(piece.displays)[:size]
         q_shown[at], q_chosen[at] = q[rows, shown], q[rows, chosen]

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.errors import LogError
 from evaluator.estimates.estimators import ESTIMATORS
 from evaluator.estimates.weighted import (
     WeightedValue,
@@ -24,11 +25,14 @@ from evaluator.estimates.weighted import (
     mean_value,
     weights_of,
 )
+from evaluator.log.breaches import TARGET_REPAIR
 from evaluator.log.readable_vectors import readable_vectors
+from evaluator.log.schema import ELIGIBLE
 from evaluator.replays.loop.engine import Replay
 from evaluator.replays.loop.frozen import FrozenPolicy
+from evaluator.replays.loop.frozen_among import shares_among
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.rounds.stream import pieces
+from evaluator.replays.rounds.stream import LogPiece, pieces
 from evaluator.replays.values.reward_model import RewardModel, fit_reward_model
 from evaluator.replays.values.rewards import eventual_rewards
 from evaluator.replays.words.clusters import few_of
@@ -165,7 +169,7 @@ def frozen_value(plan: ReplayPlan, replays: Sequence[Replay], model: RewardModel
         frozen = [
             FrozenPolicy(
                 policy, replay.state, n_actions=plan.log.n_actions, displays=len(judged) * len(replays),
-                wanted=options.final_policy, seed=options.seed, repeat=repeat,
+                wanted=options.final_policy, seed=options.seed, repeat=repeat, has_sets=plan.sets is not None,
             )
             for repeat, replay in enumerate(replays)
         ]  # fmt: skip
@@ -210,7 +214,8 @@ def _read(plan: ReplayPlan, frozen: list[FrozenPolicy] | None, shares: Floats | 
     step = max(_PROBABILITIES // k, 1)
     names = dict.fromkeys([plan.rounds.vectors, readable_vectors(plan.log)])
     propensities = plan.propensities.after(judged.start)
-    columns = list(dict.fromkeys(["action", *propensities.reads]))
+    sets = [] if plan.sets is None else [ELIGIBLE]
+    columns = list(dict.fromkeys(["action", *propensities.reads, *sets]))
     for piece in pieces(plan.log.after(judged.start), columns, [name for name in names if name is not None]):
         size = min(len(piece.action), n - piece.first)
         if size <= 0:
@@ -219,13 +224,13 @@ def _read(plan: ReplayPlan, frozen: list[FrozenPolicy] | None, shares: Floats | 
         for part in _parts(size, step):
             at = slice(piece.first + part.start, piece.first + part.stop)
             rows, action = np.arange(part.stop - part.start), piece.action[part]
-            vectors = piece.part(plan.rounds.vectors, part)
             pi = (
-                _probabilities(vectors, len(rows), frozen, out.tied)
-                if shares is None
-                else np.tile(shares, (len(rows), 1))
+                _probabilities(plan, piece, part, frozen, shares, out.tied)
+                if plan.sets is None
+                else _probabilities_among(plan, piece, part, frozen, shares, out.tied, judged.start + at.start)
             )
-            q = model.values(judged.start + at.start, len(rows), piece.part(readable_vectors(plan.log), part))
+            own = piece.part_of_all(readable_vectors(plan.log), part, k)
+            q = model.values(judged.start + at.start, len(rows), own)
             out.target[at], out.model[at] = pi[rows, action], q[rows, action]
             out.model_value[at] = (pi * q).sum(axis=1)
             out.shares[:] += pi.sum(axis=0)
@@ -238,12 +243,48 @@ def _parts(n: int, step: int) -> Iterator[slice]:
 
 
 def _probabilities(
-    vectors: npt.NDArray[np.floating], n: int, frozen: list[FrozenPolicy] | None, tied: list[int]
+    plan: ReplayPlan,
+    piece: LogPiece,
+    part: slice,
+    frozen: list[FrozenPolicy] | None,
+    shares: Floats | None,
+    tied: list[int],
 ) -> Floats:
-    """Return pi(a|x_i), shape (n, K): as logged, or the mean over the repeats; notes where one has none above 1/2."""
+    """Return pi(a|x_i), shape (n, K): known, logged, or the mean over the repeats; notes where none is above 1/2."""
+    n, vectors = part.stop - part.start, piece.part(plan.rounds.vectors, part)
+    if shares is not None:
+        return np.tile(shares, (n, 1))
     if frozen is None:
         return vectors[:, 0].astype(np.float64, copy=False)
-    each = [one.probabilities(vectors, n) for one in frozen]
+    return _mean([one.probabilities(vectors, n) for one in frozen], frozen, tied)
+
+
+def _probabilities_among(
+    plan: ReplayPlan,
+    piece: LogPiece,
+    part: slice,
+    frozen: list[FrozenPolicy] | None,
+    shares: Floats | None,
+    tied: list[int],
+    first: int,
+) -> Floats:
+    """Return the same where displays, the first of which has this number, have their own eligible actions."""
+    vectors, k = piece.part(plan.rounds.vectors, part), plan.log.n_actions
+    rows, eligible = plan.rounds.choices(vectors, piece.eligible(part))
+    assert eligible is not None
+    if frozen is None:
+        known = vectors[:, 0].astype(np.float64, copy=False) if shares is None else shares[None]
+        found, wrong = shares_among(known, eligible, strict=shares is None)
+        if wrong >= 0:
+            raise LogError(
+                f"displays.target: no eligible action has a probability (row {first + wrong}).", hint=TARGET_REPAIR
+            )
+        return found
+    dense = piece.part_of_all(plan.rounds.vectors, part, k)
+    return _mean([one.probabilities_among(dense, rows, eligible) for one in frozen], frozen, tied)
+
+
+def _mean(each: list[Floats], frozen: list[FrozenPolicy], tied: list[int]) -> Floats:
     # Of a greedy policy: equals share.
     tied += [int((pi.max(axis=1) <= 0.5).sum()) for one, pi in zip(frozen, each, strict=True) if one.kind == "greedy"]
     if len(each) == 1:

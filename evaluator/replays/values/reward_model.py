@@ -99,7 +99,7 @@ def fit_reward_model(log: Log, rewards: SparseRewards, *, to: FittedTo) -> Rewar
             break
         y = rewards.taken(np.arange(piece.first, piece.first + size))
         for group, part in _cut(bounds, piece.first, size):
-            _add(gram[group], moment[group], piece.action[part], y[part], piece.part(name, part))
+            _add(gram[group], moment[group], piece.action[part], y[part], piece.part_of_all(name, part, k))
     if to == "others":
         gram, moment = gram.sum(axis=0) - gram, moment.sum(axis=0) - moment
     else:
