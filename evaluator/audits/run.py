@@ -21,6 +21,7 @@ from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
 from evaluator.audits.truth import LogTruth, fit_truth
 from evaluator.audits.words import verdict, warnings
 from evaluator.comparisons.result import plan_comparison
+from evaluator.errors import ParameterError
 from evaluator.log import Log
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.basis import read_basis
@@ -64,6 +65,12 @@ def run_audit(
     plans = plan_comparison(log, policies, [options.window], asked)  # what a replay refuses, the audit refuses
     # What is left out of the replays is no less true.
     whole = read_basis(log, replace(asked, delays_from=None))
+    if whole.sets is not None:
+        raise ParameterError(
+            f"The displays of log {log.meta.name!r} do not all have the same eligible actions, and an audit's twins "
+            "know no such sets.",
+            hint="simulate a scenario of your own to see what a replay can tell; a replay itself is not affected.",
+        )
     truth = fit_truth(whole, policies[0], asked, displays=options.displays)
     claimed = claims(truth, policies, options)
 

@@ -50,7 +50,7 @@ def combined(log_evidences: Floats) -> float:
     return float(np.logaddexp(log_evidences.sum(), mean) - np.log(2.0))
 
 
-def log_tail(total: Floats, squares: Floats, displays: int, *, expected: float, largest: Floats) -> Floats:
+def log_tail(total: Floats, squares: Floats, displays: int, *, expected: float | Floats, largest: Floats) -> Floats:
     """Return a bound of the log probability of a mean of 1/p as far off as this one, two-sided, shape (K,).
 
     Of N displays the mean of 1[a = k] / p_k is 1 where the propensities are right and no context lacks action k. The
@@ -64,7 +64,7 @@ def log_tail(total: Floats, squares: Floats, displays: int, *, expected: float, 
     displays
         Number of displays N.
     expected
-        Number that the mean should be.
+        Number that the mean should be, or one of each action, shape (K,).
     largest
         Largest value b of 1/p for each action, shape (K,).
     """

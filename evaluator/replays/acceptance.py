@@ -182,12 +182,15 @@ def propensity_warning(plan: ReplayPlan) -> str:
     The mean over all displays of 1/p of an action's own is 1, or one over the share of the displays that were kept when
     actions were chosen and propensities stayed those of all.
     """
-    survey, expected = plan.survey, 1.0 / plan.propensities.kept_share
+    survey, expected = plan.survey, np.full(plan.log.n_actions, 1.0 / plan.propensities.kept_share)
+    if plan.sets is not None:  # of an action that is eligible 1, of another 0
+        expected = expected * plan.sets.eligible / plan.sets.displays
     if plan.propensities.reads != ("propensity",) or plan.sampler == "logged":
         return ""
     known = plan.usable > 0  # the others are named elsewhere
     n = len(survey.log)
     total, squares = survey.inverse[:, known]
+    expected = expected[known]
     off = total / n / expected - 1.0
     log_p = log_tail(total, squares, n, expected=expected, largest=1.0 / survey.smallest[known])
     alarming = (log_p < math.log(ALARM / len(off))) & (np.abs(off) >= NEGLIGIBLE)
@@ -195,11 +198,12 @@ def propensity_warning(plan: ReplayPlan) -> str:
         return ""
     worst = np.flatnonzero(alarming)[np.argsort(log_p[alarming], kind="stable")]
     labels = [plan.log.labels[k] for k in np.flatnonzero(known)]
-    named = ", ".join(f"{(1.0 + off[k]) * expected:.3g} for action {labels[k]}" for k in worst[:_NAMED])
+    named = ", ".join(f"{(1.0 + off[k]) * expected[k]:.3g} for action {labels[k]}" for k in worst[:_NAMED])
     more = f" and {len(worst) - _NAMED:,} others" if len(worst) > _NAMED else ""
+    right = "the share of the displays at which it is eligible" if plan.sets is not None else f"{expected[0]:.3g}"
     hole = bool((off[alarming] < 0).any())
     lost = " What an action earns is known only where it was shown." if hole else ""
     return (
-        f"The mean of 1/propensity over all displays is {named}{more}, where right propensities give {expected:.3g}. "
+        f"The mean of 1/propensity over all displays is {named}{more}, where right propensities give {right}. "
         f"Likely causes: {_HOLE if hole else _TOO_MANY}.{lost} Run evaluate check on this log."
     )

@@ -75,7 +75,7 @@ class ReplayPlan(ShownInNotebooks):
     start
         Warm start of the policy; None where it begins with nothing.
     sets
-        How the displays' eligible actions vary; None where all are always eligible, and of the logging policy.
+        How the displays' eligible actions vary; None where all are always eligible.
     """
 
     survey: Survey
@@ -132,7 +132,7 @@ class ReplayPlan(ShownInNotebooks):
     @property
     def per_display(self) -> bool:
         """Whether the round's choice depends on the display: on its contexts, or on what is eligible."""
-        return self.policy.contextual or self.sets is not None
+        return self.policy.contextual or self.setting.among
 
     @property
     def before(self) -> int:

@@ -176,7 +176,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         clusters=basis.clusters,
         capped=basis.capped,
         start=start,
-        sets=None if playable is None else basis.sets,
+        sets=basis.sets,
     )
     return replace(plan, warnings=(*warnings(plan, told.acceptance, rewards), *said_of_clusters(plan)))
 

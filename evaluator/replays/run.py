@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.errors import NoRoundsError
-from evaluator.estimates.arms import BestFixedAction, best_fixed_action
+from evaluator.estimates.arms import BestFixedAction
 from evaluator.estimates.combine import difference, scaled
-from evaluator.estimates.confidence import Interval, mean_interval
+from evaluator.estimates.confidence import Interval
 from evaluator.estimates.repeated import repeated_interval
-from evaluator.estimates.sparse import SparseRewards
-from evaluator.log.schema import COST, to_numpy
+from evaluator.log.schema import COST, ELIGIBLE, to_numpy
 from evaluator.replays.acceptance import (
     AcceptedDisplays,
     acceptance_warning,
@@ -28,18 +27,21 @@ from evaluator.replays.acceptance import (
 from evaluator.replays.learned_by import learned_by
 from evaluator.replays.loop.engine import BATCH, Replay
 from evaluator.replays.one_scan import Lane, replay_all
-from evaluator.replays.parts import evened
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rarest import leaves_out
+from evaluator.replays.references import References
 from evaluator.replays.result import Reference, ReplayResult
 from evaluator.replays.rounds.reorder import BLOCK
+from evaluator.replays.set_sizes import SetSizes
+from evaluator.replays.values.best_order import BestOrder
 from evaluator.replays.values.doubly_robust import robust_value, said_of_robust
 from evaluator.replays.values.expected_values import with_expected_value
 from evaluator.replays.values.final import frozen_values
 from evaluator.replays.values.money import money_of
 from evaluator.replays.values.resampled import resample
-from evaluator.replays.values.rewards import ArmSample, RewardBounds, logged_rewards, observed_rewards, reward_bounds
+from evaluator.replays.values.rewards import ArmSample, observed_rewards, reward_bounds
 from evaluator.replays.words.bursts import bursts_warning
+from evaluator.replays.words.calendar import calendar_warning
 from evaluator.replays.words.clusters import few_of
 from evaluator.replays.words.little_learned import little_learned
 from evaluator.replays.words.meaning import meaning
@@ -48,6 +50,8 @@ from evaluator.replays.words.unknown_maximum import said_of_bound, with_honest_k
 
 _TOLD = ("generated", "delivered", "expired")
 _ANY_ORDER = f"displays within a block of {BLOCK:,} could have come in any order: the repeats shuffle them"
+# Actions of an order that are named.
+_NAMED = 5
 # Below this many displays the mean of a rare reward is mostly luck.
 FEW_DISPLAYS = 100
 # Relative error of the wall clock's share from which it is said.
@@ -64,6 +68,7 @@ class _Repeat:
     arms: ArmSample | None
     accepted: AcceptedDisplays | None
     suspect: AcceptedDisplays | None
+    sizes: SetSizes | None
     clipped: float
     effective_sample_size: float
     rewards: npt.NDArray[np.float64]
@@ -111,10 +116,11 @@ def _execute_all(
     replays = [_replay(lane) for lane in lanes]
     # What was shown in the rounds of all lanes, looked up together: one more scan of a few columns.
     reads = [c for lane in lanes if lane.plan.matched.clips for c in lane.plan.matched.propensities.reads]
-    columns = list(dict.fromkeys(["time", "action", "propensity", *reads, *[COST] * plans[0].of_profit]))
+    reads += [COST] * plans[0].of_profit + [ELIGIBLE] * any(plan.setting.among for plan in plans)
+    columns = list(dict.fromkeys(["time", "action", "propensity", *reads]))
     shown = log.take(np.concatenate([replay.displays for replay in replays]), columns)
     results, taken = [], 0
-    references = _References()
+    references = References()
     repeats: list[_Repeat] = []
     for lane, replay in zip(lanes, replays, strict=True):
         t = len(replay.displays)
@@ -162,61 +168,7 @@ def _replay(lane: Lane) -> Replay:
     return lane.replay
 
 
-class _References:
-    """What lanes are measured against, estimated once for all lanes with the same logged rewards."""
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[object, ...], Any] = {}
-
-    def logged(self, plan: ReplayPlan, rounds: int) -> SparseRewards:
-        """Return `logged_rewards`."""
-        return self._once(("rewards", *_rewards_key(plan, rounds)), lambda: logged_rewards(plan, rounds=rounds))
-
-    def logging_value(self, plan: ReplayPlan, rounds: int, *, bounds: RewardBounds, alpha: float) -> Interval:
-        """Return the interval of the logged displays' mean reward."""
-        key = ("logging", alpha, *_rewards_key(plan, rounds))
-
-        def interval() -> Interval:
-            even = evened(plan.log, self.logged(plan, rounds), plan.options.seed)
-            return mean_interval(even, lower=bounds.lower, upper=bounds.upper, alpha=alpha)
-
-        return self._once(key, interval)
-
-    def best(
-        self, plan: ReplayPlan, arms: ArmSample, rounds: int, *, bounds: RewardBounds, alpha: float
-    ) -> BestFixedAction:
-        """Return the best fixed action, by a sample of the arms that lives as long as these references."""
-        key = ("best", alpha, id(arms), *_rewards_key(plan, rounds))
-        of_logged = self.logged(plan, rounds)
-        seed = plan.options.seed
-        return self._once(
-            key,
-            lambda: best_fixed_action(
-                arms.arms(of_logged), lower=bounds.lower, upper=bounds.upper, alpha=alpha, seed=seed
-            ),
-        )
-
-    def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
-        if key not in self._found:
-            self._found[key] = make()
-        found: T = self._found[key]
-        return found
-
-
-def _rewards_key(plan: ReplayPlan, rounds: int) -> tuple[object, ...]:
-    """Return what fixes the logged rewards of plans on one log."""
-    correction = plan.maturity.correction
-    window = (plan.window.cut, plan.clock) if plan.rewards_end_with_window else None
-    return (
-        plan.rounds.used,
-        (rounds, plan.window.cut, plan.clock) if plan.options.reward == "observed" else window,
-        None
-        if correction is None
-        else (correction.needed, correction.shortest, correction.until, correction.in_displays),
-    )
-
-
-def _estimate(lane: Lane, replay: Replay, shown: pa.Table, references: _References) -> _Repeat:
+def _estimate(lane: Lane, replay: Replay, shown: pa.Table, references: References) -> _Repeat:
     plan, t = lane.plan, len(replay.displays)
     observed = observed_rewards(plan, replay.displays)
     live = observed if plan.options.reward == "observed" else references.logged(plan, t).taken(replay.displays)
@@ -228,6 +180,7 @@ def _estimate(lane: Lane, replay: Replay, shown: pa.Table, references: _Referenc
         arms=lane.arms,
         accepted=accepted,
         suspect=most_suspicious(plan, as_read, to_numpy(shown["action"]), accepted),
+        sizes=references.sizes(plan, replay, shown) if plan.setting.among else None,
         clipped=lane.clipped / len(plan.rounds),
         effective_sample_size=_effective_sample_size(plan, shown),
         rewards=live,
@@ -273,13 +226,13 @@ def _trajectory(
     )
 
 
-def _summarise(plan: ReplayPlan, done: list[_Repeat], references: _References) -> ReplayResult:
+def _summarise(plan: ReplayPlan, done: list[_Repeat], references: References) -> ReplayResult:
     arms = done[0].arms  # of the first repeat: the reference is one for all
     if arms is None:
         raise AssertionError("the scan gives every first repeat its arms")
     t = min(len(r.replay.displays) for r in done)
     if plan.options.reward == "observed":
-        references = _References()  # of this horizon, and so of no use to others
+        references = References()  # of this horizon, and so of no use to others
     alpha, bounds = 1.0 - plan.options.level, reward_bounds(plan)
     lived = [r.rewards for r in done]
     different = len(np.unique(np.concatenate([r.replay.displays for r in done]))) if len(done) > 1 else t
@@ -301,7 +254,7 @@ def _summarise(plan: ReplayPlan, done: list[_Repeat], references: _References) -
         logging_value=references.logging_value(plan, t, bounds=bounds, alpha=alpha),
         best_fixed_action=Reference(
             best.action,
-            labels[best.action] if best.action >= 0 else "",
+            _named(best, labels),
             best.value,
             tuple(labels[k] for k in best.by_halves if k >= 0),
         ),
@@ -325,10 +278,22 @@ def _summarise(plan: ReplayPlan, done: list[_Repeat], references: _References) -
         learned=learned_by(plan, done[0].replay),
         resampled=(),
         warnings=(*_first_warnings(plan, done, t), *plan.warnings, *_warnings(plan, done, t, best.value)),
-        assumptions=plan.assumptions if len(done) == 1 else (*plan.assumptions, _ANY_ORDER),
+        assumptions=(*_of_sizes(done), *plan.assumptions, *([] if len(done) == 1 else [_ANY_ORDER])),
         meaning=meaning(plan, t, days),
         money=money_of(plan, value, lived, costs, displays=different) if costs else None,
     )
+
+
+def _of_sizes(done: list[_Repeat]) -> list[str]:
+    return [] if done[0].sizes is None else [done[0].sizes.sentence]
+
+
+def _named(best: BestFixedAction, labels: Sequence[str]) -> str:
+    """Return the label of the best fixed action, or those of the first in the best fixed order."""
+    if not isinstance(best, BestOrder):
+        return labels[best.action] if best.action >= 0 else ""
+    more = " > ..." if len(best.order) > _NAMED else ""
+    return " > ".join(labels[k] for k in best.order[:_NAMED]) + more
 
 
 def _expected_acceptance(done: list[_Repeat]) -> float:
@@ -364,7 +329,8 @@ def _first_warnings(plan: ReplayPlan, done: list[_Repeat], t: int) -> list[str]:
         said.append(little_learned(plan, rounds=t, **told))
     # Repeats read one log, and so nearly the same displays: the first that is off speaks for all.
     off = [line for line in (acceptance_warning(plan, r.suspect) for r in done) if line]
-    return [line for line in (*said, *off[:1], propensity_warning(plan)) if line]
+    tilted = [r.sizes.warning for r in done if r.sizes is not None and r.sizes.warning]
+    return [line for line in (*calendar_warning(plan), *said, *tilted[:1], *off[:1], propensity_warning(plan)) if line]
 
 
 def _wall_clock_off(plan: ReplayPlan, done: list[_Repeat]) -> list[str]:

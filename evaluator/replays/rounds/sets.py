@@ -6,10 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import chdtrc
 
 from evaluator.log import Log
-from evaluator.log.eligible import sizes
+from evaluator.log.eligible import SetCodes, members
 from evaluator.log.schema import ELIGIBLE
+
+# Parts of the log, by the number of the display, in which an action's share of the sets is compared.
+_PARTS = 20
+# Sets move with time where some action's share differs by so much between two parts, and chance does not explain it:
+# a difference that decides what a calendar means, and no alarm on sets that are drawn anew at each display.
+_MUCH, _ALARM = 0.25, 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,23 +27,60 @@ class EligibleSets:
     ----------
     constant
         Whether all have the same set, of fewer than all actions.
-    largest
-        Size of the largest set.
+    moving
+        Action whose eligibility changes most with time, where sets move with it; -1 where they do not.
+    eligible
+        Number of displays at which each action is eligible, shape (K,).
+    displays
+        Number of displays.
     """
 
     constant: bool
-    largest: int
+    moving: int
+    eligible: npt.NDArray[np.int64]
+    displays: int
 
 
 def read_sets(log: Log) -> EligibleSets | None:
     """Return how the sets of a log vary, in one pass over them; None where every action is always eligible."""
     if ELIGIBLE not in log.schema.names:
         return None
+    n, k = len(log), log.n_actions
+    counts, part_sizes = np.zeros((_PARTS, k), np.int64), np.zeros(_PARTS, np.int64)
     one: npt.NDArray[np.uint8] | None = None
-    constant, largest = True, 0
-    for _, batch in log.batches([ELIGIBLE]):
-        bits = batch[ELIGIBLE]
-        one = bits[0] if one is None else one
-        constant = constant and bool((bits == one).all())
-        largest = max(largest, int(sizes(bits).max()))
-    return None if constant and largest == log.n_actions else EligibleSets(constant, largest)
+    constant = True
+    for first, batch in log.batches([ELIGIBLE], coded=True):
+        sets = batch[ELIGIBLE]
+        assert isinstance(sets, SetCodes)
+        of = np.asarray(sets)
+        distinct = sets.distinct[np.unique(of)]
+        one = distinct[0] if one is None else one
+        constant = constant and bool((distinct == one).all())
+        begins, action = members(sets.distinct)
+        size = np.diff(begins)
+        part = np.arange(first, first + len(of)) * _PARTS // n
+        for p in np.unique(part):
+            shown = np.bincount(of[part == p], minlength=len(sets.distinct))
+            counts[p] += np.bincount(action, np.repeat(shown, size), minlength=k).astype(np.int64)
+            part_sizes[p] += int(shown.sum())
+    eligible = counts.sum(axis=0)
+    if constant and eligible.min() == n:
+        return None
+    return EligibleSets(constant, _moving(counts, part_sizes), eligible, n)
+
+
+def _moving(counts: npt.NDArray[np.int64], part_sizes: npt.NDArray[np.int64]) -> int:
+    """Return the action that moves most with time, -1 where none does, given its displays in each part, (parts, K)."""
+    known = part_sizes > 0
+    counts, part_sizes = counts[known], part_sizes[known, None]
+    if len(counts) < 2:
+        return -1
+    share, overall = counts / part_sizes, counts.sum(axis=0) / part_sizes.sum()
+    spread = np.ptp(share, axis=0)
+    variance = part_sizes * overall * (1.0 - overall)
+    chi_square = np.divide(
+        (counts - part_sizes * overall) ** 2, variance, out=np.zeros(share.shape), where=variance > 0
+    )
+    p_value = chdtrc(len(counts) - 1, chi_square.sum(axis=0))
+    spread = np.where(p_value < _ALARM / counts.shape[1], spread, 0.0)
+    return int(spread.argmax()) if spread.max() > _MUCH else -1

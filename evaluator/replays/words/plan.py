@@ -74,6 +74,8 @@ def assumptions(
             )
     if correction is not None:
         said.append(correction.assumption)
+    if basis.sets is not None and sampler != "logged" and policy.outside:
+        said.append(policy.outside[0].lower() + policy.outside[1:].rstrip("."))
     if sampler == "queue":
         said.append(
             "queue: nothing drifts; rounds go through the whole log in its order, as far as it has the chosen action"
