@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Container, Mapping
 from typing import Any
 
 from evaluator.datasets.adapter import read_tables
@@ -16,16 +17,25 @@ from evaluator.log import Log
 from evaluator.log.content import content_hash
 
 DISPLAYS, CONVERSIONS = "displays", "conversions"
+# Frames that say which actions were eligible.
+OF_SETS = ("candidates", "calendar")
 # Keys of a spec whose keywords have other names than theirs.
 _KEYWORDS = {
     "conversion.time": "conversion_time",
     "conversion.source": CONVERSIONS,
+    "candidates.display": "candidate_display",
+    "candidates.action": "candidate_action",
+    "candidates.propensity": "candidate_propensity",
+    "candidates.features": "candidate_features",
+    "calendar.action": "calendar_action",
+    "calendar.from": "calendar_from",
+    "calendar.until": "calendar_until",
     "context.columns": "context",
     "target.columns": "target",
     "leakage.columns": "leakage",
 }
 _KEY = re.compile(
-    r"(?<![\w'\"./$])(?:\$\.)?((?:source|time|display|conversion|log|context|target|leakage)[.]([a-z_]+))"
+    r"(?<![\w'\"./$])(?:\$\.)?((?:source|time|display|conversion|candidates|calendar|log|context|target|leakage)[.]([a-z_]+))"
 )
 _TIME_KEY = re.compile(r"\b(unit|format) = (?=[\"{])")
 _FORMATS = re.compile(r"format = \{ (.+?\") \}")
@@ -43,6 +53,8 @@ _OF_FILES = {
     ", set sort = true in [source], or pass `sort=True`": ", or pass `sort=True`",
     "or say in [time] how": "or say how",
     "[conversion.source]": "`conversions`",
+    "[candidates]": "`candidates`",
+    "[calendar]": "`calendar`",
     " under [time]": "",
     " out of [time]": " out",
     " in [log]": "",
@@ -53,13 +65,17 @@ _OF_FILES = {
 }
 
 
-def read_frames(displays: object, conversions: object | None, spec: dict[str, Any], asked: dict[str, Any]) -> Log:
-    """Return the log in a frame of displays, or in one of displays and one of conversions.
+def read_frames(
+    displays: object, others: Mapping[str, object | None], spec: dict[str, Any], asked: dict[str, Any]
+) -> Log:
+    """Return the log in a frame of displays and, where there are some, in frames of what belongs to them.
 
     Parameters
     ----------
-    displays, conversions
-        Frames; None without a second one.
+    displays
+        Frame of the displays.
+    others
+        Further frames by name: ``conversions``, ``candidates``, ``calendar``; None where there is none.
     spec
         Sections of a spec without its files; a key whose value is None is left out.
     asked
@@ -72,12 +88,12 @@ def read_frames(displays: object, conversions: object | None, spec: dict[str, An
     """
     try:
         tables = [frame_source(displays, DISPLAYS)]
-        others = [] if conversions is None else [frame_source(conversions, CONVERSIONS)]
+        given = {name: frame_source(frame, name) for name, frame in others.items() if frame is not None}
         log = read_tables(
-            _file_spec(spec, second=bool(others)),
+            _file_spec(spec, given),
             tables,
-            others,
-            [],
+            [frame for name, frame in given.items() if name == CONVERSIONS],
+            [frame for name, frame in given.items() if name in OF_SETS],
             ReadingOptions(**asked),
             into=None,
             contexts=True,
@@ -90,17 +106,30 @@ def read_frames(displays: object, conversions: object | None, spec: dict[str, An
     return log.with_meta(fingerprint=content_hash(log))
 
 
-def _file_spec(given: dict[str, Any], *, second: bool) -> FileSpec:
+def _file_spec(given: dict[str, Any], frames: Container[str]) -> FileSpec:
     data: dict[str, Any] = {"title": given["name"], "licence": "of the frame"}
     for section, keys in given.items():
         data[section] = {k: v for k, v in keys.items() if v is not None} if isinstance(keys, dict) else keys
-    if second and "id" not in data["display"]:
-        raise UsageError("`conversions` are joined to displays by an id.", hint="name its column: id='...'.")
+    second, none = CONVERSIONS in frames, data["source"]["none"]
+    for name in (CONVERSIONS, OF_SETS[0]):
+        if name in frames and "id" not in data["display"]:
+            raise UsageError(f"`{name}` are joined to displays by an id.", hint="name its column: id='...'.")
     data["source"]["files"] = DISPLAYS
     display = data["conversion"].pop("display", data["display"].get("id"))
     if second:
-        of_conversions = {"files": CONVERSIONS, "none": data["source"]["none"]}
-        data["conversion"]["source"] = of_conversions | ({} if display is None else {"display": display})
+        data["conversion"]["source"] = {"files": CONVERSIONS, "none": none} | (
+            {} if display is None else {"display": display}
+        )
+    for name in OF_SETS:
+        if name in frames:
+            data[name] |= {"files": name, "none": none}
+        elif roles := {"from", "until", "propensity", "features"}.intersection(
+            k for k, v in data.pop(name).items() if v
+        ):
+            kind = {"candidates": "candidate", "calendar": "calendar"}[name]
+            raise UsageError(
+                f"`{kind}_{min(roles)}` is a column of `{name}`, which is not there.", hint="give the frame."
+            )
     if "columns" not in data["target"]:
         del data["target"]
     spec = parse_spec(data, where="Log.from_frames")

@@ -36,6 +36,17 @@ class MadeFromFrames:
         id: str | None = None,
         weight: str | None = None,
         cost: str | None = None,
+        eligible: str | None = None,
+        eligible_separator: str | None = None,
+        candidates: ArrowFrame | None = None,
+        candidate_display: str | None = None,
+        candidate_action: str | None = None,
+        candidate_propensity: str | None = None,
+        candidate_features: str | Sequence[str] = (),
+        calendar: ArrowFrame | None = None,
+        calendar_action: str | None = None,
+        calendar_from: str | None = None,
+        calendar_until: str | None = None,
         conversion_time: str | None = None,
         delay: str | None = None,
         indicator: str | None = None,
@@ -93,6 +104,19 @@ class MadeFromFrames:
             Column of one over the probability with which a display got into the log.
         cost
             Column of what showing a display cost, 0 or more, in the unit of the values.
+        eligible, eligible_separator
+            Column that lists the actions that could have been shown; where it is text, what stands between their labels
+            (None: JSON arrays). Give one of this, `candidates` and `calendar` at most; without, all always could.
+        candidates, candidate_display, candidate_action
+            Frame of the actions that could have been shown, a row for each of a display; its columns of the display's
+            id and of the action, named as `id` and `action` when None.
+        candidate_propensity, candidate_features
+            Columns of `candidates`: the probability with which each would be shown, which sums to 1 over a display,
+            and numbers about it, the vector of that action at that display.
+        calendar, calendar_action, calendar_from, calendar_until
+            Frame of the actions with times between which they could be shown; its columns of the action, named as
+            `action` when None, of the first time, and of the first time at which it no longer could. Empty cells are no
+            limits.
         conversion_time, delay, immediate
             Column of the time of a conversion, or of its delay in ticks, or that rewards come at once. Exactly one.
         indicator
@@ -166,8 +190,14 @@ class MadeFromFrames:
             "time": {"unit": unit, "format": dict(format) if isinstance(format, Mapping) else format, "ties": ties},
             "display": {
                 "time": time, "action": action, "propensity": propensity, "propensity_kind": propensity_kind,
-                "id": id, "weight": weight, "cost": cost,
+                "id": id, "weight": weight, "cost": cost, "eligible": eligible,
+                "eligible_separator": eligible_separator,
             },
+            "candidates": {
+                "display": candidate_display or id, "action": candidate_action or action,
+                "propensity": candidate_propensity, "features": _several(candidate_features),
+            },
+            "calendar": {"action": calendar_action or action, "from": calendar_from, "until": calendar_until},
             "conversion": {
                 "indicator": indicator, "time": conversion_time, "delay": delay, "immediate": immediate, "value": value,
                 "key": _several(key), "deduplicate": deduplicate, "click": click, "attributed": attributed,
@@ -189,7 +219,9 @@ class MadeFromFrames:
             "actions": actions, "limit": limit, "on_error": on_error, "quarantine_at_most": quarantine_at_most,
             "keep": keep,
         }  # fmt: skip
-        found: Self = cls._read_frames(displays, conversions, spec, asked)
+        found: Self = cls._read_frames(
+            displays, {"conversions": conversions, "candidates": candidates, "calendar": calendar}, spec, asked
+        )
         return found
 
 

@@ -405,3 +405,51 @@ def test_a_spec_that_contradicts_itself_is_told(tmp_path: Path, sections: dict[s
 def test_a_column_of_sets_is_kept_as_such(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'who' lists the eligible actions"):
         load(given(tmp_path, "lists"), keep=["who"])
+
+
+FRAMES: dict[str, dict[str, Any]] = {
+    "lists": {"eligible": "who"},
+    "calendar": {"calendar_action": "campaign", "calendar_from": "starts", "calendar_until": "ends"},
+    "candidates": {"candidate_display": "of"},
+    "vectors": {"candidate_display": "of", "candidate_features": ["x", "y"], "ties": "file"},
+    "propensities": {"candidate_display": "of", "candidate_propensity": "p", "propensity_kind": None},
+}
+
+
+@pytest.mark.parametrize("form", FRAMES)
+def test_frames_are_the_log_of_their_rows_in_files(tmp_path: Path, form: str) -> None:
+    in_files = load(given(tmp_path, form))
+    frames: dict[str, pl.DataFrame] = {}
+    if form != "lists":
+        rows = [{"campaign": a, "starts": s, "ends": u} for a, (s, u) in FLIGHTS.items()]
+        of_candidates = pl.DataFrame(candidates(p=form == "propensities"))
+        frames = {"calendar": pl.DataFrame(rows)} if form == "calendar" else {"candidates": of_candidates}
+    roles: dict[str, Any] = {
+        "time": "t", "action": "ad", "id": "id", "conversion_time": "sold", "unit": "s", "propensity_kind": "uniform",
+        "name": "mine", **FRAMES[form],
+    }  # fmt: skip
+    found = Log.from_frames(pl.DataFrame(displays()), **frames, **roles)
+    assert without_fingerprint(found) == without_fingerprint(in_files)
+
+
+@pytest.mark.parametrize(
+    ("roles", "said"),
+    [
+        (
+            {"eligible": "who", "calendar": pl.DataFrame({"ad": ["2"]})},
+            "eligible and `calendar` both say which actions",
+        ),
+        ({"candidate_propensity": "p"}, "`candidate_propensity` is a column of `candidates`, which is not there"),
+        ({"candidates": pl.DataFrame({"of": ["d00"]}), "candidate_display": "of"}, "candidates: no column 'ad'"),
+        (
+            {"candidates": pl.DataFrame({"id": ["d99"], "ad": ["2"]})},
+            r"Column 'id': a display without candidates \(displays row 1: 'd00', displays row 2: 'd01'",
+        ),
+        ({"calendar": pl.DataFrame({"ad": ["2"]}), "calendar_until": "x"}, "calendar: no column 'x'"),
+        ({"candidates": pl.DataFrame({"id": ["d00"]}), "id": None}, "`candidates` are joined to displays by an id"),
+    ],
+)
+def test_errors_of_frames_name_the_frame_and_the_keyword(roles: dict[str, Any], said: str) -> None:
+    plain: dict[str, Any] = {"time": "t", "action": "ad", "id": "id", "conversion_time": "sold", "unit": "s"}
+    with pytest.raises((DataError, UsageError), match=said):
+        Log.from_frames(pl.DataFrame(displays()), **plain | roles)
