@@ -9,9 +9,11 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.datasets.adapter import Reading
 from evaluator.datasets.canonical import open_canonical, remarks, verify
 from evaluator.datasets.files import find_files
 from evaluator.datasets.resolve import dataset_spec, read, spec_path
+from evaluator.datasets.set_facts import set_facts
 from evaluator.datasets.spec import FileSpec, Spec
 from evaluator.errors import SourceError
 from evaluator.log import Log
@@ -37,8 +39,8 @@ def show(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, A
     -------
     dict
         Facts by name: ``name``, ``spec`` (what the spec says, None for a converted folder), and ``log``: displays,
-        conversions, rate, actions, time range, delay quantiles, most shown actions and counts; None where the files are
-        absent, with ``missing`` saying so.
+        conversions, rate, actions, time range, delay quantiles, most shown actions, how the sets of eligible actions
+        vary, and counts; None where the files are absent, with ``missing`` saying so.
     """
     where = spec_path(dataset)
     spec = dataset_spec(dataset)
@@ -59,7 +61,7 @@ def show(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, A
 
 
 def validate(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, Any]:
-    """Return ``{"ok": True, "name": ..., "counts": ..., "notes": []}``, or raise the error that says what is wrong.
+    """Return whether a dataset is sound, with its ``name``, ``counts`` and ``notes``, or raise what is wrong with it.
 
     Of a converted folder every byte is checked. Files of any size need little memory, and about 15 bytes a display in
     the folder of temporary files.
@@ -70,23 +72,37 @@ def validate(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[st
         Name or path of the dataset, and options of reading, as in `evaluator.datasets.load`. With
         ``on_error="quarantine"``, ``ok`` is false if rows were left out.
 
+    Returns
+    -------
+    dict
+        ``ok``, ``name``, ``counts``, ``notes``, and ``eligible``: how the sets of eligible actions vary, None where every
+        action always is.
+
     Raises
     ------
     OutputError
         The folder of temporary files is full.
     """
-    spec, notes = dataset_spec(dataset), []
+    spec = dataset_spec(dataset)
     if isinstance(spec, FileSpec):
         with TemporaryDirectory(prefix="evaluate-") as folder, writing(Path(folder)):
-            reading = read(dataset, into=Path(folder), contexts=False, **options)
-    elif spec is None:
-        notes = verify(spec_path(dataset))
-        reading = read(dataset, **options)
+            return _verdict(read(dataset, into=Path(folder), contexts=False, **options), [])
+    notes = verify(spec_path(dataset)) if spec is None else []
+    reading = read(dataset, **options)
+    if spec is None:
         reading.log.validated()
-    else:
-        reading = read(dataset, **options)
-    counts = dict(reading.log.meta.counts)
-    return {"ok": reading.quarantine.num_rows == 0, "name": reading.log.meta.name, "counts": counts, "notes": notes}
+    return _verdict(reading, notes)
+
+
+def _verdict(reading: Reading, notes: list[str]) -> dict[str, Any]:
+    log = reading.log
+    return {
+        "ok": reading.quarantine.num_rows == 0,
+        "name": log.meta.name,
+        "counts": dict(log.meta.counts),
+        "eligible": set_facts(log),
+        "notes": notes,
+    }
 
 
 def log_facts(log: Log) -> dict[str, Any]:
@@ -118,6 +134,7 @@ def log_facts(log: Log) -> dict[str, Any]:
             {"label": log.labels[k], "displays": int(shown[k]), "conversions": int(converted[k])} for k in top
         ],
         "context_dimensions": log.schema.field("context").type.list_size if "context" in log.schema.names else None,
+        "eligible": set_facts(log),
         "counts": dict(log.meta.counts),
         "fingerprint": log.meta.fingerprint,
         "notes": list(log.meta.notes),
@@ -142,4 +159,4 @@ def _costs(log: Log) -> dict[str, float] | None:
 
 
 def _spec_facts(spec: Spec | None) -> dict[str, Any] | None:
-    return None if spec is None else spec.model_dump(mode="json", exclude_none=True)
+    return None if spec is None else spec.model_dump(mode="json", exclude_none=True, by_alias=True)

@@ -42,6 +42,7 @@ def print_facts(console: ReportConsole, facts: dict[str, Any]) -> None:
         ("propensities", log["propensity"]),
         ("context dimensions", str(log["context_dimensions"] or "none")),
         ("delays", ", ".join(f"{q} {_delay(v, tick)}" for q, v in log["delay_quantiles"].items()) or "no conversions"),
+        *_set_rows(log["eligible"]),
         ("fingerprint", log["fingerprint"][:16]),
     ]
     _rows(console, [*rows, *((name.replace("_", " "), count_text(value)) for name, value in log["counts"].items())])
@@ -60,7 +61,28 @@ def print_validation(console: ReportConsole, report: dict[str, Any]) -> None:
     verdict = "sound" if report["ok"] else "rows were left out"
     console.print(Text.assemble((visible(report["name"]), "bold"), f": {verdict}"))
     counts = ((name.replace("_", " "), count_text(value)) for name, value in report["counts"].items() if value)
-    _rows(console, list(counts))
+    _rows(console, [*counts, *_set_rows(report["eligible"])])
+
+
+def _set_rows(sets: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """Return what is said of the eligible actions, as of `evaluator.datasets.set_facts.set_facts`."""
+    if sets is None:
+        return []
+    smallest, largest, distinct, changes = (sets[name] for name in ("smallest", "largest", "distinct", "changes"))
+    size = f"{largest:,}" if smallest == largest else f"{smallest:,} to {largest:,}, {sets['mean']:.4g} on average"
+    vary = {
+        "never": "the same at every display",
+        "with time": f"{distinct:,} sets, which change with time ({changes:,} times)",
+        "otherwise": f"{distinct:,} sets, which differ between displays ({changes:,} unlike the one before)",
+    }[sets["vary"]]
+    rows = [("eligible actions", f"{size}; {vary}")]
+    for what in ("never_eligible", "never_logged", "hardly_eligible"):
+        found = sets[what]
+        if found["count"]:
+            more = ", ..." if found["count"] > len(found["labels"]) else ""
+            labels = ", ".join(visible(label) for label in found["labels"])
+            rows.append((what.replace("_", " "), f"{found['count']:,} ({labels}{more})"))
+    return rows
 
 
 def _rows(console: ReportConsole, rows: list[tuple[str, str]]) -> None:
