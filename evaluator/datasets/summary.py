@@ -75,8 +75,8 @@ def validate(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[st
     Returns
     -------
     dict
-        ``ok``, ``name``, ``counts``, ``notes``, and ``eligible``: how the sets of eligible actions vary, None where every
-        action always is.
+        ``ok``, ``name``, ``counts``, ``notes``, and ``eligible``: how the sets of eligible actions vary, None where all
+        actions always are.
 
     Raises
     ------

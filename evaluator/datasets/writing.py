@@ -8,14 +8,14 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluator.datasets.meta_file import ACTIONS, CONVERSIONS, DISPLAYS, OUTCOMES, QUARANTINE, write_meta
 from evaluator.log import Log, LogMeta
-from evaluator.log.eligible import packed
-from evaluator.log.schema import ELIGIBLE, fixed_size_lists
+from evaluator.log.eligible import packed, sizes
+from evaluator.log.schema import ACTION_SET, ELIGIBLE, fixed_size_lists
+from evaluator.log.uneven import is_uneven, uneven_lists
 
 ROWS_PER_GROUP = 65_536
 # Columns that hardly move from row to row: as differences they take half of the file's time and space.
@@ -74,14 +74,15 @@ def _leaf(field: pa.Field) -> str:
 
 
 def displays_table(
-    columns: Mapping[str, npt.NDArray[Any]], *, first: int = 0, labels: Mapping[str, pa.Array] = MappingProxyType({})
+    columns: Mapping[str, Any], *, first: int = 0, labels: Mapping[str, pa.Array] = MappingProxyType({})
 ) -> pa.Table:
     """Return displays as the contract has them.
 
     Parameters
     ----------
     columns
-        Columns of the displays by name, ``time``, ``action`` and the optional ones, of shape (n,), (n, p) or (n, K, d).
+        Columns of the displays by name, ``time``, ``action`` and the optional ones, NumPy of shape (n,), (n, p) or
+        (n, K, d), or Arrow.
     first
         Number of the first display in the log.
     labels
@@ -131,7 +132,10 @@ def write_canonical(log: Log, folder: Path) -> None:
     """Write the log into the existing, empty `folder`, batch by batch."""
     absent = {"display_id"} | ({"propensity"} if log.meta.propensity == "absent" else set())
     columns = [name for name in log.schema.names if name not in absent]
+    uneven = ACTION_SET in columns and is_uneven(log.schema.field(ACTION_SET).type)
     with DisplayWriter(folder, log.schema) as displays:
         for first, batch in log.batches(columns):
+            if uneven:
+                batch |= {ACTION_SET: uneven_lists(batch[ACTION_SET], sizes(batch[ELIGIBLE]))}
             displays.add(displays_table(batch, first=first))
     write_rest(folder, conversions=log.conversions, actions=log.actions, meta=log.meta, outcomes=log.outcomes)

@@ -163,10 +163,9 @@ def _shapes(log: LogTables) -> Iterator[Breach]:
             yield Breach("displays", name, rows, (None,) * SHOWN, "missing", "fill or drop the rows")
     sets = None if in_memory is None or ELIGIBLE not in log.schema.names else in_memory[ELIGIBLE]
     if sets is not None and sets.type == SETS:
-        for rows, values, problem, repair in (missing_sets(sets), uneven_sets(sets, width(log.n_actions))):
-            if len(rows):
-                yield Breach("displays", ELIGIBLE, rows, values, problem, repair)
-                break
+        found = missing_sets(sets) if sets.null_count else uneven_sets(sets, width(log.n_actions))
+        if len(found.rows):
+            yield Breach("displays", ELIGIBLE, *found)
     if "action" in log.actions.schema.names and "label" in log.actions.schema.names:
         index = to_numpy(log.actions["action"])
         rows = np.flatnonzero(index != np.arange(len(index)))

@@ -100,11 +100,12 @@ def packed(bits: Bits) -> pa.DictionaryArray:
 
 
 def as_one(sets: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column whose equal sets are shared between its chunks, too, where one dictionary can hold them all."""
+    """Return a column whose equal sets are shared between its chunks, where they repeat and one array holds them."""
     if sets.type != SETS:
         return sets
+    distinct = sum(len(chunk.dictionary) for chunk in sets.chunks)
     held = sum(chunk.dictionary.nbytes for chunk in sets.chunks)
-    return sets.unify_dictionaries() if held <= _MOST_BYTES else sets
+    return sets.unify_dictionaries() if 2 * distinct <= len(sets) and held <= _MOST_BYTES else sets
 
 
 def to_bits(sets: pa.ChunkedArray | pa.DictionaryArray) -> Bits:
@@ -124,15 +125,25 @@ def to_bits(sets: pa.ChunkedArray | pa.DictionaryArray) -> Bits:
 
 def distinct_bits(sets: pa.DictionaryArray) -> Bits:
     """Return the bits of each distinct set of a column, shape (distinct, ceil(K / 8)); errors as `to_bits`."""
-    values = sets.dictionary
-    offsets = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, 4 * values.offset)
-    sizes = np.diff(offsets)
-    if values.null_count or (len(sizes) and (sizes != sizes[0]).any()):
+    values, offsets = sets.dictionary, _offsets(sets.dictionary)
+    held = np.diff(offsets)
+    if values.null_count or (held != held[:1]).any():
         raise _uneven()
-    size = int(sizes[0]) if len(sizes) else 0
-    held = values.buffers()[2]
-    whole = np.frombuffer(held, np.uint8, len(values) * size, int(offsets[0])) if size else np.zeros(0, np.uint8)
-    return whole.reshape(len(values), size)
+    size = int(held[0]) if len(held) else 0
+    found = np.frombuffer(values.buffers()[2], np.uint8, len(values) * size, int(offsets[0])) if size else held[:0]
+    return found.astype(np.uint8, copy=False).reshape(len(values), size)
+
+
+def set_bytes(sets: pa.DictionaryArray) -> npt.NDArray[np.int32]:
+    """Return how many bytes the set of each display has, shape (n,); none is missing."""
+    found: npt.NDArray[np.int32] = np.diff(_offsets(sets.dictionary))[sets.indices.to_numpy()]
+    return found
+
+
+def _offsets(values: pa.BinaryArray) -> npt.NDArray[np.int32]:
+    if len(values) == 0:  # perhaps without any buffer
+        return np.zeros(1, np.int32)
+    return np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, 4 * values.offset)
 
 
 def _chunk_bits(sets: pa.DictionaryArray) -> Bits:

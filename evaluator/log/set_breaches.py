@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.log.eligible import SETS, beyond, holds, sizes
+from evaluator.log.eligible import SETS, beyond, holds, set_bytes, sizes
 from evaluator.log.log_tables import LogTables
 from evaluator.log.schema import ACTION_SET, ELIGIBLE, Columns
 
@@ -38,20 +38,13 @@ class WrongSets(NamedTuple):
 
 def missing_sets(sets: pa.ChunkedArray) -> WrongForm:
     """Return the displays without a set."""
-    rows = np.flatnonzero(sets.is_null().to_numpy()) if sets.null_count else np.zeros(0, np.int64)
+    rows = np.flatnonzero(sets.is_null().to_numpy())
     return WrongForm(rows, (None,) * len(rows), "missing", "give every display its set, or drop the rows")
 
 
 def uneven_sets(sets: pa.ChunkedArray, size: int) -> WrongForm:
     """Return the displays whose set has not `size` bytes; none is missing."""
-    found = []
-    for chunk in sets.chunks:
-        bytes_of = np.array([len(value) for value in chunk.dictionary.to_pylist()], np.int64)
-        if len(chunk) == 0 or (bytes_of == size).all():
-            found.append(np.full(len(chunk), size))
-        else:
-            found.append(bytes_of[chunk.indices.to_numpy()])
-    held = np.concatenate(found) if found else np.zeros(0, np.int64)
+    held = np.concatenate([*(set_bytes(chunk) for chunk in sets.chunks if len(chunk)), np.zeros(0, np.int32)])
     rows = np.flatnonzero(held != size)
     values = tuple(f"{count} bytes" for count in held[rows[:3]].tolist())
     problem = f"not the {size} bytes of the log's actions"

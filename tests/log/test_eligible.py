@@ -22,6 +22,7 @@ from evaluator.log.content import content_hash
 from evaluator.log.eligible import SETS, chosen_sets, holds, members, pack, sizes, to_bits, unpack
 from evaluator.log.in_order import in_order
 from evaluator.log.schema import to_numpy
+from evaluator.log.uneven import uneven_lists
 from tests.logs import build_log
 
 N = 300
@@ -233,3 +234,55 @@ def test_a_bit_makes_another_log() -> None:
     assert content_hash(other) != content_hash(log)
     in_pieces = pa.concat_tables([log.displays.slice(0, 3), log.displays.slice(3)])
     assert content_hash(replace(log, displays=in_pieces)) == content_hash(log)
+
+
+def with_vectors(counts: npt.NDArray[np.int64] | None = None, **bad: float) -> tuple[Log, npt.NDArray[np.float32]]:
+    """Return a log whose eligible actions have vectors: action and display, if not `bad` says otherwise of a row."""
+    log = with_sets()
+    first, action = members(log.column("eligible"))
+    vectors = np.stack([action, np.repeat(np.arange(N), np.diff(first))], axis=1).astype(np.float32)
+    for row, value in bad.items():
+        vectors[first[int(row[1:])] :, 1][0] = value
+    lists = uneven_lists(vectors, np.diff(first) if counts is None else counts)
+    return replace(log, displays=log.displays.append_column("action_set", lists)), vectors
+
+
+def test_only_eligible_actions_have_vectors(tmp_path: Path) -> None:
+    log, vectors = with_vectors()
+    assert log.validated() is log
+    write_canonical(log, tmp_path)
+    stored = open_canonical(tmp_path)
+    assert stored.displays.equals(log.displays)
+    for source in (log, stored):
+        np.testing.assert_array_equal(source.column("action_set"), vectors)
+        parts = [batch for _, batch in source.batches(["action_set", "eligible"], 7)]
+        np.testing.assert_array_equal(np.concatenate([batch["action_set"] for batch in parts]), vectors)
+        assert all(len(batch["action_set"]) == sizes(batch["eligible"]).sum() for batch in parts)
+    one = next(iter(load(tmp_path, actions="a7,a2,a6").batches(["action_set"])))[1]["action_set"]
+    truths = unpack(log.displays["eligible"], 11)[np.isin(log.column("action"), [7, 2, 6])][:, [7, 2, 6]]
+    np.testing.assert_array_equal(one[:, 0], np.array([7, 2, 6])[np.nonzero(truths)[1]])
+
+
+def test_vectors_follow_another_order_of_the_actions(tmp_path: Path) -> None:
+    log, _ = with_vectors()
+    write_canonical(log, tmp_path)
+    labels = log.labels[::-1]
+    for source in (log, open_canonical(tmp_path)):
+        turned = in_order(source, labels)
+        display, action = np.nonzero(unpack(turned.displays["eligible"], 11))
+        np.testing.assert_array_equal(turned.column("action_set"), np.stack([10 - action, display], axis=1))
+        assert turned.validated()
+
+
+def test_vectors_that_are_not_those_of_the_set_are_found() -> None:
+    log, _ = with_vectors()
+    counts = sizes(log.column("eligible"))
+    counts[4], counts[5] = counts[4] + 1, counts[5] - 1
+    (breach,) = find_breaches(with_vectors(counts)[0])
+    assert (breach.column, breach.rows.tolist()) == ("action_set", [4, 5])
+    assert breach.values == (f"{counts[4]} vectors", f"{counts[5]} vectors")
+    assert breach.problem == "not a vector for each eligible action"
+    (breach,) = find_breaches(with_vectors(d9=np.inf)[0])
+    assert (breach.column, breach.rows.tolist(), breach.values) == ("action_set", [9], (np.inf,))
+    one = replace(log, displays=log.displays.drop(["eligible"]))
+    assert [b.column for b in find_breaches(one)] == ["action_set"]  # whose vectors they are, nobody knows
