@@ -148,6 +148,22 @@ def test_the_log_says_what_the_source_says(log: Log) -> None:
     assert len(log.displays["eligible"].chunk(0).dictionary) == 5
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_neither_chunks_nor_the_order_of_the_rows_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    whole = load(given(tmp_path, form))
+    monkeypatch.setattr("evaluator.datasets.frames.CHUNK_ROWS", 7)
+    monkeypatch.setattr("evaluator.datasets.assembly.BATCH", 11)
+    cut = load(tmp_path / "spec.toml")
+    assert cut.displays.to_pydict() == whole.displays.to_pydict()
+    assert cut.meta == whole.meta
+    # Sorting keeps the order of rows of one time, and so brings back that of the file.
+    backwards = sorted(displays(), key=lambda row: (-row["t"], row["id"]))
+    found = load(given(tmp_path, form, rows=backwards), sort=True)
+    assert found.displays.to_pydict() == whole.displays.to_pydict()
+
+
 @pytest.mark.parametrize("chosen", ["10,spring", "top:2", "used"])
 @pytest.mark.parametrize("form", ["lists", "entries", "vectors"])
 def test_a_choice_is_the_same_while_reading_and_after(tmp_path: Path, form: str, chosen: str) -> None:
