@@ -72,7 +72,7 @@ def _set_rows(sets: dict[str, Any] | None) -> list[tuple[str, str]]:
     size = f"{largest:,}" if smallest == largest else f"{smallest:,} to {largest:,}, {sets['mean']:.4g} on average"
     vary = {
         "never": "the same at every display",
-        "with time": f"{distinct:,} sets, which change with time ({changes:,} times)",
+        "with time": f"{distinct:,} sets, which change with time ({changes:,} {'time' if changes == 1 else 'times'})",
         "otherwise": f"{distinct:,} sets, which differ between displays ({changes:,} unlike the one before)",
     }[sets["vary"]]
     rows = [("eligible actions", f"{size}; {vary}")]
