@@ -23,6 +23,7 @@ from evaluator.audits.words import verdict, warnings
 from evaluator.comparisons.result import plan_comparison
 from evaluator.errors import ParameterError
 from evaluator.log import Log
+from evaluator.log.refunds_at_once import refunds_at_once
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.basis import read_basis
 from evaluator.streams import Stream, random_stream
@@ -62,6 +63,7 @@ def run_audit(
         As of a replay of the log; or the log is too small to fit a truth to.
     """
     asked = options.of_replays(seed=options.seed)
+    log = refunds_at_once(log)
     plans = plan_comparison(log, policies, [options.window], asked)  # what a replay refuses, the audit refuses
     # What is left out of the replays is no less true.
     whole = read_basis(log, replace(asked, delays_from=None))

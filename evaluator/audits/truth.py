@@ -148,7 +148,7 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
     judged = replace(options, reward="eventual", immature="drop", delays_from=None)
     plan = plan_replay(basis, policy, judged)
     rewards = logged_rewards(plan, rounds=0)
-    paid = rewards.value > 0
+    paid = rewards.value > 0 if (rewards.value >= 0).all() else np.ones(len(rewards.at), np.bool_)
     at, value = rewards.at[paid], rewards.value[paid]
     if len(at) < FEWEST_CONVERSIONS:
         raise DataError(

@@ -46,8 +46,8 @@ def rewards(t: Tables) -> Finding:
                      "rest on that bound.", "Correct reward_max in the spec, or the values."))  # fmt: skip
     least = log.meta.reward_min
     if (value < 0).any() and least is None:
-        said.append(("warn", f"{(value < 0).sum():,} refunds, no reward_min", "Refunds take back at most what they did "
-                     f"here, a display earns {min(float(reward.min()), 0.0):.4g} at the least: intervals rest on that.",
+        said.append(("warn", f"{(value < 0).sum():,} displays below 0, no reward_min", "Nobody says how much less than "
+                     f"0 a display can earn; here it is {reward.min():.4g} at the least, and intervals rest on that.",
                      "Name the least that a display can earn: reward_min in the spec."))  # fmt: skip
     below = 0 if least is None else int((reward < least - 1e-9 * abs(least)).sum())
     if below:

@@ -17,6 +17,7 @@ from evaluator.checks.timeline import read_timeline
 from evaluator.errors import UnknownNameError, nearest
 from evaluator.log import Log
 from evaluator.log.clusters import read_clusters
+from evaluator.log.refunds_at_once import refunds_at_once
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.propensity import resolve_propensities
 from evaluator.replays.rounds.survey import survey
@@ -113,8 +114,10 @@ class CheckReport(ShownInNotebooks):
 def check_log(log: Log, options: CheckOptions) -> CheckReport:
     """Return whether a log is fit for replay (`evaluator.check`).
 
+    Refunds are taken off the sale at once: tests of delays are of sales, tests of rewards of what is left of them.
     Cost: about seven passes of few columns, one of them with the contexts; memory grows with the conversions only.
     """
+    log = refunds_at_once(log)
     level = options.false_alarms / number_tested(clustered=options.cluster_by is not None)
     clusters = None if options.cluster_by is None else read_clusters(log, options.cluster_by)
     surveyed = survey(log)

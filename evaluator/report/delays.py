@@ -29,12 +29,19 @@ _PERIODS_SHOWN = 10
 
 
 def print_study(console: ReportConsole, study: DelayStudy) -> None:
-    """Print a study of delays."""
+    """Print a study of delays: of all conversions, or first of sales and then of refunds."""
+    if study.refunds is None:
+        _print_kind(console, study, "conversions")
+        return
+    _print_kind(console, study, "sales")
+    console.print()
+    _print_kind(console, study.refunds, "refunds (conversions with a value below 0)")
+
+
+def _print_kind(console: ReportConsole, study: DelayStudy, kind: str) -> None:
     rows = study.rows
     of = "" if rows.displays is None else f" of {rows.displays:,} displays"
-    console.print(
-        Text.assemble("delays of conversions in ", (visible(rows.name), "bold"), f": {study.conversions:,}{of}")
-    )
+    console.print(Text.assemble(f"delays of {kind} in ", (visible(rows.name), "bold"), f": {study.conversions:,}{of}"))
     console.print(sentences("What the log can see", study.sight))
     console.print(_titled("How late", _quantiles(study)))
     if study.drawable and not console.has_picture:

@@ -67,6 +67,8 @@ class DelayStudy(ShownInNotebooks):
         Parts of the study that could not be had, by name, each with the reason.
     joint
         Conversion rate corrected on context; None where not asked for, or withheld (`missing` says why).
+    refunds
+        Study of the refunds alone, conversions with a value below 0: all else is of sales. None without refunds.
     """
 
     rows: DelayRows
@@ -84,6 +86,7 @@ class DelayStudy(ShownInNotebooks):
     rates: tuple[PeriodRate, ...]
     missing: dict[str, str]
     joint: JointStudy | None = None
+    refunds: DelayStudy | None = None
 
     @property
     def conversions(self) -> int:
@@ -155,6 +158,7 @@ class DelayStudy(ShownInNotebooks):
             "drift": None if self.drift is None else self.drift.to_dict(),
             "conversion_rates": [dict(rate.__dict__) for rate in self.rates],
             "joint": None if self.joint is None else self.joint.to_dict(),
+            "refunds": None if self.refunds is None else self.refunds.to_dict(),
             "missing": self.missing,
             "options": dict(self.options.__dict__),
         }

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from evaluator.delays.families import FAMILIES
 from evaluator.delays.fitted_law import DelayFit
@@ -23,6 +24,7 @@ from evaluator.delays.study.window_advice import advise_window, window_shares
 from evaluator.delays.study.words import sight, words
 from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
+from evaluator.log.costs import sales
 from evaluator.log.delay_rows import DelayRows, delay_rows
 from evaluator.replays.rounds.clock import on_clock, start_clock
 from evaluator.replays.rounds.survey import survey
@@ -43,6 +45,16 @@ def study_log(log: Log, options: DelayOptions, *, by: str | None) -> DelayStudy:
     """Return the study of a log's delays (`evaluator.study_delays`); errors are those of `study_rows` and the parts."""
     if options.joint:
         check_joint(log)  # before what takes long
+    sold = sales(log.conversions)
+    if sold is not None:
+        refunds = log.with_conversions(log.conversions.filter(pa.array(~sold)))
+        log = log.with_conversions(log.conversions.filter(pa.array(sold)))
+        of_refunds = _study_kind(refunds, replace(options, joint=False), by=by)
+        return replace(_study_kind(log, options, by=by), refunds=of_refunds) if sold.any() else of_refunds
+    return _study_kind(log, options, by=by)
+
+
+def _study_kind(log: Log, options: DelayOptions, *, by: str | None) -> DelayStudy:
     rows = delay_rows(log, by=by)
     in_rounds = None
     if rows.tick_seconds is not None and any(_is_rounds(window) for window in options.windows or ()):
