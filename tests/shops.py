@@ -1,4 +1,4 @@
-"""Shops with refunds and costs, of known truth: tidy ones, a display a round, and untidy ones, whose traffic comes in bursts."""
+"""Shops with refunds and costs, of known truth: tidy ones, a display a round, and untidy ones, in bursts of traffic."""
 
 from __future__ import annotations
 
@@ -60,8 +60,7 @@ def make_shop(n: int, *, seed: int, world: World = World()) -> Shop:
     back = rng.random(len(sold)) < COMES_BACK[action[sold]]
     back_at = sold_at[back] + rng.geometric(1.0 / REFUND_DELAY, int(back.sum()))
     of, when, value = (
-        np.concatenate(pair)
-        for pair in ((sold, sold[back]), (sold_at, back_at), (price, -price[back] - HANDLING))
+        np.concatenate(pair) for pair in ((sold, sold[back]), (sold_at, back_at), (price, -price[back] - HANDLING))
     )
     meta = {"observed_until": None, "attribution_window": None}
     if world.observed:

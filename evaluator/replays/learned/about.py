@@ -79,7 +79,7 @@ def written(described: PolicyDescription) -> bytes:
         "rounds": described.rounds,
         "prepared": described.prepared,
         "stream": described.rng.bit_generator.state,
-        "setting": {name: getattr(setting, name) for name in (*_SIZES, "reward_max")}
+        "setting": {name: getattr(setting, name) for name in (*_SIZES, "reward_max", "reward_min")}
         | ({"playable": setting.playable} if setting.among else {}),
         "delay_cdf": None
         if cdf is None
@@ -141,8 +141,11 @@ def _setting(said: dict[str, Any], n_actions: int, cdf: DelayCDF | None) -> Sett
     if sizes["rows"] not in (0, 1, n_actions):
         raise SourceError(f"rows is {sizes['rows']:,}.", hint=f"it is 0, 1 or one an action, {n_actions:,}.")
     reward_max = _number(said, "reward_max") if "reward_max" in said else 1.0
-    if reward_max <= 0.0:
-        raise SourceError(f"reward_max is {reward_max:g}.", hint="it is above 0.")
+    reward_min = _number(said, "reward_min") if "reward_min" in said else 0.0
+    if reward_min > 0.0:
+        raise SourceError(f"reward_min is {reward_min:g}.", hint="it is 0 or below.")
+    if reward_max <= reward_min:
+        raise SourceError(f"reward_max is {reward_max:g}.", hint=f"it is above reward_min, {reward_min:g}.")
     playable = _whole(said, "playable") if "playable" in said else None
     if playable is not None and playable > n_actions:
         raise SourceError(f"playable is {playable:,}, of {n_actions:,} actions.", hint="save the policy again.")
@@ -154,6 +157,7 @@ def _setting(said: dict[str, Any], n_actions: int, cdf: DelayCDF | None) -> Sett
         horizon=sizes["horizon"],
         delay_cdf=cdf,
         reward_max=reward_max,
+        reward_min=reward_min,
         playable=playable,
     )
 

@@ -276,6 +276,7 @@ WRONG: dict[str, list[Any]] = {
     "setting.rows": [None, -1, 2, 1.0],
     "setting.window": [None, -1, "20", 1e300, 2**63, 19],
     "setting.horizon": [None, -5, "200", 5],
+    "setting.reward_min": [None, 0.5, float("nan"), float("-inf"), "0"],
     "setting.reward_max": [None, 0, -1.0, float("nan"), float("inf"), "1", 10**400],
     "delay_cdf.source": [None, 5],
     "delay_cdf.geometric_ratio": ["0.5", 0.5, 2.0, float("nan")],
@@ -296,7 +297,7 @@ def test_each_word_is_checked(word: str, good: Path) -> None:
         refused(write(good.with_name("wrong.npz"), told, arrays), ".", EvaluatorError)
         below = told[above[0]] if above else told
         below.pop(last)
-        if word not in ("setting.reward_max", "delay_cdf.moments"):  # which older files lack
+        if word not in ("setting.reward_max", "setting.reward_min", "delay_cdf.moments"):  # which older files lack
             refused(write(good.with_name("lacks.npz"), told, arrays), ".", EvaluatorError)
 
 
