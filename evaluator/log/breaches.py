@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluator.log.beyond_bounds import Bound, beyond_bound, bounds_of
 from evaluator.log.eligible import SETS, width
 from evaluator.log.log_tables import LogTables
 from evaluator.log.meta import Outcome
-from evaluator.log.reward_bounds import Bound, beyond_bound, bounds_of
 from evaluator.log.schema import (
     ACTION_SET,
     ACTIONS,

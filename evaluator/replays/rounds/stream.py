@@ -187,7 +187,7 @@ class LogRounds:
         first
             Place, among these conversions, of each display's first one, shape (n + 1,).
         conversions
-            Numbers, in the log, of these conversions.
+            Numbers of these conversions in the log, shape (c,), or a slice.
         """
         delay, value = self.delay[conversions], to_numpy(self.log.conversions["value"])[conversions]
         if self.told is None:

@@ -24,7 +24,7 @@ from evaluator.replays.rounds.window import ReplayWindow
 from evaluator.replays.warm_start import WarmStart
 from evaluator.replays.within import followed_for, of_conversions
 from evaluator.replays.words.clusters import assumption_of
-from evaluator.replays.words.money import of_refunds, said_of_objective
+from evaluator.replays.words.costs_and_refunds import of_refunds, said_of_objective
 from evaluator.units import format_duration
 
 # A share of the conversions that is as good as all.
