@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from evaluator.checks.run import CheckReport
     from evaluator.comparisons.result import Comparison
     from evaluator.delays.study.result import DelayStudy
-    from evaluator.log import Log, LogMeta
+    from evaluator.log import Log, LogMeta, Outcome
     from evaluator.policies import Policy
     from evaluator.replays.learned.policy import LearnedPolicy, load_policy
     from evaluator.replays.plan import ReplayPlan
@@ -40,6 +40,7 @@ __all__ = [
     "LearnedPolicy",
     "Log",
     "LogMeta",
+    "Outcome",
     "Policy",
     "ReplayPlan",
     "ReplayResult",
@@ -73,6 +74,7 @@ _HOMES = {
     "study_delays": "evaluator.api",
     "Log": "evaluator.log",
     "LogMeta": "evaluator.log",
+    "Outcome": "evaluator.log",
     "Policy": "evaluator.policies",
     "ReplayPlan": "evaluator.replays.plan",
     "ReplayResult": "evaluator.replays.result",

@@ -26,9 +26,11 @@ from evaluator.datasets.assembly import (
 )
 from evaluator.datasets.attribution import asked_window
 from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.cells import Kind
+from evaluator.datasets.cells import Kind, merged_kinds
 from evaluator.datasets.contexts import ContextCodes
-from evaluator.datasets.conversions import ConversionRules, conversion_kinds
+from evaluator.datasets.conversions import event_columns
+from evaluator.datasets.event_kinds import REWARDS, EventKind, event_files, event_kinds
+from evaluator.datasets.event_tables import event_tables
 from evaluator.datasets.features import Features, choose_features
 from evaluator.datasets.files import SourceFile, find_files, fingerprint, unchanged
 from evaluator.datasets.frames import Chunks, missing_values
@@ -38,8 +40,8 @@ from evaluator.datasets.keeping import check_keep
 from evaluator.datasets.labels import Labels
 from evaluator.datasets.left_out import left_out_note, refuse_many
 from evaluator.datasets.metadata import log_meta, propensity_kind, tick_of
-from evaluator.datasets.options import Deduplicate, ReadingOptions, share_of
-from evaluator.datasets.outcomes import find_outcomes
+from evaluator.datasets.options import ReadingOptions, share_of
+from evaluator.datasets.outcomes import Outcomes, find_outcomes
 from evaluator.datasets.row_breaches import Breaches
 from evaluator.datasets.row_rules import TimeOrder
 from evaluator.datasets.second_table import SecondTable
@@ -51,12 +53,8 @@ from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import Spool, spools
 from evaluator.datasets.target import target_columns
 from evaluator.datasets.writing import write_rest
-from evaluator.errors import LogError, UsageError
-from evaluator.log import Log
-from evaluator.log.schema import no_outcomes
-
-# Two roles may share a column: the stricter kind is read, the other derived from it.
-_STRICTNESS: tuple[Kind, ...] = ("category", "text", "float", "int", "datetime", "labels")
+from evaluator.errors import LogError
+from evaluator.log import Log, Outcome
 
 
 @dataclass(frozen=True)
@@ -100,21 +98,20 @@ def read_files(
     advance
         Function called with the number of rows read since the last call.
     """
-    source = spec.conversion.source
-    files = find_files(spec.source, folder, override=asked.path)
-    others = [] if source is None else find_files(source.table(), folder)
+    files, others = find_files(spec.source, folder, override=asked.path), event_files(spec, folder)
     of_sets = set_files(spec, folder)
-    with unchanged([*files, *others, *of_sets]):
+    whole = [*files, *(file for of_kind in others.values() for file in of_kind), *of_sets]
+    with unchanged(whole):
         return read_tables(
             spec, files, others, of_sets, asked, into=into, contexts=contexts, advance=advance,
-            fingerprint=lambda: fingerprint([*files, *others, *of_sets]),
+            fingerprint=lambda: fingerprint(whole),
         )  # fmt: skip
 
 
 def read_tables(
     spec: FileSpec,
     tables: Sequence[SourceFile],
-    others: Sequence[SourceFile],
+    others: Mapping[str, Sequence[SourceFile]],
     of_sets: Sequence[SourceFile],
     asked: ReadingOptions,
     *,
@@ -130,19 +127,20 @@ def read_tables(
     spec, asked, into, contexts, advance
         Spec, options, folder, and the rest, as `read_files` takes them.
     tables, others, of_sets
-        Tables of the displays, of the conversions where these have their own, and of the calendar or the candidates.
+        Tables of the displays, of each kind of events that has its own, by the spec's name of the kind, and of the
+        calendar or the candidates.
     fingerprint
         Function that gives the hash of the tables, once they are read.
     """
-    rules = _rules(spec, asked.deduplicate, asked.attributed_only)
+    events = event_kinds(spec, asked.deduplicate, asked.attributed_only)
     asked_window(asked.attribution_window, tick_of(spec))
     plan = _Plan(
         spec=spec,
-        rules=rules,
+        events=events,
         features=choose_features(spec, asked.features),
         files=list(tables),
         target=target_columns(spec, tables),
-        others=list(others),
+        others={table: list(of) for table, of in others.items()},
         of_sets=list(of_sets),
         limit=asked.limit,
         sort=spec.source.sort if asked.sort is None else asked.sort,
@@ -153,9 +151,13 @@ def read_tables(
         fingerprint=fingerprint,
     )
     with _waiting_room(into) as new_spool:
-        second, sets = _second_table(plan), find_sets(spec, plan.of_sets, listed=plan.listed)
-        intake = _take_in(plan, second, sets, new_spool, advance)
-        return _finish(plan, intake, second, asked.actions, into=into, contexts=contexts)
+        seconds = {
+            kind.table: SecondTable(kind, spec.time, plan.others[kind.table], listed=plan.listed)
+            for kind in events
+            if kind.table in plan.others
+        }
+        intake = _take_in(plan, seconds, find_sets(spec, plan.of_sets, listed=plan.listed), new_spool, advance)
+        return _finish(plan, intake, seconds, asked.actions, into=into, contexts=contexts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,10 +165,10 @@ class _Plan:
     """What is read, and how."""
 
     spec: FileSpec
-    rules: ConversionRules
+    events: list[EventKind]
     features: Features
     files: list[SourceFile]
-    others: list[SourceFile]
+    others: Mapping[str, list[SourceFile]]
     of_sets: list[SourceFile]
     target: dict[str, str]
     limit: int | None
@@ -192,26 +194,18 @@ def _waiting_room(into: Path | None) -> Iterator[Callable[[], Spool]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _second_table(plan: _Plan) -> SecondTable | None:
-    source = plan.spec.conversion.source
-    if source is None:
-        return None
-    kinds = _merged(conversion_kinds(plan.spec, attributed_only=plan.rules.attributed_only), {source.display: "text"})
-    return SecondTable(plan.spec, plan.others, kinds, listed=plan.listed)
-
-
 def _take_in(
     plan: _Plan,
-    second: SecondTable | None,
+    seconds: Mapping[str, SecondTable],
     sets: SetSource | None,
     new_spool: Callable[[], Spool],
     advance: Callable[[int], None],
 ) -> Intake:
     """Pass over the displays; a second time, knowing which ids are repeated, if any are."""
     spec = plan.spec
-    kinds = _merged(_display_kinds(spec, plan.features, plan.keep), dict.fromkeys(plan.target.values(), "float"))
-    if second is None:
-        kinds = _merged(kinds, conversion_kinds(spec, attributed_only=plan.rules.attributed_only))
+    kinds = merged_kinds(_display_kinds(spec, plan.features, plan.keep), dict.fromkeys(plan.target.values(), "float"))
+    for kind in plan.events:
+        kinds = kinds if kind.table in seconds else merged_kinds(kinds, event_columns(kind, spec.time))
 
     def read(limit: int | None) -> Iterable[pl.DataFrame]:
         # Sorting needs every row before the first n are known.
@@ -236,7 +230,8 @@ def _take_in(
             breaches=Breaches(plan.files, listed=plan.listed),
             order=TimeOrder(plan.files, spec.display.time),
             codes=ContextCodes(plan.features),
-            second=second,
+            events=plan.events,
+            seconds=seconds,
             sets=sets,
             repeated=again,
             target=plan.target,
@@ -261,7 +256,7 @@ def _take_in(
 def _finish(
     plan: _Plan,
     intake: Intake,
-    second: SecondTable | None,
+    seconds: Mapping[str, SecondTable],
     actions: str | Sequence[str] | None,
     *,
     into: Path | None,
@@ -274,60 +269,44 @@ def _finish(
         intake.breaches.refuse()
     breaches += set_breaches(intake.sets, limited=plan.limit is not None, listed=plan.listed)
     counts: dict[str, float] = {"rows_read": intake.rows, "quarantined": 0}
-    converted = intake.converted()
-    if second is not None:
+    found = intake.found()
+    if REWARDS in seconds:
         # A display that the second table names counts as one with a conversion.
-        named = int((~converted["sound"]).sum()), int(converted["sound"].sum())
+        named = int((~found[0]["sound"]).sum()), int(found[0]["sound"].sum())
         others = intake.breaches.rows - named[0], intake.rows - intake.breaches.rows - named[1]
         intake.left_out.rows += np.array([others, named]).T
     by_outcome = intake.left_out.refuse(intake.breaches, plan.most_left_out) if plan.listed else ""
     if by_outcome:
         counts["quarantined_by_outcome"] = intake.breaches.rows
-    if second is not None:
-        converted, beyond = second.converted(converted, limited=plan.limit is not None)
-        breaches.append(second.breaches)
-        if plan.limit is not None:
-            counts["conversion_rows_beyond_limit"] = beyond
-        if not plan.listed:
-            second.breaches.refuse()
-        refuse_many(second.breaches.rows, second.rows, second.breaches, plan.most_left_out, "rows of conversions")
-    sound = converted if second is None else converted.filter("sound")
-    counts["conversion_rows_of_quarantined"] = converted.height - sound.height
-    intake.order.refuse()
-    late = Breaches(plan.others or plan.files, listed=plan.listed)
-    outcomes = find_outcomes(
-        sound, spec, plan.rules, late,
-        times=lambda: (frame[TIME].to_numpy() for frame in intake.spool.frames()),
-        last=intake.last_time, window=plan.attribution_window,
-    )  # fmt: skip
-    if not plan.listed:
-        late.refuse()
-    refuse_many(late.rows, sound.height, late, plan.most_left_out, "conversions")
-    breaches.append(late)
+    counted = []
+    for kind, rows in zip(plan.events, found, strict=True):
+        events, said = _count_events(plan, intake, kind, seconds.get(kind.table), rows, breaches)
+        counted.append(events)
+        counts |= {} if kind.outcome else said
+    outcomes = counted[0]
     counts["quarantined"] = sum(b.rows for b in breaches)
-    rewards = outcomes.rewards
     kept = choose_displays(intake, actions, propensity_kind(spec), judged_until=outcomes.judged_until)
-    counts |= outcomes.counts
     if intake.ties.sharing:
         counts["ties_shuffled" if spec.time.ties == "shuffle" else "ties_in_file_order"] = intake.ties.sharing
     counts["displays_dropped_by_actions"] = intake.sound - kept.displays
     counts["share_of_displays_kept"] = kept.displays / intake.sound if intake.sound else 0.0
     vectors = context_vectors(kept)
-    numbers = DisplayNumbers(rewards["display"].to_numpy())
+    numbers = DisplayNumbers(np.concatenate([of.events["display"].to_numpy() for of in counted]))
     uniform = propensity_kind(spec) == "uniform"
     batches = display_batches(kept, vectors if contexts else None, numbers, uniform=uniform)
     if into is None:
         displays = in_memory(batches, kept.displays, kept.kept_labels())
     else:
         on_disk(batches, into, kept.kept_labels())
-    conversions = _conversion_table(rewards, numbers.found())
-    counts["conversions_dropped_by_actions"] = rewards.height - conversions.num_rows
+    conversions, others = event_tables(plan.events, counted, numbers.found())
+    counts["conversions_dropped_by_actions"] = outcomes.events.height - conversions.num_rows
     counts |= {"displays": kept.displays, "conversions": conversions.num_rows}
+    counts |= {"events_of_other_outcomes": others.num_rows} if spec.outcomes else {}
     k = len(kept.labels)
     tables = {
         "conversions": conversions,
         "actions": pa.table({"action": pa.array(range(k), pa.int32()), "label": pa.array(kept.labels, pa.string())}),
-        "outcomes": no_outcomes(),
+        "outcomes": others,
     }
     meta = log_meta(
         spec,
@@ -337,6 +316,15 @@ def _finish(
         attribution_window=outcomes.attribution_window,
         notes=[*outcomes.notes, *filter(None, [left_out_note(breaches, by_outcome)])],
         propensities=kept.propensities,
+        outcomes=[
+            Outcome(
+                name=kind.outcome,
+                attribution_window=of.attribution_window,
+                observed_until=of.observed_until,
+                value_max=kind.most,
+            )
+            for kind, of in zip(plan.events[1:], counted[1:], strict=True)
+        ],
         encoder=None if vectors is None else vectors.encoder(lambda column: missing_values(spec.source, column)),
     )
     quarantine = pl.concat([b.table() for b in breaches]).to_arrow()
@@ -348,16 +336,38 @@ def _finish(
     return Reading(log, quarantine)
 
 
-def _rules(spec: FileSpec, deduplicate: Deduplicate | None, attributed_only: bool | None) -> ConversionRules:
-    rule = deduplicate or spec.conversion.deduplicate
-    if rule != "all" and not spec.conversion.key:
-        raise UsageError(f"deduplicate={rule!r}, but {spec.name} has no key.", hint="set conversion.key in the spec.")
-    only = spec.conversion.attributed_only if attributed_only is None else attributed_only
-    if only and spec.conversion.attributed is None:
-        raise UsageError(
-            f"attributed_only, but {spec.name} has no attribution.", hint="set conversion.attributed in the spec."
-        )
-    return ConversionRules(rule, only)
+def _count_events(
+    plan: _Plan,
+    intake: Intake,
+    kind: EventKind,
+    second: SecondTable | None,
+    found: pl.DataFrame,
+    breaches: list[Breaches],
+) -> tuple[Outcomes, dict[str, float]]:
+    """Return the events of a kind that count, and what was counted on the way; adds to `breaches`."""
+    counts: dict[str, float] = {}
+    if second is not None:
+        found, beyond = second.converted(found, limited=plan.limit is not None)
+        breaches.append(second.breaches)
+        if plan.limit is not None:
+            counts["conversion_rows_beyond_limit"] = beyond
+        if not plan.listed:
+            second.breaches.refuse()
+        refuse_many(second.breaches.rows, second.rows, second.breaches, plan.most_left_out, f"rows of {kind.word}s")
+    sound = found if second is None else found.filter("sound")
+    counts["conversion_rows_of_quarantined"] = found.height - sound.height
+    intake.order.refuse()
+    late = Breaches(plan.others.get(kind.table, plan.files), listed=plan.listed)
+    events = find_outcomes(
+        sound, plan.spec, kind, late,
+        times=lambda: (frame[TIME].to_numpy() for frame in intake.spool.frames()),
+        last=intake.last_time, window=None if kind.outcome else plan.attribution_window,
+    )  # fmt: skip
+    if not plan.listed:
+        late.refuse()
+    refuse_many(late.rows, sound.height, late, plan.most_left_out, f"{kind.word}s")
+    breaches.append(late)
+    return events, counts | events.counts
 
 
 def _display_kinds(spec: FileSpec, features: Features, keep: Sequence[str]) -> dict[str, Kind]:
@@ -374,27 +384,5 @@ def _display_kinds(spec: FileSpec, features: Features, keep: Sequence[str]) -> d
     ]
     for column, kind in roles:
         if column is not None:
-            kinds = _merged(kinds, {column: kind})
+            kinds = merged_kinds(kinds, {column: kind})
     return kinds
-
-
-def _merged(one: Mapping[str, Kind], other: Mapping[str, Kind]) -> dict[str, Kind]:
-    out = dict(one)
-    for column, kind in other.items():
-        out[column] = max(out.get(column, kind), kind, key=_STRICTNESS.index)
-    return out
-
-
-def _conversion_table(rewards: pl.DataFrame, display_id: npt.NDArray[np.int64]) -> pa.Table:
-    table = (
-        rewards.select(pl.Series("display_id", display_id, dtype=pl.Int64), "time", "value")
-        .filter(pl.col("display_id") >= 0)
-        .sort("display_id", "time", maintain_order=True)
-    )
-    return pa.table(
-        {
-            "display_id": pa.array(table["display_id"].to_numpy(), pa.int64()),
-            "time": pa.array(table["time"].to_numpy(), pa.int64()),
-            "value": pa.array(table["value"].to_numpy(), pa.float64()),
-        }
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 import polars as pl
@@ -20,7 +21,8 @@ PROBLEMS: dict[Kind, tuple[str, str]] = {
     "labels": ("not a list of labels", "write a JSON array, or say what parts them: display.eligible_separator"),
     "datetime": ("not an ISO date and time", "write 2024-01-31T12:00:00+00:00"),
 }
-
+# Two roles may share a column: the stricter kind is read, the other derived from it.
+_STRICTNESS: tuple[Kind, ...] = ("category", "text", "float", "int", "datetime", "labels")
 
 # The end of the year 262,142, the last one whole.
 _LAST_SECOND = 8_210_000_000_000
@@ -31,6 +33,14 @@ class Cells(NamedTuple):
 
     values: pl.Series
     unparsed: pl.Series | None
+
+
+def merged_kinds(one: Mapping[str, Kind], other: Mapping[str, Kind]) -> dict[str, Kind]:
+    """Return the kind of each column of both."""
+    out = dict(one)
+    for column, kind in other.items():
+        out[column] = max(out.get(column, kind), kind, key=_STRICTNESS.index)
+    return out
 
 
 def parse(

@@ -1,54 +1,44 @@
-"""Which display carries which conversion, when, and with what value."""
+"""Which display carries which conversion, or other event, when, and with what value."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import polars as pl
 
 from evaluator.datasets.cells import Kind
-from evaluator.datasets.options import Deduplicate
+from evaluator.datasets.event_kinds import EventKind
 from evaluator.datasets.row_breaches import CheckedRows
 from evaluator.datasets.row_rules import BEYOND, beyond_clocks
-from evaluator.datasets.spec import Conversion, FileSpec
+from evaluator.datasets.spec import Time
 from evaluator.units import MOST_VALUE
 
 KEY = "__key"
 
 
-@dataclass(frozen=True)
-class ConversionRules:
-    """How conversions become rewards: the spec's rules, or those of the call."""
-
-    deduplicate: Deduplicate
-    attributed_only: bool
-
-
-def conversion_kinds(spec: FileSpec, *, attributed_only: bool) -> dict[str, Kind]:
-    """Return the columns that hold the conversions, and the kind of each."""
-    c = spec.conversion
-    instant: Kind = "datetime" if spec.time.unit == "datetime" else "int"
+def event_columns(kind: EventKind, time: Time) -> dict[str, Kind]:
+    """Return the columns that hold the events, and the kind of each; `time` is ``[time]`` of the spec."""
+    c = kind.columns
+    instant: Kind = "datetime" if time.unit == "datetime" else "int"
     kinds: dict[str, Kind] = dict.fromkeys(c.key, "text")
     kinds |= {column: "int" for column in (c.indicator, c.click) if column}
-    kinds |= {c.attributed: "int"} if c.attributed and attributed_only else {}
+    kinds |= {c.attributed: "int"} if c.attributed and kind.attributed_only else {}
     kinds |= {c.value: "float"} if isinstance(c.value, str) else {}
     kinds |= {c.delay: "int"} if c.delay else {}
     kinds |= {c.time: instant} if c.time else {}
     return kinds
 
 
-def converted_rows(table: pl.DataFrame, shown: pl.DataFrame, conversion: Conversion, rows: CheckedRows) -> pl.DataFrame:
-    """Return the rows that hold a conversion and keep the row rules; the others are reported to `rows`.
+def event_rows(table: pl.DataFrame, shown: pl.DataFrame, kind: EventKind, rows: CheckedRows) -> pl.DataFrame:
+    """Return the rows that hold an event and keep the row rules; the others are reported to `rows`.
 
     Parameters
     ----------
     table
-        Chunk of the source with the columns of the conversions.
+        Chunk of the source with the columns of the events.
     shown
         Displays of the rows of `table`, row for row: ``display`` (number of the display, null if none) and ``shown``
         (its time in ticks).
-    conversion
-        Section ``[conversion]`` of the spec.
+    kind
+        Kind of the events.
     rows
         Chunk under check, which takes note of rows in breach; the same rows as `table`.
 
@@ -58,7 +48,8 @@ def converted_rows(table: pl.DataFrame, shown: pl.DataFrame, conversion: Convers
         The columns of `shown`, ``time`` int64 (ticks), ``value`` float64, ``click`` and ``attributed`` bool, and `KEY`
         struct where the spec has a key.
     """
-    c = conversion
+    c, word = kind.columns, kind.word
+    a = "a" if word == "conversion" else "an"
     clock = c.time or c.delay
     if c.indicator is not None:
         flag = table[c.indicator]
@@ -74,17 +65,20 @@ def converted_rows(table: pl.DataFrame, shown: pl.DataFrame, conversion: Convers
         time = time + shown["shown"]
     sound = happened & rows.sound
     if clock is not None:
-        rows.add(clock, sound & time.is_null() & shown["shown"].is_not_null(), "a conversion without a time",
+        rows.add(clock, sound & time.is_null() & shown["shown"].is_not_null(), f"{a} {word} without a time",
                  "fill it, or quarantine the row")  # fmt: skip
-        rows.add(clock, sound & (time < shown["shown"]), "conversion earlier than its display",
+        rows.add(clock, sound & (time < shown["shown"]), f"{word} earlier than its display",
                  "check the time columns and their unit")  # fmt: skip
     for column in c.key:
-        rows.add(column, sound & table[column].is_null(), "a conversion without a key", "check conversion.key")
+        rows.add(column, sound & table[column].is_null(), f"{a} {word} without a key", f"check {kind.table}.key")
     if isinstance(c.value, str):
         value = table[c.value].cast(pl.Float64)
         rows.add(c.value, sound & ~value.is_finite().fill_null(False), "value not finite", "fill the cell")
         rows.add(c.value, sound & (value.is_finite() & (value.abs() > MOST_VALUE)).fill_null(False),
                  f"value beyond {MOST_VALUE:g}", "repair the cell, or count in a larger unit")  # fmt: skip
+        if kind.outcome:
+            rows.add(c.value, sound & (value < 0).fill_null(False), "value below 0",
+                     "count what takes events back as an outcome of its own, above 0")  # fmt: skip
     else:
         value = pl.repeat(c.value, table.height, dtype=pl.Float64, eager=True)
     kept = happened & rows.sound
@@ -102,8 +96,8 @@ def converted_rows(table: pl.DataFrame, shown: pl.DataFrame, conversion: Convers
     return out
 
 
-def deduplicated(rows: pl.DataFrame, rules: ConversionRules) -> tuple[pl.DataFrame, dict[str, float]]:
-    """Return the rows that carry a reward, and what was counted on the way.
+def deduplicated(rows: pl.DataFrame, kind: EventKind) -> tuple[pl.DataFrame, dict[str, float]]:
+    """Return the rows whose event counts, and what was counted on the way.
 
     ``last_click`` and ``first_click`` keep the last or first clicked display of each key, ``share`` gives each of its n
     clicked displays 1/n of the value, ``all`` keeps every row.
@@ -117,18 +111,18 @@ def deduplicated(rows: pl.DataFrame, rules: ConversionRules) -> tuple[pl.DataFra
         if len(sizes[KEY].struct.fields) > 1:
             users = sizes.group_by(pl.col(KEY).struct.field(first)).len()
             counts["colliding_ids"] = int((users["len"] > 1).sum())
-    kept = rows.filter("attributed") if rules.attributed_only else rows
+    kept = rows.filter("attributed") if kind.attributed_only else rows
     counts["conversion_rows_unattributed"] = rows.height - kept.height
     before = kept.height
-    if rules.deduplicate != "all":
+    if kind.deduplicate != "all":
         clicked = kept.filter("click")
         counts["conversions_without_click"] = (
             kept.select(pl.col(KEY).n_unique()).item() - clicked.select(pl.col(KEY).n_unique()).item()
         )
-        if rules.deduplicate == "share":
+        if kind.deduplicate == "share":
             kept = clicked.with_columns(pl.col("value") / pl.len().over(KEY))
         else:
             journeys = clicked.sort("shown", "display", maintain_order=True).group_by(KEY, maintain_order=True)
-            kept = (journeys.last() if rules.deduplicate == "last_click" else journeys.first()).select(kept.columns)
+            kept = (journeys.last() if kind.deduplicate == "last_click" else journeys.first()).select(kept.columns)
     counts["conversion_rows_deduplicated"] = before - kept.height
     return kept, counts

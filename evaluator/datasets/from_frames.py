@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from evaluator.datasets.adapter import read_tables
+from evaluator.datasets.event_kinds import REWARDS
 from evaluator.datasets.frame_source import frame_source
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.spec import FileSpec
@@ -89,10 +90,14 @@ def read_frames(
     try:
         tables = [frame_source(displays, DISPLAYS)]
         given = {name: frame_source(frame, name) for name, frame in others.items() if frame is not None}
+        frames = {name: of.pop("frame") for name, of in spec["outcomes"].items() if "frame" in of}
+        events = {REWARDS: [given[CONVERSIONS]]} if CONVERSIONS in given else {}
+        for name, frame in frames.items():
+            events[f"outcomes.{name}"] = [frame_source(frame, f"outcomes[{name!r}]")]
         log = read_tables(
-            _file_spec(spec, given),
+            _file_spec(spec, given, frames),
             tables,
-            [frame for name, frame in given.items() if name == CONVERSIONS],
+            events,
             [frame for name, frame in given.items() if name in OF_SETS],
             ReadingOptions(**asked),
             into=None,
@@ -106,20 +111,25 @@ def read_frames(
     return log.with_meta(fingerprint=content_hash(log))
 
 
-def _file_spec(given: dict[str, Any], frames: Container[str]) -> FileSpec:
+def _file_spec(given: dict[str, Any], frames: Collection[str], of_outcomes: Collection[str]) -> FileSpec:
     data: dict[str, Any] = {"title": given["name"], "licence": "of the frame"}
     for section, keys in given.items():
         data[section] = {k: v for k, v in keys.items() if v is not None} if isinstance(keys, dict) else keys
-    second, none = CONVERSIONS in frames, data["source"]["none"]
-    for name in (CONVERSIONS, OF_SETS[0]):
-        if name in frames and "id" not in data["display"]:
-            raise UsageError(f"`{name}` are joined to displays by an id.", hint="name its column: id='...'.")
+    none = data["source"]["none"]
+    joined = [name for name in (CONVERSIONS, OF_SETS[0]) if name in frames] + ["outcomes"] * bool(of_outcomes)
+    if joined and "id" not in data["display"]:
+        raise UsageError(f"`{joined[0]}` are joined to displays by an id.", hint="name its column: id='...'.")
     data["source"]["files"] = DISPLAYS
     display = data["conversion"].pop("display", data["display"].get("id"))
-    if second:
+    if CONVERSIONS in frames:
         data["conversion"]["source"] = {"files": CONVERSIONS, "none": none} | (
             {} if display is None else {"display": display}
         )
+    for name, of in data["outcomes"].items():
+        key = of.pop("display", data["display"].get("id"))
+        if name in of_outcomes:
+            source = {"files": f"outcomes[{name!r}]", "none": none}
+            of["source"] = source | ({} if key is None else {"display": key})
     for name in OF_SETS:
         if name in frames:
             data[name] |= {"files": name, "none": none}
@@ -149,6 +159,7 @@ def in_keywords(message: str) -> str:
     """
     for said, meant in _OF_FILES.items():
         message = message.replace(said, meant)
+
     message = _CUT.sub("leave such conversions out", message)
     message = _TIME_KEY.sub(r"\1=", _FORMATS.sub(_as_dict, message))
     return _KEY.sub(lambda found: _KEYWORDS.get(found[1], found[2]), message)

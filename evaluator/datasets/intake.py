@@ -1,8 +1,8 @@
-"""One pass over the displays: rows checked, reduced to what the log needs, set aside; conversions gathered."""
+"""One pass over the displays: rows checked, reduced to what the log needs, set aside; events gathered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +11,8 @@ import polars as pl
 
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.contexts import ContextCodes
-from evaluator.datasets.conversions import converted_rows
+from evaluator.datasets.conversions import event_rows
+from evaluator.datasets.event_kinds import REWARDS, EventKind
 from evaluator.datasets.identity import SeenIds
 from evaluator.datasets.labels import KEPT, Labels, texts
 from evaluator.datasets.left_out import LeftOut, says_converted
@@ -33,7 +34,7 @@ WEIGHT, COST = "display.weight", "display.cost"
 
 @dataclass(kw_only=True)
 class Intake:
-    """What is known of the displays seen so far. Memory: the conversions and what `spool` takes; the ids' hashes.
+    """What is known of the displays seen so far. Memory: the events and what `spool` takes; the ids' hashes.
 
     Parameters
     ----------
@@ -47,8 +48,10 @@ class Intake:
         Collector of the rows that are out of order.
     codes
         Encoder of the context columns.
-    second
-        Table of the conversions; None where they are in the displays' own.
+    events
+        Kinds of events, the rewards first.
+    seconds
+        Table of each kind of events that is not in the displays' own, by the spec's name of the kind.
     sets
         Reader of the displays' eligible actions; None where every action always is.
     repeated
@@ -86,7 +89,8 @@ class Intake:
     breaches: Breaches
     order: TimeOrder
     codes: ContextCodes
-    second: SecondTable | None
+    events: Sequence[EventKind]
+    seconds: Mapping[str, SecondTable]
     sets: SetSource | None
     repeated: npt.NDArray[np.int64]
     target: Mapping[str, str]
@@ -103,11 +107,13 @@ class Intake:
     left_out: LeftOut = field(default_factory=LeftOut)
     _times: TimeGuesses = field(init=False)
     _sound: int = 0
-    _converted: list[pl.DataFrame] = field(default_factory=list)
+    # Of each chunk, one frame a kind of events; and the places of all their displays, sorted.
+    _found: list[list[pl.DataFrame]] = field(default_factory=list)
+    _places: list[npt.NDArray[np.int64]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        own = self.spec.conversion.time if self.second is None else None
-        self._times = TimeGuesses(self.spec.time, [c for c in (self.spec.display.time, own) if c is not None])
+        own = [kind.columns.time for kind in self.events if kind.table not in self.seconds]
+        self._times = TimeGuesses(self.spec.time, [c for c in (self.spec.display.time, *own) if c is not None])
         self.ties = TieShuffler(self._write, TIME, shuffle=self.spec.time.ties == "shuffle", limit=self.limit)
 
     @property
@@ -115,9 +121,16 @@ class Intake:
         """Number of displays that the log may hold."""
         return self.ties.displays
 
-    def converted(self) -> pl.DataFrame:
-        """Return the rows that hold a conversion, with the number of their display."""
-        found = pl.concat(self._converted).with_columns(pl.Series("display", self.ties.numbers()))
+    def found(self) -> list[pl.DataFrame]:
+        """Return the rows that hold an event, kind by kind, with the number of their display."""
+        places, numbers = np.concatenate(self._places), self.ties.numbers()
+        return [self._numbered(pl.concat(of_kind), places, numbers) for of_kind in zip(*self._found, strict=True)]
+
+    def _numbered(
+        self, found: pl.DataFrame, places: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]
+    ) -> pl.DataFrame:
+        number = numbers[np.searchsorted(places, found["display"].to_numpy())]
+        found = found.with_columns(pl.Series("display", number))
         if self.limit is None:
             return found
         beyond = pl.col("display") >= self.limit
@@ -132,8 +145,8 @@ class Intake:
                 advance(chunk.height)
         self.ties.close()
 
-    def _checked(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame] | None:
-        """Return the sound rows of a chunk, and those that hold a conversion, with the place of their display.
+    def _checked(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, list[pl.DataFrame]] | None:
+        """Return the sound rows of a chunk, and by kind those that hold an event, with the place of their display.
 
         None where the run will be refused anyway, when all breaches are known.
         """
@@ -146,31 +159,36 @@ class Intake:
         self.rows += frame.height
         if self.spec.display.id is not None:
             self.ids.add(frame[self.spec.display.id])
-        found = self._own_conversions(frame, rows) if self.second is None else None
+        own = {kind.table: self._own(frame, rows, kind) for kind in self.events if kind.table not in self.seconds}
         sound = rows.close()
-        if self.breaches.listed and self.second is None:
+        if self.breaches.listed and REWARDS in own:
             self.left_out.see(sound, says_converted(frame, self.spec.conversion))
         if self.breaches.rows and not self.breaches.listed:
             return None
         number = self._sound + np.cumsum(sound) - 1
         self._sound += int(sound.sum())
-        if self.second is not None:
+        if self.seconds:
             place = {"display": number, "shown": frame[self.spec.display.time], "sound": sound}
-            ids = frame[str(self.spec.display.id)].cast(pl.String)
-            found = self.second.wanted(pl.DataFrame({"id": ids, **place}))
-        elif found is not None:
-            found = found.with_columns(pl.Series("display", number[found["display"].to_numpy()]))
-        assert found is not None
+            displays = pl.DataFrame({"id": frame[str(self.spec.display.id)].cast(pl.String), **place})
+        found = []
+        for kind in self.events:
+            if kind.table in self.seconds:
+                found.append(self.seconds[kind.table].wanted(displays))
+                continue
+            at = own[kind.table]["display"].to_numpy()
+            # A row may have broken a rule of a later kind.
+            found.append(own[kind.table].with_columns(pl.Series("display", number[at])).filter(pl.Series(sound[at])))
         return frame if sound.all() else frame.filter(pl.Series(sound)), found
 
-    def _own_conversions(self, frame: pl.DataFrame, rows: CheckedRows) -> pl.DataFrame:
+    def _own(self, frame: pl.DataFrame, rows: CheckedRows, kind: EventKind) -> pl.DataFrame:
         place = pl.int_range(frame.height, dtype=pl.Int64, eager=True)
         shown = frame.select(display=place, shown=self.spec.display.time, **{FILE: FILE, LINE: LINE})
-        return converted_rows(frame, shown, self.spec.conversion, rows)
+        return event_rows(frame, shown, kind, rows)
 
-    def _set_aside(self, found: tuple[pl.DataFrame, pl.DataFrame]) -> None:
-        frame, converted = found
-        self._converted.append(converted)
+    def _set_aside(self, read: tuple[pl.DataFrame, list[pl.DataFrame]]) -> None:
+        frame, found = read
+        self._found.append(found)
+        self._places.append(np.sort(np.concatenate([of_kind["display"].to_numpy() for of_kind in found])))
         display = self.spec.display
         self.order.see(frame)
         times = frame[display.time]
@@ -190,7 +208,7 @@ class Intake:
         for column, labels in self.keep.items():
             columns[KEPT + column] = labels.codes(texts(frame[column]))
         reduced = pl.DataFrame({**columns, **self.codes.of(frame), **target_codes(frame, self.target)})
-        self.ties.add(reduced, converted["display"].to_numpy())
+        self.ties.add(reduced, self._places[-1])
 
     def _write(self, frame: pl.DataFrame) -> None:
         shown = np.bincount(frame[ACTION].to_numpy(), minlength=len(self.labels.names))

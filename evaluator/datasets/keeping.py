@@ -18,11 +18,10 @@ def check_keep(spec: FileSpec, keep: Sequence[str]) -> tuple[str, ...]:
     UsageError
         A column is an outcome, or has a name that the log uses itself.
     """
-    c = spec.conversion
     # What decides whether a display is kept may look at its outcome.
-    outcomes = {
-        *spec.leakage.columns, c.indicator, c.time, c.delay, c.value, c.click, c.attributed, spec.display.weight,
-    }  # fmt: skip
+    outcomes: set[object] = {*spec.leakage.columns, spec.display.weight}
+    for c in spec.events().values():
+        outcomes |= {c.indicator, c.time, c.delay, c.value, c.click, c.attributed}
     for column in keep:
         if column in outcomes:
             raise UsageError(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from evaluator.datasets.actions import KeptPropensities
 from evaluator.datasets.spec import FileSpec
 from evaluator.log.encoder import ContextEncoder
-from evaluator.log.meta import LogMeta, PropensityKind
+from evaluator.log.meta import LogMeta, Outcome, PropensityKind
 
 
 def tick_of(spec: FileSpec) -> str:
@@ -31,6 +31,7 @@ def log_meta(
     attribution_window: int | None,
     notes: Sequence[str] = (),
     propensities: KeptPropensities,
+    outcomes: Sequence[Outcome] = (),
     encoder: ContextEncoder | None = None,
 ) -> LogMeta:
     """Return the metadata of a log read by `spec`.
@@ -47,6 +48,8 @@ def log_meta(
         Sentences for whoever reads a result, beside those of the spec.
     propensities
         Propensities that the displays have once actions were chosen.
+    outcomes
+        Outcomes beside the conversions.
     encoder
         Encoder that says how context columns became vectors; None for a log without.
     """
@@ -65,4 +68,5 @@ def log_meta(
         counts=dict(counts),
         notes=tuple(notes),
         encoder=encoder,
+        outcomes=tuple(outcomes),
     )

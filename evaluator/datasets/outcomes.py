@@ -1,6 +1,6 @@
-"""From the rows that hold a conversion to the rewards of a log: its end, its attribution window, its bounds.
+"""From the rows that hold events of a kind to those that count: their end, their attribution window, their bounds.
 
-These rules concern conversions, not displays: where bad rows are left out, the display stays, without that conversion.
+These rules concern events, not displays: where bad rows are left out, the display stays, without that event.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import numpy.typing as npt
 import polars as pl
 
 from evaluator.datasets.attribution import CUT, asked_window, cut_note, spec_window
-from evaluator.datasets.conversions import ConversionRules, deduplicated
+from evaluator.datasets.conversions import deduplicated
+from evaluator.datasets.event_kinds import EventKind
 from evaluator.datasets.followed import find_end
 from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.row_breaches import Breaches
@@ -27,19 +28,19 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Outcomes:
-    """The conversions that count, and how long they were looked for.
+    """The events of a kind that count, and how long they were looked for.
 
     Parameters
     ----------
-    rewards
-        Conversions that count, one a row: ``display`` (number), ``time`` (ticks), ``value``.
+    events
+        Events that count, one a row: ``display`` (number), ``time`` (ticks), ``value``.
     observed_until, attribution_window
         End of the follow-up and attribution window, in ticks, as in `evaluator.log.LogMeta`; None where there is none.
     counts, notes
-        Numbers of conversions that were dropped, by reason, and the sentences about them.
+        Numbers of events that were dropped, by reason, and the sentences about them.
     """
 
-    rewards: pl.DataFrame
+    events: pl.DataFrame
     observed_until: int | None
     attribution_window: int | None
     counts: dict[str, float]
@@ -54,23 +55,23 @@ class Outcomes:
 def find_outcomes(
     found: pl.DataFrame,
     spec: FileSpec,
-    rules: ConversionRules,
+    kind: EventKind,
     breaches: Breaches,
     *,
     times: Callable[[], Iterable[Ints]],
     last: int,
     window: str | int | None,
 ) -> Outcomes:
-    """Return the conversions that count; those that break a rule are recorded in `breaches`.
+    """Return the events that count; those that break a rule are recorded in `breaches`.
 
     Parameters
     ----------
     found
-        Rows that hold a conversion: ``display``, ``shown``, ``time``, ``value``, and where in the files they are.
-    spec, rules
-        Spec of the dataset, and how conversions become rewards.
+        Rows that hold an event: ``display``, ``shown``, ``time``, ``value``, and where in the files they are.
+    spec, kind
+        Spec of the dataset, and kind of the events.
     breaches
-        Collector of the breaches of the files that hold the conversions.
+        Collector of the breaches of the files that hold the events.
     times
         Function that gives the times of all displays in ticks, sorted, in arrays of shape (m,), some at a time.
     last
@@ -80,10 +81,10 @@ def find_outcomes(
         None keeps the spec's.
     """
     tick = tick_of(spec)
-    stated = spec_window(spec.log.attribution_window, tick, name=spec.name)
+    stated = spec_window(kind.attribution_window, tick, name=spec.name)
     cut = asked_window(window, tick)
-    found, until = _followed(found, spec, breaches, times=times, last=last, stated=stated, cut=cut)
-    rewards, counts = deduplicated(found, rules)
+    found, until = _followed(found, spec, kind, breaches, times=times, last=last, stated=stated, cut=cut)
+    rewards, counts = deduplicated(found, kind)
     notes: tuple[str, ...] = ()
     delay = rewards["time"] - rewards["shown"]
     if cut is not None and window is not None:
@@ -93,16 +94,15 @@ def find_outcomes(
         rewards = kept
     elif stated is not None:
         rows = breaches.check(rewards)
-        said = spec.log.attribution_window
+        said = kind.attribution_window
+        cut_them = "" if kind.outcome else f"cut such conversions with `attribution_window='{said}'`, or "
         rows.add(
-            _clock(spec), delay > stated, f"conversion later after its display than attribution_window = {said!r}",
-            f"cut such conversions with `attribution_window='{said}'`, or raise "
-            "attribution_window in [log]", values=_instants(rewards["time"], spec),
+            kind.clock, delay > stated, f"{kind.word} later after its display than attribution_window = {said!r}",
+            f"{cut_them}raise attribution_window in [{kind.log_table}]", values=_instants(rewards["time"], spec),
         )  # fmt: skip
         rewards = rewards.filter(pl.Series(rows.close()))
-    rewards = _bounded(rewards, spec, breaches)
     return Outcomes(
-        rewards=rewards,
+        events=_bounded(rewards, kind, breaches),
         observed_until=until,
         attribution_window=stated if cut is None else cut,
         counts=counts,
@@ -113,6 +113,7 @@ def find_outcomes(
 def _followed(
     found: pl.DataFrame,
     spec: FileSpec,
+    kind: EventKind,
     breaches: Breaches,
     *,
     times: Callable[[], Iterable[Ints]],
@@ -120,16 +121,16 @@ def _followed(
     stated: int | None,
     cut: int | None,
 ) -> tuple[pl.DataFrame, int | None]:
-    """Return the conversions that came while the log was followed, and until when it was."""
-    until = spec.log.observed_until
+    """Return the events that came while they were followed, and until when they were."""
+    until = kind.observed_until
     if until == "complete":
         return found, None
     shown, time = found["shown"].to_numpy(), found["time"].to_numpy()
     rows, seconds = breaches.check(found), SECONDS.get(tick_of(spec))
     if isinstance(until, int):
         rows.add(
-            _clock(spec), found["time"] > until, f"conversion later than observed_until = {with_date(until, seconds)}",
-            "raise observed_until in [log], or drop the row", values=_instants(found["time"], spec),
+            kind.clock, found["time"] > until, f"{kind.word} later than observed_until = {with_date(until, seconds)}",
+            f"raise observed_until in [{kind.log_table}], or drop the row", values=_instants(found["time"], spec),
         )  # fmt: skip
         return found.filter(pl.Series(rows.close())), until
     # What the window of the spec refuses says nothing about the end.
@@ -144,36 +145,31 @@ def _followed(
         with_date(end.until, seconds) if spec.time.unit != "datetime" else _instants(pl.Series([end.until]), spec)[0]
     )
     rows.add(
-        _clock(spec), pl.Series(stray), f"stray conversion, it would move the end of the log from {since}: had the log "
-        f"been followed until then, about {end.expected:,.0f} conversions should have come since, and {many} did",
-        "drop the row, or say in [log] until when the log was followed, observed_until = a time",
+        kind.clock, pl.Series(stray), f"stray {kind.word}, it would move the end of the log from {since}: had the log "
+        f"been followed until then, about {end.expected:,.0f} {kind.word}s should have come since, and {many} did",
+        f"drop the row, or say in [{kind.log_table}] until when the log was followed, observed_until = a time",
         values=_instants(found["time"], spec),
     )  # fmt: skip
     return found.filter(pl.Series(rows.close())), end.until
 
 
-def _bounded(rewards: pl.DataFrame, spec: FileSpec, breaches: Breaches) -> pl.DataFrame:
-    """Return the rewards without those that take a display's beyond `reward_max` or below `reward_min`."""
-    column = spec.conversion.value if isinstance(spec.conversion.value, str) else _clock(spec)
-    for bound in bounds_of(spec.log.reward_min, spec.log.reward_max):
+def _bounded(rewards: pl.DataFrame, kind: EventKind, breaches: Breaches) -> pl.DataFrame:
+    """Return the events without those that take a display's sum beyond the largest or smallest possible."""
+    value, verb = kind.columns.value, "has" if kind.outcome else "earns"
+    for bound in bounds_of(kind.least, kind.most):
         total, beyond = beyond_bound(
             rewards["display"].to_numpy(), rewards["time"].to_numpy(), rewards["value"].to_numpy(), bound
         )
         rows = breaches.check(rewards)
-        more, name, change = ("more", "reward_max", "raise") if bound.sign > 0 else ("less", "reward_min", "lower")
+        more, key, change = ("more", kind.most_key, "raise") if bound.sign > 0 else ("less", "reward_min", "lower")
         rows.add(
-            column, pl.Series(beyond),
-            f"the display earns {more} than {name} = {bound.value:g}, all its conversions together",
-            f"{change} {name} in [log], or repair the values or the rows that repeat", values=pl.Series(total),
+            value if isinstance(value, str) else kind.clock, pl.Series(beyond),
+            f"the display {verb} {more} than {key} = {bound.value:g}, all its {kind.word}s together",
+            f"{change} {key} in [{kind.log_table}], or repair the values or the rows that repeat",
+            values=pl.Series(total),
         )  # fmt: skip
         rewards = rewards.filter(pl.Series(rows.close()))
     return rewards
-
-
-def _clock(spec: FileSpec) -> str:
-    """Return the column that says when a conversion came, or that it did."""
-    c = spec.conversion
-    return str(c.time or c.delay or c.indicator)
 
 
 def _instants(time: pl.Series, spec: FileSpec) -> pl.Series:

@@ -12,6 +12,7 @@ from evaluator.datasets.adapter import Reading, read_files
 from evaluator.datasets.attribution import cut_log
 from evaluator.datasets.canonical import is_canonical, open_canonical
 from evaluator.datasets.delay_laws import delay_files
+from evaluator.datasets.event_kinds import event_files
 from evaluator.datasets.files import find_files
 from evaluator.datasets.keeping import check_kept
 from evaluator.datasets.locate import bundled_names
@@ -91,9 +92,8 @@ def sources(dataset: str | Path, *, path: str | Path | None = None) -> list[Path
     where = spec_path(dataset)
     spec = dataset_spec(dataset)
     if isinstance(spec, FileSpec):
-        second = spec.conversion.source
         files = find_files(spec.source, where.parent, override=path)
-        files += [] if second is None else find_files(second.table(), where.parent)
+        files += [file for of in event_files(spec, where.parent).values() for file in of]
         return [where, *(file.path for file in files)]
     return [where, *(delay_files(spec.scenario, where.parent) if isinstance(spec, ScenarioSpec) else [])]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -86,8 +86,8 @@ class Display(Section):
         return self
 
 
-class ConversionSource(OtherTable):
-    """A second table that holds the conversions."""
+class EventSource(OtherTable):
+    """A table of its own that holds the conversions, or the events of an outcome."""
 
     display: Annotated[Name, Field(description="column that holds the id of the display")]
 
@@ -110,7 +110,10 @@ class Conversion(Section):
     click: Annotated[Name | None, Field(description="1 on rows that may carry a conversion")] = None
     attributed: Annotated[Name | None, Field(description="1 on conversions attributed to the logger")] = None
     attributed_only: bool = False
-    source: ConversionSource | None = None
+    source: EventSource | None = None
+
+    # What messages call one of them.
+    word: ClassVar[str] = "conversion"
 
     @model_validator(mode="after")
     def _one_clock(self) -> Conversion:
@@ -122,6 +125,30 @@ class Conversion(Section):
             raise ValueError(f"deduplicate = '{self.deduplicate}' needs key = ['<column>', ...]")
         if self.attributed_only and self.attributed is None:
             raise ValueError("attributed_only = true needs attributed = '<column>'")
+        return self
+
+
+class OutcomeEvents(Conversion):
+    """Columns of the events of another kind, which no policy sees, given in any way in which conversions can be."""
+
+    attribution_window: Annotated[
+        str | int | None, Field(description="longest delay: '7d', or ticks; that of [log] when absent")
+    ] = None
+    observed_until: Annotated[
+        Literal["end", "complete"] | Annotated[int, Field(ge=-(2**63), lt=2**63)] | None,
+        Field(description="until when such events were followed, as in [log], whose rule holds when absent"),
+    ] = None
+    value_max: Annotated[
+        float | None,
+        Field(gt=0, strict=False, allow_inf_nan=False, description="largest sum of one display's values, if known"),
+    ] = None
+
+    word: ClassVar[str] = "event"
+
+    @model_validator(mode="after")
+    def _never_negative(self) -> OutcomeEvents:
+        if not isinstance(self.value, str) and self.value < 0:
+            raise ValueError("value is below 0: count what takes events back as an outcome of its own, above 0")
         return self
 
 
@@ -221,6 +248,10 @@ class FileSpec(Heading):
     calendar: Calendar | None = None
     candidates: Candidates | None = None
     conversion: Conversion
+    outcomes: Annotated[
+        dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")], OutcomeEvents],
+        Field(description="events of other kinds, each in a table [outcomes.NAME], that no policy sees"),
+    ] = {}
     log: LogSection = LogSection()
     context: Context = Context()
     target: Target | None = None
@@ -231,12 +262,14 @@ class FileSpec(Heading):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> FileSpec:
-        if self.conversion.source is not None and self.display.id is None:
-            raise ValueError("[conversion.source] joins on display.id: name that column")
-        if self.conversion.source is not None and self.conversion.immediate:
-            raise ValueError("immediate = true reads the displays' own table: drop [conversion.source]")
-        times = [column for column in (self.display.time, self.conversion.time) if column is not None]
-        times += [] if self.calendar is None else self.calendar.times
+        for table, events in self.events().items():
+            if events.source is not None and self.display.id is None:
+                raise ValueError(f"[{table}.source] joins on display.id: name that column")
+            if events.source is not None and events.immediate:
+                raise ValueError(f"immediate = true reads the displays' own table: drop [{table}.source]")
+        clocks = [self.display.time, *(events.time for events in self.events().values())]
+        clocks += [] if self.calendar is None else self.calendar.times
+        times = list(dict.fromkeys(column for column in clocks if column is not None))
         self._one_source_of_sets()
         for column in self.time.format if isinstance(self.time.format, dict) else ():
             if column not in times:
@@ -250,6 +283,10 @@ class FileSpec(Heading):
             if refused := self.why_no_feature(column):
                 raise ValueError(f"context.columns holds {column!r}, which {refused}")
         return self
+
+    def events(self) -> dict[str, Conversion]:
+        """Return the tables of the spec that give events, by their names: ``conversion``, ``outcomes.NAME``."""
+        return {"conversion": self.conversion, **{f"outcomes.{name}": of for name, of in self.outcomes.items()}}
 
     def _one_source_of_sets(self) -> None:
         d, c = self.display, self.candidates
@@ -266,17 +303,17 @@ class FileSpec(Heading):
 
     def no_features(self) -> dict[str, NoFeature]:
         """Return the columns that are no features unless `context.allow` says otherwise, and what each is."""
-        d, c = self.display, self.conversion
-        own = c.source is None  # of a second table, only the name is the same
+        d = self.display
         later = "is known only after the outcome"
         found: dict[str, NoFeature] = {}
-        for column in c.key:
-            found[column] = NoFeature("identifies a conversion", True)
-        if isinstance(c.value, str):
-            found[c.value] = NoFeature("is the value of a conversion", True)
-        for name in (c.indicator, c.time, c.delay, c.click, c.attributed):
-            if name is not None:
-                found[name] = NoFeature(later, not own)
+        for c in self.events().values():
+            an = f"{'an' if c.word == 'event' else 'a'} {c.word}"
+            found |= {column: NoFeature(f"identifies {an}", True) for column in c.key}
+            found |= {c.value: NoFeature(f"is the value of {an}", True)} if isinstance(c.value, str) else {}
+        for own in (False, True):  # of a second table, only the name is the same
+            for c in self.events().values():
+                clocks = (c.indicator, c.time, c.delay, c.click, c.attributed) if (c.source is None) == own else ()
+                found |= {name: NoFeature(later, not own) for name in clocks if name is not None}
         found |= {column: NoFeature(f"{later} (leakage.columns)", False) for column in self.leakage.columns}
         found[d.time] = NoFeature("is the time of the display, ever new (derive the hour or the weekday)", True)
         if d.id is not None:

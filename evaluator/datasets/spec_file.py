@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -71,7 +71,7 @@ def _explain(error: ValidationError, model: type[BaseModel], where: str) -> Spec
     if first["type"] == "value_error":
         return SpecError(f"{where}: at `{path}`: {message}{more}.", hint="see datasets/README.md.")
     got = first["input"]
-    expected = message.replace("Input should be", "expected")
+    expected = message.replace("Input should be", "expected").replace("String should", "expected text that should")
     return SpecError(
         f"{where}: `{path}`: {expected}, got {shortened(repr(got))} ({type(got).__name__}){more}.",
         hint=_suggest(got, message),
@@ -88,15 +88,21 @@ def _walk(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[type[Base
     """Return the model that owns the last key of `loc`, and its path without pydantic's union tags."""
     at: type[BaseModel] | None = model
     parent: type[BaseModel] | None = model
-    path = "$"
+    path, named = "$", False
     for i, part in enumerate(loc):
         if isinstance(part, int):
             path += f"[{part}]"
+            continue
+        if part == "[key]":  # it is the name itself that is wrong
+            continue
+        if named:  # a name that the writer of the spec chose, of a table of tables
+            path, named = f"{path}.{part}", False
             continue
         parent = at
         fields = {} if at is None else {field.alias or name: field for name, field in at.model_fields.items()}
         if part in fields:
             models = list(_models(fields[part].annotation))
+            named = bool(models) and get_origin(fields[part].annotation) is dict
             path += f".{part}"
             tag = loc[i + 1] if i + 1 < len(loc) else None
             tagged = [

@@ -16,7 +16,7 @@ from evaluator.datasets.resolve import dataset_spec, read, spec_path
 from evaluator.datasets.set_facts import set_facts
 from evaluator.datasets.spec import FileSpec, Spec
 from evaluator.errors import SourceError
-from evaluator.log import Log
+from evaluator.log import Log, Outcome
 from evaluator.log.costs import has_costs
 from evaluator.log.running_sums import extremes
 from evaluator.log.schema import COST, to_numpy
@@ -129,7 +129,8 @@ def log_facts(log: Log) -> dict[str, Any]:
         "propensity": log.meta.propensity,
         "refunds": _refunds(of, value, len(log)),
         "costs": _costs(log),
-        "delay_quantiles": {f"p{q * 100:g}": float(np.quantile(delay, q)) for q in QUANTILES} if len(delay) else {},
+        "delay_quantiles": _delay_quantiles(delay),
+        "outcomes": [_outcome_facts(log, outcome, time) for outcome in log.meta.outcomes],
         "top_actions": [
             {"label": log.labels[k], "displays": int(shown[k]), "conversions": int(converted[k])} for k in top
         ],
@@ -156,6 +157,25 @@ def _costs(log: Log) -> dict[str, float] | None:
         return None
     cost = log.column(COST)
     return {"per_display": float(cost.mean()), "smallest": float(cost.min()), "largest": float(cost.max())}
+
+
+def _outcome_facts(log: Log, outcome: Outcome, shown: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Return the facts of a kind of events beside the conversions; `shown` are the times of the displays."""
+    events = log.of_outcome(outcome.name).conversions
+    of, when, value = (to_numpy(events[name]) for name in ("display_id", "time", "value"))
+    return {
+        "name": outcome.name,
+        "events": len(of),
+        "value_per_display": float(value.sum()) / len(log),
+        "observed_until": outcome.observed_until,
+        "attribution_window": outcome.attribution_window,
+        "value_max": outcome.value_max,
+        "delay_quantiles": _delay_quantiles(when - shown[of]),
+    }
+
+
+def _delay_quantiles(delay: npt.NDArray[np.int64]) -> dict[str, float]:
+    return {f"p{q * 100:g}": float(np.quantile(delay, q)) for q in QUANTILES} if len(delay) else {}
 
 
 def _spec_facts(spec: Spec | None) -> dict[str, Any] | None:

@@ -53,6 +53,7 @@ class MadeFromFrames:
         immediate: bool = False,
         value: str | float = 1.0,
         display: str | None = None,
+        outcomes: Mapping[str, Mapping[str, Any]] | None = None,
         key: str | Sequence[str] = (),
         deduplicate: Literal["last_click", "first_click", "all", "share"] = "all",
         click: str | None = None,
@@ -125,6 +126,10 @@ class MadeFromFrames:
             Column of the value of a conversion, or the value of each.
         display
             Column of `conversions` that holds the id of the display. Named as `id` when None.
+        outcomes
+            Events of other kinds, which no policy sees, each by its name as the roles of a table [outcomes.NAME] of a
+            spec: ``{"click": {"indicator": "clicked", "immediate": True}}``. Those in a frame of their own name it
+            ``frame``, and ``display``, its column of the display's id (as `id` when absent).
         key, deduplicate
             Columns that identify one conversion logged on several displays, and which of these get it.
         click
@@ -203,6 +208,7 @@ class MadeFromFrames:
                 "key": _several(key), "deduplicate": deduplicate, "click": click, "attributed": attributed,
                 "attributed_only": attributed_only, "display": display,
             },
+            "outcomes": {name: dict(of) for name, of in (outcomes or {}).items()},
             "log": {
                 "attribution_window": attribution_window, "observed_until": observed_until, "reward_max": reward_max,
                 "reward_min": reward_min,

@@ -146,6 +146,16 @@ class Log(LogTables, MadeFromFrames, ShownInNotebooks):
         ------
         UnknownNameError
             The log has no outcome of that name.
+
+        Examples
+        --------
+        >>> import pyarrow
+        >>> from evaluator import Log
+        >>> frame = pyarrow.table({"shown": [1, 2], "banner": ["red", "blue"], "sold": [None, 4], "clicked": [0, 1]})
+        >>> log = Log.from_frames(frame, time="shown", action="banner", conversion_time="sold", unit="s",
+        ...                       outcomes={"click": {"indicator": "clicked", "immediate": True}})
+        >>> log.of_outcome("click").conversions.to_pylist()
+        [{'display_id': 1, 'time': 2, 'value': 1.0}]
         """
         outcome = self.outcome_named(name)
         events = self.outcomes.filter(pc.equal(self.outcomes[OUTCOME], name)).drop_columns([OUTCOME])

@@ -43,6 +43,7 @@ def print_facts(console: ReportConsole, facts: dict[str, Any]) -> None:
         ("context dimensions", str(log["context_dimensions"] or "none")),
         ("delays", ", ".join(f"{q} {_delay(v, tick)}" for q, v in log["delay_quantiles"].items()) or "no conversions"),
         *_set_rows(log["eligible"]),
+        *((f"outcome {outcome['name']}", _outcome(outcome, log)) for outcome in log["outcomes"]),
         ("fingerprint", log["fingerprint"][:16]),
     ]
     _rows(console, [*rows, *((name.replace("_", " "), count_text(value)) for name, value in log["counts"].items())])
@@ -129,6 +130,16 @@ def _until(until: int | None, last: int, tick: str) -> str:
     seconds = SECONDS[tick]
     when = time_words(until, seconds, start=until) if dated(until, seconds) else f"{until:,} {tick}"
     return f"{when} ({format_duration((until - last) * seconds)} after the last display)" if until > last else when
+
+
+def _outcome(outcome: dict[str, Any], log: dict[str, Any]) -> str:
+    window, tick = outcome["attribution_window"], log["tick"]
+    words = f"{outcome['events']:,} events, {outcome['value_per_display']:.4g} per display"
+    words += "" if window is None else f", attribution window {_delay(window, tick)}"
+    if outcome["observed_until"] != log["observed_until"]:
+        words += f", followed until {_until(outcome['observed_until'], log['time_range'][1], tick)}"
+    quantiles = outcome["delay_quantiles"]
+    return f"{words}; delays p50 {_delay(quantiles['p50'], tick)}" if quantiles else words
 
 
 def _delay(ticks: float, tick: str) -> str:

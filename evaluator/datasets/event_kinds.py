@@ -1,0 +1,112 @@
+"""The kinds of events of a spec: its conversions, which are rewards, and other outcomes, which no policy sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from evaluator.datasets.files import SourceFile, find_files
+from evaluator.datasets.options import Deduplicate
+from evaluator.datasets.spec import Conversion, FileSpec
+from evaluator.errors import UsageError
+
+REWARDS = "conversion"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventKind:
+    """Events of one kind, and the rules that make them count.
+
+    Parameters
+    ----------
+    table
+        Name of the spec's table that gives them: ``conversion``, or ``outcomes.NAME``.
+    columns
+        Columns of that table.
+    log_table
+        Name of the table that says how long they were followed: ``log``, or their own.
+    observed_until, attribution_window
+        End of their follow-up and longest delay, as the spec says them.
+    most, most_key
+        Largest sum of one display's values, None where unknown, and the key that says it.
+    least
+        Smallest sum of one display's values; None where unknown.
+    deduplicate, attributed_only
+        How rows become events: the spec's rules, or those of the call.
+    """
+
+    table: str
+    columns: Conversion
+    log_table: str
+    observed_until: int | Literal["end", "complete"]
+    attribution_window: str | int | None
+    most: float | None
+    most_key: str
+    deduplicate: Deduplicate
+    attributed_only: bool
+    least: float | None = None
+
+    @property
+    def outcome(self) -> str:
+        """Name of the outcome; empty for the rewards."""
+        return "" if self.table == REWARDS else self.table.removeprefix("outcomes.")
+
+    @property
+    def word(self) -> str:
+        """What messages call one of them."""
+        return self.columns.word
+
+    @property
+    def clock(self) -> str:
+        """Column that says when one came, or that it did."""
+        return str(self.columns.time or self.columns.delay or self.columns.indicator)
+
+
+def event_kinds(spec: FileSpec, deduplicate: Deduplicate | None, attributed_only: bool | None) -> list[EventKind]:
+    """Return the kinds of events of a spec, the rewards first, whose rules the call may replace.
+
+    Raises
+    ------
+    UsageError
+        The call asks for a rule of which the spec lacks the columns.
+    """
+    c = spec.conversion
+    rule = deduplicate or c.deduplicate
+    if rule != "all" and not c.key:
+        raise UsageError(f"deduplicate={rule!r}, but {spec.name} has no key.", hint="set conversion.key in the spec.")
+    only = c.attributed_only if attributed_only is None else attributed_only
+    if only and c.attributed is None:
+        raise UsageError(
+            f"attributed_only, but {spec.name} has no attribution.", hint="set conversion.attributed in the spec."
+        )
+    rewards = EventKind(
+        table=REWARDS, columns=c, log_table="log", observed_until=spec.log.observed_until,
+        attribution_window=spec.log.attribution_window, most=spec.log.reward_max, most_key="reward_max",
+        deduplicate=rule, attributed_only=only, least=spec.log.reward_min,
+    )  # fmt: skip
+    return [rewards, *(_outcome(spec, name) for name in spec.outcomes)]
+
+
+def _outcome(spec: FileSpec, name: str) -> EventKind:
+    of = spec.outcomes[name]
+    most = of.value_max
+    if most is None and of.source is None and not isinstance(of.value, str) and of.value > 0:
+        most = of.value  # a row of the displays' own table holds one event at the most
+    return EventKind(
+        table=f"outcomes.{name}",
+        columns=of,
+        log_table=f"outcomes.{name}",
+        observed_until=spec.log.observed_until if of.observed_until is None else of.observed_until,
+        attribution_window=spec.log.attribution_window if of.attribution_window is None else of.attribution_window,
+        most=most,
+        most_key="value_max",
+        deduplicate=of.deduplicate,
+        attributed_only=of.attributed_only,
+    )
+
+
+def event_files(spec: FileSpec, folder: Path) -> dict[str, list[SourceFile]]:
+    """Return the files of each kind of events that has a table of its own, by the spec's name of that kind."""
+    sources = {table: of.source for table, of in spec.events().items()}
+    return {table: find_files(of.table(), folder) for table, of in sources.items() if of is not None}
