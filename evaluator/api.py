@@ -120,7 +120,7 @@ def compare(
     'In these runs, none of 6 differences is told from 0 at 95 %, all tests at once'
     """
     refuse_unknown("compare", options, CompareOptions, ReplayOptions)
-    given = under_own_names(CompareOptions, options)
+    given = under_own_names(CompareOptions, under_own_names(ReplayOptions, options))
     own = CompareOptions(windows=given.pop("windows", None), study=given.pop("study", None))
     cut_offs = own.asked_windows
     descriptions = as_descriptions(policies)
@@ -179,7 +179,9 @@ def audit(log: LogLike, policies: PolicyLike | Sequence[PolicyLike], **options: 
     from evaluator.audits.run import run_audit
 
     refuse_unknown("audit", options, AuditOptions)
-    return run_audit(_as_log(log), from_nothing(policies, "audit"), AuditOptions(**options))
+    return run_audit(
+        _as_log(log), from_nothing(policies, "audit"), AuditOptions(**under_own_names(AuditOptions, options))
+    )
 
 
 @shows(SimulateOptions)
@@ -328,7 +330,7 @@ def plan(log: LogLike, policy: PolicyLike, **options: Unpack[ReplayKeywords]) ->
     'keep'
     """
     refuse_unknown("plan", options, ReplayOptions)
-    chosen = ReplayOptions(**options)
+    chosen = ReplayOptions(**under_own_names(ReplayOptions, options))
     return plan_replay(_as_log(log, chosen.keeps), as_description(policy), chosen)
 
 

@@ -43,6 +43,11 @@ class AuditOptions(ReplayOptions):
                 "`warm_start` does not go with an audit: its policies live on twins, from nothing.",
                 hint="leave it out; replay and compare go on with what was learned.",
             )
+        if self.guardrails is not None:
+            raise ParameterError(
+                "`guardrails` do not go with an audit: its twins have no events but conversions.",
+                hint="leave them out; replay and compare answer them.",
+            )
         if self.keeps:
             raise ParameterError(
                 f"`immature={self.immature!r}`: twins have no such columns.",

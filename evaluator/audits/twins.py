@@ -65,7 +65,7 @@ def draw_twin(truth: LogTruth, *, seed: int, twin: int, vectors: bool = True) ->
         columns[truth.vectors] = fixed_size_lists(np.take(truth.pool, entry, axis=0))
     conversions = {"display_id": pa.array(converts), "time": pa.array(when), "value": pa.array(value)}
     log = Log(pa.table(columns), pa.table(conversions), truth.actions, truth.meta)
-    return TwinLog(log.with_meta(observed_until=until, attribution_window=truth.longest), entry)
+    return TwinLog(log.with_meta(observed_until=until, attribution_window=truth.longest, outcomes=()), entry)
 
 
 def _logged(

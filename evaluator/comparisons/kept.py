@@ -91,7 +91,7 @@ class KeptResults:
             The folder cannot be written.
         """
         said = {f.name: getattr(result, f.name) for f in fields(result) if f.name not in _NOT_KEPT}
-        said = {name: asdict(x) if is_dataclass(x) and not isinstance(x, type) else x for name, x in said.items()}
+        said = {name: _plain(x) for name, x in said.items()}
         key = self._key(plan)
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -109,6 +109,12 @@ class KeptResults:
 
     def _key(self, plan: ReplayPlan) -> str:
         return question_key(plan, self._log, self._code[plan.policy.spec])
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def _read(file: Path, key: str, digest: str, plan: ReplayPlan) -> ReplayResult | None:
@@ -135,7 +141,8 @@ def _rebuilt(hint: Any, value: Any) -> Any:
     if value is None:
         return None
     if isinstance(value, list):
-        return tuple(value)
+        inner = get_args(hint)[0] if get_origin(hint) is tuple else None
+        return tuple(_rebuilt(inner, x) if is_dataclass(inner) else x for x in value)
     if get_origin(hint) is Mapping:
         return {name: _rebuilt(get_args(hint)[1], x) for name, x in value.items()}
     kind = next((kind for kind in (hint, *get_args(hint)) if is_dataclass(kind)), None)

@@ -26,6 +26,7 @@ from evaluator.replays.planning import plan_replay
 from evaluator.replays.rarest import rarest_warning
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute_all
+from evaluator.replays.values.outcome_evidence import judged_together
 from evaluator.replays.warm_start import learned_among, numbered_as_learned
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_values import json_values
@@ -71,7 +72,8 @@ class Comparison(ShownInNotebooks):
     Parameters
     ----------
     results
-        Results of the variants in their order, each what `evaluator.replay` gives for it alone.
+        Results of the variants in their order, each what `evaluator.replay` gives for it alone; but answers to
+        guardrails are adjusted for the number of variants, too.
     horizon
         Number of rounds at which all are compared, and why it is this number.
     baseline
@@ -326,7 +328,7 @@ def compare_results(plans: Sequence[ReplayPlan], results: Sequence[ReplayResult]
 
     values = [float(curve.value.estimate[-1]) if len(curve.rounds) else np.nan for curve in curves]
     return Comparison(
-        results=tuple(results),
+        results=tuple(judged_together(plans, results)),
         horizon=horizon,
         baseline=baseline,
         differences=tuple(to_reference(i, baseline) for i in others),

@@ -27,17 +27,19 @@ from typing import Any
 from evaluator.datasets.options import ReadingOptions
 from evaluator.errors import EvaluatorError, KeyOfFileError, SourceError, nearest
 from evaluator.inputs.toml_file import NotTomlError, read_toml
-from evaluator.options.declaration import Options, alternatives, kinds_of
+from evaluator.options.declaration import Options, alternatives, kinds_of, several
 from evaluator.options.shared import POLICIES, WINDOWS
 from evaluator.policies.registry import resolve
-from evaluator.replays.options import ReplayOptions
+from evaluator.replays.options import GUARDRAILS, ReplayOptions
 
 
 def _keys(options: type[Options], *, but: Sequence[str]) -> dict[str, type]:
     """Return what the key of each option takes; numbers with a point may be written without one."""
     kinds = {name: alternatives(kind) for name, kind in kinds_of(options).items() if name not in but}
     return {
-        name: next((one for one in (bool, float, int) if one in kind and str not in kind), str)
+        name: list
+        if several(kinds_of(options)[name]) is not None and str not in kind
+        else next((one for one in (bool, float, int) if one in kind and str not in kind), str)
         for name, kind in kinds.items()
     }
 
@@ -46,6 +48,8 @@ def _keys(options: type[Options], *, but: Sequence[str]) -> dict[str, type]:
 READING = _keys(ReadingOptions, but=("seed", "keep"))
 REPLAYING = _keys(ReplayOptions, but=("window",))
 _OWN: dict[str, type] = {"dataset": str, "baseline": str, "policies": list, "windows": list, "policy": list}
+# What takes several values, of which one may be named alone.
+_PLURALS = {"policies": POLICIES, "windows": WINDOWS, "guardrails": GUARDRAILS}
 _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false", list: "a list"}
 
 
@@ -129,18 +133,18 @@ def read_study(path: str | Path) -> StudyFile:
 
 
 def _under_one_name(path: str | Path, said: dict[str, Any]) -> dict[str, Any]:
-    """Return what is said with one policy or window, which a file may name alone, among the several."""
+    """Return what is said with one policy, window or guardrail, which a file may name alone, among the several."""
     said = dict(said)
-    for several, declared in (("policies", POLICIES), ("windows", WINDOWS)):
+    for plural, declared in _PLURALS.items():
         one = declared.singular
         if one not in said or (one == "policy" and not isinstance(said[one], str)):
             continue
-        if several in said:
+        if plural in said:
             raise KeyOfFileError(
-                f"{_line(path, one)}: `{one}` and `{several}` exclude each other.", hint="write the second."
+                f"{_line(path, one)}: `{one}` and `{plural}` exclude each other.", hint="write the second."
             )
         value = said.pop(one)
-        said[several] = value if isinstance(value, list) else [value]
+        said[plural] = value if isinstance(value, list) else [value]
     return said
 
 
@@ -185,7 +189,7 @@ def _specs(path: str | Path, said: dict[str, Any]) -> Iterator[str]:
 
 def _line(path: str | Path, key: str, *, table: int | None = None) -> str:
     """Return the file, and the line of a key in it, or of the table of that name and number; the file if none is."""
-    alone = {"policies": POLICIES.singular, "windows": WINDOWS.singular}.get(key, key)
+    alone = _PLURALS[key].singular if key in _PLURALS else key
     start = (
         rf"\s*[\"']?({re.escape(key)}|{re.escape(alone)})[\"']?\s*=" if table is None else rf"\s*\[\[\s*{key}\s*\]\]"
     )

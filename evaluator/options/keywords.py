@@ -52,12 +52,15 @@ class SharedKeywords(TypedDict, total=False):
     cap: float | None
     objective: Literal["profit", "revenue"] | None
     learn_from: Literal["objective", "revenue"]
+    guardrails: str | Sequence[str] | None
+    guardrail: str
 
 
 class ReplayKeywords(SharedKeywords, total=False):
     """Options of `evaluator.replay` and `evaluator.plan`."""
 
     window: str | int | None
+    guardrail: str
 
 
 class CompareKeywords(SharedKeywords, total=False):
@@ -73,6 +76,7 @@ class AuditKeywords(ReplayKeywords, total=False):
 
     twins: int
     displays: int | None
+    guardrail: str
 
 
 class SimulateKeywords(TypedDict, total=False):

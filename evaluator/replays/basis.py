@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from evaluator.log import Log
@@ -9,6 +10,7 @@ from evaluator.log.bounds import CapLoss, with_cap, with_reward_max
 from evaluator.log.clusters import Clusters, read_clusters
 from evaluator.log.costs import with_costs
 from evaluator.options.shared import PropensityMode
+from evaluator.replays.guardrails import parse_guardrails, refuse_unknown_outcomes
 from evaluator.replays.objective import objective_of
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.rounds.known_delays import KnownDelays, known_delays
@@ -20,7 +22,7 @@ from evaluator.replays.rounds.survey import Survey, survey
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """What all replays of a log share, read once: survey, propensities, clusters, sets and what was known before."""
+    """What all replays of a log share, read once: survey and those of its outcomes, propensities, clusters, sets..."""
 
     survey: Survey
     propensities: Propensities
@@ -28,6 +30,7 @@ class Basis:
     clusters: Clusters | None
     capped: CapLoss | None
     sets: EligibleSets | None = None
+    outcomes: Mapping[str, Survey] = field(default_factory=dict)
     _until: dict[int, tuple[Survey, Propensities]] = field(default_factory=dict, repr=False)
 
     def until(self, displays: int, mode: PropensityMode | None) -> tuple[Survey, Propensities]:
@@ -40,6 +43,7 @@ class Basis:
 
 def read_basis(log: Log, options: ReplayOptions) -> Basis:
     """Return what all replays of a log share, or of what `delays_from` leaves of it."""
+    refuse_unknown_outcomes(log, parse_guardrails(options.guardrails))
     capped = None
     if options.reward_max is not None:
         log = with_reward_max(log, options.reward_max)
@@ -54,4 +58,6 @@ def read_basis(log: Log, options: ReplayOptions) -> Basis:
         surveyed = survey(log.after(known.displays))
     clusters = None if options.cluster_by is None else read_clusters(surveyed.log, options.cluster_by)
     sets = read_sets(surveyed.log)
-    return Basis(surveyed, resolve_propensities(surveyed, options.propensity), known, clusters, capped, sets)
+    outcomes = {one.name: survey(surveyed.log.of_outcome(one.name)) for one in surveyed.log.meta.outcomes}
+    found = resolve_propensities(surveyed, options.propensity)
+    return Basis(surveyed, found, known, clusters, capped, sets, outcomes)

@@ -56,6 +56,12 @@ class Lane:
         )  # fmt: skip
 
     @property
+    def replayed(self) -> Replay:
+        """What was replayed, once the scan has finished the lane."""
+        assert self.replay is not None
+        return self.replay
+
+    @property
     def stream(self) -> tuple[int, int]:
         """What fixes the sampler's draws."""
         return self.plan.options.seed, self.repeat

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from evaluator.errors import ParameterError
-from evaluator.options.declaration import Options, documented, option
+from evaluator.options.declaration import Option, Options, documented, option
 from evaluator.options.shared import (
     CLUSTER_BY,
     DELAYS,
@@ -24,6 +25,17 @@ from evaluator.options.shared import (
 )
 from evaluator.replays.rounds.held_out import FinalPolicyName
 from evaluator.replays.rounds.shares import final_share, known_share
+
+GUARDRAILS = Option(
+    default=None,
+    help="What must not happen to an outcome that no policy sees, stated before the run",
+    more="Each is answered holds, broken or cannot tell, by an interval adjusted for their number, in a comparison "
+    "times that of its lines. '+0.001' is the difference to the logging policy per display, '+5%' relative to its "
+    "value, a number without a sign the value itself.",
+    example="'unsubscribe < +0.001'",
+    singular="guardrail",
+    panel=ESTIMATE,
+)
 
 SamplerName = Literal["rejection", "keep", "queue"]
 RewardName = Literal["eventual", "observed"]
@@ -156,6 +168,7 @@ class ReplayOptions(Options):
         "What the policy is told: the objective, a display's cost at once; or revenue alone",
         panel=REPLAY,
     )
+    guardrails: Sequence[str] | None = GUARDRAILS.field()
 
     def __post_init__(self) -> None:
         """Check every option, and which do not go together.
@@ -166,9 +179,11 @@ class ReplayOptions(Options):
             A value does not fit; the message names the option, the value and what it takes.
         """
         from evaluator.estimates.spread import FEWEST
+        from evaluator.replays.guardrails import parse_guardrails
         from evaluator.replays.rounds.correction import correct_by
 
         super().__post_init__()
+        parse_guardrails(self.guardrails)
         if self.warm_start is not None:
             object.__setattr__(self, "warm_start", str(self.warm_start))
         if 0 < self.bootstrap < FEWEST:

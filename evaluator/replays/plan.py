@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,9 @@ class ReplayPlan(ShownInNotebooks):
         Warm start of the policy; None where it begins with nothing.
     sets
         How the displays' eligible actions vary; None where all are always eligible.
+    outcomes
+        Plan of each outcome, by its name, whose rewards are the outcome's events (`evaluator.replays.outcome_plans`):
+        it values the rounds of this one, and is never replayed.
     """
 
     survey: Survey
@@ -101,6 +105,7 @@ class ReplayPlan(ShownInNotebooks):
     capped: CapLoss | None = None
     start: WarmStart | None = None
     sets: EligibleSets | None = None
+    outcomes: Mapping[str, ReplayPlan] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         told = self.to_dict()
@@ -203,10 +208,22 @@ class ReplayPlan(ShownInNotebooks):
             "warm_start": None if self.start is None else self.start.to_dict(),
             "cap": None if self.capped is None else self.capped._asdict(),
             "clusters": None if self.clusters is None else self.clusters.to_dict(),
+            "outcomes": {name: plan._as_outcome() for name, plan in self.outcomes.items()},
             "options": self.options.to_dict(),
             "counts": dict(self.log.meta.counts),
             "assumptions": list(self.assumptions),
             "warnings": list(self.warnings),
+        }
+
+    def _as_outcome(self) -> dict[str, Any]:
+        """Return how a plan whose rewards are the events of an outcome values them, as plain values."""
+        return {
+            "events": self.log.conversions.num_rows,
+            "attribution_window": self.log.meta.attribution_window,
+            "observed_until": self.log.meta.observed_until,
+            "displays_used": len(self.rounds),
+            "displays_immature": self.maturity.immature,
+            "value_bound": {"largest": self.rewards.largest, "known": self.bounded},
         }
 
 

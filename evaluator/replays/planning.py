@@ -18,6 +18,7 @@ from evaluator.replays.basis import Basis, read_basis
 from evaluator.replays.loop.samplers import SamplerName, choose_sampler, sure_rounds
 from evaluator.replays.objective import refuse_untold
 from evaluator.replays.options import ReplayOptions
+from evaluator.replays.outcome_plans import with_outcomes
 from evaluator.replays.parts import even_conversions, refuse_on_parts
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rarest import least_acceptance
@@ -178,7 +179,8 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         start=start,
         sets=basis.sets,
     )
-    return replace(plan, warnings=(*warnings(plan, told.acceptance, rewards), *said_of_clusters(plan)))
+    said = (*warnings(plan, told.acceptance, rewards), *said_of_clusters(plan))
+    return with_outcomes(replace(plan, warnings=said), basis.outcomes)
 
 
 class _Delays(NamedTuple):

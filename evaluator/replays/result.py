@@ -10,9 +10,11 @@ import pyarrow as pa
 
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
+from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.replays.values.final import FinalValue
 from evaluator.replays.values.money import Money
+from evaluator.replays.values.outcome_values import OutcomeValue, guardrail_table, outcome_table
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_values import json_values
 from evaluator.results.tabular import ACTION, COUNT, NUMBER, TEXT, arrow_table
@@ -109,6 +111,10 @@ class ReplayResult(ShownInNotebooks):
         Labels of actions without a usable display that the policy chose, so that the replay ended there.
     meaning
         Sentences that say what kind of number the values are and how far they carry.
+    outcomes
+        Values of the outcomes that the log has and no policy sees, in the same rounds.
+    guardrails
+        Answers to the guardrails. In a comparison they are adjusted for the number of its variants, too.
     clusters
         Number of clusters of equal size that the rounds are worth, where resampled logs were drawn by clusters; None
         elsewhere.
@@ -148,6 +154,8 @@ class ReplayResult(ShownInNotebooks):
     meaning: tuple[str, ...] = ()
     clusters: float | None = None
     money: Money | None = None
+    outcomes: tuple[OutcomeValue, ...] = ()
+    guardrails: tuple[GuardrailAnswer, ...] = ()
 
     @property
     def estimate_table(self) -> pa.Table:
@@ -179,6 +187,16 @@ class ReplayResult(ShownInNotebooks):
         rows = ({"action": k, "label": label, "share": share} for k, (label, share) in enumerate(pairs))
         return arrow_table({"action": ACTION, "label": TEXT, "share": NUMBER}, rows)
 
+    @property
+    def outcome_table(self) -> pa.Table:
+        """Values of the outcomes, one row each: outcome; value, uplift and logging_value with their ends; n, level."""
+        return outcome_table(self.outcomes)
+
+    @property
+    def guardrail_table(self) -> pa.Table:
+        """Answers to the guardrails, one row each, with the interval, its level, and how many it is adjusted for."""
+        return guardrail_table(self.guardrails)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the result without its trajectory, as JSON values: nan becomes None."""
         out: dict[str, Any] = {
@@ -195,6 +213,8 @@ class ReplayResult(ShownInNotebooks):
             value = getattr(self, name)
             out[name] = asdict(value) if isinstance(value, Interval | Reference) else value
         out["doubly_robust"] = None if self.doubly_robust is None else asdict(self.doubly_robust)
+        out["outcomes"] = [asdict(of) for of in self.outcomes]
+        out["guardrails"] = [asdict(of) for of in self.guardrails]
         out["final"] = None if self.final is None else self.final.to_dict(self.action_labels)
         out["money"] = None if self.money is None else self.money.to_dict()
         out["action_share"] = dict(zip(self.action_labels, self.action_share, strict=True))

@@ -38,6 +38,7 @@ from evaluator.replays.values.doubly_robust import robust_value, said_of_robust
 from evaluator.replays.values.expected_values import with_expected_value
 from evaluator.replays.values.final import frozen_values
 from evaluator.replays.values.money import money_of
+from evaluator.replays.values.outcome_evidence import with_outcome_values
 from evaluator.replays.values.resampled import resample
 from evaluator.replays.values.rewards import ArmSample, observed_rewards, reward_bounds
 from evaluator.replays.words.bursts import bursts_warning
@@ -113,7 +114,7 @@ def _execute_all(
     """Return the result of each plan, and why it has no round if it has none."""
     lanes = replay_all(plans, jobs=jobs, batch_size=batch_size, advance=advance)
     log = plans[0].log
-    replays = [_replay(lane) for lane in lanes]
+    replays = [lane.replayed for lane in lanes]
     # What was shown in the rounds of all lanes, looked up together: one more scan of a few columns.
     reads = [c for lane in lanes if lane.plan.matched.clips for c in lane.plan.matched.propensities.reads]
     reads += [COST] * plans[0].of_profit + [ELIGIBLE] * any(plan.setting.among for plan in plans)
@@ -137,7 +138,10 @@ def _execute_all(
         result if failure is None else replace(result, warnings=(str(failure), *result.warnings))
         for result, failure in zip(results, failures, strict=True)
     ]
-    results = [with_honest_kinds(plan, result) for plan, result in zip(plans, results, strict=True)]
+    results = [
+        with_outcome_values(plan, with_honest_kinds(plan, result), [one.displays for one in lived])
+        for plan, result, lived in zip(plans, results, by_plan, strict=True)
+    ]
     results = _with_weighted(plans, results, by_plan)
     if plans[0].options.bootstrap:
         resampled = resample(plans, by_plan, jobs=jobs, advance=advance)
@@ -160,12 +164,6 @@ def _with_weighted(
         assumptions = (*result.assumptions, *assumed)
         out.append(replace(result, final=frozen, doubly_robust=robust, warnings=warnings, assumptions=assumptions))
     return out
-
-
-def _replay(lane: Lane) -> Replay:
-    if lane.replay is None:
-        raise AssertionError("the scan finishes every lane")
-    return lane.replay
 
 
 def _estimate(lane: Lane, replay: Replay, shown: pa.Table, references: References) -> _Repeat:

@@ -16,6 +16,7 @@ from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
 from evaluator.replays.result import ReplayResult
 from evaluator.report.console import ReportConsole
+from evaluator.report.outcome_tables import guardrails, outcomes
 from evaluator.report.terminal import delivered_each, details, sentences
 from evaluator.visible import visible
 
@@ -74,6 +75,10 @@ def print_comparison(console: ReportConsole, comparison: Comparison) -> None:
     bounded = _bounded(comparison)
     which = "Each interval" if bounded else "If no display can earn more than the largest seen, each interval"
     console.print(HOW_TO_READ.format(which=which))
+    if results[0].guardrails:
+        console.print(guardrails(results))
+    if any(result.outcomes for result in results):
+        console.print(outcomes(results))
     if any(result.final is not None or result.doubly_robust is not None for result in results):
         console.print(_weighted(results, level))
     if len(results) > 1:

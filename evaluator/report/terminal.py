@@ -20,6 +20,7 @@ from evaluator.replays.values.final import FinalValue
 from evaluator.replays.within import of_conversions
 from evaluator.report.console import ReportConsole
 from evaluator.report.numbers import count_text
+from evaluator.report.outcome_tables import guardrails, outcomes
 from evaluator.visible import visible
 
 _ACTIONS_SHOWN = 10
@@ -61,6 +62,10 @@ def print_result(console: ReportConsole, result: ReplayResult) -> None:
     for line in result.meaning:
         console.print(line, style="dim")
     console.print(_estimates(result))
+    if result.guardrails:
+        console.print(guardrails([result]))
+    if result.outcomes:
+        console.print(outcomes([result]))
     console.print(details("How", _how(result)))
     console.print(_action_shares(result))
     if result.final is not None:

@@ -22,9 +22,9 @@ from evaluator.log.content import content_hash
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay
-from tests.logs import linear_log
+from tests.logs import linear_log, with_outcome
 
-LOG = linear_log(1500, n_actions=3, dimension=5, mean_delay=10.0, seed=1)
+LOG = with_outcome(linear_log(1500, n_actions=3, dimension=5, mean_delay=10.0, seed=1), "click", [0], [0])
 # Another value than the default of each option, and what must be said beside it.
 OPTIONS: dict[str, dict[str, Any]] = {
     "window": {"window": 7}, "horizon": {"horizon": 30}, "clock": {"clock": "wall"},
@@ -35,6 +35,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "reward": {"reward": "observed"}, "immature": {"immature": "correct"}, "seed": {"seed": 1},
     "repeats": {"repeats": 2}, "jobs": {"jobs": 2}, "level": {"level": 0.9}, "bootstrap": {"bootstrap": 20},
     "cluster_by": {"cluster_by": "every:100"}, "reward_max": {"reward_max": 3.0}, "cap": {"cap": 0.5},
+    "guardrails": {"guardrails": ["click < 0.5"]},
 }  # fmt: skip
 SPEC = """
 name = "shop"

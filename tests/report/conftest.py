@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from evaluator import Log, audit, check, compare, replay, simulate, study_delays
-from tests.logs import build_log
+from tests.logs import build_log, with_outcome
 
 ATTACK = "<script>alert(1)</script>"
 LABELS = (ATTACK, '"><img src=x onerror=alert(1)>', "a & b", "[bold]c[/bold]", "\x1b[2Jd\n<b>e</b>", "</style></svg>f")
@@ -28,7 +28,8 @@ def log() -> Log:
         counts={f"rows {ATTACK}": 7}, notes=(f"note {ATTACK}",),
     )  # fmt: skip
     displays = made.displays.append_column("device", pa.array([LABELS[i % k] for i in range(n)]))
-    return Log(displays, made.conversions, made.actions.set_column(1, "label", [list(LABELS)]), made.meta)
+    found = Log(displays, made.conversions, made.actions.set_column(1, "label", [list(LABELS)]), made.meta)
+    return with_outcome(with_outcome(found, "click", of[::2], time[of[::2]]), f"note {ATTACK}", of[:9], time[of[:9]])
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +38,7 @@ def results(log: Log) -> dict[str, Any]:
     study = study_delays(log, windows=["1d", 500], families=["geometric", "weibull"], by="device", bootstraps=19)
     return {
         "log": log,
-        "replay": replay(log, "ucb1", window=500, final="last:20%", bootstrap=20, repeats=2),
+        "replay": replay(log, "ucb1", window=500, final="last:20%", bootstrap=20, repeats=2, guardrail="click < 1"),
         "compare": compare(log, ["ucb1", "random"], windows=["1d", "2d"]),
         "audit": audit(log, ["ucb1", "random"], window=500, twins=20),
         "simulate": simulate("vernade2017-high", ["ucb1", "random"], runs=5, horizon=500),

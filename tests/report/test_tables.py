@@ -14,8 +14,10 @@ from evaluator import Log
 
 # Rows of each, of the results of the tests' log.
 TABLES = {
-    "log": {"displays": 3000, "conversions": None, "actions": 6},
-    "replay": {"trajectory": None, "estimate_table": 10, "action_table": 6},
+    "log": {"displays": 3000, "conversions": None, "actions": 6, "outcomes": None},
+    "replay": {
+        "trajectory": None, "estimate_table": 10, "action_table": 6, "outcome_table": 2, "guardrail_table": 1,
+    },
     "compare": {
         "trajectory": None, "curve_table": None, "variant_table": 4, "difference_table": 3, "window_cost_table": 2,
         "ranking_table": 4, "test_table": 6, "action_table": 24,

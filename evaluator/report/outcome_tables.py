@@ -1,0 +1,86 @@
+"""Outcomes that no policy sees, and guardrails on them, as replays and comparisons print them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from evaluator.estimates.confidence import Interval
+from evaluator.replays.guardrails import GuardrailAnswer
+from evaluator.replays.result import ReplayResult
+from evaluator.visible import visible
+
+ABOUT = "Events that no policy was told of, per round, of the displays followed for as long as such an event may take."
+_STYLES = {"holds": "green", "broken": "bold red", "cannot tell": "yellow"}
+
+
+def guardrails(results: Sequence[ReplayResult]) -> RenderableType:
+    """Return the answer to each guardrail, line by line where there are several results."""
+    table = _table(results)
+    for column in ("guardrail", "answer"):
+        table.add_column(column, overflow="fold")
+    for column in ("estimate", "interval", "n"):
+        table.add_column(column, justify="right")
+    for i, result in enumerate(results, start=1):
+        for one in result.guardrails:
+            answer = Text(one.answer, style=_STYLES[one.answer])
+            table.add_row(*_line(results, i), visible(one.guardrail), answer, *_of(one))
+    first = results[0].guardrails[0]
+    lines = f" times {len(results)} lines" if len(results) > 1 else ""
+    said = (
+        f"Stated before the run, answered by {100 * first.interval.level:.4g} % intervals: the run's level, adjusted "
+        f"for {len(results[0].guardrails)} guardrail{'s' * (len(results[0].guardrails) > 1)}{lines}, so that any wrong "
+        f"answer has a probability of {100 * (1 - results[0].value.level):.3g} % at the most."
+    )
+    return _section("Guardrails", said, table)
+
+
+def _of(one: GuardrailAnswer) -> tuple[str, str, str]:
+    of = one.interval
+    if one.quantity == "relative uplift":
+        ends = f"[{of.low:+.3g}, {of.high:+.3g}]" if math.isinf(of.high) else f"[{of.low:+.2%}, {of.high:+.2%}]"
+        return f"{of.estimate:+.2%}", ends, f"{of.n:,}"
+    sign = "+" if one.quantity == "uplift" else ""
+    return f"{of.estimate:{sign}.4g}", f"[{of.low:{sign}.4g}, {of.high:{sign}.4g}]", f"{of.n:,}"
+
+
+def outcomes(results: Sequence[ReplayResult]) -> RenderableType:
+    """Return value and uplift of each outcome, line by line where there are several results."""
+    level = f"{results[0].value.level:.0%}"
+    table = _table(results)
+    table.add_column("", style="bold")
+    for column in ("per round", level, "uplift over the logging policy", level, "n"):
+        table.add_column(column, justify="right")
+    for i, result in enumerate(results, start=1):
+        for one in result.outcomes:
+            n = f"{one.value.n:,}"
+            table.add_row(*_line(results, i), visible(one.outcome), *_cells(one.value), *_cells(one.uplift), n)
+    return _section("Other outcomes", ABOUT, table)
+
+
+def _cells(of: Interval) -> tuple[str, str]:
+    return f"{of.estimate:.4g}", f"[{of.low:.4g}, {of.high:.4g}]"
+
+
+def _table(results: Sequence[ReplayResult]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    if len(results) > 1:
+        table.add_column("", justify="right")
+    return table
+
+
+def _line(results: Sequence[ReplayResult], number: int) -> list[str]:
+    return [str(number)] if len(results) > 1 else []
+
+
+def _section(title: str, said: str, table: Table) -> RenderableType:
+    return Group(
+        Text(f"\n{title}", style="bold"),
+        Padding(Text(said, style="dim"), (0, 0, 0, 2)),
+        Padding(table, (0, 0, 0, 2), expand=False),
+    )
