@@ -6,6 +6,7 @@
     policies = ["random", "delayed-klucb"]  # as --policy
     windows = [500, 2000, "7d", "none"]     # as --windows; one alone: window = 500
     baseline = "random"
+    guardrails = ["complaint < +0.001"]     # as --guardrail
     repeats = 5                             # any option of a replay: seed, horizon, jobs, traffic_share, ...
 
     [[policy]]                              # parameters with several values are crossed: six variants here

@@ -16,7 +16,7 @@ import pytest
 from evaluator.datasets.writing import write_canonical
 from tests.cli.runs import evaluate
 from tests.cli.test_commands import COMMANDS
-from tests.logs import build_log
+from tests.logs import build_log, with_outcome
 
 ROOT = Path(__file__).parents[2]
 DAY = 86_400
@@ -24,18 +24,19 @@ DAY = 86_400
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "replay": (
         "-p", "linucb", "-w", "2d", "--horizon", "300", "--final", "last:20%", "--doubly-robust", "--bootstrap", "20",
+        "--guardrail", "click < +0.1", "--guardrail", "click > -50%",
     ),
     "compare": (
         "-p", "ucb1", "-p", "linucb", "--windows", "1d,2d", "--horizon", "300", "--bootstrap", "20",
-        "--final", "last:20%", "--doubly-robust",
+        "--final", "last:20%", "--doubly-robust", "--guardrail", "click < 0.5",
     ),
     "check": (),
     "delays": ("--families", "geometric,lognormal", "--bootstraps", "19", "--windows", "1d,5d", "--joint"),
     "audit": ("-p", "ucb1", "-p", "random", "--twins", "10"),
 }  # fmt: skip
 # What a verdict is called in JSON.
-VERDICTS = {"verdict", "real", "p", "p_value", "p_adjusted", "adjusted_p", "conclusion"}
-INTERVAL = re.compile(r"\[(-?[\d.,e+-]+%?), (-?[\d.,e+-]+%?)\]")
+VERDICTS = {"verdict", "real", "p", "p_value", "p_adjusted", "adjusted_p", "conclusion", "answer"}
+INTERVAL = re.compile(r"\[([+-]?[\d.,e+-]+%?), ([+-]?[\d.,e+-]+%?)\]")
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> str:
         time=time, action=rng.integers(0, 2, n), conversion_display=of, conversion_time=(time + delay)[of], n_actions=2,
         context=x, tick="s", name="shop", observed_until=40 * DAY, attribution_window=20 * DAY, reward_max=1.0,
     )  # fmt: skip
+    made = with_outcome(made, "click", of[::3], time[of[::3]], attribution_window=DAY, observed_until=40 * DAY)
     folder = tmp_path_factory.mktemp("budget") / "shop"
     folder.mkdir()
     write_canonical(made, folder)

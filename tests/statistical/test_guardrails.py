@@ -2,7 +2,7 @@
 
 At its boundary a guardrail is hardest to answer: *holds* is wrong there, and so is *broken* of a limit just beyond. An
 interval that leaves the truth out gives one of the two. Truth is what the rounds shown, and the log's displays, were
-expected to bring of the outcome, by the rates of the world.
+expected to bring of the outcome, by the rates of the world. At the default level: ``python -m tests.bench.guardrails``.
 """
 
 from __future__ import annotations
@@ -97,10 +97,10 @@ class Answers(NamedTuple):
     told: list[bool]
 
 
-def answers(world: World, seed: int) -> Answers:
+def answers(world: World, seed: int, level: float = LEVEL) -> Answers:
     """State guardrails at the truth and just beyond it, on both sides, and return which are answered wrongly."""
     texts = [text for name in world.expected for text in (f"{name} < +0", f"{name} > 0", f"{name} < +0%")]
-    result = replay(world.log, world.policy, window=world.window, seed=seed, level=LEVEL, guardrails=texts)
+    result = replay(world.log, world.policy, window=world.window, seed=seed, level=level, guardrails=texts)
     shown, action = (result.trajectory[c].to_numpy() for c in ("display_id", "action"))
     logged, found = world.log.column("action"), Answers([], [], [])
     for answer in result.guardrails:
