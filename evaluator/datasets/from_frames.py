@@ -43,6 +43,7 @@ _FORMATS = re.compile(r"format = \{ (.+?\") \}")
 _FORMAT = re.compile(r"(?:([\w-]+)|(\"(?:[^\"\\]|\\.)*\")) = (\"(?:[^\"\\]|\\.)*\")")
 # An option of the reading of files that has the name of a key.
 _CUT = re.compile(r"cut such conversions with `attribution_window=[^`]*`")
+_OF_OUTCOME = re.compile(r" in \[outcomes\.([^\]]*)\]")
 # What only a file says.
 _OF_FILES = {
     "`$.": "`",
@@ -160,6 +161,7 @@ def in_keywords(message: str) -> str:
     for said, meant in _OF_FILES.items():
         message = message.replace(said, meant)
 
+    message = _OF_OUTCOME.sub(r" in outcomes['\1']", message)
     message = _CUT.sub("leave such conversions out", message)
     message = _TIME_KEY.sub(r"\1=", _FORMATS.sub(_as_dict, message))
     return _KEY.sub(lambda found: _KEYWORDS.get(found[1], found[2]), message)

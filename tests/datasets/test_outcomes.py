@@ -242,6 +242,16 @@ def test_an_outcome_in_its_own_table_needs_an_id(tmp_path: Path) -> None:
                         outcomes={"left": {"frame": pl.DataFrame({"at": [1]}), "time": "at"}})  # fmt: skip
 
 
+def test_messages_on_frames_speak_python() -> None:
+    frame = pl.DataFrame({"t": [1, 2], "a": ["x", "y"], "s": [1, None], "late": [None, 9]})
+    said = r"Column 'late': event later after its display than attribution_window = 5 \(displays row 2: '9'\)"
+    with pytest.raises(LogError, match=said + r"; raise attribution_window in outcomes\['left'\]\."):
+        Log.from_frames(frame, time="t", action="a", conversion_time="s", unit="s",
+                        outcomes={"left": {"time": "late", "attribution_window": 5}})  # fmt: skip
+    with pytest.raises(SpecError, match=r"unknown key `outcomes\.left\.tme`.*did you mean time"):
+        Log.from_frames(frame, time="t", action="a", conversion_time="s", outcomes={"left": {"tme": "late"}})
+
+
 def test_an_outcome_may_not_be_kept_to_group_by(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'clicked' is known only after the outcome"):
         load(in_folder(tmp_path, CLICK), keep=["clicked"])

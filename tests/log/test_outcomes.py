@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,8 +17,9 @@ from evaluator.datasets.meta_file import OUTCOMES
 from evaluator.datasets.subset import first_displays, only_actions
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import LogError, SourceError, UnknownNameError
-from evaluator.log import Log, Outcome, StoredLog, find_breaches
+from evaluator.log import Log, Outcome, StoredLog, find_breaches, shuffle_ties
 from evaluator.log.content import content_hash
+from evaluator.log.in_order import in_order
 from tests.logs import build_log, with_outcome
 
 
@@ -139,6 +141,25 @@ def test_a_choice_of_actions_or_displays_renumbers_the_events(tmp_path: Path) ->
     assert some.outcomes["outcome"].to_pylist() == ["click", "unsubscribe", "unsubscribe", "click"]
     assert first_displays(log, 2).outcomes["display_id"].to_pylist() == [0]
     assert some.validated() is some
+
+
+def test_shuffled_ties_and_other_orders_of_actions_keep_events_with_their_displays(tmp_path: Path) -> None:
+    n = 300
+    made = build_log(time=np.arange(n) // 50, action=np.arange(n) % 3, n_actions=3)
+    displays = made.displays.append_column("name", pa.array([f"d{i}" for i in range(n)]))
+    log = with_outcome(
+        made.changed(displays=displays), "click", np.arange(0, n, 7), np.arange(0, n, 7) + 10
+    ).validated()
+    for one in (log, stored(log, tmp_path / "log")):
+        shuffled = shuffle_ties(one).validated()
+        name = shuffled.displays["name"].to_pylist()
+        assert name != displays["name"].to_pylist()
+        of, time = (shuffled.outcomes[column].to_pylist() for column in ("display_id", "time"))
+        clicked = {name[i]: when - 10 for i, when in zip(of, time, strict=True)}
+        assert clicked == {f"d{i}": i for i in range(0, n, 7)}
+        turned = in_order(one, ["a2", "a0", "a1"])
+        assert turned.outcomes.equals(one.outcomes)
+        assert turned.meta.outcomes == one.meta.outcomes
 
 
 def test_the_hash_of_a_log_knows_its_events_and_not_those_it_lacks() -> None:
