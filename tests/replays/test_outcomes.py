@@ -133,6 +133,14 @@ def test_the_bound_is_said_where_nobody_knows_it() -> None:
     assert alike.outcomes[0].value.kind != UNKNOWN
 
 
+def test_a_sum_that_reaches_the_bound_by_rounding_is_no_more_than_it() -> None:
+    of = np.repeat(np.arange(0, 4000, 20), 3)
+    assert 0.1 + 0.1 + 0.1 > 0.3
+    log = with_outcome(plain(), "third", of, of, np.full(len(of), 0.1), value_max=0.3).validated()
+    (found,) = replay(log, "random").outcomes
+    assert found.logging_value.estimate == pytest.approx(0.3 / 20)
+
+
 def test_what_is_observed_by_the_horizon_concerns_rewards_alone() -> None:
     log = with_complaints(plain())
     eventual, observed = (replay(log, "random", window=200, reward=which) for which in ("eventual", "observed"))

@@ -42,7 +42,9 @@ class _Evidence:
 
     @cached_property
     def _logged(self) -> SparseRewards:
-        return logged_rewards(self.plan, rounds=0)
+        found = logged_rewards(self.plan, rounds=0)
+        # A sum of values that keeps the bound may be beyond it by rounding.
+        return replace(found, value=np.minimum(found.value, reward_bound(self.plan)))
 
     @cached_property
     def _even(self) -> SparseRewards:
