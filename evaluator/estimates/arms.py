@@ -98,23 +98,23 @@ def best_fixed_action(
     return BestFixedAction(best, highest, values, by_halves)
 
 
-class _Moments(NamedTuple):
+class Moments(NamedTuple):
     """Number of displays of each action, and sums of their rewards and of the squares, shape (K,)."""
 
-    n: Ints
+    n: npt.NDArray[np.int64] | npt.NDArray[np.float64]
     total: Floats
     squares: Floats
 
 
-def _all_displays(arms: Sequence[SparseRewards]) -> _Moments:
-    return _Moments(
+def _all_displays(arms: Sequence[SparseRewards]) -> Moments:
+    return Moments(
         np.array([arm.n for arm in arms]),
         np.array([arm.total for arm in arms]),
         np.array([float((arm.value**2).sum()) for arm in arms]),
     )
 
 
-def _halves(arms: Sequence[SparseRewards], seed: int) -> tuple[_Moments, _Moments]:
+def _halves(arms: Sequence[SparseRewards], seed: int) -> tuple[Moments, Moments]:
     """Deal the displays of each action into two halves, of each two that follow one another one to each.
 
     So both halves see the same times, and differ by one display of an action at most.
@@ -130,7 +130,7 @@ def _halves(arms: Sequence[SparseRewards], seed: int) -> tuple[_Moments, _Moment
     cell = to * k + arm
     total, squares = (np.bincount(cell, weights, 2 * k).reshape(2, k) for weights in (value, value**2))
     sizes = [shown // 2 + (shown & 1) * (odd == half) for half in (0, 1)]
-    return _Moments(sizes[0], total[0], squares[0]), _Moments(sizes[1], total[1], squares[1])
+    return Moments(sizes[0], total[0], squares[0]), Moments(sizes[1], total[1], squares[1])
 
 
 def _coins(key: npt.NDArray[np.uint64], arm: Ints, pair: Ints) -> Ints:
@@ -139,7 +139,7 @@ def _coins(key: npt.NDArray[np.uint64], arm: Ints, pair: Ints) -> Ints:
     return np.asarray(mixed(key + counter * STEP) >> np.uint64(63), np.int64)
 
 
-def _both_ways(one: _Moments, other: _Moments) -> tuple[float, tuple[int, int]]:
+def _both_ways(one: Moments, other: Moments) -> tuple[float, tuple[int, int]]:
     """Return the mean value, on the half that did not choose, of the actions that the halves put first; and these."""
     # An action shown once has no second half to be valued on.
     both = (one.n > 0) & (other.n > 0)
@@ -151,8 +151,14 @@ def _both_ways(one: _Moments, other: _Moments) -> tuple[float, tuple[int, int]]:
     return float(sum(valued)) / 2.0, chosen
 
 
-def _first(of: _Moments) -> int:
+def _first(of: Moments) -> int:
     """Return the action that is first in the order of these displays, among those that have any."""
+    known, score = shrunken(of)
+    return int(known[np.argmax(score)])
+
+
+def shrunken(of: Moments) -> tuple[Ints, Floats]:
+    """Return the actions that have displays, and by what they are ordered, the largest first: shape (known,) each."""
     known = np.flatnonzero(of.n > 0)
     n, total, squares = of.n[known].astype(np.float64), of.total[known], of.squares[known]
     mean, displays = total / n, n.sum()
@@ -161,4 +167,4 @@ def _first(of: _Moments) -> int:
     between = max(apart / max(displays - float((n**2).sum()) / displays, 1.0), 0.0)
     # Only the order matters: without the factor `between` it stands also where that is 0.
     weight = 1.0 / (between + within / n) if between + within > 0.0 else np.ones(len(n))
-    return int(known[np.argmax(weight * (mean - (weight * mean).sum() / weight.sum()))])
+    return known, weight * (mean - (weight * mean).sum() / weight.sum())
