@@ -119,7 +119,8 @@ def shown_with(world: World, x: Floats, eligible: Truths) -> Floats:
 
 def make_displays(world: World, n: int, seed: int) -> Displays:
     """Return n logged displays."""
-    rng = np.random.default_rng([seed, world.seed])
+    # Worlds share no draw, so that errors of several can be pooled as independent ones.
+    rng = np.random.default_rng([seed, world.seed, SETS.index(world.sets), LOGGERS.index(world.logger)])
     x, eligible, expected = offers(world, np.arange(n) / n, rng)
     p = shown_with(world, x, eligible)
     at = np.arange(n)
