@@ -126,7 +126,9 @@ class OrderSample:
         return coin ^ (number & 1)
 
 
-def best_order(sample: OrderSample, rewards: SparseRewards, *, upper: float, alpha: float) -> BestOrder:
+def best_order(
+    sample: OrderSample, rewards: SparseRewards, *, upper: float, lower: float = 0.0, alpha: float
+) -> BestOrder:
     """Estimate the value of the best order of actions. O(displays with a reward times K / 8) time.
 
     With the order s of one half and the n displays of the other, V = (1/n) sum 1[a_i first of s in E_i] Y_i / p_i,
@@ -138,9 +140,9 @@ def best_order(sample: OrderSample, rewards: SparseRewards, *, upper: float, alp
     sample
         Displays of the log, all read.
     rewards
-        Their rewards, each in [0, upper]; displays without one among those `rewarded` of the sample.
-    upper
-        Largest possible reward of a display.
+        Their rewards, each in [lower, upper]; displays without one among those `rewarded` of the sample.
+    upper, lower
+        Largest and smallest possible reward of a display.
     alpha
         Probability that the interval fails, 1 - level: half of it for each half's order.
     """
@@ -151,24 +153,25 @@ def best_order(sample: OrderSample, rewards: SparseRewards, *, upper: float, alp
     values = np.where(logged, moments[2].total / np.where(logged, moments[2].n, 1.0), np.nan)
     n = int(sample.displays.sum())
     if (sample.displays == 0).any() or not logged.any():
-        nothing = Interval(float("nan"), 0.0, upper, n, 1 - alpha, mean_interval([], upper=upper, alpha=alpha).kind)
+        nothing = Interval(float("nan"), lower, upper, n, 1 - alpha, mean_interval([], upper=upper, alpha=alpha).kind)
         none: Ints = np.zeros(0, np.int64)
         return BestOrder(
             int(np.argmax(logged)) if logged.any() else -1, nothing, values, (-1, -1), (none, none), np.nan
         )
     orders = _order(moments[0], logged), _order(moments[1], logged)
-    largest = upper * sample.heaviest
+    # A display that does not match counts as 0.
+    bounds = {"upper": max(upper, 0.0) * sample.heaviest, "lower": min(lower, 0.0) * sample.heaviest}
     parts, errors = [], []
     for side, order in ((1, orders[0]), (0, orders[1])):
         own = np.flatnonzero(sample.half[at] == side)
         own = own[shows_first(order, sample.action[at[own]], sample.bits[at[own]])]
         terms = SparseRewards(int(sample.displays[side]), sample.place[at[own]], value[own])
-        parts.append(mean_interval(terms, upper=largest, alpha=alpha / 2))
+        parts.append(mean_interval(terms, **bounds, alpha=alpha / 2))
         mean = terms.total / terms.n
         errors.append((float((terms.value**2).sum()) / terms.n - mean**2) / terms.n)
     interval = Interval(
         estimate=sum(part.estimate for part in parts) / 2,
-        low=min(sum(part.low for part in parts) / 2, upper),
+        low=max(min(sum(part.low for part in parts) / 2, upper), lower),
         high=min(sum(part.high for part in parts) / 2, upper),
         n=n,
         level=1 - alpha,

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.estimates.arms import BestFixedAction, best_fixed_action
+from evaluator.estimates.best_order import BestOrder, OrderSample, best_order
 from evaluator.estimates.confidence import Interval, mean_interval
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.log.eligible import sizes
@@ -15,8 +18,7 @@ from evaluator.log.schema import ELIGIBLE, to_numpy
 from evaluator.replays.loop.engine import Replay
 from evaluator.replays.parts import evened
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.set_sizes import SetSizes, all_sizes, compare_sizes
-from evaluator.replays.values.best_order import best_order
+from evaluator.replays.set_sizes import SetSizes, set_sizes, sizes_by_count
 from evaluator.replays.values.rewards import ArmSample, RewardBounds, logged_rewards
 
 T = TypeVar("T")
@@ -50,7 +52,7 @@ class References:
         of_logged = self.logged(plan, rounds)
         seed = plan.options.seed
         if plan.sets is not None and plan.propensities.rule is not None:
-            return self._once(("order", *key), lambda: best_order(plan, of_logged, bounds, alpha=alpha))
+            return self._once(("order", *key), lambda: _best_order(plan, of_logged, bounds, alpha))
         return self._once(
             key,
             lambda: best_fixed_action(
@@ -60,8 +62,14 @@ class References:
 
     def sizes(self, plan: ReplayPlan, replay: Replay, shown: pa.Table) -> SetSizes:
         """Return how the sets of the accepted displays compare with those of all displays read."""
-        every = self._once(("sizes", plan.rounds.used), lambda: all_sizes(plan))
-        return compare_sizes(every[: replay.read], sizes(to_numpy(shown[ELIGIBLE])))
+        every = self._once(("sizes", plan.rounds.used), lambda: _all_sizes(plan))
+        k = plan.log.n_actions
+        return set_sizes(
+            sizes_by_count(every[: replay.read], k),
+            sizes_by_count(sizes(to_numpy(shown[ELIGIBLE])), k),
+            probability=min(float(plan.matched.c.min(where=plan.usable > 0, initial=1.0)), 1.0),
+            mean=float(every.mean()),
+        )
 
     def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
         if key not in self._found:
@@ -81,3 +89,23 @@ def _rewards_key(plan: ReplayPlan, rounds: int) -> tuple[object, ...]:
         if correction is None
         else (correction.needed, correction.shortest, correction.until, correction.in_displays),
     )
+
+
+def _best_order(plan: ReplayPlan, rewards: SparseRewards, bounds: RewardBounds, alpha: float) -> BestOrder:
+    """Return the best fixed order of the used displays, in one scan of them."""
+    sample = OrderSample(plan.log.n_actions, rewards.at, seed=plan.options.seed)
+    columns = list(dict.fromkeys(["action", ELIGIBLE, *plan.propensities.reads]))
+    for first, batch in plan.log.batches(columns):
+        n = min(len(batch["action"]), plan.rounds.used - first)
+        if n <= 0:
+            break
+        sample.read(first, batch["action"][:n], plan.propensities.of(batch)[:n], batch[ELIGIBLE][:n])
+    return best_order(sample, rewards, upper=bounds.upper, lower=bounds.lower, alpha=alpha)
+
+
+def _all_sizes(plan: ReplayPlan) -> npt.NDArray[np.int64]:
+    """Return the number of eligible actions of each used display, shape (n,), in one scan of the sets."""
+    found = np.empty(len(plan.log), np.int64)
+    for first, batch in plan.log.batches([ELIGIBLE], coded=True):
+        found[first : first + len(batch[ELIGIBLE])] = sizes(batch[ELIGIBLE])
+    return found[: plan.rounds.used]

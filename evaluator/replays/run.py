@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from evaluator.errors import NoRoundsError
 from evaluator.estimates.arms import BestFixedAction
+from evaluator.estimates.best_order import BestOrder
 from evaluator.estimates.combine import difference, scaled
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.repeated import repeated_interval
@@ -32,8 +33,7 @@ from evaluator.replays.rarest import leaves_out
 from evaluator.replays.references import References
 from evaluator.replays.result import Reference, ReplayResult
 from evaluator.replays.rounds.reorder import BLOCK
-from evaluator.replays.set_sizes import SetSizes
-from evaluator.replays.values.best_order import BestOrder
+from evaluator.replays.set_sizes import SetSizes, set_sizes_sentence, set_sizes_warning
 from evaluator.replays.values.doubly_robust import robust_value, said_of_robust
 from evaluator.replays.values.expected_values import with_expected_value
 from evaluator.replays.values.final import frozen_values
@@ -283,15 +283,15 @@ def _summarise(plan: ReplayPlan, done: list[_Repeat], references: References) ->
 
 
 def _of_sizes(done: list[_Repeat]) -> list[str]:
-    return [] if done[0].sizes is None else [done[0].sizes.sentence]
+    return [] if done[0].sizes is None else [set_sizes_sentence(done[0].sizes)]
 
 
 def _named(best: BestFixedAction, labels: Sequence[str]) -> str:
     """Return the label of the best fixed action, or those of the first in the best fixed order."""
     if not isinstance(best, BestOrder):
         return labels[best.action] if best.action >= 0 else ""
-    more = " > ..." if len(best.order) > _NAMED else ""
-    return " > ".join(labels[k] for k in best.order[:_NAMED]) + more
+    more = " > ..." if len(best.orders[0]) > _NAMED else ""
+    return " > ".join(labels[k] for k in best.orders[0][:_NAMED]) + more
 
 
 def _expected_acceptance(done: list[_Repeat]) -> float:
@@ -327,7 +327,7 @@ def _first_warnings(plan: ReplayPlan, done: list[_Repeat], t: int) -> list[str]:
         said.append(little_learned(plan, rounds=t, **told))
     # Repeats read one log, and so nearly the same displays: the first that is off speaks for all.
     off = [line for line in (acceptance_warning(plan, r.suspect) for r in done) if line]
-    tilted = [r.sizes.warning for r in done if r.sizes is not None and r.sizes.warning]
+    tilted = [set_sizes_warning(r.sizes) for r in done if r.sizes is not None and set_sizes_warning(r.sizes)]
     return [line for line in (*calendar_warning(plan), *said, *tilted[:1], *off[:1], propensity_warning(plan)) if line]
 
 

@@ -87,6 +87,14 @@ def sizes_by_count(sizes: npt.NDArray[np.integer], n_actions: int) -> Counts:
     return np.bincount(sizes, minlength=n_actions + 1).astype(np.int64)
 
 
+def set_sizes_sentence(found: SetSizes) -> str:
+    """Return what was compared."""
+    return (
+        f"displays have their own eligible actions: {found.mean_read:.4g} on average of the displays read, "
+        f"{found.mean_accepted:.4g} of the rounds"
+    )
+
+
 def set_sizes_warning(found: SetSizes) -> str:
     """Return a sentence on accepted sets that are larger or smaller than chance explains; empty otherwise."""
     if not found.alarming or not found.accepted:

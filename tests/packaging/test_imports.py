@@ -32,7 +32,7 @@ ALLOWED: dict[str, set[str] | None] = {
     "datasets/shop": {"datasets"},
     "policies": {"delays", "kernels"},
     "simulations": {"datasets", "delays", "kernels", "policies"},
-    "replays/rounds": {"delays", "log"},
+    "replays/rounds": {"delays", "kernels", "log"},
     "replays/loop": {"kernels", "policies", "replays/rounds"},
     "replays/learned": {"delays", "kernels", "log", "policies", "replays/loop"},
     "replays": {

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtrc
 
 from evaluator.log import Log
 from evaluator.log.eligible import SetCodes, members
 from evaluator.log.schema import ELIGIBLE
+from evaluator.log.set_kinds import moves_with_time
 
 # Parts of the log, by the number of the display, in which an action's share of the sets is compared.
 _PARTS = 20
-# Sets move with time where some action's share differs by so much between two parts, and chance does not explain it:
-# a difference that decides what a calendar means, and no alarm on sets that are drawn anew at each display.
-_MUCH, _ALARM = 0.25, 1e-4
+# Difference between an action's shares of two parts from which it matters what a calendar means: contexts that drift
+# move sets a little, too.
+_MUCH = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,15 +72,10 @@ def read_sets(log: Log) -> EligibleSets | None:
 def _moving(counts: npt.NDArray[np.int64], part_sizes: npt.NDArray[np.int64]) -> int:
     """Return the action that moves most with time, -1 where none does, given its displays in each part, (parts, K)."""
     known = part_sizes > 0
-    counts, part_sizes = counts[known], part_sizes[known, None]
+    counts, part_sizes = counts[known], part_sizes[known]
     if len(counts) < 2:
         return -1
-    share, overall = counts / part_sizes, counts.sum(axis=0) / part_sizes.sum()
-    spread = np.ptp(share, axis=0)
-    variance = part_sizes * overall * (1.0 - overall)
-    chi_square = np.divide(
-        (counts - part_sizes * overall) ** 2, variance, out=np.zeros(share.shape), where=variance > 0
-    )
-    p_value = chdtrc(len(counts) - 1, chi_square.sum(axis=0))
-    spread = np.where(p_value < _ALARM / counts.shape[1], spread, 0.0)
+    spread = np.ptp(counts / part_sizes[:, None], axis=0)
+    if not moves_with_time(counts, part_sizes):
+        return -1
     return int(spread.argmax()) if spread.max() > _MUCH else -1

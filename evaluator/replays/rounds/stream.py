@@ -17,7 +17,7 @@ from evaluator.log.readable_vectors import readable_vectors
 from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, FEATURES, Columns, to_numpy
 from evaluator.log.uneven import is_uneven
 from evaluator.replays.rounds.batch import Batch, EligibleActions
-from evaluator.replays.rounds.eligible import eligible_actions
+from evaluator.replays.rounds.eligible_actions import eligible_actions
 
 NO_VECTORS = np.zeros((1, 1, 0))
 # One vector a display, whatever the action.

@@ -44,7 +44,7 @@ class _Evidence:
     def _logged(self) -> SparseRewards:
         found = logged_rewards(self.plan, rounds=0)
         # A sum of values that keeps the bound may be beyond it by rounding.
-        return replace(found, value=np.minimum(found.value, reward_bound(self.plan)))
+        return replace(found, value=np.minimum(found.value, reward_bounds(self.plan).upper))
 
     @cached_property
     def _even(self) -> SparseRewards:
