@@ -140,7 +140,7 @@ def best_order(
     sample
         Displays of the log, all read.
     rewards
-        Their rewards, each in [lower, upper]; displays without one among those `rewarded` of the sample.
+        Rewards of these displays, each in [lower, upper]; displays without one among those `rewarded` of the sample.
     upper, lower
         Largest and smallest possible reward of a display.
     alpha

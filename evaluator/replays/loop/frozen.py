@@ -192,7 +192,8 @@ class FrozenPolicy:
         vectors
             Vectors of the displays for all K actions: shape (n, K, d), (n, 1, d), or (1, ...) for all.
         rows, eligible
-            Their vectors and eligible actions as a batch has them (`evaluator.replays.rounds.batch.Batch`).
+            Vectors, shape (1, rows, d), and eligible actions of the displays as a batch has them
+            (`evaluator.replays.rounds.batch.Batch`).
 
         Raises
         ------

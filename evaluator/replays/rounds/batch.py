@@ -21,7 +21,7 @@ class EligibleActions(NamedTuple):
     action
         Actions of all sets, one set after the other, shape (m,).
     word
-        The same 64 actions at a time, the first the lowest bit, shape (sets, ceil(K / 64)).
+        Bits of each set, 64 actions at a time, the first the lowest bit, shape (sets, ceil(K / 64)).
     row
         Row of each display's first vector among those of the batch, shape (n,).
     by_action

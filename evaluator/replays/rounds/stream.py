@@ -168,7 +168,8 @@ class LogRounds:
         Parameters
         ----------
         vectors
-            Vectors of the displays, as `LogPiece.part` returns them.
+            Vectors of the displays, of the shapes that `LogPiece.part` returns: (n, 1, d), (n, K, d), (1, ...) or
+            (m, d).
         sets
             Eligible actions of the displays; None where they were not read.
         """
