@@ -14,6 +14,7 @@ from evaluator.log import Log
 from evaluator.log.encoder import Coordinate
 from evaluator.log.readable_vectors import display_vectors
 from evaluator.log.schema import Columns, to_numpy
+from evaluator.log.uneven import is_uneven
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -104,7 +105,7 @@ def cut_contexts(log: Log) -> Coordinates:
     """Return the coordinates of a log's contexts and their bins, from displays evenly spaced over the log."""
     column = display_vectors(log, first="context")
     none = np.zeros(0)
-    if column is None:
+    if column is None or is_uneven(log.schema.field(column).type):  # vectors of some actions alone are no context
         return Coordinates(None, np.zeros(0, np.int64), 0, (), none, none)
     n = min(len(log), SAMPLE)
     sample = to_numpy(log.take(np.arange(n, dtype=np.int64) * len(log) // n, [column])[column])

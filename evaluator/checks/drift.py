@@ -190,6 +190,7 @@ SHARE_DRIFT = Check(
     name="drift of action shares",
     finds="shares of the actions that change along the log",
     run=share_drift,
+    of_all=True,
 )
 RATE_DRIFT = Check(
     name="drift of conversion rates",

@@ -122,4 +122,5 @@ LOGGER_REPLAY = Check(
     name=NAME,
     finds="propensities that do not give back the log's own mean reward",
     run=replay_of_logger,
+    of_all=True,
 )

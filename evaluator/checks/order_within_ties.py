@@ -120,4 +120,5 @@ ORDER_WITHIN_TIES = Check(
     name=NAME,
     finds="files sorted by action, context or outcome within one time",
     run=order_within_ties,
+    of_all=True,
 )

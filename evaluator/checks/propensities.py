@@ -282,15 +282,18 @@ UNIFORMITY = Check(
     name="uniformity",
     finds="actions of a log said to be uniform that are shown more or less often: in all, by day, hour, context",
     run=uniformity,
+    of_all=True,
 )
 CALIBRATION = Check(
     name="calibration",
     finds="actions shown more or less often than their propensities say; holes told from wrong propensities",
     run=calibration,
     instead_of="uniformity",
+    of_all=True,
 )
 INDEPENDENCE = Check(
     name="independence",
     finds="a logger that chose by context although its propensities are constant",
     run=independence,
+    of_all=True,
 )

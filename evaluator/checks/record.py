@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from evaluator.checks.finding import Finding
 from evaluator.checks.tables import Tables
 from evaluator.log.clusters import Clusters
+from evaluator.log.schema import ELIGIBLE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +30,8 @@ class Check:
         thresholds.
     instead_of
         Name of a check of which this one takes the place: of the two at most one applies, so they need one share.
+    of_all
+        Whether it takes every action for eligible at every display: elsewhere it does not apply.
     """
 
     name: str
@@ -36,6 +39,7 @@ class Check:
     run: Callable[..., Finding]
     tested: bool = True
     instead_of: str = ""
+    of_all: bool = False
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -44,5 +48,8 @@ class Check:
 
     def find(self, tables: Tables, *, level: float, seed: int, clusters: Clusters | None) -> Finding:
         """Return what it finds in a log."""
+        if self.of_all and ELIGIBLE in tables.logged.survey.log.schema.names:
+            why = "displays have their own eligible actions, and this takes every action for eligible at all of them"
+            return Finding(name=self.name, verdict="not applicable", number="", means=why)
         given = {"level": level, "seed": seed, "clusters": clusters}
         return self.run(tables, **{name: given[name] for name in self.needs})

@@ -19,6 +19,7 @@ from evaluator.checks import (
     propensities,
     reward_bounds,
     rhythm,
+    shown_of_sets,
     steadiness,
     young_delays,
 )
@@ -27,6 +28,7 @@ CHECKS = (
     logger_replay.LOGGER_REPLAY,
     propensities.UNIFORMITY,
     propensities.CALIBRATION,
+    shown_of_sets.SHOWN_OF_SETS,
     overlap.OVERLAP,
     propensities.INDEPENDENCE,
     drift.SHARE_DRIFT,

@@ -51,4 +51,5 @@ RHYTHM = Check(
     name=NAME,
     finds="a logger that followed the clock although its propensities are constant",
     run=hours_and_weekdays,
+    of_all=True,
 )

@@ -17,7 +17,8 @@ from evaluator.checks.row_pairs import EqualRowPairs, hashes
 from evaluator.checks.tied_displays import TieSums
 from evaluator.checks.timeline import Timeline
 from evaluator.checks.vectors import CommonVectors, no_counts
-from evaluator.log.schema import Columns, to_numpy
+from evaluator.log.eligible import sizes
+from evaluator.log.schema import ELIGIBLE, Columns, to_numpy
 from evaluator.replays.rounds.propensity import Propensities
 from evaluator.replays.rounds.survey import Survey, displays_until
 
@@ -104,7 +105,7 @@ class CheckInput:
     def constant(self) -> Floats | None:
         """The propensity of each action, shape (K,), nan where unknown; None where it changes between displays."""
         p = self.propensities
-        if p.kind == "uniform" and not p.tilted:
+        if p.kind == "uniform" and not p.tilted and ELIGIBLE not in self.survey.log.schema.names:
             return np.full(len(self.survey.shown), 1.0 / len(self.survey.shown))
         shown = ~np.isnan(p.smallest)
         same = np.isclose(p.smallest[shown], p.largest[shown], rtol=1e-6, atol=0.0).all()
@@ -241,9 +242,10 @@ def count(logged: CheckInput) -> Tables:
     """Return the tables of a log; one pass over times, actions, propensities and contexts."""
     tables = _empty(logged)
     log, propensities, coordinates = logged.survey.log, logged.propensities, logged.coordinates
-    columns = tuple(dict.fromkeys(("time", "action", *propensities.reads, *coordinates.reads)))
+    sets = [ELIGIBLE] if ELIGIBLE in log.schema.names else []
+    columns = tuple(dict.fromkeys(("time", "action", *propensities.reads, *coordinates.reads, *sets)))
     reward = to_numpy(log.conversions["value"]).astype(np.float64)
-    for first, batch in log.batches(columns):
+    for first, batch in log.batches(columns, coded=True):
         n = len(batch["action"])
         low, high = np.searchsorted(logged.survey.display, [first, first + n])
         rewards = np.bincount(logged.survey.display[low:high] - first, reward[low:high], minlength=n).astype(np.float64)
@@ -341,7 +343,9 @@ def _add(t: Tables, first: int, batch: Columns, rewards: Floats, of: slice) -> N
     t.ties.add(batch["time"], action, placed)
     _add_ends(t, first, batch["time"], action)
     shown = logged.propensities.shown(batch) if logged.propensities.tilted else p
-    t.certain += int(np.count_nonzero(shown >= CERTAIN))
+    # Where a single action is eligible, nothing is to be chosen, and nothing is lost.
+    free = sizes(batch[ELIGIBLE]) > 1 if ELIGIBLE in batch else True
+    t.certain += int(np.count_nonzero((shown >= CERTAIN) & free))
     t.largest_weight = max(t.largest_weight, float(weight.max()))
     _add_contrasts(t, batch, action, weight, constant)
     x = np.column_stack((np.ones(n), (values - coordinates.center) / np.maximum(coordinates.scale, 1e-12)))

@@ -1,0 +1,99 @@
+"""Whether actions were shown as often as their propensities say where they were eligible."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from evaluator.checks.finding import SERIOUS, TRIVIAL, Finding, Verdict
+from evaluator.checks.record import Check
+from evaluator.checks.tables import Tables
+from evaluator.estimates.martingales import log_tail
+from evaluator.log.eligible import sizes
+from evaluator.log.schema import ELIGIBLE
+from evaluator.replays.rounds.sets import read_sets
+
+NAME = "eligible actions"
+# An action that is eligible at so few displays is hardly in anybody's way, and hardly known.
+_HARDLY = 1e-3
+_NAMED = 5
+# Displays whose propensity is so close to the smallest bind c.
+_BINDS = 1.01
+
+
+def shown_of_sets(t: Tables, level: float) -> Finding:
+    """Compare the mean of 1[a = k] / p over all displays with the share of those at which action k was eligible.
+
+    Given any set, the mean is 1 for each eligible action and 0 for the others: what was shown without being eligible, a
+    logger that chose among other sets than the log says, and propensities of 1/K break that.
+    """
+    survey = t.logged.survey
+    log, n, labels = survey.log, len(survey.log), survey.log.labels
+    sets = read_sets(log)
+    if sets is None:
+        return Finding(name=NAME, verdict="not applicable", number="", means="every action is always eligible")
+    p = t.logged.propensities
+    total, squares, smallest = np.zeros((2, log.n_actions)), np.zeros(log.n_actions), p.smallest
+    binding, largest_binding = 0, 0
+    for _, batch in log.batches(list(dict.fromkeys(["action", ELIGIBLE, *p.reads])), coded=True):
+        own = p.of(batch)
+        for row, power in enumerate((1, 2)):
+            total[row] += np.bincount(batch["action"], own**-power, log.n_actions)
+        binds = own <= _BINDS * p.least
+        binding += int(binds.sum())
+        largest_binding = max(largest_binding, int(sizes(batch[ELIGIBLE])[binds].max(initial=0)))
+    squares = total[1]
+    share = sets.eligible / n
+    known = survey.shown > 0
+    off = total[0, known] / n / share[known] - 1.0
+    log_p = log_tail(total[0, known], squares[known], n, expected=share[known], largest=1.0 / smallest[known])
+    worst = int(np.argmax(np.where(log_p < math.log(level / max(len(off), 1)), np.abs(off), -1.0)))
+    alarming = log_p[worst] < math.log(level / max(len(off), 1)) and abs(off[worst]) >= TRIVIAL
+    label = labels[int(np.flatnonzero(known)[worst])]
+    unseen = np.flatnonzero((sets.eligible > 0) & ~known)
+    hardly = np.flatnonzero((sets.eligible > 0) & (share < _HARDLY))
+    said, do = [], []
+    verdict: Verdict = "pass"
+    if alarming:
+        verdict = "fail" if abs(off[worst]) >= SERIOUS else "warn"
+        said.append(
+            f"action {label} was shown {1.0 + off[worst]:.3g} times as often as its propensities say where it was "
+            "eligible, so the logger chose among other sets, or with other propensities, than the log says"
+        )
+        do.append("Give the propensity of the action among those that were eligible, 1/|E| where all were alike.")
+    for what, found in (("eligible and never shown", unseen), ("hardly ever eligible", hardly)):
+        if len(found):
+            named = ", ".join(labels[k] for k in found[:_NAMED])
+            more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
+            verdict = "warn" if verdict == "pass" else verdict
+            said.append(f"{what}: {named}{more}")
+            do.append("Leave them out with `actions`; replays let no policy choose what was never shown.")
+    said.append(
+        f"{binding:,} displays have the smallest propensity, {p.least:.3g}, with up to {largest_binding:,} eligible "
+        "actions: they bind how many displays a replay accepts"
+    )
+    p_value = float(min(1.0, math.exp(min(float(log_p.min()), 0.0)) * len(off)))
+    return Finding(
+        name=NAME,
+        verdict=verdict,
+        number=f"{float(share.sum()):.3g} eligible on average, c {p.least:.2g}, off by at most {np.abs(off).max():.1%}",
+        statistic=float(off[np.argmin(log_p)]),
+        p_value=p_value,
+        effect=float(np.abs(off[worst])),
+        numbers={
+            "mean_eligible": float(share.sum()), "c": p.least, "binding_displays": binding,
+            "largest_binding_set": largest_binding, "moves_with_time": sets.moving >= 0,
+            "never_shown": len(unseen), "hardly_eligible": len(hardly),
+        },
+        means=". ".join(line[0].upper() + line[1:] for line in said) + ".",
+        do=" ".join(dict.fromkeys(do)),
+    )  # fmt: skip
+
+
+SHOWN_OF_SETS = Check(
+    name=NAME,
+    finds="propensities that do not fit the eligible actions; actions eligible but never or hardly shown; what binds c",
+    run=shown_of_sets,
+    instead_of="uniformity",
+)

@@ -1,0 +1,67 @@
+"""Checks of a log whose displays have their own eligible actions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import evaluator
+from evaluator.log import Log
+from evaluator.log.eligible import unpack
+from evaluator.log.uneven import uneven_lists
+from tests.logs import build_log
+
+K, N = 6, 6_000
+
+
+def log_of(kind: str = "logged") -> Log:
+    rng = np.random.default_rng(0)
+    sets = rng.random((N, K)) < 0.5
+    sets[np.arange(N), rng.integers(0, K, N)] = True
+    action = np.array([rng.choice(np.flatnonzero(own)) for own in sets])
+    shown = np.flatnonzero(rng.random(N) < 0.2)
+    return build_log(
+        time=np.arange(N), action=action, propensity=1.0 / sets.sum(axis=1), eligible=sets, n_actions=K,
+        context=rng.normal(size=(N, 5)), conversion_display=shown, conversion_time=shown + 3,
+    ).with_meta(propensity=kind)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["logged", "uniform"])
+def test_right_propensities_pass_and_checks_of_all_actions_do_not_apply(kind: str) -> None:
+    report = evaluator.check(log_of(kind))
+    assert report.fit
+    found = report["eligible actions"]
+    assert found.verdict == "pass"
+    assert found.numbers["moves_with_time"] is False
+    assert "bind how many displays a replay accepts" in found.means
+    for name in ("replay of the logger", "uniformity", "calibration", "drift of action shares"):
+        assert report[name].verdict == "not applicable"
+        assert "have their own eligible actions" in report[name].means
+
+
+def test_propensities_of_one_over_k_fail() -> None:
+    log = log_of()
+    at = log.displays.schema.get_field_index("propensity")
+    wrong = replace(log, displays=log.displays.set_column(at, "propensity", pa.array(np.full(N, 1.0 / K))))
+    found = evaluator.check(wrong)["eligible actions"]
+    assert found.verdict == "fail"
+    assert "times as often as its propensities say where it was eligible" in found.means
+
+
+def test_a_log_with_vectors_of_the_eligible_actions_alone_is_checked() -> None:
+    log = log_of()
+    sets = unpack(log.displays["eligible"], K)
+    vectors = np.random.default_rng(1).normal(size=(int(sets.sum()), 3))
+    lists = uneven_lists(vectors, sets.sum(axis=1))
+    found = replace(log, displays=log.displays.drop_columns("context").append_column("action_set", lists))
+    assert evaluator.check(found.validated()).fit
+
+
+def test_without_sets_it_does_not_apply() -> None:
+    log = log_of()
+    plain = replace(log, displays=log.displays.drop_columns("eligible"))
+    assert evaluator.check(plain)["eligible actions"].verdict == "not applicable"
+    assert evaluator.check(plain)["calibration"].verdict != "not applicable"
