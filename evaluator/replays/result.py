@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -35,12 +35,16 @@ class Reference:
         displays chose, on the other half.
     by_halves
         Labels of the actions that the halves chose; empty where there was no choice to make.
+    kind
+        Kind of reference: an action, or, where not every action is always eligible, an order of them of which the first
+        eligible one is shown (`evaluator.estimates.best_order`), whose first ones `label` names.
     """
 
     action: int
     label: str
     value: Interval
     by_halves: tuple[str, ...] = ()
+    kind: Literal["action", "order"] = "action"
 
 
 @dataclass(frozen=True)

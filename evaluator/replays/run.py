@@ -255,6 +255,7 @@ def _summarise(plan: ReplayPlan, done: list[_Repeat], references: References) ->
             _named(best, labels),
             best.value,
             tuple(labels[k] for k in best.by_halves if k >= 0),
+            "order" if isinstance(best, BestOrder) else "action",
         ),
         true_regret=float(np.mean([r.true_regret for r in done])),
         rounds=t,

@@ -234,7 +234,8 @@ def _regret(comparison: Comparison, level: str, *, wide: bool) -> RenderableType
         )
     bands = f"{level} bands" if _bounded(comparison) else f"approximate {level} bands"
     band = bands if wide else f"{bands} with --json or --out"
-    title = Text.assemble(("\nRegret ", "bold"), f"against the best fixed action ({band})")
+    kind = comparison.results[0].best_fixed_action.kind
+    title = Text.assemble(("\nRegret ", "bold"), f"against the best fixed {kind} ({band})")
     return Group(title, Padding(table, (0, 0, 0, 2), expand=False))
 
 

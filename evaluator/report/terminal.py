@@ -98,16 +98,19 @@ def _estimates(result: ReplayResult) -> Table:
     if result.doubly_robust is not None and result.doubly_robust.target == LEARNING:
         of = "all displays read" if result.plan["options"]["repeats"] == 1 else "all that the first repeat read"
         table.add_row(f"value over {of}, doubly robust{by}", *_given(result.doubly_robust))
-    table.add_row(f"regret over {result.rounds:,} rounds vs best fixed action{about}", *_cells(result.regret))
+    best = result.best_fixed_action
+    table.add_row(
+        f"regret over {result.rounds:,} rounds vs best fixed {best.kind}{about}",
+        *_cells(result.regret),
+    )
     if not math.isnan(result.true_regret):
         table.add_row("true regret vs the best action of each display", f"{result.true_regret:.5g}", "known truth", "")
     table.add_row(f"uplift over the logging policy (per round){about}", *_cells(result.uplift))
     for name, amount in () if result.money is None else result.money.rows():
         table.add_row(f"{name}{about if name != 'cost per round' else ''}", *_cells(amount))
     table.add_row(f"logging policy's value{about}", *_cells(result.logging_value))
-    best = result.best_fixed_action
     how = " (halves choose and value)" if best.by_halves else ""
-    table.add_row(f"best fixed action: {best.label or 'unknown'}{how}{about}", *_cells(best.value))
+    table.add_row(f"best fixed {best.kind}: {best.label or 'unknown'}{how}{about}", *_cells(best.value))
     return table
 
 

@@ -205,7 +205,7 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
         fate = "left out" if plan.options.immature == "drop" else "corrected by their delays"
         said.append(f"{plan.maturity.immature:,} displays were followed too briefly to be judged: {fate}.")
     said += said_of_parts(plan.propensities, plan.policy)
-    if plan.propensities.kind == "uniform" and plan.propensities.weights is None:
+    if plan.propensities.kind == "uniform" and plan.propensities.weights is None and plan.sets is None:
         counts = plan.survey.shown
         expected = len(plan.log) / plan.log.n_actions
         worst = float(np.max(np.abs(counts - expected)) / np.sqrt(expected * (1 - 1 / plan.log.n_actions)))
