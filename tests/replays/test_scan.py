@@ -98,9 +98,9 @@ def test_contexts_are_read_once_for_all(monkeypatch: pytest.MonkeyPatch) -> None
     read: list[str] = []
     batches = Log.batches
 
-    def counting(self: Log, columns: list[str], size: int = N) -> Any:
+    def counting(self: Log, columns: list[str], size: int = N, *, coded: bool = False) -> Any:
         read.extend(columns)
-        return batches(self, columns, size)
+        return batches(self, columns, size, coded=coded)
 
     plans = plans_of(LOG)
     monkeypatch.setattr(Log, "batches", counting)
