@@ -63,11 +63,13 @@ class References:
     def sizes(self, plan: ReplayPlan, replay: Replay, shown: pa.Table) -> SetSizes:
         """Return how the sets of the accepted displays compare with those of all displays read."""
         every = self._once(("sizes", plan.rounds.used), lambda: _all_sizes(plan))
-        k = plan.log.n_actions
+        k, known = plan.log.n_actions, plan.propensities.kind in ("logged", "uniform") and not plan.matched.clips
+        claimed = float(plan.matched.c.min(where=plan.usable > 0, initial=1.0))
         return set_sizes(
             sizes_by_count(every[: replay.read], k),
             sizes_by_count(sizes(to_numpy(shown[ELIGIBLE])), k),
-            probability=min(float(plan.matched.c.min(where=plan.usable > 0, initial=1.0)), 1.0),
+            # Of estimated or clipped propensities no probability is promised: what was accepted stands for it.
+            probability=min(claimed if known else len(replay.displays) / max(replay.read, 1), 1.0),
             mean=float(every.mean()),
         )
 
