@@ -17,7 +17,11 @@ from tests.checks.makers import MAKERS
 from tests.checks.shops import shop
 
 # Checks whose defect is made in a test module of their own.
-OWN_TESTS = {"replay of the logger": "test_replaying.py", "dependence of displays": "test_dependence.py"}
+OWN_TESTS = {
+    "replay of the logger": "test_replaying.py",
+    "eligible actions": "test_shown_of_sets.py",
+    "dependence of displays": "test_dependence.py",
+}
 
 
 def even_ids(t: Tables, *, level: float) -> Finding:
@@ -51,11 +55,11 @@ def test_the_report_has_a_finding_of_each_check_in_order() -> None:
 
 
 def test_the_false_alarms_are_split_over_the_checks_that_test() -> None:
-    # Uniformity and calibration need one share; dependence needs one where clusters are named.
+    # Uniformity, calibration and eligible actions need one share; dependence needs one where clusters are named.
     tested = sum(c.tested for c in CHECKS)
     assert {c.name for c in CHECKS if not c.tested} == {"overlap", "gaps in conversions", "traffic", "rewards"}
-    assert (number_tested(clustered=False), number_tested(clustered=True)) == (tested - 2, tested - 1)
-    assert [c.name for c in CHECKS if c.instead_of] == ["calibration"]
+    assert (number_tested(clustered=False), number_tested(clustered=True)) == (tested - 3, tested - 2)
+    assert [c.name for c in CHECKS if c.instead_of] == ["calibration", "eligible actions"]
     assert {c.instead_of for c in CHECKS} <= {"", *(c.name for c in CHECKS)}
     assert {need for c in CHECKS for need in c.needs} == {"level", "seed", "clusters"}
 
