@@ -55,5 +55,5 @@ def test_time_is_counted_in_rounds_or_the_value_is_not_the_live_one(monkeypatch:
         assert abs(off(replayed(cls), truth)) < 4.0
     with pytest.raises(PolicyError, match=r"CountsCalls\S*: choose changes t "):
         replayed(CountsCalls)
-    monkeypatch.setattr(user, "_refuse_traces", lambda state, vectors: None)
+    monkeypatch.setattr(user, "_refuse_traces", lambda state, vectors, told: None)
     assert abs(off(replayed(CountsCalls), truth)) > 4.0
