@@ -84,24 +84,13 @@ def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def read_only_batch(batch: Batch) -> Batch:
     """Return the batch with arrays that are not to be written to."""
     sets = batch.eligible
-    return Batch(
-        action=read_only(batch.action),
-        vectors=read_only(batch.vectors),
-        first_conversion=read_only(batch.first_conversion),
-        delay=read_only(batch.delay),
-        value=read_only(batch.value),
-        eligible=None if sets is None else read_only_sets(sets),
-    )
+    return batch._replace(**_read_only_arrays(batch), eligible=None if sets is None else read_only_sets(sets))
 
 
 def read_only_sets(sets: EligibleActions) -> EligibleActions:
     """Return eligible actions in arrays that are not to be written to."""
-    return EligibleActions(
-        of=read_only(sets.of),
-        first=read_only(sets.first),
-        action=read_only(sets.action),
-        word=read_only(sets.word),
-        row=read_only(sets.row),
-        by_action=sets.by_action,
-        place=read_only(sets.place),
-    )
+    return sets._replace(**_read_only_arrays(sets))
+
+
+def _read_only_arrays(of: Batch | EligibleActions) -> dict[str, Any]:
+    return {name: read_only(value) for name, value in of._asdict().items() if isinstance(value, np.ndarray)}
