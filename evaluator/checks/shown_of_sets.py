@@ -34,7 +34,7 @@ def shown_of_sets(t: Tables, level: float) -> Finding:
     if sets is None:
         return Finding(name=NAME, verdict="not applicable", number="", means="every action is always eligible")
     p = t.logged.propensities
-    total, squares, smallest = np.zeros((2, log.n_actions)), np.zeros(log.n_actions), p.smallest
+    total = np.zeros((2, log.n_actions))
     binding, largest_binding = 0, 0
     for _, batch in log.batches(list(dict.fromkeys(["action", ELIGIBLE, *p.reads])), coded=True):
         own = p.of(batch)
@@ -43,13 +43,13 @@ def shown_of_sets(t: Tables, level: float) -> Finding:
         binds = own <= _BINDS * p.least
         binding += int(binds.sum())
         largest_binding = max(largest_binding, int(sizes(batch[ELIGIBLE])[binds].max(initial=0)))
-    squares = total[1]
     share = sets.eligible / n
     known = survey.shown > 0
     off = total[0, known] / n / share[known] - 1.0
-    log_p = log_tail(total[0, known], squares[known], n, expected=share[known], largest=1.0 / smallest[known])
-    worst = int(np.argmax(np.where(log_p < math.log(level / max(len(off), 1)), np.abs(off), -1.0)))
-    alarming = log_p[worst] < math.log(level / max(len(off), 1)) and abs(off[worst]) >= TRIVIAL
+    log_p = log_tail(total[0, known], total[1, known], n, expected=share[known], largest=1.0 / p.smallest[known])
+    told = log_p < math.log(level / max(len(off), 1))
+    worst = int(np.argmax(np.where(told, np.abs(off), -1.0)))
+    alarming = told[worst] and abs(off[worst]) >= TRIVIAL
     label = labels[int(np.flatnonzero(known)[worst])]
     unseen = np.flatnonzero((sets.eligible > 0) & ~known)
     hardly = np.flatnonzero((sets.eligible > 0) & (share < _HARDLY))

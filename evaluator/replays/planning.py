@@ -93,7 +93,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
     surveyed, log = basis.survey, basis.survey.log
     refuse_on_parts(log, basis.propensities, options)
     if basis.sets is not None:
-        refuse_on_sets(log, basis.sets, policy, options)
+        refuse_on_sets(log, policy, options)
     whole = _pace(basis, surveyed, basis.propensities, policy, options, start)
     maturity = judge_maturity(surveyed, whole.window, whole.clock, options.immature)
     used, told = maturity.used, whole

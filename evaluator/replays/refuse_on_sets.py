@@ -12,10 +12,9 @@ from evaluator.policies.running import is_ours
 from evaluator.policies.static import LoggingPolicy
 from evaluator.policies.user import UserPolicy
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.rounds.sets import EligibleSets
 
 
-def refuse_on_sets(log: Log, sets: EligibleSets, policy: Any, options: ReplayOptions) -> None:
+def refuse_on_sets(log: Log, policy: Any, options: ReplayOptions) -> None:
     """Raise where a policy, or an option, cannot deal with a log in which not every action is always eligible.
 
     Raises

@@ -25,8 +25,6 @@ class EligibleSets:
 
     Parameters
     ----------
-    constant
-        Whether all have the same set, of fewer than all actions.
     moving
         Action whose eligibility changes most with time, where sets move with it; -1 where they do not.
     eligible
@@ -35,7 +33,6 @@ class EligibleSets:
         Number of displays.
     """
 
-    constant: bool
     moving: int
     eligible: npt.NDArray[np.int64]
     displays: int
@@ -47,15 +44,10 @@ def read_sets(log: Log) -> EligibleSets | None:
         return None
     n, k = len(log), log.n_actions
     counts, part_sizes = np.zeros((_PARTS, k), np.int64), np.zeros(_PARTS, np.int64)
-    one: npt.NDArray[np.uint8] | None = None
-    constant = True
     for first, batch in log.batches([ELIGIBLE], coded=True):
         sets = batch[ELIGIBLE]
         assert isinstance(sets, SetCodes)
         of = np.asarray(sets)
-        distinct = sets.distinct[np.unique(of)]
-        one = distinct[0] if one is None else one
-        constant = constant and bool((distinct == one).all())
         begins, action = members(sets.distinct)
         size = np.diff(begins)
         part = np.arange(first, first + len(of)) * _PARTS // n
@@ -64,9 +56,9 @@ def read_sets(log: Log) -> EligibleSets | None:
             counts[p] += np.bincount(action, np.repeat(shown, size), minlength=k).astype(np.int64)
             part_sizes[p] += int(shown.sum())
     eligible = counts.sum(axis=0)
-    if constant and eligible.min() == n:
+    if eligible.min() == n:
         return None
-    return EligibleSets(constant, _moving(counts, part_sizes), eligible, n)
+    return EligibleSets(_moving(counts, part_sizes), eligible, n)
 
 
 def _moving(counts: npt.NDArray[np.int64], part_sizes: npt.NDArray[np.int64]) -> int:
