@@ -82,6 +82,12 @@ def test_there_are_pages_with_blocks() -> None:
     assert len(LONG) > 3
 
 
+@pytest.mark.parametrize("file", consoles.pages(), ids=lambda file: str(file.relative_to(ROOT)))
+def test_blocks_of_toml_say_which_file_they_are(file: Path) -> None:
+    for kind, text in consoles.BLOCK.findall(file.read_text(encoding="utf-8")):
+        assert kind != "toml" or consoles.NAMED.match(text), text
+
+
 @pytest.mark.parametrize("file", QUICK, ids=lambda file: str(file.relative_to(ROOT)))
 def test_blocks_run_as_pasted_and_print_what_is_shown(file: Path) -> None:
     paste(file)
