@@ -161,8 +161,10 @@ def with_sets(log: Log, eligible: Truths) -> Log:
 
 
 def packed(eligible: Truths) -> npt.NDArray[np.uint8]:
-    """Return sets as bits, shape (n, ceil(K / 8))."""
-    return np.packbits(eligible, axis=1, bitorder="little")
+    """Return sets as bits, 64 actions at a time, shape (n, 8 ceil(K / 64))."""
+    whole = np.zeros((len(eligible), -(-eligible.shape[1] // 64) * 64), np.bool_)
+    whole[:, : eligible.shape[1]] = eligible
+    return np.packbits(whole, axis=1, bitorder="little")
 
 
 def true_order_value(expected: Floats, eligible: Truths, order: Ints) -> float:

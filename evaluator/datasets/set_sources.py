@@ -14,7 +14,7 @@ import polars as pl
 
 from evaluator.datasets.labels import Labels, coded
 from evaluator.datasets.row_breaches import CheckedRows
-from evaluator.log.eligible import Bits, blocks, width
+from evaluator.log.eligible import Bits, bits_of, blocks, width
 
 Ints = npt.NDArray[np.int64]
 
@@ -47,7 +47,7 @@ class KeptMembers(NamedTuple):
     Parameters
     ----------
     bits
-        A bit an action, shape (n, ceil(K / 8)).
+        A bit an action, shape (n, width).
     vectors
         Vector of each, in the order of the displays and then of the actions, shape (m, d); None where they have none.
     """
@@ -115,7 +115,7 @@ def kept_members(members: Members, new_action: npt.NDArray[np.int32], n_actions:
         begin, end = members.first[part.start], members.first[min(part.stop, n)]
         truths = np.zeros((min(part.stop, n) - part.start, n_actions + 1), np.bool_)
         truths[display[begin:end] - part.start, action[begin:end]] = True  # -1, what is dropped, is the last
-        bits[part] = np.packbits(truths[:, :-1], axis=1, bitorder="little")
+        bits[part] = bits_of(truths[:, :-1])
     if members.vectors is None:
         return KeptMembers(bits, None)
     order = np.lexsort((action, display))

@@ -72,7 +72,7 @@ class OrderSample:
         self.place = np.zeros(len(rewarded), np.int64)
         self.action = np.full(len(rewarded), -1, np.int64)
         self.weight = np.zeros(len(rewarded))
-        self.bits: Bits = np.zeros((len(rewarded), -(-n_actions // 8)), np.uint8)
+        self.bits: Bits = np.zeros((len(rewarded), -(-n_actions // 64) * 8), np.uint8)
         # By half: displays read; and by half and action sums of 1/p and of 1/p².
         self.displays = np.zeros(2, np.int64)
         self.total = np.zeros((2, n_actions))
@@ -92,7 +92,7 @@ class OrderSample:
         propensity
             Propensities of the logged actions, shape (n,), in (0, 1].
         bits
-            Eligible actions, a bit each in little-endian order, shape (n, ceil(K / 8)).
+            Eligible actions, a bit each in little-endian order, shape (n, width).
         """
         number = first + np.arange(len(action))
         half = self._halves(number)
@@ -190,7 +190,7 @@ def shows_first(order: Ints, action: npt.NDArray[np.integer], bits: Bits) -> npt
     order
         Actions, first the best, shape (k,).
     action, bits
-        Action and eligible actions of each display, shapes (n,) and (n, ceil(K / 8)).
+        Action and eligible actions of each display, shapes (n,) and (n, width).
     """
     k = 8 * bits.shape[1]
     rank = np.full(k, k)

@@ -1,7 +1,8 @@
 """Which actions could have been shown at a display: a bit an action, and equal sets once.
 
-A column of sets is Arrow ``dictionary<int32, binary>``. Each of its values has ``ceil(K / 8)`` bytes, in which action k
-is bit ``k % 8``, from the lowest, of byte ``k // 8``. Read as NumPy it is uint8 of shape (n, ceil(K / 8)).
+A column of sets is Arrow ``dictionary<int32, binary>``. Each of its values has 8 bytes for every 64 actions, the last
+perhaps in part, in which action k is bit ``k % 8``, from the lowest, of byte ``k // 8``: so 64 actions at a time can be
+read where they lie. Read as NumPy it is uint8 of shape (n, width), with the width in bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class SetCodes(np.ndarray[tuple[int], np.dtype[np.int32]]):
     Attributes
     ----------
     distinct
-        Bits of the distinct sets, shape (distinct, ceil(K / 8)).
+        Bits of the distinct sets, shape (distinct, width).
     """
 
     distinct: Bits
@@ -75,8 +76,8 @@ def _chunk_codes(sets: pa.DictionaryArray) -> SetCodes:
 
 
 def width(n_actions: int) -> int:
-    """Return the bytes of a set of K actions."""
-    return -(-n_actions // 8)
+    """Return the bytes of a set of K actions, a multiple of 8."""
+    return -(-n_actions // 64) * 8
 
 
 def pack(sets: npt.NDArray[np.bool_]) -> pa.DictionaryArray:
@@ -87,11 +88,17 @@ def pack(sets: npt.NDArray[np.bool_]) -> pa.DictionaryArray:
     >>> [set[0] for set in pack(np.array([[True, False, True], [False, True, True]])).to_pylist()]
     [5, 6]
     """
-    return packed(np.packbits(sets, axis=1, bitorder="little"))
+    return packed(bits_of(sets))
+
+
+def bits_of(sets: npt.NDArray[np.bool_]) -> Bits:
+    """Return sets given as truths, shape (n, K), as bits, shape (n, width)."""
+    return _whole_words(np.packbits(sets, axis=1, bitorder="little"))
 
 
 def packed(bits: Bits) -> pa.DictionaryArray:
-    """Return sets given as bits, shape (n, ceil(K / 8)), as a column of a log: equal ones share their bytes."""
+    """Return sets given as bits, shape (n, ceil(K / 8)) or wider, as a column: equal ones share their bytes."""
+    bits = _whole_words(bits)
     n, size = bits.shape
     plain = pa.FixedSizeBinaryArray.from_buffers(
         pa.binary(size), n, [None, pa.py_buffer(np.ascontiguousarray(bits).reshape(-1))]
@@ -109,7 +116,7 @@ def as_one(sets: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def to_bits(sets: pa.ChunkedArray | pa.DictionaryArray) -> Bits:
-    """Return a column of sets as NumPy, shape (n, ceil(K / 8)).
+    """Return a column of sets as NumPy, shape (n, width).
 
     Raises
     ------
@@ -124,7 +131,7 @@ def to_bits(sets: pa.ChunkedArray | pa.DictionaryArray) -> Bits:
 
 
 def distinct_bits(sets: pa.DictionaryArray) -> Bits:
-    """Return the bits of each distinct set of a column, shape (distinct, ceil(K / 8)); errors as `to_bits`."""
+    """Return the bits of each distinct set of a column, shape (distinct, width); errors as `to_bits`."""
     values, offsets = sets.dictionary, _offsets(sets.dictionary)
     held = np.diff(offsets)
     if values.null_count or (held != held[:1]).any():
@@ -156,7 +163,7 @@ def _chunk_bits(sets: pa.DictionaryArray) -> Bits:
 def _uneven() -> LogError:
     return LogError(
         "displays.eligible: sets of different widths, or missing ones.",
-        hint="give each display ceil(K / 8) bytes (evaluator.log.eligible.pack).",
+        hint="give each display 8 bytes for every 64 actions (evaluator.log.eligible.pack).",
     )
 
 
@@ -169,7 +176,9 @@ def sizes(bits: Bits | SetCodes) -> npt.NDArray[np.int64]:
     """Return the number of eligible actions of each display, shape (n,)."""
     if isinstance(bits, SetCodes):
         return sizes(bits.distinct)[np.asarray(bits)]
-    counts: npt.NDArray[np.int64] = np.bitwise_count(words(bits)).sum(axis=1, dtype=np.int64)
+    counts = np.zeros(len(bits), np.int64)
+    for word in words(bits).T:  # NumPy is slow at sums of a few each
+        counts += np.bitwise_count(word)
     return counts
 
 
@@ -179,7 +188,7 @@ def members(bits: Bits) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     Parameters
     ----------
     bits
-        Eligible actions, shape (n, ceil(K / 8)).
+        Eligible actions, shape (n, width).
 
     Returns
     -------
@@ -221,19 +230,19 @@ def holds(bits: Bits, action: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
 
 
 def chosen_bits(bits: Bits, actions: npt.NDArray[np.integer]) -> Bits:
-    """Return the sets of some actions alone, numbered in this order, shape (n, ceil(k / 8)).
+    """Return the sets of some actions alone, numbered in this order, shape (n, width).
 
     Parameters
     ----------
     bits
-        Eligible actions among those of the log, shape (n, ceil(K / 8)).
+        Eligible actions among those of the log, shape (n, width).
     actions
         Actions that are kept, shape (k,).
     """
     out = np.empty((len(bits), width(len(actions))), np.uint8)
     byte, bit = np.asarray(actions) >> 3, (np.asarray(actions) & 7).astype(np.uint8)
     for part in blocks(len(bits), len(actions)):
-        out[part] = np.packbits((bits[part][:, byte] >> bit) & 1, axis=1, bitorder="little")
+        out[part] = bits_of((bits[part][:, byte] >> bit) & 1 == 1)
     return out
 
 
@@ -264,9 +273,14 @@ def blocks(n: int, entries: int) -> Iterator[slice]:
 
 def words(bits: Bits) -> npt.NDArray[np.uint64]:
     """Return sets 64 actions at a time, the first the lowest bit, shape (n, ceil(K / 64))."""
+    return np.require(_whole_words(bits), requirements=["C", "A"]).view("<u8").astype(np.uint64, copy=False)
+
+
+def _whole_words(bits: Bits) -> Bits:
+    """Return sets with as many bytes as the actions of a column need, shape (n, width)."""
     n, size = bits.shape
-    if size % 8:
-        wide = np.zeros((n, -(-size // 8) * 8), np.uint8)
-        wide[:, :size] = bits
-        bits = wide
-    return np.ascontiguousarray(bits).view("<u8").astype(np.uint64, copy=False)
+    if size % 8 == 0:
+        return bits
+    wide = np.zeros((n, width(8 * size)), np.uint8)
+    wide[:, :size] = bits
+    return wide

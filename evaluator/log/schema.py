@@ -42,7 +42,7 @@ def no_outcomes() -> pa.Table:
 def to_numpy(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[Any]:
     """Return an Arrow column as NumPy, shape (n,) or, for fixed-size lists, (n, p) or (n, K, d).
 
-    Sets of actions are bits, shape (n, ceil(K / 8)); lists of as many vectors as actions are eligible become the
+    Sets of actions are bits, shape (n, width); lists of as many vectors as actions are eligible become the
     vectors of all displays, one display after the other, shape (m, d).
     """
     if is_sets(column.type):

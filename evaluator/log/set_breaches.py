@@ -12,6 +12,7 @@ import pyarrow as pa
 from evaluator.log.eligible import SETS, beyond, holds, set_bytes, sizes
 from evaluator.log.log_tables import LogTables
 from evaluator.log.schema import ACTION_SET, ELIGIBLE, Columns
+from evaluator.log.uneven import first_vectors
 
 # How far a propensity that is uniform by design may be from one over the size of its set.
 _ROUNDING = 1e-6
@@ -96,7 +97,7 @@ def wrong_lists(log: LogTables) -> WrongForm | None:
         return WrongForm(nothing, (), f"column {ACTION_SET!r} is {lists.type}", "make it lists of fixed-size lists")
     if log.displays[ELIGIBLE].type != SETS:
         return None
-    held = np.concatenate([np.diff(chunk.offsets.to_numpy()) for chunk in lists.chunks] or [np.zeros(0, np.int64)])
+    held = np.diff(first_vectors(lists))
     of_set = [sizes(batch[ELIGIBLE]) for _, batch in log.batches([ELIGIBLE])]
     rows = np.flatnonzero(held != np.concatenate([*of_set, np.zeros(0, np.int64)]))
     if len(rows) == 0:
@@ -113,7 +114,7 @@ def worst_of_lists(vectors: npt.NDArray[Any], bits: npt.NDArray[np.uint8]) -> np
     vectors
         Vectors of the eligible actions, one display after the other, shape (m, d).
     bits
-        Eligible actions, shape (n, ceil(K / 8)).
+        Eligible actions, shape (n, width).
     """
     worst = np.where(np.isfinite(vectors).all(axis=1), 0.0, vectors.sum(axis=1)) if len(vectors) else np.zeros(0)
     display = np.repeat(np.arange(len(bits)), sizes(bits))[: len(worst)]

@@ -23,6 +23,12 @@ def uneven_lists(vectors: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> pa
     return pa.ListArray.from_arrays(pa.array(first), flat)
 
 
+def first_vectors(lists: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """Return the place of each display's first vector among all of a column, shape (n + 1,)."""
+    counts = [np.diff(chunk.offsets.to_numpy()) for chunk in lists.chunks]
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate([np.zeros(0, np.int64), *counts]))])
+
+
 def chosen_lists(lists: pa.ListArray, bits: Bits, actions: npt.NDArray[np.integer]) -> pa.ListArray:
     """Return a column of lists of some actions' vectors alone, in this order of the actions.
 
@@ -31,7 +37,7 @@ def chosen_lists(lists: pa.ListArray, bits: Bits, actions: npt.NDArray[np.intege
     lists
         Vectors of the eligible actions of each display.
     bits
-        Eligible actions of the displays, shape (n, ceil(K / 8)).
+        Eligible actions of the displays, shape (n, width).
     actions
         Actions that are kept, shape (k,).
     """

@@ -26,6 +26,7 @@ from evaluator.log.uneven import uneven_lists
 from tests.logs import build_log
 
 N = 300
+SET_OF_11 = b"\xff\x07" + bytes(6)
 WIDTHS = (2, 7, 8, 9, 64, 65, 200, 1000)
 Truths = npt.NDArray[np.bool_]
 
@@ -59,7 +60,7 @@ def test_bits_say_what_truths_say(monkeypatch: pytest.MonkeyPatch, n_actions: in
     column = pack(truths)
     bits = to_bits(column)
     assert column.type == SETS
-    assert bits.shape == (N, -(-n_actions // 8))
+    assert bits.shape == (N, -(-n_actions // 64) * 8)
     np.testing.assert_array_equal(unpack(column, n_actions), truths)
     np.testing.assert_array_equal(sizes(bits), truths.sum(axis=1))
     first, action = members(bits)
@@ -97,7 +98,7 @@ def test_a_log_with_sets_is_sound() -> None:
 
 def changed(log: Log, row: int, bits: list[int]) -> pa.Array:
     found = log.column("eligible").copy()
-    found[row] = bits
+    found[row] = [*bits, *[0] * (found.shape[1] - len(bits))]
     return sets_of.packed(found)
 
 
@@ -142,8 +143,8 @@ def test_uniform_propensities_are_of_the_display_s_own_set() -> None:
         (lambda n: pa.array([b"\x01\x00"] * n), "column 'eligible' is binary"),
         (lambda n: pa.array([b"\xff\x07"] * (n - 1) + [None]).dictionary_encode(), r"missing \(row 299: None\)"),
         (
-            lambda n: pa.array([b"\xff\x07"] * 4 + [b"\xff"] + [b"\xff\x07"] * (n - 5)).dictionary_encode(),
-            r"not the 2 bytes of the log's actions \(row 4: 1 bytes\)",
+            lambda n: pa.array([SET_OF_11] * 4 + [b"\xff"] + [SET_OF_11] * (n - 5)).dictionary_encode(),
+            r"not the 8 bytes of the log's actions \(row 4: 1 bytes\)",
         ),
     ],
 )

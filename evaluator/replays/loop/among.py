@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.kernels.argmax import LOWEST_FIRST, goes_first, tie_key
+from evaluator.kernels.bits import bits_below, count_bits, lowest_bit
 from evaluator.kernels.compiling import compiled, compiled_uncached, inlinable
 from evaluator.kernels.memory import borrowed
 from evaluator.kernels.scores import check_score
@@ -104,49 +105,77 @@ def _vector(
 ) -> npt.NDArray[np.floating]:
     """Return the vector of an action at display i, shape (1, d)."""
     r = eligible.row[i] + eligible.by_action * action
-    if eligible.place.shape[0] > 0:
-        r += eligible.place[_found(eligible, i, action)]
+    if eligible.by_place:
+        word, at = eligible.word[eligible.of[i]], action >> 6
+        r += bits_below(word[at], action & 63)
+        for before in range(at):
+            r += count_bits(word[before])
     return vectors[r : r + 1]
 
 
 @inlinable
-def _found(eligible: EligibleActions, i: int, action: int) -> Any:
-    """Return where an eligible action of display i is listed. O(log |E|)."""
-    low, high = eligible.first[eligible.of[i]], eligible.first[eligible.of[i] + 1]
-    while low + 1 < high:
-        middle = (low + high) >> 1
-        if eligible.action[middle] <= action:
-            low = middle
-        else:
-            high = middle
-    return low
+def _holds(eligible: EligibleActions, i: int, action: int) -> bool:
+    """Return whether a policy may choose an action at display i."""
+    word = eligible.word[eligible.of[i], action >> 6] & eligible.playable[action >> 6]
+    return bool((word >> np.uint64(action & 63)) & np.uint64(1))
 
 
 @inlinable
-def _holds(eligible: EligibleActions, i: int, action: int) -> bool:
-    """Return whether an action is eligible at display i."""
-    word = eligible.word[eligible.of[i], action >> 6]
-    return bool((word >> np.uint64(action & 63)) & np.uint64(1))
+def _full_words(word: npt.NDArray[np.uint64], begin: int) -> Any:
+    """Return which of up to 64 words of a set, from this one on, are not empty: bit j is that of word begin + j.
+
+    Of thousands of actions few are eligible: asked word by word, each would be a guess for the processor.
+    """
+    full = np.uint64(0)
+    for at in range(begin, min(begin + 64, word.shape[0])):
+        full |= np.uint64(word[at] != 0) << np.uint64(at - begin)
+    return full
 
 
 @inlinable
 def best_among(state: Any, vectors: npt.NDArray[np.floating], eligible: EligibleActions, i: int, key: int) -> Any:
     """Return the action that the policy chooses at display i. O(|E|) scores."""
-    low, high = eligible.first[eligible.of[i]], eligible.first[eligible.of[i] + 1]
     if not scores(state):
-        own = eligible.action[low:high]
+        own = listed(eligible, i)
         chosen = _wide(choose_among(state, _of_set(vectors, eligible, i, own), own))
         if chosen < 0 or chosen >= 64 * eligible.word.shape[1] or not _holds(eligible, i, chosen):
             raise ValueError("the policy chose an action that is not eligible")
         return chosen
     winner, top = _wide(-1), 0.0
-    for place in range(low, high):
-        k = _wide(eligible.action[place])
-        s = score(state, _vector(vectors, eligible, i, k), k)
-        check_score(s, k)
-        if winner < 0 or s > top or (s == top and goes_first(k, winner, key)):
-            winner, top = k, s
+    word, r = eligible.word[eligible.of[i]], eligible.row[i]
+    for begin in range(0, word.shape[0], 64):
+        full = _full_words(word, begin)
+        while full:
+            at = begin + lowest_bit(full)
+            full &= full - np.uint64(1)
+            left = word[at] & eligible.playable[at]
+            while left:
+                bit = lowest_bit(left)
+                left &= left - np.uint64(1)
+                k = 64 * at + bit
+                own = r + eligible.by_action * k + eligible.by_place * bits_below(word[at], bit)
+                s = score(state, vectors[own : own + 1], k)
+                check_score(s, k)
+                if winner < 0 or s > top or (s == top and goes_first(k, winner, key)):
+                    winner, top = k, s
+            r += eligible.by_place * count_bits(word[at])
     return winner
+
+
+@inlinable
+def listed(eligible: EligibleActions, i: int) -> Any:
+    """Return the actions that a policy may choose at display i, increasing, shape (|E|,)."""
+    word, size = eligible.word[eligible.of[i]], 0
+    for at in range(word.shape[0]):
+        size += count_bits(word[at] & eligible.playable[at])
+    found, place = np.empty(size, np.int32), 0
+    for at in range(word.shape[0]):
+        left = word[at] & eligible.playable[at]
+        while left:
+            found[place] = 64 * at + lowest_bit(left)
+            left &= left - np.uint64(1)
+            place += 1
+    return found
 
 
 @inlinable
@@ -154,7 +183,7 @@ def _of_set(
     vectors: npt.NDArray[np.floating], eligible: EligibleActions, i: int, actions: npt.NDArray[np.int32]
 ) -> Any:
     """Return the vectors of a display's eligible actions, shape (|E|, d), or the one that they share, shape (1, d)."""
-    shared = eligible.by_action == 0 and eligible.place.shape[0] == 0
+    shared = eligible.by_action == 0 and eligible.by_place == 0
     found = np.empty((1 if shared else actions.shape[0], vectors.shape[1]), vectors.dtype)
     for place in range(found.shape[0]):
         found[place] = _vector(vectors, eligible, i, _wide(actions[place]))[0]
@@ -173,19 +202,30 @@ def _wins(
     """Return whether `best_among` would choose the logged action, stopping at the first one that beats it."""
     if not _holds(eligible, i, action):
         return False
-    key, rival, of = held.tie_key[0], held.rival[0], eligible.of[i]
+    key, rival = held.tie_key[0], held.rival[0]
     own = score(state, _vector(vectors, eligible, i, action), action)
     if rival != action and _holds(eligible, i, rival):
         s = score(state, _vector(vectors, eligible, i, rival), rival)
         if s > own or (s == own and goes_first(rival, action, key)):
             return False
-    for place in range(eligible.first[of], eligible.first[of + 1]):
-        k = _wide(eligible.action[place])
-        if k != action and k != rival:
-            s = score(state, _vector(vectors, eligible, i, k), k)
-            if s > own or (s == own and goes_first(k, action, key)):
-                held.rival[0] = k
-                return False
+    word, r = eligible.word[eligible.of[i]], eligible.row[i]
+    for begin in range(0, word.shape[0], 64):
+        full = _full_words(word, begin)
+        while full:
+            at = begin + lowest_bit(full)
+            full &= full - np.uint64(1)
+            left = word[at] & eligible.playable[at]
+            while left:
+                bit = lowest_bit(left)
+                left &= left - np.uint64(1)
+                k = 64 * at + bit
+                if k != action and k != rival:
+                    row = r + eligible.by_action * k + eligible.by_place * bits_below(word[at], bit)
+                    s = score(state, vectors[row : row + 1], k)
+                    if s > own or (s == own and goes_first(k, action, key)):
+                        held.rival[0] = k
+                        return False
+            r += eligible.by_place * count_bits(word[at])
     # Nothing beats NaN: it comes to here whenever the action is logged, and costs nothing before.
     check_score(own, action)
     held.rival[0] = action

@@ -12,7 +12,7 @@ from evaluator.kernels.compiling import compiled, compiled_uncached
 from evaluator.kernels.memory import borrowed
 from evaluator.kernels.scores import check_score
 from evaluator.policies.dispatch import begin_among, estimates
-from evaluator.replays.loop.among import best_among
+from evaluator.replays.loop.among import best_among, listed
 from evaluator.replays.rounds.batch import EligibleActions
 
 Floats = npt.NDArray[np.float64]
@@ -48,17 +48,16 @@ def _follow(state: Any, vectors: npt.NDArray[np.floating], eligible: EligibleAct
     k = shares.shape[1]
     for i in range(shares.shape[0]):
         estimates(state, vectors[i] if vectors.shape[0] > 1 else vectors[0], shares[i])
-        low, high = eligible.first[eligible.of[i]], eligible.first[eligible.of[i] + 1]
+        own = listed(eligible, i)
         largest, equals = -np.inf, 0
-        for place in range(low, high):
-            a = eligible.action[place]
+        for a in own:
             check_score(shares[i, a], a)
             if shares[i, a] > largest:
                 largest, equals = shares[i, a], 0
             equals += shares[i, a] == largest
         a = 0
-        for place in range(low, high):
-            while a < eligible.action[place]:
+        for k in own:
+            while a < k:
                 shares[i, a] = 0.0
                 a += 1
             shares[i, a] = 1.0 / equals if shares[i, a] == largest else 0.0
@@ -89,12 +88,12 @@ def shares_among(shares: Floats, eligible: EligibleActions, *, strict: bool) -> 
         error, -1 without one.
     """
     n, k = len(eligible.of), shares.shape[1]
-    own = np.zeros((len(eligible.first) - 1, k), np.bool_)
-    own[np.repeat(np.arange(len(own)), np.diff(eligible.first)), eligible.action] = True
-    found = np.where(own[eligible.of], np.broadcast_to(shares, (n, k)), 0.0)
+    bits = (eligible.word[eligible.of] & eligible.playable).view(np.uint8)
+    own = np.unpackbits(bits, axis=1, count=k, bitorder="little").view(np.bool_)
+    found = np.where(own, np.broadcast_to(shares, (n, k)), 0.0)
     total = found.sum(axis=1, keepdims=True)
     none = total[:, 0] <= 0.0
     if none.any():
-        found[none] = own[eligible.of[none]]
+        found[none] = own[none]
         total = found.sum(axis=1, keepdims=True)
     return found / total, int(none.argmax()) if strict and none.any() else -1

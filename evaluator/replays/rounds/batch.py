@@ -15,29 +15,25 @@ class EligibleActions(NamedTuple):
     ----------
     of
         Number of each display's set, shape (n,).
-    first
-        Place in `action` of each set's first action, shape (sets + 1,): those of set s are first[s] to first[s + 1]
-        (excluded), increasing.
-    action
-        Actions of all sets, one set after the other, shape (m,).
     word
-        Bits of each set, 64 actions at a time, the first the lowest bit, shape (sets, ceil(K / 64)).
+        Bits of each set, 64 actions at a time, the first the lowest bit, shape (sets, ceil(K / 64)). A loop reads them
+        where the log has them: most displays are decided by a few actions of their set.
+    playable
+        Bits of the actions that a policy may choose where they are eligible, shape (ceil(K / 64),).
     row
         Row of each display's first vector among those of the batch, shape (n,).
     by_action
         1 where action k has the k-th vector from there on, 0 where all share that one.
-    place
-        Which vector from there on is that of each entry of `action`, shape (m,), where displays have those of their
-        eligible actions alone; else empty.
+    by_place
+        1 where the k-th eligible action, playable or not, has the k-th vector from there on.
     """
 
     of: npt.NDArray[np.int32]
-    first: npt.NDArray[np.int64]
-    action: npt.NDArray[np.int32]
     word: npt.NDArray[np.uint64]
+    playable: npt.NDArray[np.uint64]
     row: npt.NDArray[np.int64]
     by_action: int
-    place: npt.NDArray[np.int32]
+    by_place: int
 
 
 class Batch(NamedTuple):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.set_lists import list_sets
-from evaluator.log.eligible import SetCodes, words
+from evaluator.log.eligible import SetCodes, bits_of, words
 from evaluator.replays.rounds.batch import EligibleActions
 
 
 def eligible_actions(
-    sets: SetCodes, playable: npt.NDArray[np.bool_], vectors: npt.NDArray[np.floating]
+    sets: SetCodes,
+    playable: npt.NDArray[np.bool_],
+    vectors: npt.NDArray[np.floating],
+    first_vector: npt.NDArray[np.int64] | None,
 ) -> tuple[npt.NDArray[np.floating], EligibleActions]:
     """Return the vectors of some displays as rows, shape (1, rows, d), and their eligible actions, which name the rows.
 
@@ -24,31 +26,16 @@ def eligible_actions(
     vectors
         Vectors of the displays, shape (n, 1, d), (n, K, d), (1, K, d), (1, 1, 0), or (m, d), those of the eligible
         actions alone, one display after the other.
+    first_vector
+        Place of each display's first vector in the last of these cases, shape (n + 1,).
     """
-    distinct, of = sets.distinct, np.asarray(sets)
-    if len(distinct) > 2 * len(of):  # most are of displays elsewhere
-        distinct, of = distinct[of], np.arange(len(of), dtype=np.int32)
-    mask = words(np.packbits(playable, bitorder="little")[None])
-    whole = words(distinct)
-    word = whole & mask
-    first, action = _listed(word)
-    place = np.zeros(0, np.int32)
-    if vectors.ndim == 2:
-        size = np.bitwise_count(whole).sum(axis=1, dtype=np.int64)
-        row = np.cumsum(size[of]) - size[of]
-        _, all_actions = _listed(whole)
-        own = np.arange(len(all_actions)) - np.repeat(np.cumsum(size) - size, size)
-        place = own[playable[all_actions]].astype(np.int32)
-        return vectors[None], EligibleActions(of, first, action, word, row, 0, place)
-    displays, rows, _ = vectors.shape
-    row = np.arange(len(of)) * rows if displays > 1 else np.zeros(len(of), np.int64)
-    by_action = int(rows > 1)
-    return vectors.reshape(1, displays * rows, -1), EligibleActions(of, first, action, word, row, by_action, place)
-
-
-def _listed(word: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Return where each set's actions begin, and these."""
-    first = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bitwise_count(word).sum(axis=1, dtype=np.int64))])
-    action = np.empty(first[-1], np.int32)
-    list_sets(word, action)
-    return first, action
+    of, n = np.asarray(sets), len(sets)
+    by_action = by_place = 0
+    if first_vector is not None and vectors.ndim == 2:
+        row, by_place = first_vector[:-1], 1
+    elif len(vectors) == 1:
+        row, by_action = np.zeros(n, np.int64), int(vectors.shape[1] > 1)
+    else:
+        row, by_action = np.arange(0, vectors.shape[1] * n, vectors.shape[1]), int(vectors.shape[1] > 1)
+    rows = vectors.reshape(1, -1, vectors.shape[-1]) if vectors.shape[-1] else vectors
+    return rows, EligibleActions(of, words(sets.distinct), words(bits_of(playable[None]))[0], row, by_action, by_place)

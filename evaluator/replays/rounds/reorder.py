@@ -71,6 +71,8 @@ class GatheredDisplays(NamedTuple):
         Number, in the log, of each conversion, shape (c,).
     eligible
         Eligible actions of each display; None where they were not read.
+    first_vector
+        Place of each display's first vector where displays have their own number of them, shape (n + 1,); else None.
     """
 
     action: npt.NDArray[np.int32]
@@ -78,11 +80,12 @@ class GatheredDisplays(NamedTuple):
     first_conversion: Ints
     conversion: Ints
     eligible: SetCodes | None = None
+    first_vector: Ints | None = None
 
     def batch(self, rounds: LogRounds) -> Batch:
         """Return them as a policy reads them."""
         events = rounds.events(self.first_conversion, self.conversion)
-        vectors, eligible = rounds.choices(self.vectors[rounds.vectors], self.eligible)
+        vectors, eligible = rounds.choices(self.vectors[rounds.vectors], self.eligible, self.first_vector)
         return Batch(self.action, vectors, *events, eligible)
 
 
@@ -107,4 +110,5 @@ def gather(
     bounds = np.concatenate([[0], np.cumsum(counts)])
     conversion = np.repeat(first - bounds[:-1], counts) + np.arange(bounds[-1])
     own = {name: piece.part(name, displays) for name in vectors}
-    return GatheredDisplays(action[displays], own, bounds, conversion, piece.eligible(displays))
+    sets, first_vector = piece.eligible(displays), piece.first_vectors(displays)
+    return GatheredDisplays(action[displays], own, bounds, conversion, sets, first_vector)

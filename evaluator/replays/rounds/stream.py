@@ -12,7 +12,7 @@ import numpy.typing as npt
 from evaluator.errors import LogError, ParameterError
 from evaluator.log import Log
 from evaluator.log.breaches import TARGET_REPAIR, target_breaches
-from evaluator.log.eligible import SetCodes, joined_codes, members, sizes
+from evaluator.log.eligible import SetCodes, joined_codes, members
 from evaluator.log.readable_vectors import readable_vectors
 from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, FEATURES, Columns, to_numpy
 from evaluator.log.uneven import is_uneven
@@ -39,12 +39,15 @@ class LogPiece(NamedTuple):
     first_conversion
         Number, in the log, of each display's first conversion, shape (n + 1,): those of display i are
         first_conversion[i] to first_conversion[i + 1] (excluded).
+    first_vector
+        Place of each display's first vector where displays have their own number of them, shape (n + 1,); else None.
     """
 
     first: int
     displays: Columns
     vectors: dict[str, npt.NDArray[np.floating]]
     first_conversion: npt.NDArray[np.int64]
+    first_vector: npt.NDArray[np.int64] | None = None
 
     def part(self, name: str | None, rows: slice | npt.NDArray[np.int64]) -> npt.NDArray[np.floating]:
         """Return the vectors of a name for some displays; shape (1, ...) where all share them, (1, 1, 0) for None.
@@ -52,9 +55,23 @@ class LogPiece(NamedTuple):
         Where a display has vectors of its eligible actions alone: those of all, one display after the other, (m, d).
         """
         vectors = NO_VECTORS if name is None else self.vectors[name]
-        if vectors.ndim == 2:
-            return vectors[self._places(rows)]
-        return vectors if len(vectors) == 1 else vectors[rows]
+        if vectors.ndim > 2:
+            return vectors if len(vectors) == 1 else vectors[rows]
+        begin = self.first_vector
+        assert begin is not None
+        if isinstance(rows, slice):
+            low, high, _ = rows.indices(len(begin) - 1)
+            return vectors[begin[low] : begin[max(high, low)]]
+        first = self.first_vectors(rows)
+        assert first is not None
+        return vectors.take(np.repeat(begin[rows] - first[:-1], np.diff(first)) + np.arange(first[-1]), axis=0)
+
+    def first_vectors(self, rows: slice | npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
+        """Return `first_vector` of some displays, among the vectors that `part` returns of them."""
+        if self.first_vector is None:
+            return None
+        counts = np.diff(self.first_vector)[rows]
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
 
     def part_of_all(self, name: str | None, rows: slice, n_actions: int) -> npt.NDArray[np.floating]:
         """Return the vectors as `part` does, with one of zeros for each action that is not eligible and has none."""
@@ -67,16 +84,6 @@ class LogPiece(NamedTuple):
         out = np.zeros((len(sets), n_actions, vectors.shape[1]), vectors.dtype)
         out[np.repeat(np.arange(len(sets)), np.diff(first)), action] = vectors
         return out
-
-    def _places(self, rows: slice | npt.NDArray[np.int64]) -> slice | npt.NDArray[np.int64]:
-        """Return where the vectors of some displays are that have their own number of them."""
-        counts = sizes(self.displays[ELIGIBLE])
-        first = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        if isinstance(rows, slice):
-            low, high, _ = rows.indices(len(counts))
-            return slice(int(first[low]), int(first[max(high, low)]))
-        begin, own = first[rows], counts[rows]
-        return np.repeat(begin - (np.cumsum(own) - own), own) + np.arange(own.sum())
 
     def eligible(self, rows: slice | npt.NDArray[np.int64]) -> SetCodes | None:
         """Return the eligible actions of some displays; None where they were not read."""
@@ -150,7 +157,9 @@ class LogRounds:
         n = min(len(action), self.used - piece.first)
         low, high = int(piece.first_conversion[0]), int(piece.first_conversion[n])
         first, delay, value = self.events(piece.first_conversion[: n + 1] - low, slice(low, high))
-        vectors, eligible = self.choices(piece.part(self.vectors, slice(n)), piece.eligible(slice(n)))
+        used = slice(n)
+        own = piece.part(self.vectors, used)
+        vectors, eligible = self.choices(own, piece.eligible(used), piece.first_vectors(used))
         return Batch(
             action=action[:n],
             vectors=vectors,
@@ -161,7 +170,10 @@ class LogRounds:
         )
 
     def choices(
-        self, vectors: npt.NDArray[np.floating], sets: SetCodes | None
+        self,
+        vectors: npt.NDArray[np.floating],
+        sets: SetCodes | None,
+        first_vector: npt.NDArray[np.int64] | None,
     ) -> tuple[npt.NDArray[np.floating], EligibleActions | None]:
         """Return the vectors of some displays, and their eligible actions, as a batch has them.
 
@@ -172,11 +184,13 @@ class LogRounds:
             (m, d).
         sets
             Eligible actions of the displays; None where they were not read.
+        first_vector
+            Place of each display's first vector where displays have their own number of them, shape (n + 1,).
         """
         if self.playable is None:
             return vectors, None
         assert sets is not None
-        return eligible_actions(sets, self.playable, vectors)
+        return eligible_actions(sets, self.playable, vectors, first_vector)
 
     def events(
         self, first: npt.NDArray[np.int64], conversions: slice | npt.NDArray[np.int64]
@@ -260,7 +274,8 @@ def pieces(log: Log, columns: list[str], vectors: Sequence[str], size: int = BAT
     """
     of = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
     stored = [name for name in vectors if name != FEATURES]
-    kept = [*dict.fromkeys([*columns, *[ELIGIBLE for name in stored if is_uneven(log.schema.field(name).type)]])]
+    uneven = next((name for name in stored if is_uneven(log.schema.field(name).type)), None)
+    kept = [*dict.fromkeys([*columns, *([] if uneven is None else [ELIGIBLE])])]
     read = [*dict.fromkeys([*kept, *stored])]
     shared = {name: to_numpy(log.actions[name]).astype(np.float64)[None] for name in vectors if name == FEATURES}
     low = 0
@@ -268,9 +283,10 @@ def pieces(log: Log, columns: list[str], vectors: Sequence[str], size: int = BAT
         n = len(displays["action"])
         high = int(np.searchsorted(of, first + n, side="left"))
         counts = np.bincount(of[low:high] - first, minlength=n)
-        own = {name: _finite(first, name, displays) for name in stored}
+        begin = None if uneven is None else log.first_vectors(uneven, first, n)
+        own = {name: _finite(first, name, displays, begin) for name in stored}
         columns_read = {name: displays[name] for name in kept}
-        yield LogPiece(first, columns_read, own | shared, np.concatenate([[low], low + np.cumsum(counts)]))
+        yield LogPiece(first, columns_read, own | shared, np.concatenate([[low], low + np.cumsum(counts)]), begin)
         low = high
 
 
@@ -299,7 +315,13 @@ def _joined(several: list[LogPiece]) -> LogPiece:
             for name, own in first.vectors.items()
         },
         np.concatenate([first.first_conversion, *(piece.first_conversion[1:] for piece in rest)]),
+        _first_vectors_of(several),
     )
+
+
+def _first_vectors_of(several: list[LogPiece]) -> npt.NDArray[np.int64] | None:
+    counts = [np.diff(piece.first_vector) for piece in several if piece.first_vector is not None]
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts))]) if counts else None
 
 
 def _one(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
@@ -313,16 +335,19 @@ def _part(piece: LogPiece, at: slice) -> LogPiece:
         {name: column[at] for name, column in piece.displays.items()},
         {name: piece.part(name, at) for name in piece.vectors},
         piece.first_conversion[at.start : None if at.stop is None else at.stop + 1],
+        piece.first_vectors(at),
     )
 
 
-def _finite(first: int, name: str, displays: Columns) -> npt.NDArray[np.floating]:
+def _finite(
+    first: int, name: str, displays: Columns, first_vector: npt.NDArray[np.int64] | None
+) -> npt.NDArray[np.floating]:
     vectors: npt.NDArray[np.floating] = displays[name]
-    bad = ~np.isfinite(vectors).reshape(len(vectors), -1).all(axis=1)
-    if bad.any():
-        row = int(bad.argmax())
-        if vectors.ndim == 2 and name == ACTION_SET:
-            row = int(np.searchsorted(np.cumsum(sizes(displays[ELIGIBLE])), row, side="right"))
+    finite = np.isfinite(vectors)
+    if not finite.all():
+        row = int(finite.reshape(len(vectors), -1).all(axis=1).argmin())
+        if vectors.ndim == 2 and first_vector is not None and name == ACTION_SET:
+            row = int(np.searchsorted(first_vector, row, side="right")) - 1
         raise LogError(f"displays.{name}: not finite (row {first + row}).", hint="fill or drop the rows.")
     if name == "target":
         for wrong, values, problem in target_breaches(vectors.astype(np.float64, copy=False)):

@@ -270,7 +270,7 @@ def _probabilities_among(
 ) -> Floats:
     """Return the same where displays, the first of which has this number, have their own eligible actions."""
     vectors, k = piece.part(plan.rounds.vectors, part), plan.log.n_actions
-    rows, eligible = plan.rounds.choices(vectors, piece.eligible(part))
+    rows, eligible = plan.rounds.choices(vectors, piece.eligible(part), piece.first_vectors(part))
     assert eligible is not None
     if frozen is None:
         known = vectors[:, 0].astype(np.float64, copy=False) if shares is None else shares[None]
