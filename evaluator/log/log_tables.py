@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from evaluator.log.meta import LogMeta
 from evaluator.log.schema import BATCH, Columns, is_sets, no_outcomes, read, to_numpy
-from evaluator.log.uneven import first_vectors, is_uneven
+from evaluator.log.uneven import is_uneven
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,19 +62,6 @@ class LogTables:
         for first in range(0, len(self), size):
             batch = {name: array[first : first + size] for name, array in whole.items()}
             yield first, batch | {name: read(column.slice(first, size), coded=coded) for name, column in own.items()}
-
-    def first_vectors(self, name: str, first: int, n: int) -> npt.NDArray[np.int64] | None:
-        """Return where the vectors of n displays begin among those of all, shape (n + 1,); None where all have as many.
-
-        Parameters
-        ----------
-        name
-            Column of vectors.
-        first
-            Number of the first of the displays.
-        """
-        lists = self.displays[name]
-        return first_vectors(lists.slice(first, n)) if is_uneven(lists.type) else None
 
     def take(self, displays: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
         """Return some columns of the displays with these numbers, in the order asked for."""

@@ -15,7 +15,7 @@ from evaluator.log.breaches import TARGET_REPAIR, target_breaches
 from evaluator.log.eligible import SetCodes, joined_codes, members
 from evaluator.log.readable_vectors import readable_vectors
 from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, FEATURES, Columns, to_numpy
-from evaluator.log.uneven import is_uneven
+from evaluator.log.uneven import first_vectors, is_uneven
 from evaluator.replays.rounds.batch import Batch, EligibleActions
 from evaluator.replays.rounds.eligible_actions import eligible_actions
 
@@ -283,7 +283,7 @@ def pieces(log: Log, columns: list[str], vectors: Sequence[str], size: int = BAT
         n = len(displays["action"])
         high = int(np.searchsorted(of, first + n, side="left"))
         counts = np.bincount(of[low:high] - first, minlength=n)
-        begin = None if uneven is None else log.first_vectors(uneven, first, n)
+        begin = None if uneven is None else first_vectors(log.displays[uneven].slice(first, n))
         own = {name: _finite(first, name, displays, begin) for name in stored}
         columns_read = {name: displays[name] for name in kept}
         yield LogPiece(first, columns_read, own | shared, np.concatenate([[low], low + np.cumsum(counts)]), begin)
