@@ -27,11 +27,12 @@ class AuditOptions(ReplayOptions):
                 "`cluster_by` does not go with an audit: the displays of its twins are independent.",
                 hint="leave it out; evaluate check LOG `cluster_by` says how much wider intervals are to be.",
             )
-        if self.cap is not None or self.reward_max is not None:
-            raise ParameterError(
-                "`reward_max` and `cap` do not go with an audit: its truth has the log's own rewards.",
-                hint="leave them out; name reward_max in the spec.",
-            )
+        for name in ("reward_max", "reward_min", "cap"):
+            if getattr(self, name) is not None:
+                raise ParameterError(
+                    f"`{name}` does not go with an audit: its truth has the log's own rewards.",
+                    hint="leave it out; name reward_max and reward_min in the spec.",
+                )
         if self.objective == "profit":
             raise ParameterError(
                 "`objective='profit'` does not go with an audit: its twins cost nothing.",

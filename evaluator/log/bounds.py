@@ -1,4 +1,4 @@
-"""A log whose displays earn at most so much: because its user says so, or because what goes beyond is cut."""
+"""A log whose displays earn so much at most or at least: because its user says so, or because what is beyond is cut."""
 
 from __future__ import annotations
 
@@ -41,23 +41,30 @@ class CapLoss(NamedTuple):
     refunds: bool = False
 
 
-def with_reward_max(log: Log, most: float) -> Log:
-    """Return a log of which is said that no display can earn more than `most`.
+def with_bounds(log: Log, *, least: float | None = None, most: float | None = None) -> Log:
+    """Return a log of which is said that no display can ever have earned less than `least`, or more than `most`.
 
     Raises
     ------
     ParameterError
-        A display earns more than that; the message names the first.
+        A display does at some time; the message names the first.
     """
-    display, _, reward = extremes(*_conversions(log))
-    beyond = np.flatnonzero(reward > most * (1.0 + _ROUNDING))
-    if len(beyond):
-        raise ParameterError(
-            f"`reward_max={most:g}`: {len(beyond):,} displays of log {log.meta.name!r} earn more (display "
-            f"{display[beyond[0]]}: {reward[beyond[0]]:g}).",
-            hint=f"name what a display can earn at most, or count no more of it than that: `cap={most:g}`.",
-        )
-    return log.with_meta(reward_max=most)
+    display, lowest, highest = extremes(*_conversions(log))
+    for name, bound, reward, sign, word, hint in (
+        ("reward_max", most, highest, 1.0, "more", "at most, or count no more of it than that: `cap={:g}`."),
+        ("reward_min", least, lowest, -1.0, "less", "at least, 0 or less: what its refunds can take back."),
+    ):
+        if bound is None:
+            continue
+        beyond = np.flatnonzero(sign * reward > sign * bound + _ROUNDING * abs(bound))
+        if len(beyond):
+            raise ParameterError(
+                f"`{name}={bound:g}`: {len(beyond):,} displays of log {log.meta.name!r} earn {word} (display "
+                f"{display[beyond[0]]}: {reward[beyond[0]]:g}).",
+                hint=f"name what a display can earn {hint.format(bound)}",
+            )
+        log = log.with_meta(**{name: bound})
+    return log
 
 
 def with_cap(log: Log, cap: float) -> tuple[Log, CapLoss]:

@@ -49,6 +49,7 @@ class SharedKeywords(TypedDict, total=False):
     bootstrap: int
     cluster_by: str | None
     reward_max: float | None
+    reward_min: float | None
     cap: float | None
     objective: Literal["profit", "revenue"] | None
     learn_from: Literal["objective", "revenue"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from evaluator.log import Log
-from evaluator.log.bounds import CapLoss, with_cap, with_reward_max
+from evaluator.log.bounds import CapLoss, with_bounds, with_cap
 from evaluator.log.clusters import Clusters, read_clusters
 from evaluator.log.costs import with_costs
 from evaluator.options.shared import PropensityMode
@@ -45,8 +45,7 @@ def read_basis(log: Log, options: ReplayOptions) -> Basis:
     """Return what all replays of a log share, or of what `delays_from` leaves of it."""
     refuse_unknown_outcomes(log, parse_guardrails(options.guardrails))
     capped = None
-    if options.reward_max is not None:
-        log = with_reward_max(log, options.reward_max)
+    log = with_bounds(log, least=options.reward_min, most=options.reward_max)
     if options.cap is not None:
         log, capped = with_cap(log, options.cap)
     if objective_of(log, options.objective) == "profit":

@@ -147,6 +147,14 @@ class ReplayOptions(Options):
         panel=ESTIMATE,
         above=0.0,
     )
+    reward_min: float | None = option(
+        None,
+        "What a display can earn at least, 0 or less: refunds. Default: as the log says, else the smallest seen",
+        more="All its conversions together, at any time. A log in which a display earns less is refused.",
+        example="-20",
+        panel=ESTIMATE,
+        at_most=0.0,
+    )
     cap: float | None = option(
         None,
         "Count at most so much of a display's reward: a value whose intervals hold however large rewards can be",

@@ -35,6 +35,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "reward": {"reward": "observed"}, "immature": {"immature": "correct"}, "seed": {"seed": 1},
     "repeats": {"repeats": 2}, "jobs": {"jobs": 2}, "level": {"level": 0.9}, "bootstrap": {"bootstrap": 20},
     "cluster_by": {"cluster_by": "every:100"}, "reward_max": {"reward_max": 3.0}, "cap": {"cap": 0.5},
+    "reward_min": {"reward_min": -1.0},
     "objective": {"objective": "revenue"}, "learn_from": {"learn_from": "revenue"},
     "guardrails": {"guardrails": ["click < 0.5"]},
 }  # fmt: skip

@@ -11,7 +11,7 @@ from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import ParameterError
 from evaluator.log import Log
-from evaluator.log.bounds import with_cap, with_reward_max
+from evaluator.log.bounds import with_bounds, with_cap
 from evaluator.log.schema import to_numpy
 from tests.logs import build_log
 
@@ -66,7 +66,13 @@ def test_refunds_count_too() -> None:
     assert sum(values(log)) == pytest.approx(5.0)
 
 
-def test_a_maximum_that_the_log_breaks_is_refused() -> None:
-    assert with_reward_max(paid(VALUE), 21.0).meta.reward_max == 21.0
+def test_bounds_that_the_log_breaks_are_refused() -> None:
+    said = with_bounds(paid(VALUE), least=-4.0, most=21.0).meta
+    assert (said.reward_min, said.reward_max) == (-4.0, 21.0)
     with pytest.raises(ParameterError, match=r"`reward_max=20`: 1 displays .* earn more \(display 3: 21\)"):
-        with_reward_max(paid(VALUE), 20.0)
+        with_bounds(paid(VALUE), most=20.0)
+    # What a display has earned at some time counts, whatever comes later.
+    refunded = paid([2.0, -4.0, 3.0], [1, 1, 1])
+    assert with_bounds(refunded, least=-2.0).meta.reward_min == -2.0
+    with pytest.raises(ParameterError, match=r"`reward_min=-1.9`: 1 displays .* earn less \(display 1: -2\)"):
+        with_bounds(refunded, least=-1.9)
