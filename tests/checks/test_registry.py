@@ -20,6 +20,7 @@ from tests.checks.shops import shop
 OWN_TESTS = {
     "replay of the logger": "test_replaying.py",
     "eligible actions": "test_shown_of_sets.py",
+    "eligibility after rewards": "test_eligibility_after_rewards.py",
     "dependence of displays": "test_dependence.py",
 }
 
