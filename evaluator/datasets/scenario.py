@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from evaluator.datasets.flights import Flight, flight_parts
 from evaluator.delays.law_names import LAWS
 
 Probability = Annotated[float, Field(ge=0, le=1, strict=False)]
@@ -102,6 +103,16 @@ class ScenarioArrivals(_Part):
         return self
 
 
+class ScenarioFlight(_Part):
+    """Rounds between which an action is eligible; an action with several flights has several, one without always is."""
+
+    action: Annotated[int, Field(ge=0, description="its index")]
+    start: Annotated[int, Field(alias="from", ge=0, description="rounds that are over when it arrives")] = 0
+    until: Annotated[int | None, Field(ge=1, description="rounds that are over when it retires; never if absent")] = (
+        None
+    )
+
+
 class _Scenario(_Part):
     displays: Annotated[int, Field(ge=1)] = 100_000
     seed: Annotated[int, Field(ge=0)] = 0
@@ -113,12 +124,23 @@ class _Scenario(_Part):
         Field(description="when a simulation's qpm-d learns of a zero: at the window's end, or told after a delay"),
     ] = "window"
     arrivals: Annotated[ScenarioArrivals | None, Field(description="of the log; without, it counts rounds")] = None
+    flights: Annotated[
+        list[ScenarioFlight] | None,
+        Field(min_length=1, description="of actions that come and go; without, all are always eligible"),
+    ] = None
 
     @model_validator(mode="after")
     def _rounds_or_time(self) -> Self:
         if self.arrivals is not None and (self.horizon is not None or self.window is not None):
             raise ValueError("horizon and window are of a simulation, which counts rounds: not with arrivals")
+        if self.arrivals is not None and self.flights is not None:
+            raise ValueError("flights begin and end at rounds: not with arrivals, which are in time")
         return self
+
+    @property
+    def all_flights(self) -> tuple[Flight, ...]:
+        """Flights of all actions; none where all are always eligible."""
+        return tuple(Flight(f.action, f.start, f.until) for f in self.flights or ())
 
     def _check_logger(self, logger: str | list[float], n_actions: int) -> None:
         if isinstance(logger, str):
@@ -145,6 +167,7 @@ class LinearScenario(_Scenario):
     @model_validator(mode="after")
     def _logger_fits(self) -> LinearScenario:
         self._check_logger(self.logger, self.actions)
+        flight_parts(self.all_flights, self.actions)
         if (self.logger == "softmax") != (self.temperature is not None):
             raise ValueError("temperature goes with logger = 'softmax', and only with it")
         return self
@@ -161,6 +184,7 @@ class BernoulliScenario(_Scenario):
     @model_validator(mode="after")
     def _parts_fit(self) -> BernoulliScenario:
         self._check_logger(self.logger, len(self.means))
+        flight_parts(self.all_flights, len(self.means))
         if self.delays is not None:
             if "delay" in self.model_fields_set:
                 raise ValueError("give delay, common to all actions, or delays, one an action: not both")

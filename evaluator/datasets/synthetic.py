@@ -11,11 +11,13 @@ import pyarrow as pa
 
 from evaluator.datasets.arrivals import arrival_times
 from evaluator.datasets.delay_laws import delay_files, scenario_laws
+from evaluator.datasets.flights import flight_parts
 from evaluator.datasets.scenario import LinearScenario, Scenario
 from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
 from evaluator.errors import ParameterError
 from evaluator.log import Log, LogMeta
-from evaluator.log.schema import fixed_size_lists
+from evaluator.log.eligible import pack
+from evaluator.log.schema import ELIGIBLE, fixed_size_lists
 from evaluator.streams import Stream, child_streams
 from evaluator.units import ROUND, SECONDS, is_whole
 
@@ -53,7 +55,8 @@ def generate(
     Log
         Log with tick ``round``, display i at time i, or ``ms`` where the scenario has arrivals; with
         ``expected_reward`` (K,), counting the conversions that come, and, for a linear scenario, ``action_set`` (K, d)
-        float64 for each display.
+        float64 for each display; with ``eligible`` where the scenario has flights: its logger then chooses among the
+        eligible actions, in proportion to their propensities.
 
     Raises
     ------
@@ -87,6 +90,11 @@ def generate(
     columns["expected_reward"] = fixed_size_lists(expected * [law.reach for law in laws])
 
     propensities = _propensities(scenario, expected)
+    if scenario.flights is not None:
+        eligible = _eligible(scenario, n, expected.shape[1])
+        columns[ELIGIBLE] = pack(eligible)
+        propensities = propensities * eligible
+        propensities /= propensities.sum(axis=1, keepdims=True)
     action = _draw(propensities, logger.random(n))
     shown = np.arange(n)
     converted = np.flatnonzero(rewards.random(n) < expected[shown, action])
@@ -169,6 +177,15 @@ def _propensities(scenario: Scenario, expected: Floats) -> Floats:
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
     return np.broadcast_to(np.float64(1 / k), (n, k))
+
+
+def _eligible(scenario: Scenario, n: int, k: int) -> npt.NDArray[np.bool_]:
+    """Return which actions are eligible at each display, shape (n, K)."""
+    sets = np.zeros((n, k), np.bool_)
+    for part in flight_parts(scenario.all_flights, k):
+        sets[part.start :] = False
+        sets[part.start :, list(part.eligible)] = True
+    return sets
 
 
 def _draw(propensities: Floats, uniform: Floats) -> npt.NDArray[np.int64]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from rich.table import Table
 from rich.text import Text
 
+from evaluator.datasets.flights import Flight
 from evaluator.report.console import ReportConsole
 from evaluator.report.terminal import sentences
 from evaluator.simulations.result import Simulation
@@ -58,8 +60,9 @@ def print_simulation(console: ReportConsole, found: Simulation) -> None:
 
 
 def _how(found: Simulation, sign: str) -> list[str]:
+    best = "the best eligible action of each round" if found.flights else "the best action"
     said = [
-        f"regret: conversions that come sooner or later, lost to the best action; {sign} one standard error",
+        f"regret: conversions that come sooner or later, lost to {best}; {sign} one standard error",
         f"observed: those lost by round {found.horizon:,} within the window (Vernade et al. 2017, eq. 1 and 3)",
     ]
     if len(found.curves) > 1:
@@ -69,6 +72,8 @@ def _how(found: Simulation, sign: str) -> list[str]:
         )
     if found.lower_bound is not None:
         said.append("lower bound: of any uniformly efficient policy for large T (the same, Theorems 3 and 4)")
+    if found.flights:
+        said.append(f"eligible: {flights_text(found.flights)}; the others always")
     one = len(found.laws) == 1
     for k, (law, tau) in enumerate(zip(found.laws, found.tau_window, strict=True)):
         within = "" if found.window is None else f"; {tau:.1%} of the conversions within the window"
@@ -80,6 +85,19 @@ def _how(found: Simulation, sign: str) -> list[str]:
             f"told of each zero, after a delay of its own, as no log of conversions does: {', '.join(found.told_zeros)}"
         )
     return said
+
+
+def flights_text(flights: Sequence[Flight]) -> str:
+    """Return when actions are eligible, as text.
+
+    >>> flights_text([Flight(1, 0, 2000), Flight(1, 6000), Flight(2, 10, 20)])
+    'action 1 in rounds 1 to 2,000 and from round 6,001 on, action 2 in rounds 11 to 20'
+    """
+    said: dict[int, list[str]] = {}
+    for action, start, until in sorted(flights, key=lambda flight: flight[:2]):
+        when = f"from round {start + 1:,} on" if until is None else f"in rounds {start + 1:,} to {until:,}"
+        said.setdefault(action, []).append(when)
+    return ", ".join(f"action {action} {' and '.join(when)}" for action, when in said.items())
 
 
 def sparkline(values: list[float], top: float, bars: str = _BARS) -> str:

@@ -14,9 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.kernels.argmax import LOWEST_FIRST, tie_key
 from evaluator.kernels.compiling import compiled, compiled_uncached, inlinable
 from evaluator.kernels.memory import borrowed
-from evaluator.policies.dispatch import choose, collected, converted, displayed, prepare
+from evaluator.policies.dispatch import begin_among, choose, collected, converted, displayed, prepare
+from evaluator.replays.loop.among import best_among
+from evaluator.replays.rounds.batch import EligibleActions
 from evaluator.simulations.ring import RoundRing, keep, next_revealed, reveal_later, rounds_since
 
 Floats = npt.NDArray[np.float64]
@@ -61,6 +64,27 @@ class LiveWorld(NamedTuple):
     checkpoints: Ints
 
 
+class Calendar(NamedTuple):
+    """Which actions are eligible when, where they come and go.
+
+    Parameters
+    ----------
+    start
+        Number of rounds that are over when each part begins, increasing, the first 0, shape (parts,).
+    there
+        Which actions are eligible in each part, shape (parts, K).
+    eligible
+        The same, in the place of a display's.
+    random_ties
+        Whether equal scores go by a random order of the round's.
+    """
+
+    start: Ints
+    there: npt.NDArray[np.bool_]
+    eligible: EligibleActions
+    random_ties: bool
+
+
 class RunOutcome(NamedTuple):
     """What a run leaves: both regrets at the checkpoints, shape (C,); conversions by fate, see `COUNTS`."""
 
@@ -75,9 +99,14 @@ _GENERATED, _DELIVERED, _PENDING, _EXPIRED, _LOST = range(5)
 
 
 def _play(
-    state: Any, own: np.random.Generator, luck: np.random.Generator, world: LiveWorld, ring: RoundRing
+    state: Any,
+    own: np.random.Generator,
+    luck: np.random.Generator,
+    world: LiveWorld,
+    ring: RoundRing,
+    calendar: Calendar | None,
 ) -> RunOutcome:
-    """Play one run; `ring` is empty."""
+    """Play one run; `ring` is empty, `calendar` None where all actions always are eligible."""
     ring = borrowed(ring)
     means, tau, row, ever = world.means, world.tau, world.row, world.ever
     k_all = means.shape[0]
@@ -96,17 +125,26 @@ def _play(
     regret = 0.0
     settled = 0.0
     noted = 0
+    part = 0
     for t in range(1, world.horizon + 1):
         if world.dimension > 0:
             _draw_vectors(luck, drawn, rates)
         converts = luck.random()
         wait = luck.random()
 
-        prepare(state, own)
-        action = int(choose(state, vectors))
-        if action < 0 or action >= k_all:
-            raise ValueError("the policy chose an impossible action")
-        displayed(state, vectors, action)
+        if calendar is None:
+            prepare(state, own)
+            action = int(choose(state, vectors))
+            if action < 0 or action >= k_all:
+                raise ValueError("the policy chose an impossible action")
+            displayed(state, vectors, action)
+        else:
+            part = _part_of(calendar, part, t)
+            begin_among(state, own)
+            key = tie_key(own) if calendar.random_ties else LOWEST_FIRST
+            action = int(best_among(state, vectors, calendar.eligible, part, key))
+            r = action if world.shown > 0 else 0
+            displayed(state, vectors[r : r + 1], action)
 
         at = keep(ring, t, action, vectors, action)
         # A zero that is told takes the way of a conversion, and is counted as none.
@@ -134,9 +172,14 @@ def _play(
         collected(state, total)
 
         best = action
-        for k in range(k_all):
-            if rates[k] * ever[k] > rates[best] * ever[best]:
-                best = k
+        if calendar is None:
+            for k in range(k_all):
+                if rates[k] * ever[k] > rates[best] * ever[best]:
+                    best = k
+        else:
+            for k in range(k_all):
+                if calendar.there[part, k] and rates[k] * ever[k] > rates[best] * ever[best]:
+                    best = k
         regret += rates[best] * ever[best] - rates[action] * ever[action]
         gaps[:, at] = 0.0
         gaps[row[best], at] += rates[best]
@@ -152,6 +195,12 @@ def _play(
                 played.observed[noted] += _revealed(gaps[r], tau[r], at, min(reach, t))
             noted += 1
     return played
+
+
+@inlinable
+def _part_of(calendar: Calendar, part: int, t: int) -> int:
+    """Return the number of the part that round t is in, given that of the round before."""
+    return part + 1 if part + 1 < calendar.start.shape[0] and t > calendar.start[part + 1] else part
 
 
 @inlinable

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.datasets.flights import Flight, flight_parts
 from evaluator.delays.laws import DelayLaw
 from evaluator.errors import ParameterError
 
@@ -33,11 +34,15 @@ class BernoulliProblem:
     zeros
         Rule for zero rewards. ``window``: nobody is told of a zero, as in a log of conversions. ``told``: policies that
         take zeros (`evaluator.policies.base.Policy.takes_zeros`) are told of each, after a delay of the arm's law.
+    flights
+        Rounds between which arms are eligible (`evaluator.datasets.flights.Flight`): an arm arrives, retires, and may
+        come again; one without any is always eligible, and in every round one is.
 
     Raises
     ------
     ParameterError
-        There are fewer than two arms, a rate is outside [0, 1], or the laws are neither one nor as many as the arms.
+        There are fewer than two arms, a rate is outside [0, 1], or the laws are neither one nor as many as the arms; or
+        a flight is of no arm or ends before it begins, or no arm is left.
     """
 
     name: str
@@ -46,6 +51,7 @@ class BernoulliProblem:
     horizon: int = DEFAULT_HORIZON
     window: int | None = None
     zeros: Zeros = "window"
+    flights: tuple[Flight, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the arms."""
@@ -55,6 +61,7 @@ class BernoulliProblem:
                 f"{self.name}: means {self.means} and {len(self.laws)} delay laws.",
                 hint="give two or more rates in [0, 1], and one delay law or one an arm.",
             )
+        _check_flights(self)
 
     @property
     def n_actions(self) -> int:
@@ -86,13 +93,14 @@ class LinearProblem:
         Number of actions K and length d of the vectors.
     laws
         Delay law of all actions, one entry.
-    horizon, window, zeros
-        Number of rounds, window (None cuts nothing off) and rule for zero rewards, as in `BernoulliProblem`.
+    horizon, window, zeros, flights
+        Number of rounds, window (None cuts nothing off), rule for zero rewards, and rounds between which actions are
+        eligible, as in `BernoulliProblem`.
 
     Raises
     ------
     ParameterError
-        There are fewer than two actions, no dimension, or several laws.
+        There are fewer than two actions, no dimension, or several laws; or flights that cannot be.
     """
 
     name: str
@@ -102,6 +110,7 @@ class LinearProblem:
     horizon: int = DEFAULT_HORIZON
     window: int | None = None
     zeros: Zeros = "window"
+    flights: tuple[Flight, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the sizes."""
@@ -110,6 +119,16 @@ class LinearProblem:
                 f"{self.name}: {self.n_actions} actions, {self.dimension} dimensions, {len(self.laws)} delay laws.",
                 hint="give two or more actions, one or more dimensions, one delay law.",
             )
+        _check_flights(self)
 
 
 Problem = BernoulliProblem | LinearProblem
+
+
+def _check_flights(problem: Problem) -> None:
+    try:
+        flight_parts(problem.flights, problem.n_actions)
+    except ValueError as error:
+        raise ParameterError(
+            f"{problem.name}: {error}.", hint="in every round, also after the last, one action or more is eligible."
+        ) from None

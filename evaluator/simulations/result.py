@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluator.datasets.flights import Flight
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_values import json_values
 from evaluator.results.tabular import COUNT, NUMBER, TEXT, arrow_table
@@ -30,7 +31,9 @@ class RegretCurve:
         Spec of the policy.
     regret, regret_se
         Eventual pseudo-regret R(t) = sum over s <= t of the gap of the action of round s, and its standard error, at
-        the checkpoints, shape (C,), float64. Gaps are those of the conversions that ever come.
+        the checkpoints, shape (C,), float64. Gaps are those of the conversions that ever come, to the best action, or
+        the best one that is eligible in round s; without contexts this is what the best fixed order of the actions
+        shows, the first eligible one.
     observed, observed_se
         Regret observed by round t, L(t), in conversions revealed within the window by then (Vernade et al. 2017, eq. 1
         and 3), and its standard error, at the checkpoints, shape (C,), float64: each gap weighs tau_min(m, t - s).
@@ -72,6 +75,8 @@ class Simulation(ShownInNotebooks):
         Sentence that names the delay CDF that policies are told; empty when there is none.
     told_zeros
         Specs of the policies that are told of each zero reward, after a delay of its own.
+    flights
+        Rounds between which actions were eligible, where they came and went; empty where all always were.
     rounds
         Checkpoints in rounds, shape (C,), int64, the last T.
     curves
@@ -91,6 +96,7 @@ class Simulation(ShownInNotebooks):
     laws: tuple[str, ...]
     told: str
     told_zeros: tuple[str, ...]
+    flights: tuple[Flight, ...]
     rounds: npt.NDArray[np.int64]
     curves: tuple[RegretCurve, ...]
     lower_bound: Floats | None
@@ -158,6 +164,7 @@ class Simulation(ShownInNotebooks):
             "delays": list(self.laws),
             "policy_delays": self.told or None,
             "told_zeros": list(self.told_zeros),
+            "flights": [{"action": f.action, "from": f.start, "until": f.until} for f in self.flights],
             "policies": [
                 {
                     "policy": curve.policy,

@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.datasets.flights import Part, flight_parts
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.given import given_cdf, told_cdf
 from evaluator.errors import ParameterError
 from evaluator.kernels.ahead import LoopCall, compile_ahead
 from evaluator.policies.base import Need, Setting
+from evaluator.policies.choosing_among import has_random_ties, refuse_choosing_among
 from evaluator.policies.running import blamed, loop_for
+from evaluator.replays.rounds.eligible_actions import stated_actions
 from evaluator.simulations import live_loop as loop
 from evaluator.simulations.lower_bound import lower_bound
 from evaluator.simulations.options import SimulateOptions
@@ -72,7 +75,13 @@ def simulate(
     window = options.window_rounds(problem.window)
     _check(problem, policies)
     cdf = _told(problem, options, min(horizon, window or NO_WINDOW))
-    shared = Setting(n_actions=problem.n_actions, window=window or NO_WINDOW, horizon=horizon, delay_cdf=cdf)
+    parts = _parts(problem, horizon)
+    playable = None if parts is None else len({action for part in parts for action in part.eligible})
+    shared = Setting(
+        n_actions=problem.n_actions, window=window or NO_WINDOW, horizon=horizon, delay_cdf=cdf, playable=playable
+    )
+    if shared.among:
+        _refuse_without_answer(problem, policies)
     settings = [_setting(problem, policy, shared) for policy in policies]
     for policy, setting in zip(policies, settings, strict=True):
         policy.start(setting)  # what it refuses, it refuses before the first run
@@ -84,10 +93,11 @@ def simulate(
 
     def one(task: tuple[int, int]) -> loop.RunOutcome:
         run, p = task
-        return _run(policies[p], settings[p], of(p), options.seed, run)
+        return _run(policies[p], settings[p], of(p), calendars[p], options.seed, run)
 
+    calendars = [_calendar(parts, policy, setting) for policy, setting in zip(policies, settings, strict=True)]
     compile_ahead(
-        LoopCall(policy.name, _loop(policy), _arguments(policy, settings[p], of(p), options.seed, 0))
+        LoopCall(policy.name, _loop(policy), _arguments(policy, settings[p], of(p), calendars[p], options.seed, 0))
         for p, policy in enumerate(policies)
     )
 
@@ -99,7 +109,7 @@ def simulate(
         first = final if p == 0 else first
         totals[p].add(played, final - first)
         advance(1)
-    bounds = _bounds(problem, world)
+    bounds = _bounds(problem, world, among=shared.among)
     needs_cdf = any(Need.DELAY_CDF in policy.needs for policy in policies)
     return Simulation(
         scenario=problem.name,
@@ -112,6 +122,7 @@ def simulate(
         laws=tuple(law.source for law in problem.laws),
         told=cdf.source if cdf is not None and needs_cdf else "",
         told_zeros=told_zeros,
+        flights=() if parts is None else problem.flights,
         rounds=world.checkpoints,
         curves=tuple(total.curve(policy.spec) for total, policy in zip(totals, policies, strict=True)),
         lower_bound=bounds[0],
@@ -204,18 +215,47 @@ def _world(problem: Problem, setting: Setting) -> loop.LiveWorld:
     )
 
 
-def _bounds(problem: Problem, world: loop.LiveWorld) -> tuple[Floats | None, Floats | None]:
-    """Return the lower bounds of both regrets; the theorems are about one delay law that shows something."""
-    if not isinstance(problem, BernoulliProblem) or len(problem.laws) > 1 or world.within[0] == 0:
+def _parts(problem: Problem, horizon: int) -> list[Part] | None:
+    """Return the parts of a run with the same eligible actions; None where all actions always are."""
+    parts = [part for part in flight_parts(problem.flights, problem.n_actions) if part.start < horizon]
+    return None if all(len(part.eligible) == problem.n_actions for part in parts) else parts
+
+
+def _calendar(parts: list[Part] | None, policy: Any, setting: Setting) -> loop.Calendar | None:
+    """Return the parts as the loop reads them for a policy."""
+    if parts is None:
+        return None
+    sets = np.zeros((len(parts), setting.n_actions), np.bool_)
+    for i, part in enumerate(parts):
+        sets[i, list(part.eligible)] = True
+    _, eligible = stated_actions(sets, np.zeros((1, max(setting.rows, 1), setting.dimension)))
+    return loop.Calendar(
+        start=np.array([part.start for part in parts], np.int64),
+        there=sets,
+        eligible=eligible,
+        random_ties=has_random_ties(policy),
+    )
+
+
+def _refuse_without_answer(problem: Problem, policies: Sequence[Any]) -> None:
+    for policy in policies:
+        refuse_choosing_among(policy, f"the actions of scenario {problem.name!r} come and go", live=True)
+
+
+def _bounds(problem: Problem, world: loop.LiveWorld, *, among: bool) -> tuple[Floats | None, Floats | None]:
+    """Return the lower bounds of both regrets; the theorems are about arms that stay, and a law that shows some."""
+    if not isinstance(problem, BernoulliProblem) or len(problem.laws) > 1 or world.within[0] == 0 or among:
         return None, None
     ever, within = world.ever[0], world.within[0]
     observed = lower_bound(problem.means, float(within)) * np.log(world.checkpoints)
     return observed * ever / within, observed
 
 
-def _run(policy: Any, setting: Setting, world: loop.LiveWorld, seed: int, run: int) -> loop.RunOutcome:
+def _run(
+    policy: Any, setting: Setting, world: loop.LiveWorld, calendar: loop.Calendar | None, seed: int, run: int
+) -> loop.RunOutcome:
     with blamed(policy, setting.n_actions):
-        played: loop.RunOutcome = _loop(policy)(*_arguments(policy, setting, world, seed, run))
+        played: loop.RunOutcome = _loop(policy)(*_arguments(policy, setting, world, calendar, seed, run))
     return played
 
 
@@ -223,9 +263,11 @@ def _loop(policy: Any) -> Any:
     return loop_for(policy, loop.play, loop.play_uncached, loop.play_interpreted)
 
 
-def _arguments(policy: Any, setting: Setting, world: loop.LiveWorld, seed: int, run: int) -> tuple[Any, ...]:
+def _arguments(
+    policy: Any, setting: Setting, world: loop.LiveWorld, calendar: loop.Calendar | None, seed: int, run: int
+) -> tuple[Any, ...]:
     ring = empty_ring(world.tau.shape[1] - 1, world.shown)
-    return policy.start(setting), live_policy_stream(seed, run), world_stream(seed, run), world, ring
+    return policy.start(setting), live_policy_stream(seed, run), world_stream(seed, run), world, ring, calendar
 
 
 class _Totals:

@@ -45,6 +45,7 @@ def load_problem(scenario: str | Path) -> Problem:
         )
     laws = tuple(scenario_laws(found, path.parent))
     horizon = found.horizon or DEFAULT_HORIZON
+    flights = found.all_flights
     if isinstance(found, LinearScenario):
         return LinearProblem(
             name=spec.name,
@@ -54,6 +55,7 @@ def load_problem(scenario: str | Path) -> Problem:
             horizon=horizon,
             window=found.window,
             zeros=found.zeros,
+            flights=flights,
         )
     return BernoulliProblem(
         name=spec.name,
@@ -62,4 +64,5 @@ def load_problem(scenario: str | Path) -> Problem:
         horizon=horizon,
         window=found.window,
         zeros=found.zeros,
+        flights=flights,
     )

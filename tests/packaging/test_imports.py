@@ -31,10 +31,10 @@ ALLOWED: dict[str, set[str] | None] = {
     "datasets/criteo": {"datasets"},
     "datasets/shop": {"datasets"},
     "policies": {"delays", "kernels"},
-    "simulations": {"datasets", "delays", "kernels", "policies"},
+    "simulations": {"datasets", "delays", "kernels", "policies", "replays/loop", "replays/rounds"},
     "replays/rounds": {"delays", "kernels", "log"},
     "replays/loop": {"kernels", "policies", "replays/rounds"},
-    "replays/learned": {"delays", "kernels", "log", "policies", "replays/loop"},
+    "replays/learned": {"delays", "kernels", "log", "policies", "replays/loop", "replays/rounds"},
     "replays": {
         "delays", "estimates", "kernels", "log", "policies", "replays/learned", "replays/loop", "replays/rounds",
     },

@@ -20,7 +20,10 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SlowRun:
-    """Actions, conversions by fate; rates of each round, tau of each action at ages 0 to T, what ever comes of it."""
+    """Actions, conversions by fate; rates of each round, tau of each action at ages 0 to T, what ever comes of it.
+
+    Which actions are eligible in each round, shape (T, K).
+    """
 
     actions: list[int]
     counts: Counter[str]
@@ -28,10 +31,11 @@ class SlowRun:
     tau: Floats
     reach: Floats
     window: int
+    eligible: npt.NDArray[np.bool_]
 
     @property
     def best(self) -> npt.NDArray[np.int64]:
-        return np.argmax(self.rates * self.reach, axis=1)
+        return np.argmax(np.where(self.eligible, self.rates * self.reach, -1.0), axis=1)
 
     @property
     def regret(self) -> list[float]:
@@ -54,6 +58,18 @@ class SlowRun:
         return regret
 
 
+def eligible_rounds(problem: Problem, rounds: int) -> npt.NDArray[np.bool_]:
+    """Return which actions are eligible in each round, shape (T, K): on one of their flights, or without any."""
+    over = np.arange(rounds)
+    found = np.zeros((rounds, problem.n_actions), np.bool_)
+    for a in range(problem.n_actions):
+        own = [f for f in problem.flights if f.action == a]
+        found[:, a] = not own
+        for flight in own:
+            found[:, a] |= (over >= flight.start) & (over < (rounds if flight.until is None else flight.until))
+    return found
+
+
 def slow_run(policy: Any, problem: Problem, setting: Setting, *, seed: int, run: int) -> SlowRun:
     luck = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3, run)))
     own = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(4, run)))
@@ -66,6 +82,7 @@ def slow_run(policy: Any, problem: Problem, setting: Setting, *, seed: int, run:
     due: dict[int, list[tuple[int, Floats, float]]] = {}
     zeros = problem.zeros == "told" and getattr(policy, "takes_zeros", False)
     counts: Counter[str] = Counter()
+    eligible = eligible_rounds(problem, setting.horizon)
     for t in range(1, setting.horizon + 1):
         vectors = np.zeros((1, 0))
         if isinstance(problem, LinearProblem):
@@ -77,7 +94,8 @@ def slow_run(policy: Any, problem: Problem, setting: Setting, *, seed: int, run:
         else:
             rates = np.array(problem.means)
         reward_draw, delay_draw = luck.random(), luck.random()
-        action = int(policy.choose(vectors, own))
+        among = {"eligible": np.flatnonzero(eligible[t - 1])} if problem.flights else {}
+        action = int(policy.choose(vectors, own, **among))
         policy.displayed(vectors, action)
         actions.append(action)
         all_rates.append(rates)
@@ -99,4 +117,4 @@ def slow_run(policy: Any, problem: Problem, setting: Setting, *, seed: int, run:
             due.setdefault(t + int(come_by[0]), []).append((t, vector, float(one)))
         for shown, vector, value in due.pop(t, []):
             policy.converted(vector, actions[shown - 1], t - shown, value)
-    return SlowRun(actions, counts, np.array(all_rates), tau, np.array([law.reach for law in laws]), window)
+    return SlowRun(actions, counts, np.array(all_rates), tau, np.array([law.reach for law in laws]), window, eligible)

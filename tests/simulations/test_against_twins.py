@@ -53,6 +53,11 @@ def agree(spec: str, problem: Problem, *, told: str = "geometric:12", twin: bool
     slow = [
         twin_of(policy.name)(setting, **policy.parameters) if twin else Interpreted(policy, setting) for _ in range(2)
     ]
+    agree_with(slow, policy, problem, setting, told)
+
+
+def agree_with(slow: list[Any], policy: Any, problem: Problem, setting: Setting, told: str) -> None:
+    """Check two runs against what these make of the same streams."""
     runs = [slow_run(slow[r], problem, setting, seed=7, run=r) for r in range(2)]
     assert len(set(runs[0].actions)) > 1
     found = simulate(problem, [policy], SimulateOptions(runs=2, seed=7, delays=told)).curves[0]

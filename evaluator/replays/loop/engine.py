@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from evaluator.kernels.ahead import LoopCall
 from evaluator.policies.base import Setting
+from evaluator.policies.choosing_among import has_random_ties
 from evaluator.policies.dispatch import choose
 from evaluator.policies.running import blamed, loop_for, reward_unit
 from evaluator.replays.loop import among
@@ -134,7 +135,7 @@ class MatchingReplay:
         self._displays: list[npt.NDArray[np.int64]] = []
         self._read = 0
         # Where displays have their own eligible actions: whether equal scores go by a random order, and what is held.
-        self._random_ties = getattr(policy, "ties", "random") == "random"
+        self._random_ties = has_random_ties(policy)
         self._held = nothing_held() if setting.among else None
         if sampler == "logged":
             self._step = loop.follow

@@ -29,6 +29,7 @@ import numpy.typing as npt
 from evaluator.kernels.compiling import compiled, compiled_uncached
 from evaluator.kernels.memory import borrowed
 from evaluator.kernels.scores import check_score
+from evaluator.policies.choosing_among import has_random_ties
 from evaluator.policies.dispatch import choose, estimates, has_estimates, is_pure, prepare
 from evaluator.policies.running import blamed, is_plain_python, loop_for
 from evaluator.replays.loop import frozen_among as among
@@ -150,7 +151,7 @@ class FrozenPolicy:
         self._asked = 0
         self._of_all: Floats | None = None
         self._has_sets = has_sets
-        self._random_ties = getattr(policy, "ties", "random") == "random"
+        self._random_ties = has_random_ties(policy)
         drawn = not greedy and (has_sets or not is_pure(state) or self._draws_to_prepare())
         self.draws = self._draws(displays) if drawn else 0
         if greedy:

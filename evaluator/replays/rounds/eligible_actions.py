@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.log.eligible import SetCodes, bits_of, words
+from evaluator.log.eligible import SetCodes, bits_of, set_codes, words
 from evaluator.replays.rounds.batch import EligibleActions
 
 
@@ -39,3 +39,11 @@ def eligible_actions(
         row, by_action = np.arange(0, vectors.shape[1] * n, vectors.shape[1]), int(vectors.shape[1] > 1)
     rows = vectors.reshape(1, -1, vectors.shape[-1]) if vectors.shape[-1] else vectors
     return rows, EligibleActions(of, words(sets.distinct), words(bits_of(playable[None]))[0], row, by_action, by_place)
+
+
+def stated_actions(
+    sets: npt.NDArray[np.bool_], vectors: npt.NDArray[np.floating]
+) -> tuple[npt.NDArray[np.floating], EligibleActions]:
+    """Return the same of eligible actions given as truths, shape (n, K), all of which may be chosen."""
+    codes = set_codes(np.arange(len(sets)), bits_of(sets))
+    return eligible_actions(codes, np.ones(sets.shape[1], np.bool_), vectors, None)
