@@ -17,6 +17,7 @@ from evaluator.policies.base import Setting
 from evaluator.replays.learned.file import content_hash
 from evaluator.replays.learned.learned_from import LearnedFrom
 from evaluator.replays.learned.policy import LearnedPolicy, load_policy
+from evaluator.replays.loop.among import NO_KEY
 from evaluator.replays.loop.engine import Begun
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.rounds.window import ReplayWindow
@@ -54,6 +55,7 @@ class WarmStart:
             pending=own.pending,
             rng=own.rng if repeat == 0 else None,
             last=own.rounds + self.most,
+            tie_key=own.tie_key if own.fresh else NO_KEY,
         )
 
     def asked(self, options: ReplayOptions) -> ReplayOptions:
@@ -129,7 +131,17 @@ class WarmStart:
                 f"{self.learned.rounds:,}: {max(left, 0):,} are left{asked}.",
                 hint="ask for fewer, or let it learn with a longer `horizon`.",
             )
-        return replace(self, most=min(setting.horizon if options.horizon is None else options.horizon, left))
+        learned = self.learned
+        if told.among and not setting.among:
+            raise ParameterError(
+                f"The policy learned where not every action is always eligible, and in log {log.meta.name!r} all are.",
+                hint="begin this replay with nothing.",
+            )
+        if setting.among and not told.among:  # what it knows of its actions counts all of them
+            learned = replace(learned, setting=replace(told, playable=told.arms))
+        return replace(
+            self, learned=learned, most=min(setting.horizon if options.horizon is None else options.horizon, left)
+        )
 
     def refuse_same(self, replayed: LearnedFrom | None) -> None:
         """Raise where a policy would be judged on displays that it may have learned from.

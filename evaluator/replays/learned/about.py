@@ -13,10 +13,12 @@ import numpy as np
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.moments import DelayMoments
 from evaluator.errors import DataError, ParameterError, SourceError
+from evaluator.kernels.argmax import LOWEST_FIRST
 from evaluator.log.encoder import ContextEncoder, encoder_of
 from evaluator.policies.base import Setting
 from evaluator.replays.learned.arrays import Arrays
 from evaluator.replays.learned.learned_from import LearnedFrom
+from evaluator.replays.loop.among import NO_KEY
 from evaluator.streams import stream_at
 from evaluator.units import NO_WINDOW
 from evaluator.version import __version__
@@ -25,6 +27,7 @@ SCHEMA = "evaluate.policy/4"
 # The third said neither how contexts were encoded nor what it learned from. Those before compressed their arrays.
 # Policies of the first were told rewards as they were: a `reward_max` of 1.
 _READ = (SCHEMA, "evaluate.policy/3", "evaluate.policy/2", "evaluate.policy/1")
+_BITS_32 = 2**32 - 1
 _SIZES = ("n_actions", "dimension", "rows", "window", "horizon")
 
 
@@ -38,6 +41,8 @@ class PolicyDescription:
         Spec of the policy, and the value of every parameter by its name.
     of_class
         Name of the policy's class; empty where nobody noted it.
+    tie_key
+        Key of the round's order among equal scores (`evaluator.replays.loop.among`), where it has been drawn.
     labels
         Labels of the K actions.
     rounds
@@ -64,6 +69,7 @@ class PolicyDescription:
     encoder: ContextEncoder | None = None
     learned_from: tuple[LearnedFrom, ...] = ()
     of_class: str = ""
+    tie_key: int = NO_KEY
 
 
 def written(described: PolicyDescription) -> bytes:
@@ -79,6 +85,7 @@ def written(described: PolicyDescription) -> bytes:
         "rounds": described.rounds,
         "prepared": described.prepared,
         "stream": described.rng.bit_generator.state,
+        **({} if described.tie_key == NO_KEY else {"tie_key": described.tie_key}),
         "setting": {name: getattr(setting, name) for name in (*_SIZES, "reward_max", "reward_min")}
         | ({"playable": setting.playable} if setting.among else {}),
         "delay_cdf": None
@@ -130,6 +137,7 @@ def read_about(text: bytes, arrays: Arrays) -> PolicyDescription:
         encoder=_encoder(_word(said, "encoder", dict, or_none=True), setting) if new else None,
         learned_from=tuple(map(_learned_from, _word(said, "learned_from", list))) if new else (),
         of_class=_word(said, "class", str) if new else "",
+        tie_key=_tie_key(said) if "tie_key" in said else NO_KEY,
     )
 
 
@@ -160,6 +168,13 @@ def _setting(said: dict[str, Any], n_actions: int, cdf: DelayCDF | None) -> Sett
         reward_min=reward_min,
         playable=playable,
     )
+
+
+def _tie_key(said: dict[str, Any]) -> int:
+    key: int = _word(said, "tie_key", int)
+    if not LOWEST_FIRST <= key <= _BITS_32:
+        raise SourceError(f"`tie_key` is {_short(key)}.", hint=f"it is from {LOWEST_FIRST} to {_BITS_32:,}.")
+    return key
 
 
 def _encoder(said: dict[str, Any] | None, setting: Setting) -> ContextEncoder | None:

@@ -4,33 +4,36 @@ from __future__ import annotations
 
 import copy
 import html
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import EvaluatorError, ParameterError, PolicyError
+from evaluator.kernels.argmax import LOWEST_FIRST, tie_key
 from evaluator.kernels.scores import check_score
 from evaluator.log.encoder import ContextEncoder
 from evaluator.outputs.failures import writing
 from evaluator.outputs.whole import whole_files
 from evaluator.policies import dispatch
 from evaluator.policies.base import Policy, Setting
+from evaluator.policies.choosing_among import has_random_ties
 from evaluator.policies.running import blamed, reward_unit
 from evaluator.replays.learned.about import PolicyDescription
+from evaluator.replays.learned.displays import Display, Eligible, Truths, display_vectors, shown_vectors, told_eligible
 from evaluator.replays.learned.file import PolicyContent, fill_file, read_file, refuse_unsavable
 from evaluator.replays.learned.learned_from import LearnedFrom
 from evaluator.replays.learned.state import copied
 from evaluator.replays.learned.three_lines import three_lines
+from evaluator.replays.loop.among import NO_KEY, best_among
 from evaluator.replays.loop.pending import PendingConversions, nothing_pending, take
+from evaluator.replays.rounds.eligible_actions import stated_actions
 
 _SAVE_AGAIN = "replay the policy and save it again."
-# A display as a mapping of column values, or the vectors that it becomes.
-Display: TypeAlias = npt.ArrayLike | Mapping[str, object]
 
 
 @dataclass(eq=False, repr=False)
@@ -64,6 +67,9 @@ class LearnedPolicy:
         Encoder that turns a display into the context it reads; None where it reads none, or the log did not say.
     learned_from
         Displays that each of its replays went through; empty where its file does not say.
+    tie_key
+        Key by which equal scores go among the eligible actions of a round that has begun
+        (`evaluator.replays.loop.among`); -2 before it is drawn.
     """
 
     policy: Any
@@ -76,6 +82,7 @@ class LearnedPolicy:
     pending: PendingConversions
     encoder: ContextEncoder | None = None
     learned_from: tuple[LearnedFrom, ...] = ()
+    tie_key: int = NO_KEY
     _asked: bool = False
     _open: bool = False
     _revealed: float = 0.0
@@ -88,7 +95,7 @@ class LearnedPolicy:
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(repr(self))}</pre>"
 
-    def choose(self, context: Display | None = None, *, greedy: bool = False) -> int:
+    def choose(self, context: Display | None = None, *, eligible: Eligible | None = None, greedy: bool = False) -> int:
         """Return the action for a display, and begin a new round of the policy: a randomised one draws anew.
 
         Its label is ``labels[action]``.
@@ -97,7 +104,11 @@ class LearnedPolicy:
         ----------
         context
             Display, as a mapping of its context columns to their values; or, encoded as in the log it learned from, its
-            context, shape (d,), or its action vectors, shape (K, d). Policies without contexts look at nothing.
+            context, shape (d,), or its action vectors, shape (K, d), or (|E|, d) of the eligible ones alone. Policies
+            without contexts look at nothing.
+        eligible
+            Indices of the actions that can be shown at this display, of which one is chosen as in a replay, whether it
+            was ever logged or not. None: all; a policy that learned where not all always were must be told.
         greedy
             Whether to return the action with the largest estimated reward instead, without bonus or draw, among equals
             one at random: the policy that ``--final`` values. It is for showing what was learned; no round is begun.
@@ -106,7 +117,8 @@ class LearnedPolicy:
         ------
         ParameterError
             The context has another shape, or is not finite; or the display lacks a column, has one that is unknown, or
-            a value that no display of the log could have (`ContextEncoder.encode`).
+            a value that no display of the log could have (`ContextEncoder.encode`); or the policy must be told what is
+            eligible, or has no answer where not all is, or `eligible` names no actions.
         PolicyError
             A policy of the user's own raised, chose an impossible action, or says nothing of its estimates; a score
             is NaN; or the policy cannot go on from what it knows.
@@ -118,39 +130,43 @@ class LearnedPolicy:
         >>> learned.labels[learned.choose()] in learned.labels
         True
         """
-        vectors = self._vectors(context)
+        own = told_eligible(self.policy, self.setting, eligible)
+        vectors = display_vectors(self.policy, self.setting, self.encoder, context, own)
         with self._going_on():
             self.end_round()
             if greedy:
-                return self._greedy(vectors)
+                return self._greedy(vectors, own)
             if not self.fresh:
-                dispatch.prepare(self.state, self.rng)
-            self.prepared = self._asked = True
-            action = dispatch.choose(self.state, vectors)
+                self._begin(among=own is not None)
+            self._asked = True
+            action = dispatch.choose(self.state, vectors) if own is None else self._best_among(vectors, own)
         if not 0 <= action < self.setting.n_actions:
             raise PolicyError(
                 f"{self.policy.name} chose action {action}.", hint=f"actions go from 0 to {self.setting.n_actions - 1}."
             )
         return action
 
-    def _greedy(self, vectors: npt.NDArray[np.float64]) -> int:
+    def _greedy(self, vectors: npt.NDArray[np.float64], own: Truths | None) -> int:
         if not dispatch.has_estimates(self.state):
             raise PolicyError(
                 f"{self.policy.name} says nothing of its estimates, so that none is the largest.",
                 hint="give it a method estimates (evaluator/policies/user.py), or call choose without greedy.",
             )
         if not self.prepared:  # what has come due by now belongs to what was learned
-            dispatch.prepare(self.state, self.rng)
-            self.prepared = True
+            self._begin(among=self.setting.among)
         values = np.empty(self.setting.n_actions)
         dispatch.estimates(self.state, vectors, values)
-        for k, value in enumerate(values):
-            check_score(value, k)
-        best = np.flatnonzero(values == values.max())
+        asked = np.arange(len(values)) if own is None else np.flatnonzero(own)
+        for k in asked.tolist():
+            check_score(values[k], k)
+        best = asked[values[asked] == values[asked].max()]
         return int(best[0] if len(best) == 1 else self.rng.choice(best))
 
     def displayed(self, context: Display | None, action: int) -> None:
         """Tell the policy that its last choice was shown: one round of its life.
+
+        Where it reads a vector for each action, that of the shown one alone, shape (d,), will do for a policy that can
+        choose among eligible actions, here and in `converted`.
 
         Raises
         ------
@@ -164,12 +180,12 @@ class LearnedPolicy:
                 f"{self.policy.name} was started for {self.setting.horizon:,} rounds and has lived them.",
                 hint="replay without `horizon`, or on a longer log; without learning, call choose alone.",
             )
-        vectors = self._vectors(context)
         self._check_action(action)
+        vectors = shown_vectors(self.policy, self.setting, self.encoder, context, action)
         with self._going_on():
             self.end_round()
             if not self.prepared:
-                dispatch.prepare(self.state, self.rng)
+                self._begin(among=self.setting.among)
             dispatch.displayed(self.state, vectors, action)
             self.rounds += 1
             self.prepared = self._asked = False
@@ -202,12 +218,12 @@ class LearnedPolicy:
                 f"A delay of {delay} rounds, after {self.rounds} of them.", hint="0 is the last display's own round."
             )
         self._check_action(action)
-        vectors = self._vectors(context)
+        vectors = shown_vectors(self.policy, self.setting, self.encoder, context, action)
         if delay > self.setting.window:
             return False
         unit = reward_unit(self.policy, self.setting)
         with self._going_on():
-            self._tell(vectors[action if self.setting.rows > 1 else 0], action, delay, value / unit)
+            self._tell(vectors[action if len(vectors) > 1 else 0], action, delay, value / unit)
         return True
 
     def copied(self) -> LearnedPolicy:
@@ -269,6 +285,7 @@ class LearnedPolicy:
             encoder=self.encoder,
             learned_from=self.learned_from,
             of_class=type(self.policy).__name__,
+            tie_key=self.tie_key if self.fresh else NO_KEY,
         )
         return PolicyContent(self.policy, about, self.state, self.pending)
 
@@ -303,36 +320,17 @@ class LearnedPolicy:
         if not 0 <= action < self.setting.n_actions:
             raise ParameterError(f"Action {action}.", hint=f"actions go from 0 to {self.setting.n_actions - 1}.")
 
-    def _vectors(self, context: Display | None) -> npt.NDArray[np.float64]:
-        rows = self.setting.rows
-        if rows == 0:
-            return np.zeros((1, 0))
-        if isinstance(context, Mapping):
-            context = self._encoded(context)
-        shape = self.setting.context_shape
-        vectors = np.array(np.nan if context is None else context, np.float64)
-        if vectors.shape != shape or not np.isfinite(vectors).all():
-            raise ParameterError(
-                f"{self.policy.name} reads {'a context' if rows == 1 else 'action vectors'} of shape {shape}, finite; "
-                f"got shape {vectors.shape}.",
-                hint="encode it as the log's"
-                + ("." if self.encoder is None else ", or give the display itself, a value for each context column."),
-            )
-        return vectors.reshape(rows, self.setting.dimension)
+    def _begin(self, *, among: bool) -> None:
+        """Begin a round, or begin it anew with other draws."""
+        (dispatch.begin_among if among else dispatch.prepare)(self.state, self.rng)
+        self.prepared, self.tie_key = True, NO_KEY
 
-    def _encoded(self, display: Mapping[str, object]) -> npt.ArrayLike:
-        if self.encoder is not None:
-            return self.encoder.encode(display)
-        if self.setting.rows > 1:
-            raise ParameterError(
-                f"{self.policy.name} reads a vector for each action, which no columns of a display are.",
-                hint=f"give the action vectors, shape {self.setting.context_shape}.",
-            )
-        raise ParameterError(
-            f"The log that {self.policy.name} learned from does not say how its contexts were encoded: it was made by "
-            "hand, or converted or replayed by an earlier version.",
-            hint=f"convert it again, replay and save; or give the encoded context, shape {self.setting.context_shape}.",
-        )
+    def _best_among(self, vectors: npt.NDArray[np.float64], own: Truths) -> int:
+        """Return the round's choice among the eligible, by the function that replays ask."""
+        if self.tie_key == NO_KEY:
+            self.tie_key = tie_key(self.rng) if has_random_ties(self.policy) else LOWEST_FIRST
+        rows, eligible = stated_actions(own[None], vectors[None])
+        return int(best_among(self.state, rows[0], eligible, 0, self.tie_key))
 
 
 def learned_policy(
@@ -357,6 +355,7 @@ def learned_policy(
         pending=nothing_pending(0, setting.dimension) if replay.calendar is None else replay.calendar,
         encoder=encoder,
         learned_from=learned_from,
+        tie_key=replay.tie_key,
     )
 
 
@@ -397,4 +396,5 @@ def load_policy(path: str | Path, *, policy: Policy | None = None) -> LearnedPol
         pending=read.pending,
         encoder=read.about.encoder,
         learned_from=read.about.learned_from,
+        tie_key=read.about.tie_key,
     )

@@ -34,7 +34,8 @@ def three_lines(
     window = "no window" if told.window == NO_WINDOW else f"window {told.window:,} rounds"
     logs = " and ".join(dict.fromkeys(repr(source.log) for source in learned_from))
     log = f" on log {logs}" if logs else ""
-    choice = f"policy.labels[policy.choose({_context(told, encoder)})]"
+    given = [_context(told, encoder), "eligible=[...]" if told.among else ""]
+    choice = f"policy.labels[policy.choose({', '.join(filter(None, given))})]"
     lines = (
         f"{policy.name}{f' with {parameters}' if parameters else ''}: {told.n_actions:,} actions, {window}",
         f"learned in {rounds:,} rounds{log}; {waiting:,} conversion{'s' * (waiting != 1)} still to come",

@@ -23,7 +23,8 @@ from evaluator.replays.loop.kernel import ReplayCounters, play_round
 from evaluator.replays.loop.pending import PendingConversions
 from evaluator.replays.rounds.batch import Batch, EligibleActions
 
-_NO_KEY = -2
+# A key that is not drawn yet.
+NO_KEY = -2
 
 
 class Held(NamedTuple):
@@ -42,9 +43,9 @@ class Held(NamedTuple):
     rival: npt.NDArray[np.int64]
 
 
-def nothing_held() -> Held:
-    """Return what is held before the first round."""
-    return Held(np.array([_NO_KEY]), np.zeros(1, np.int64))
+def nothing_held(key: int = NO_KEY) -> Held:
+    """Return what is held before the first round, or in a round whose key was drawn before."""
+    return Held(np.array([key]), np.zeros(1, np.int64))
 
 
 def _match_among(
@@ -72,9 +73,9 @@ def _match_among(
     while i < batch.action.shape[0] and progress.rounds[0] < horizon:
         if progress.prepared[0] == 0:
             begin_among(state, rng)
-            held.tie_key[0] = _NO_KEY
+            held.tie_key[0] = NO_KEY
             progress.prepared[0] = 1
-        if held.tie_key[0] == _NO_KEY:
+        if held.tie_key[0] == NO_KEY:
             held.tie_key[0] = tie_key(rng) if random_ties else LOWEST_FIRST
         action = _wide(batch.action[i])
         if recorded or not scores(state):

@@ -20,7 +20,7 @@ from evaluator.policies.dispatch import choose
 from evaluator.policies.running import blamed, loop_for, reward_unit
 from evaluator.replays.loop import among
 from evaluator.replays.loop import kernel as loop
-from evaluator.replays.loop.among import nothing_held
+from evaluator.replays.loop.among import NO_KEY, nothing_held
 from evaluator.replays.loop.pending import PendingConversions, nothing_pending, with_room
 from evaluator.replays.loop.samplers import SamplerName, safe_horizon
 from evaluator.replays.rounds.batch import Batch, read_only_batch
@@ -56,6 +56,9 @@ class Replay:
         Action that the policy, not a contextual one, waited for when the displays ended; -1 where it waited for none.
     choices
         Choice of the policy at every display read, shape (read,); None where it was not recorded.
+    tie_key
+        Key of the order among equal scores of the round that has begun, where displays have their own eligible actions;
+        -2 where it is not drawn.
     """
 
     displays: npt.NDArray[np.int64]
@@ -71,6 +74,7 @@ class Replay:
     calendar: PendingConversions | None
     waiting: int = -1
     choices: npt.NDArray[np.int32] | None = None
+    tie_key: int = NO_KEY
 
 
 class Begun(NamedTuple):
@@ -84,6 +88,8 @@ class Begun(NamedTuple):
         Random stream of the policy; None for that of the seed and repeat.
     last
         Number of the last round that the replay may reach.
+    tie_key
+        Key of the order among equal scores of the round that has begun; -2 where it is not drawn.
     """
 
     state: Any
@@ -92,6 +98,7 @@ class Begun(NamedTuple):
     pending: PendingConversions
     rng: np.random.Generator | None
     last: int
+    tie_key: int = NO_KEY
 
 
 def sampler_stream(seed: int, repeat: int) -> np.random.Generator:
@@ -136,7 +143,7 @@ class MatchingReplay:
         self._read = 0
         # Where displays have their own eligible actions: whether equal scores go by a random order, and what is held.
         self._random_ties = has_random_ties(policy)
-        self._held = nothing_held() if setting.among else None
+        self._held = nothing_held(NO_KEY if begun is None else begun.tie_key) if setting.among else None
         if sampler == "logged":
             self._step = loop.follow
         elif setting.among:
@@ -199,6 +206,8 @@ class MatchingReplay:
         """Return what was replayed."""
         displays = np.concatenate(self._displays) if self._displays else np.zeros(0, np.int64)
         done = _result(displays, self._read, self._progress, self._pending, self._state, self._rng)
+        if done.prepared and self._held is not None:
+            done = replace(done, tie_key=int(self._held.tie_key[0]))
         if done.prepared and not self._policy.contextual and self._held is None:
             with blamed(self._policy, self._setting.n_actions):
                 done = replace(done, waiting=choose(self._state, np.zeros((1, 0))))
