@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from evaluator.log import Log
 from tests.logs import build_log
@@ -28,7 +27,8 @@ class World:
     Parameters
     ----------
     sets
-        How sets come about: one of `SETS`. On a calendar actions arrive and retire at shares of a run.
+        How sets come about: one of `SETS`. Constant ones leave the same actions out of every display; on a calendar
+        actions arrive and retire at shares of a run.
     logger
         Who shows actions among the eligible ones: one of `LOGGERS`.
     k
@@ -96,7 +96,7 @@ def offers(world: World, share_of_run: Floats, rng: np.random.Generator) -> tupl
     luck = rng.random((n, k))
     at = share_of_run[:, None]
     eligible = {
-        "constant": np.ones((n, k), bool),
+        "constant": np.tile(np.arange(k) % 6 != 2, (n, 1)),
         "calendar": (world.arrives <= at) & (at < world.retires),
         "context": x @ world.normals.T > 0.0,
         "random": luck < np.linspace(0.15, 0.9, k),
@@ -132,32 +132,22 @@ def make_displays(world: World, n: int, seed: int) -> Displays:
     return Displays(x, eligible, expected, p, action, p[at, action], rewarded, delay)
 
 
-def make_log(world: World, n: int, seed: int) -> Log:
-    """Return a log of n displays, one a tick, whose conversions later than the window are never seen."""
-    drawn = make_displays(world, n, seed)
+def make_log(world: World, drawn: Displays) -> Log:
+    """Return a log of these displays, one a tick, whose conversions later than the window are never seen."""
     shown = np.flatnonzero(drawn.rewarded & (drawn.delay <= world.window))
-    log = build_log(
-        time=np.arange(n),
+    return build_log(
+        time=np.arange(len(drawn.action)),
         action=drawn.action,
         conversion_display=shown,
         conversion_time=shown + drawn.delay[shown],
         n_actions=world.k,
         propensity=drawn.propensity,
         context=drawn.context,
+        eligible=drawn.eligible,
         expected_reward=drawn.expected,
         attribution_window=world.window,
+        reward_max=1.0,
     )
-    return with_sets(log, drawn.eligible)
-
-
-def with_sets(log: Log, eligible: Truths) -> Log:
-    """Return a log with a column of sets: dictionary<int32, binary>, equal sets once."""
-    rows, of = np.unique(packed(eligible), axis=0, return_inverse=True)
-    sets = pa.DictionaryArray.from_arrays(
-        pa.array(of.reshape(-1).astype(np.int32)), pa.array([row.tobytes() for row in rows], pa.binary())
-    )
-    displays = log.displays.append_column("eligible", sets)
-    return Log(displays, log.conversions, log.actions, log.meta)
 
 
 def packed(eligible: Truths) -> npt.NDArray[np.uint8]:

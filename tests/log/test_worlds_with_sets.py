@@ -24,7 +24,8 @@ def test_actions_are_eligible_and_shown_as_often_as_their_propensities_say(sets:
 
 def test_a_log_holds_sets_contexts_and_the_conversions_seen_in_time() -> None:
     world = World("calendar", "softmax", contextual=0.1, mean_delay=100.0, window=90)
-    log, drawn = make_log(world, 1000, 3), make_displays(world, 1000, 3)
+    drawn = make_displays(world, 1000, 3)
+    log = make_log(world, drawn)
     sets = log.displays["eligible"].combine_chunks()
     rows = sets.dictionary.take(sets.indices).to_pylist()
     assert rows == [row.tobytes() for row in packed(drawn.eligible)]
