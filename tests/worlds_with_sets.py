@@ -117,19 +117,20 @@ def shown_with(world: World, x: Floats, eligible: Truths) -> Floats:
     return weight / weight.sum(axis=1, keepdims=True)
 
 
-def make_displays(world: World, n: int, seed: int) -> Displays:
-    """Return n logged displays."""
+def make_displays(world: World, n: int, seed: int, *, at: Floats | None = None, alike: int = 1) -> Displays:
+    """Return n logged displays, at these shares of a run or evenly over it, so many in a row of one context and set."""
     # Worlds share no draw, so that errors of several can be pooled as independent ones.
     rng = np.random.default_rng([seed, world.seed, SETS.index(world.sets), LOGGERS.index(world.logger)])
-    x, eligible, expected = offers(world, np.arange(n) / n, rng)
+    offered = offers(world, np.arange(n) / n if at is None else at, rng)
+    x, eligible, expected = (part[np.arange(n) // alike * alike] for part in offered)
     p = shown_with(world, x, eligible)
-    at = np.arange(n)
+    row = np.arange(n)
     # The last eligible action where a cumulated probability falls short of 1 by rounding.
     last = world.k - 1 - eligible[:, ::-1].argmax(axis=1)
     action = np.minimum((rng.random((n, 1)) >= np.cumsum(p, axis=1)).sum(axis=1), last)
-    rewarded = rng.random(n) < expected[at, action]
+    rewarded = rng.random(n) < expected[row, action]
     delay = rng.geometric(1.0 / (1.0 + world.mean_delay), n) - 1
-    return Displays(x, eligible, expected, p, action, p[at, action], rewarded, delay)
+    return Displays(x, eligible, expected, p, action, p[row, action], rewarded, delay)
 
 
 def make_log(world: World, drawn: Displays) -> Log:
