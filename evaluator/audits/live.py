@@ -100,34 +100,61 @@ def _play(
             raise ValueError("the policy chose an impossible action")
         displayed(state, vectors, action)
         at_time = pool.first + (arrival + t) % (pool.last - pool.first) if in_time else 0
+        rate = rate_of(pool, entry, action, at_time)
         law = pool.law[action] if pool.law.shape[0] > 0 else 0
-        rate = pool.rates[entry, action]
-        if pool.factor.shape[0] > 0:
-            rate = min(rate * pool.factor[at_time], 1.0)
-        counted = law if weights.shape[1] > 1 else 0
-        for c in range(weights.shape[0]):
-            sums[c] += weights[c, counted, t - 1] * rate
-
-        at = keep(ring, t, action, vectors, row(vectors, action))
+        count_round(sums, weights, law, t, rate)
+        delay = -1
         if converts < rate:
             delay = int(np.searchsorted(pool.tau[law], wait, side="right"))
             if in_time:
-                delay = _rounds_until(pool, at_time, delay)
-            if delay <= pool.reach and t + delay <= horizon:
-                reveal_later(ring, at, t + delay, pool.values[int(worth * pool.values.shape[0])])
-        total = 0.0
-        shown = next_revealed(ring, at)
-        while shown >= 0:
-            value = ring.value[shown]
-            total += value
-            converted(state, ring.vector[shown], ring.action[shown], rounds_since(ring, shown, t), value)
-            shown = next_revealed(ring, at)
-        collected(state, total)
+                delay = rounds_until(pool, at_time, delay)
+        live_round(state, pool, ring, t, horizon, action, vectors, delay, worth)
     return sums
 
 
 @inlinable
-def _rounds_until(pool: ContextPool, arrival: int, step: int) -> int:
+def rate_of(pool: ContextPool, entry: int, action: int, at_time: int) -> float:
+    """Return the probability with which what is shown converts."""
+    rate = pool.rates[entry, action]
+    return float(min(rate * pool.factor[at_time], 1.0)) if pool.factor.shape[0] > 0 else float(rate)
+
+
+@inlinable
+def count_round(sums: Floats, weights: Floats, law: int, t: int, rate: float) -> None:
+    """Add what a round is expected to earn to each weighted sum."""
+    counted = law if weights.shape[1] > 1 else 0
+    for c in range(weights.shape[0]):
+        sums[c] += weights[c, counted, t - 1] * rate
+
+
+@inlinable
+def live_round(
+    state: Any,
+    pool: ContextPool,
+    ring: RoundRing,
+    t: int,
+    horizon: int,
+    action: int,
+    vectors: npt.NDArray[np.floating],
+    delay: int,
+    worth: float,
+) -> None:
+    """End round t: its conversion comes after `delay` rounds, never if -1; tell the policy all that are due."""
+    at = keep(ring, t, action, vectors, row(vectors, action))
+    if 0 <= delay <= pool.reach and t + delay <= horizon:
+        reveal_later(ring, at, t + delay, pool.values[int(worth * pool.values.shape[0])])
+    total = 0.0
+    shown = next_revealed(ring, at)
+    while shown >= 0:
+        value = ring.value[shown]
+        total += value
+        converted(state, ring.vector[shown], ring.action[shown], rounds_since(ring, shown, t), value)
+        shown = next_revealed(ring, at)
+    collected(state, total)
+
+
+@inlinable
+def rounds_until(pool: ContextPool, arrival: int, step: int) -> int:
     """Return how many rounds after a display its conversion is revealed, whose delay is that of a step of tau."""
     if step >= pool.delays.shape[0]:
         return pool.reach + 1

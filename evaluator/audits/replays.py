@@ -85,7 +85,7 @@ def claims(truth: LogTruth, policies: Sequence[Any], options: AuditOptions) -> l
     """Return what the replays of each policy claim; the same for all twins."""
     first = draw_twin(truth, seed=options.seed, twin=0, vectors=_reads_vectors(policies, options))
     plans = plan_comparison(first.log, policies, [options.window], options.of_replays(seed=0))
-    return [claims_of(truth, _live(plan)) for plan in plans]
+    return [claims_of(truth, _live(plan, truth)) for plan in plans]
 
 
 def twins_horizon(first: TwinReplays) -> int:
@@ -134,9 +134,13 @@ def _reads_vectors(policies: Sequence[Any], options: AuditOptions) -> bool:
     return options.propensity == "estimate:context" or any(policy.contextual for policy in policies)
 
 
-def _live(plan: ReplayPlan) -> ReplayPlan:
-    """Return the plan on the traffic's clock, that of a live run."""
-    if plan.clock.kind == "traffic":
+def _live(plan: ReplayPlan, truth: LogTruth) -> ReplayPlan:
+    """Return the plan on the clock of a live run: the traffic's, which serves all of it.
+
+    Where eligible actions move with time, the wall clock is that of a live run as well: on the share of the traffic
+    that is accepted, which passes through the calendar as the replay does.
+    """
+    if plan.clock.kind == "traffic" or truth.moving:
         return plan
     return plan_replay(plan.log, plan.policy, replace(plan.options, clock="traffic"))
 
@@ -149,7 +153,7 @@ def _told(shown: ShownDisplays, result: ReplayResult, truth: LogTruth) -> TwinRe
     used = np.arange(plan.before, plan.before + plan.rounds.used)
     action = to_numpy(shown.twin.log.displays["action"])[used]
     logged = shown_rates(truth, shown.twin, used, action) * counted[action]
-    best = float((truth.action_values * counted).max())
+    best = truth.best_value(counted)
     return TwinReplay(
         rounds=shown.rounds,
         acceptance=result.acceptance_rate,
@@ -160,6 +164,6 @@ def _told(shown: ShownDisplays, result: ReplayResult, truth: LogTruth) -> TwinRe
         value=IntervalAndTruth(result.value, value),
         regret=IntervalAndTruth(result.regret, result.rounds * (best - value)),
         uplift=IntervalAndTruth(result.uplift, value - float(logged.mean()) * truth.mean_value),
-        setting=_live(plan).setting,
+        setting=_live(plan, truth).setting,
         sampler=plan.sampler,
     )

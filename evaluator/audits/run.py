@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from evaluator.audits.by_action import ClaimsByLaw
 from evaluator.audits.live import ContextPool, play_in_pool
+from evaluator.audits.live_among import LiveSpan, draw_rounds, eligible_in_pool, logger_value, play_among
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.pair_differences import MeasuredDifference
 from evaluator.audits.power import LargerDifference, PairPower, powers
@@ -21,11 +22,11 @@ from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
 from evaluator.audits.truth import LogTruth, fit_truth
 from evaluator.audits.words import verdict, warnings
 from evaluator.comparisons.result import plan_comparison
-from evaluator.errors import ParameterError
 from evaluator.log import Log
 from evaluator.log.refunds_at_once import refunds_at_once
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.basis import read_basis
+from evaluator.replays.rounds.batch import EligibleActions
 from evaluator.streams import Stream, random_stream
 from evaluator.threads import in_threads
 from evaluator.units import NO_WINDOW
@@ -67,12 +68,6 @@ def run_audit(
     plans = plan_comparison(log, policies, [options.window], asked)  # what a replay refuses, the audit refuses
     # What is left out of the replays is no less true.
     whole = read_basis(log, replace(asked, delays_from=None))
-    if whole.sets is not None:
-        raise ParameterError(
-            f"The displays of log {log.meta.name!r} do not all have the same eligible actions, and an audit's twins "
-            "know no such sets.",
-            hint="simulate a scenario of your own to see what a replay can tell; a replay itself is not affected.",
-        )
     truth = fit_truth(whole, policies[0], asked, displays=options.displays)
     claimed = claims(truth, policies, options)
 
@@ -151,13 +146,27 @@ def _play_live(
         for p, (policy, claim, w) in enumerate(zip(policies, claimed, weights, strict=True))
     ]
 
+    eligible: list[EligibleActions] = []
+    if truth.sets is not None:
+        pools, eligible = map(list, zip(*(eligible_in_pool(pool, truth.sets) for pool in pools), strict=True))
+
     def one(task: tuple[int, int]) -> Floats:
         run, p = task
-        if isinstance(policies[p], LoggingPolicy):  # its rounds are alike: known without playing
+        told = done[run % len(done)].told[p]
+        if isinstance(policies[p], LoggingPolicy) and not truth.moving:  # its rounds are alike: known without playing
             return np.asarray(weights[p].sum(axis=2)[:, claimed[p].law] @ truth.logging_values)
         own = random_stream(Stream.AUDIT_POLICY, options.seed, run)
         luck = random_stream(Stream.AUDIT_WORLD, options.seed, run)
-        setting = done[run % len(done)].told[p].setting
+        setting = told.setting
+        if truth.sets is not None:
+            rounds, counted = told.rounds[run // len(done) % len(told.rounds)], weights[p]
+            if truth.moving:  # a run of its own length, which is a share of the calendar
+                counted = _weights(claimed[p], [rounds], min(common, rounds))
+            span = LiveSpan(rounds, *told.arrivals)
+            lived = draw_rounds(luck, counted.shape[2], truth.sets, pools[p], displays=truth.displays, span=span)
+            if isinstance(policies[p], LoggingPolicy):
+                return logger_value(truth, claimed[p], lived, pools[p].factor, counted)
+            return play_among(policies[p], setting, pools[p], eligible[p], lived, counted, own=own) * truth.mean_value
         return play_in_pool(policies[p], setting, pools[p], weights[p], own=own, luck=luck) * truth.mean_value
 
     tasks = [(run, p) for run in range(runs) for p in range(len(policies))]

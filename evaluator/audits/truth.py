@@ -12,13 +12,17 @@ import pyarrow as pa
 from evaluator.audits.display_times import DisplayTimes, read_traffic
 from evaluator.audits.hours import HourFactors, fit_hours
 from evaluator.audits.logger import fit_twin_logger
+from evaluator.audits.logger_among import fit_logger_among
 from evaluator.audits.rates import Rates, rates_by_action, rates_by_context, rates_by_vector
 from evaluator.audits.twin_delays import DelayLaws, fit_delay_laws, shares_within_window
+from evaluator.audits.twin_sets import TwinSets, all_vectors, best_order_value, read_twin_sets
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import DataError
-from evaluator.log import LogMeta
+from evaluator.log import Log, LogMeta
+from evaluator.log.eligible import unpack
 from evaluator.log.readable_vectors import display_vectors, readable_vectors
-from evaluator.log.schema import to_numpy
+from evaluator.log.schema import ELIGIBLE, to_numpy
+from evaluator.log.uneven import is_uneven
 from evaluator.replays.basis import Basis
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
@@ -74,6 +78,8 @@ class LogTruth:
         Metadata of the twins, with times in their tick.
     said
         Sentences that say what the truth is.
+    sets
+        Eligible actions of each entry; None where all always are.
     """
 
     vectors: str | None
@@ -91,6 +97,12 @@ class LogTruth:
     actions: pa.Table
     meta: LogMeta
     said: tuple[str, ...]
+    sets: TwinSets | None = None
+
+    @property
+    def moving(self) -> bool:
+        """Whether eligible actions move with time, so that entries do."""
+        return self.sets is not None and self.sets.moving
 
     @property
     def entries(self) -> int:
@@ -102,10 +114,22 @@ class LogTruth:
         """Expected value of a conversion."""
         return float(self.values.mean())
 
-    @property
-    def action_values(self) -> Floats:
-        """Expected reward of always showing an action, shape (K,)."""
-        return np.asarray(self.rates.mean(axis=0) * self.mean_value)
+    def best_value(self, counted: Floats) -> float:
+        """Return the expected reward of the best fixed action; of the best order where not all are always eligible.
+
+        Parameters
+        ----------
+        counted
+            Share of each action's rewards that counts, shape (K,).
+        """
+        if self.sets is None:
+            return float((self.rates.mean(axis=0) * self.mean_value * counted).max())
+        factor = np.ones(self.entries)
+        if self.moving and self.traffic is not None:
+            factor = self.hours.factor(
+                self.traffic.of_log[np.arange(self.entries) * self.traffic.displays // self.entries]
+            )
+        return best_order_value(self.rates, self.sets.truths, counted * self.mean_value, factor)
 
     @property
     def logging_values(self) -> Floats:
@@ -164,21 +188,27 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
         longest = _in_displays(plan, longest)
     laws = fit_delay_laws(plan, longest, in_time=in_time)
     vectors = display_vectors(log)
-    entries = _entries(len(log), log.n_actions) if vectors else np.zeros(1, np.int64)
-    pool = to_numpy(log.take(entries, [vectors])[vectors]) if vectors else None
+    varied = vectors is not None or basis.sets is not None
+    entries = _entries(len(log), log.n_actions) if varied else np.zeros(1, np.int64)
+    sets = None if basis.sets is None else read_twin_sets(log, basis.sets, entries, survey.shown)
+    pool = _pool(log, entries, vectors) if vectors else None
     converted = np.zeros(plan.rounds.used, np.bool_)
     converted[at] = True
     beyond = None if log.meta.observed_until is None else _beyond(plan, in_time=in_time)
     seen = _chance_to_show(plan, laws, traffic, beyond)
     rates = _rates(plan, vectors, pool, converted)
     hours = fit_hours(plan, converted, traffic)
-    logger = fit_twin_logger(log, basis.propensities, survey.shown, entries)
+    if sets is None:
+        logger = fit_twin_logger(log, basis.propensities, survey.shown, entries)
+    else:
+        logger = fit_logger_among(log, basis.propensities, entries, sets.truths)
+    table = np.minimum(rates.table / seen, 1.0)
     kept = survey.kept  # twins hold no display of other actions: they are a sample of the traffic
     vectors = vectors or readable_vectors(log)
     return LogTruth(
         vectors=vectors,
         pool=pool,
-        rates=np.minimum(rates.table / seen, 1.0),
+        rates=table if len(table) == len(entries) else np.repeat(table, len(entries), axis=0),
         logger=logger.table,
         values=values,
         laws=laws,
@@ -200,6 +230,7 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
             worth,
             laws.said,
             logger.said,
+            *([] if sets is None else [sets.said]),
             f"contexts drawn from {len(entries):,} of the log's {len(log):,} displays" if pool is not None
             else "no contexts",
             f"{n:,} displays, one a round" if traffic is None else f"{n:,} displays {traffic.said}",
@@ -208,6 +239,7 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
             "but for that, no rate or delay drifts, and displays are independent" if hours.said
             else "no rate or delay drifts, and displays are independent",
         ),
+        sets=sets,
     )  # fmt: skip
 
 
@@ -266,6 +298,14 @@ def _chance_to_show(plan: ReplayPlan, laws: DelayLaws, traffic: DisplayTimes | N
     return np.where(chance > 0, chance, 1.0)
 
 
+def _pool(log: Log, entries: npt.NDArray[np.int64], vectors: str) -> npt.NDArray[np.floating]:
+    """Return the vectors of some displays, shape (P, p) or (P, K, d)."""
+    column = log.take(entries, [vectors])[vectors]
+    if not is_uneven(column.type):
+        return to_numpy(column)
+    return all_vectors(column, unpack(log.take(entries, [ELIGIBLE])[ELIGIBLE], log.n_actions))
+
+
 def _entries(n: int, k: int) -> npt.NDArray[np.int64]:
     p = min(n, POOL, max(POOL_CELLS // k, 1))
     return np.arange(p) * n // p
@@ -281,8 +321,8 @@ def _rates(
         return rates_by_action(*counts)
     n = min(used, FITTED)
     some = np.arange(n) * used // n
-    columns = log.take(some, [vectors, "action"])
-    x, action = to_numpy(columns[vectors]).astype(np.float64), to_numpy(columns["action"])
+    columns = log.take(some, ["action"])
+    x, action = _pool(log, some, vectors).astype(np.float64), to_numpy(columns["action"])
     if vectors == "context":
         return rates_by_context(x, action, converted[some], pool.astype(np.float64), n_actions=log.n_actions)
     return rates_by_vector(x[np.arange(n), action], converted[some], pool.astype(np.float64))

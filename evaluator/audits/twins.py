@@ -9,8 +9,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.audits.truth import LogTruth
+from evaluator.audits.twin_sets import TwinSets
 from evaluator.log import Log
-from evaluator.log.schema import fixed_size_lists
+from evaluator.log.eligible import members
+from evaluator.log.schema import ELIGIBLE, fixed_size_lists
+from evaluator.log.uneven import uneven_lists
 from evaluator.streams import Stream, child_streams, seed_sequence
 
 # Displays drawn at a time where actions have probabilities of their own in each context.
@@ -45,7 +48,10 @@ def draw_twin(truth: LogTruth, *, seed: int, twin: int, vectors: bool = True) ->
     contexts, logger, rewards, waits, worths, arrivals = child_streams(6, Stream.AUDIT_TWIN, seed, twin)
     n = truth.displays
     time = np.arange(n) if truth.traffic is None else truth.traffic.stretch(n, arrivals)
-    entry = contexts.integers(truth.entries, size=n) if truth.entries > 1 else np.zeros(n, np.int64)
+    if truth.sets is not None:
+        entry = truth.sets.entries(np.arange(n) / n, contexts.random(n))
+    else:
+        entry = contexts.integers(truth.entries, size=n) if truth.entries > 1 else np.zeros(n, np.int64)
     action, propensity = _logged(truth.logger, entry, logger.random(n))
     converts = np.flatnonzero(rewards.random(n) < truth.rates[entry, action] * truth.hours.factor(time))
     wait = truth.laws.drawn(action[converts], waits.random(n)[converts])
@@ -61,11 +67,25 @@ def draw_twin(truth: LogTruth, *, seed: int, twin: int, vectors: bool = True) ->
         "action": pa.array(action.astype(np.int32)),
         "propensity": pa.nulls(n, pa.float64()) if truth.meta.propensity == "absent" else pa.array(propensity),
     }
+    if truth.sets is not None:
+        columns[ELIGIBLE] = truth.sets.of_displays(entry)
     if vectors and truth.pool is not None and truth.vectors is not None:
-        columns[truth.vectors] = fixed_size_lists(np.take(truth.pool, entry, axis=0))
+        columns[truth.vectors] = _vectors_of(truth.pool, truth.sets, entry)
     conversions = {"display_id": pa.array(converts), "time": pa.array(when), "value": pa.array(value)}
     log = Log(pa.table(columns), pa.table(conversions), truth.actions, truth.meta)
     return TwinLog(log.with_meta(observed_until=until, attribution_window=truth.longest, outcomes=()), entry)
+
+
+def _vectors_of(pool: npt.NDArray[np.floating], sets: TwinSets | None, entry: npt.NDArray[np.int64]) -> pa.Array:
+    """Return the vectors of displays with these entries as a column; of actions, of the eligible alone."""
+    if sets is None or pool.ndim == 2:
+        return fixed_size_lists(np.take(pool, entry, axis=0))
+    size = sets.truths.sum(axis=1)
+    first, action = members(sets.bits)
+    flat = pool[np.repeat(np.arange(len(pool)), size), action]
+    own = size[entry]
+    at = np.arange(own.sum()) - np.repeat(np.cumsum(own) - own - first[entry], own)
+    return uneven_lists(flat[at], own)
 
 
 def _logged(

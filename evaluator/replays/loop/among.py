@@ -86,7 +86,7 @@ def _match_among(
         else:
             matches = action >= 0 and _wins(state, batch.vectors[0], eligible, i, action, held)
         if matches:
-            own = _vector(batch.vectors[0], eligible, i, action)
+            own = own_vector(batch.vectors[0], eligible, i, action)
             play_round(state, own, batch, i, action, window, pending, progress)
             accepted[written] = i
             written += 1
@@ -101,7 +101,7 @@ def _wide(action: Any) -> Any:
 
 
 @inlinable
-def _vector(
+def own_vector(
     vectors: npt.NDArray[np.floating], eligible: EligibleActions, i: int, action: int
 ) -> npt.NDArray[np.floating]:
     """Return the vector of an action at display i, shape (1, d)."""
@@ -187,7 +187,7 @@ def _of_set(
     shared = eligible.by_action == 0 and eligible.by_place == 0
     found = np.empty((1 if shared else actions.shape[0], vectors.shape[1]), vectors.dtype)
     for place in range(found.shape[0]):
-        found[place] = _vector(vectors, eligible, i, _wide(actions[place]))[0]
+        found[place] = own_vector(vectors, eligible, i, _wide(actions[place]))[0]
     return found
 
 
@@ -204,9 +204,9 @@ def _wins(
     if not _holds(eligible, i, action):
         return False
     key, rival = held.tie_key[0], held.rival[0]
-    own = score(state, _vector(vectors, eligible, i, action), action)
+    own = score(state, own_vector(vectors, eligible, i, action), action)
     if rival != action and _holds(eligible, i, rival):
-        s = score(state, _vector(vectors, eligible, i, rival), rival)
+        s = score(state, own_vector(vectors, eligible, i, rival), rival)
         if s > own or (s == own and goes_first(rival, action, key)):
             return False
     word, r = eligible.word[eligible.of[i]], eligible.row[i]
