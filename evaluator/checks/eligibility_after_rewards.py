@@ -195,6 +195,7 @@ def eligibility_after_rewards(t: Tables, level: float) -> Finding:
 
 ELIGIBILITY_AFTER_REWARDS = Check(
     name=NAME,
-    finds="actions that are withdrawn for doing badly, or run out once they have sold: sets that follow outcomes",
+    finds="actions that are withdrawn for doing badly, or run out once they have sold",
     run=eligibility_after_rewards,
+    instead_of="replay of the logger",
 )

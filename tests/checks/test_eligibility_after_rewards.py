@@ -1,4 +1,4 @@
-"""What the check of sets that follow outcomes says; its level and power are in `tests/statistical`."""
+"""What the check of eligibility after rewards says; its level and power are in `tests/statistical`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def log_of(decides: str) -> Log:
 @pytest.mark.parametrize(
     ("decides", "said"), [("worst", "withdrawn for doing badly"), ("best", "run out once they have sold")]
 )
-def test_sets_that_follow_outcomes_are_warned_of(decides: str, said: str) -> None:
+def test_eligibility_after_displays_outcomes_are_warned_of(decides: str, said: str) -> None:
     found = evaluator.check(log_of(decides))[NAME]
     assert found.verdict == "warn"
     assert said in found.means

@@ -20,6 +20,7 @@ from tests.checks.shops import shop
 OWN_TESTS = {
     "replay of the logger": "test_replaying.py",
     "eligible actions": "test_shown_of_sets.py",
+    "eligibility after displays": "test_eligibility_after_displays.py",
     "eligibility after rewards": "test_eligibility_after_rewards.py",
     "dependence of displays": "test_dependence.py",
 }
@@ -56,11 +57,17 @@ def test_the_report_has_a_finding_of_each_check_in_order() -> None:
 
 
 def test_the_false_alarms_are_split_over_the_checks_that_test() -> None:
-    # Uniformity, calibration and eligible actions need one share; dependence needs one where clusters are named.
+    # Uniformity, calibration and eligible actions need one share, and so do drift of shares and eligibility after
+    # displays, replay of the logger and eligibility after rewards; dependence needs one where clusters are named.
     tested = sum(c.tested for c in CHECKS)
     assert {c.name for c in CHECKS if not c.tested} == {"overlap", "gaps in conversions", "traffic", "rewards"}
-    assert (number_tested(clustered=False), number_tested(clustered=True)) == (tested - 3, tested - 2)
-    assert [c.name for c in CHECKS if c.instead_of] == ["calibration", "eligible actions"]
+    assert (number_tested(clustered=False), number_tested(clustered=True)) == (tested - 5, tested - 4)
+    assert [c.name for c in CHECKS if c.instead_of] == [
+        "calibration",
+        "eligible actions",
+        "eligibility after displays",
+        "eligibility after rewards",
+    ]
     assert {c.instead_of for c in CHECKS} <= {"", *(c.name for c in CHECKS)}
     assert {need for c in CHECKS for need in c.needs} == {"level", "seed", "clusters"}
 

@@ -1,4 +1,4 @@
-"""The check of sets that follow outcomes: quiet where they do not, however untidy the log, and loud where they do."""
+"""The check of eligibility after rewards: quiet where sets do not follow them, however untidy the log, and loud where they do."""
 
 from __future__ import annotations
 
