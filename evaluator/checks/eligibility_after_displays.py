@@ -99,7 +99,7 @@ def eligibility_after_displays(t: Tables, level: float) -> Finding:
         if alarms
         else "No sign that what was eligible later depends on what was shown.",
         do="Take actions whose stock or budget ran out for eligible again, if they might have been shown; or leave "
-        "them out with `actions`."
+        "them out with `actions`. Where *eligible actions* alarms, mend that first: both rest on the propensities."
         if alarms
         else "",
     )

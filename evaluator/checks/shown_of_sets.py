@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluator.checks.finding import SERIOUS, TRIVIAL, Finding, Verdict
 from evaluator.checks.record import Check
 from evaluator.checks.tables import Tables
 from evaluator.estimates.martingales import log_tail
-from evaluator.log.eligible import sizes
+from evaluator.log.eligible import SetCodes, sizes
 from evaluator.log.schema import ELIGIBLE
 from evaluator.replays.rounds.sets import read_sets
 
@@ -20,13 +21,16 @@ _HARDLY = 1e-3
 _NAMED = 5
 # Displays whose propensity is so close to the smallest bind c.
 _BINDS = 1.01
+# Sets of so many actions and more are compared together.
+_LARGEST = 64
 
 
 def shown_of_sets(t: Tables, level: float) -> Finding:
     """Compare the mean of 1[a = k] / p over all displays with the share of those at which action k was eligible.
 
     Given any set, the mean is 1 for each eligible action and 0 for the others: what was shown without being eligible, a
-    logger that chose among other sets than the log says, and propensities of 1/K break that.
+    logger that chose among other sets than the log says, and propensities of 1/K break that. So is the mean of 1 / (p
+    |E|), for every size of the set: errors that follow the size may cancel out in every action.
     """
     survey = t.logged.survey
     log, n, labels = survey.log, len(survey.log), survey.log.labels
@@ -34,12 +38,13 @@ def shown_of_sets(t: Tables, level: float) -> Finding:
     if sets is None:
         return Finding(name=NAME, verdict="not applicable", number="", means="every action is always eligible")
     p = t.logged.propensities
-    total = np.zeros((2, log.n_actions))
+    total, by_size = np.zeros((2, log.n_actions)), _BySize(survey.shown > 0)
     binding, largest_binding = 0, 0
     for _, batch in log.batches(list(dict.fromkeys(["action", ELIGIBLE, *p.reads])), coded=True):
         own = p.of(batch)
         for row, power in enumerate((1, 2)):
             total[row] += np.bincount(batch["action"], own**-power, log.n_actions)
+        by_size.add(batch[ELIGIBLE], own)
         binds = own <= _BINDS * p.least
         binding += int(binds.sum())
         largest_binding = max(largest_binding, int(sizes(batch[ELIGIBLE])[binds].max(initial=0)))
@@ -47,8 +52,11 @@ def shown_of_sets(t: Tables, level: float) -> Finding:
     known = survey.shown > 0
     off = total[0, known] / n / share[known] - 1.0
     log_p = log_tail(total[0, known], total[1, known], n, expected=share[known], largest=1.0 / p.smallest[known])
-    told = log_p < math.log(level / max(len(off), 1))
-    worst = int(np.argmax(np.where(told, np.abs(off), -1.0)))
+    size_off, size_log_p = by_size.test() if not p.tilted else (np.zeros(0), np.zeros(0))
+    tests = len(off) + int((size_log_p <= 0.0).sum())
+    told = log_p < math.log(level / tests)
+    # Of what is told the largest; else what comes nearest.
+    worst = int(np.argmax(np.where(told, np.abs(off), -1.0))) if told.any() else int(np.argmin(log_p))
     alarming = told[worst] and abs(off[worst]) >= TRIVIAL
     label = labels[int(np.flatnonzero(known)[worst])]
     unseen = np.flatnonzero((sets.eligible > 0) & ~known)
@@ -62,6 +70,18 @@ def shown_of_sets(t: Tables, level: float) -> Finding:
             "eligible, so the logger chose among other sets, or with other propensities, than the log says"
         )
         do.append("Give the propensity of the action among those that were eligible, 1/|E| where all were alike.")
+    size_told = (size_log_p < math.log(level / tests)) & (np.abs(size_off) >= TRIVIAL)
+    if size_told.any() and not alarming:
+        size = int(np.argmax(np.where(size_told, np.abs(size_off), -1.0)))
+        verdict = "fail" if abs(size_off[size]) >= SERIOUS else "warn"
+        said.append(
+            f"where {size} actions are eligible, propensities are {1.0 / (1.0 + size_off[size]):.3g} times what they "
+            "were, on average, so rounds lean to sets of some sizes"
+        )
+        do.append("Give the propensity of the action among those that were eligible, 1/|E| where all were alike.")
+    if int(sets.eligible.sum()) == n:
+        verdict = "warn" if verdict == "pass" else verdict
+        said.append("every display has one eligible action, so no policy has a choice")
     for what, found in (("eligible and never shown", unseen), ("hardly ever eligible", hardly)):
         if len(found):
             named = ", ".join(labels[k] for k in found[:_NAMED])
@@ -73,11 +93,12 @@ def shown_of_sets(t: Tables, level: float) -> Finding:
         f"{binding:,} displays have the smallest propensity, {p.least:.3g}, with up to {largest_binding:,} eligible "
         "actions: they bind how many displays a replay accepts"
     )
-    p_value = float(min(1.0, math.exp(min(float(log_p.min()), 0.0)) * len(off)))
+    nearest = min(float(log_p.min()), float(size_log_p.min(initial=0.0)))
+    p_value = float(min(1.0, math.exp(nearest) * tests))
     return Finding(
         name=NAME,
         verdict=verdict,
-        number=f"{float(share.sum()):.3g} eligible on average, c {p.least:.2g}, off by at most {np.abs(off).max():.1%}",
+        number=f"{float(share.sum()):.3g} eligible on average, c {p.least:.2g}, off by {np.abs(off[worst]):.1%}",
         statistic=float(off[np.argmin(log_p)]),
         p_value=p_value,
         effect=float(np.abs(off[worst])),
@@ -89,6 +110,34 @@ def shown_of_sets(t: Tables, level: float) -> Finding:
         means=". ".join(line[0].upper() + line[1:] for line in said) + ".",
         do=" ".join(dict.fromkeys(do)),
     )  # fmt: skip
+
+
+class _BySize:
+    """Sums of 1 / (p |E|) and of its square by the size of the set, of actions that were shown at all."""
+
+    def __init__(self, known: npt.NDArray[np.bool_]) -> None:
+        self._mask = np.packbits(known, bitorder="little")
+        self._sums = np.zeros((3, _LARGEST + 1))
+        self._largest = np.zeros(_LARGEST + 1)
+
+    def add(self, sets: npt.NDArray[np.int32], p: npt.NDArray[np.float64]) -> None:
+        """Count some displays."""
+        assert isinstance(sets, SetCodes)
+        size = sizes(sets.distinct & self._mask)[np.asarray(sets)]
+        ratio, row = 1.0 / (p * size), np.minimum(size, _LARGEST)
+        self._sums += [np.bincount(row, ratio**power, _LARGEST + 1) for power in (0, 1, 2)]
+        np.maximum.at(self._largest, row, ratio)
+
+    def test(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return how far each mean is off 1, and a bound of its log probability; 0 and 1 for sizes of no display."""
+        n, total, squares = self._sums
+        shown = n > 0
+        off, log_p = np.zeros(_LARGEST + 1), np.ones(_LARGEST + 1)
+        off[shown] = total[shown] / n[shown] - 1.0
+        log_p[shown] = log_tail(
+            total[shown], squares[shown], int(n.sum()), expected=n[shown] / n.sum(), largest=self._largest[shown]
+        )
+        return off, log_p
 
 
 SHOWN_OF_SETS = Check(

@@ -65,3 +65,35 @@ def test_without_sets_it_does_not_apply() -> None:
     plain = replace(log, displays=log.displays.drop_columns("eligible"))
     assert evaluator.check(plain)["eligible actions"].verdict == "not applicable"
     assert evaluator.check(plain)["calibration"].verdict != "not applicable"
+
+
+def test_errors_that_cancel_out_in_every_action_are_found_by_the_size_of_the_set() -> None:
+    log = log_of()
+    size = unpack(log.displays["eligible"], K).sum(axis=1)
+    at = log.displays.schema.get_field_index("propensity")
+    p = pa.array(np.minimum(np.where(size >= 4, 1.3, 0.8) / size, 1.0))
+    found = evaluator.check(replace(log, displays=log.displays.set_column(at, "propensity", p)))["eligible actions"]
+    assert found.verdict == "fail"
+    assert "rounds lean to sets of some sizes" in found.means
+
+
+def test_sets_of_one_action_leave_nothing_to_choose() -> None:
+    action = np.arange(N) % K
+    log = build_log(time=np.arange(N), action=action, eligible=np.eye(K, dtype=np.bool_)[action], n_actions=K)
+    found = evaluator.check(log)["eligible actions"]
+    assert found.verdict == "warn"
+    assert "no policy has a choice" in found.means
+
+
+def test_an_action_that_is_eligible_once_is_not_called_an_error_of_the_propensities() -> None:
+    rng = np.random.default_rng(5)
+    sets = rng.random((N, K)) < 0.5
+    sets[:, 0], sets[:, 5] = True, np.arange(N) == 7
+    action = np.array([rng.choice(np.flatnonzero(own)) for own in sets])
+    action[7] = 5
+    log = build_log(time=np.arange(N), action=action, eligible=sets, n_actions=K)
+    found = evaluator.check(log)["eligible actions"]
+    assert found.verdict == "warn"
+    assert "Hardly ever eligible: a5" in found.means
+    assert found.effect is not None
+    assert found.effect < 0.1

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import evaluator
 from evaluator.checks.eligibility_after_displays import what_follows
 from evaluator.log import Log
 from evaluator.log.eligible import unpack
@@ -87,3 +88,14 @@ def test_false_alarms_are_as_rare_as_stated(name: str) -> None:
 def test_stock_that_runs_out_is_found(options: dict[str, Any]) -> None:
     found = sum(smallest(stock_log(seed, n=8_000, **options)) < LEVEL for seed in range(20))
     assert found >= 18, found
+
+
+@pytest.mark.parametrize("name", ["calendar", "context", "random"])
+def test_right_propensities_over_sets_raise_no_more_alarms_than_stated(name: str) -> None:
+    alarms = 0
+    for seed in range(30):
+        p = evaluator.check(NULLS[name](seed))["eligible actions"].p_value
+        assert p is not None
+        alarms += p < LEVEL
+    # P(Binomial(30, .05) > 6) is 6e-4.
+    assert alarms <= 6

@@ -1,4 +1,4 @@
-"""The check of eligibility after rewards: quiet where sets do not follow them, however untidy the log, and loud where they do."""
+"""The check of eligibility after rewards: quiet where it does not follow, however untidy the log, else loud."""
 
 from __future__ import annotations
 
