@@ -48,6 +48,7 @@ class SharedKeywords(TypedDict, total=False):
     level: float
     bootstrap: int
     cluster_by: str | None
+    by: str | None
     reward_max: float | None
     reward_min: float | None
     cap: float | None

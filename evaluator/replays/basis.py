@@ -9,6 +9,7 @@ from evaluator.log import Log
 from evaluator.log.bounds import CapLoss, with_bounds, with_cap
 from evaluator.log.clusters import Clusters, read_clusters
 from evaluator.log.costs import with_costs
+from evaluator.log.segments import Split, read_splits
 from evaluator.options.shared import PropensityMode
 from evaluator.replays.guardrails import parse_guardrails, refuse_unknown_outcomes
 from evaluator.replays.objective import objective_of
@@ -31,6 +32,7 @@ class Basis:
     capped: CapLoss | None
     sets: EligibleSets | None = None
     outcomes: Mapping[str, Survey] = field(default_factory=dict)
+    splits: tuple[Split, ...] = ()
     _until: dict[int, tuple[Survey, Propensities]] = field(default_factory=dict, repr=False)
 
     def until(self, displays: int, mode: PropensityMode | None) -> tuple[Survey, Propensities]:
@@ -59,4 +61,5 @@ def read_basis(log: Log, options: ReplayOptions) -> Basis:
     sets = read_sets(surveyed.log)
     outcomes = {one.name: survey(surveyed.log.of_outcome(one.name)) for one in surveyed.log.meta.outcomes}
     found = resolve_propensities(surveyed, options.propensity)
-    return Basis(surveyed, found, known, clusters, capped, sets, outcomes)
+    splits = read_splits(surveyed.log, options.by)
+    return Basis(surveyed, found, known, clusters, capped, sets, outcomes, splits)

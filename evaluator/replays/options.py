@@ -138,6 +138,14 @@ class ReplayOptions(Options):
         at_least=0,
     )
     cluster_by: str | None = CLUSTER_BY.field()
+    by: str | None = option(
+        None,
+        "Source columns, by commas: value and uplift in every group of each, and whether groups differ",
+        more="From the same replay: a group's rounds are those of its accepted displays, and the policy learns from "
+        "all groups. Numbers are split at their quartiles; small groups are pooled. The log must keep the columns.",
+        example="device,country",
+        panel=ESTIMATE,
+    )
     reward_max: float | None = option(
         None,
         "What a display can earn at most. Default: as the log says, else the largest seen",
@@ -187,11 +195,13 @@ class ReplayOptions(Options):
             A value does not fit; the message names the option, the value and what it takes.
         """
         from evaluator.estimates.spread import FEWEST
+        from evaluator.log.segments import columns_of
         from evaluator.replays.guardrails import parse_guardrails
         from evaluator.replays.rounds.correction import correct_by
 
         super().__post_init__()
         parse_guardrails(self.guardrails)
+        columns_of(self.by)
         if self.warm_start is not None:
             object.__setattr__(self, "warm_start", str(self.warm_start))
         if 0 < self.bootstrap < FEWEST:
@@ -231,6 +241,8 @@ class ReplayOptions(Options):
     def keeps(self) -> list[str]:
         """Columns that the log must have kept from its source."""
         from evaluator.log.clusters import source_columns
+        from evaluator.log.segments import columns_of
         from evaluator.replays.rounds.correction import correct_by
 
-        return list(dict.fromkeys([*(correct_by(self.immature) or ()), *source_columns(self.cluster_by)]))
+        named = [*(correct_by(self.immature) or ()), *source_columns(self.cluster_by), *columns_of(self.by)]
+        return list(dict.fromkeys(named))

@@ -14,6 +14,7 @@ from evaluator.log import Log
 from evaluator.log.bounds import CapLoss
 from evaluator.log.clusters import Clusters
 from evaluator.log.costs import number_of_costs
+from evaluator.log.segments import Split
 from evaluator.policies.base import Need, Setting
 from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.objective import is_of_profit
@@ -71,6 +72,8 @@ class ReplayPlan(ShownInNotebooks):
         Sentences that the result must carry.
     clusters
         Clusters of displays that hang together; None where displays are independent.
+    splits
+        Groups of the displays by each column of `by`.
     capped
         Loss to a cap of the rewards; None without one.
     start
@@ -102,6 +105,7 @@ class ReplayPlan(ShownInNotebooks):
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
     clusters: Clusters | None = None
+    splits: tuple[Split, ...] = ()
     capped: CapLoss | None = None
     start: WarmStart | None = None
     sets: EligibleSets | None = None

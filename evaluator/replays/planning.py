@@ -175,6 +175,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
             basis, policy, options, clock, window, sampler, setting.delay_cdf, known_rewards, maturity.correction, start
         ),
         clusters=basis.clusters,
+        splits=basis.splits,
         capped=basis.capped,
         start=start,
         sets=basis.sets,

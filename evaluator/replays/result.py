@@ -15,6 +15,7 @@ from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.replays.values.final import FinalValue
 from evaluator.replays.values.money import Money
 from evaluator.replays.values.outcome_values import OutcomeValue, guardrail_table, outcome_table
+from evaluator.replays.values.segment_values import SegmentValues, segment_table
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_values import json_values
 from evaluator.results.tabular import ACTION, COUNT, NUMBER, TEXT, arrow_table
@@ -124,6 +125,8 @@ class ReplayResult(ShownInNotebooks):
         elsewhere.
     money
         Revenue, cost, profit and profit per cost of a round, where the objective is profit; None elsewhere.
+    segments
+        Value and uplift in the groups of each column that ``by`` named; empty without it.
     """
 
     value: Interval
@@ -160,6 +163,7 @@ class ReplayResult(ShownInNotebooks):
     money: Money | None = None
     outcomes: tuple[OutcomeValue, ...] = ()
     guardrails: tuple[GuardrailAnswer, ...] = ()
+    segments: tuple[SegmentValues, ...] = ()
 
     @property
     def estimate_table(self) -> pa.Table:
@@ -201,6 +205,11 @@ class ReplayResult(ShownInNotebooks):
         """Answers to the guardrails, one row each, with the interval, its level, and how many it is adjusted for."""
         return guardrail_table(self.guardrails)
 
+    @property
+    def segment_table(self) -> pa.Table:
+        """Value, uplift and logged mean of each group, one row a column and group; no rows without ``by``."""
+        return segment_table(self.segments)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the result without its trajectory, as JSON values: nan becomes None."""
         out: dict[str, Any] = {
@@ -221,6 +230,7 @@ class ReplayResult(ShownInNotebooks):
         out["guardrails"] = [asdict(of) for of in self.guardrails]
         out["final"] = None if self.final is None else self.final.to_dict(self.action_labels)
         out["money"] = None if self.money is None else self.money.to_dict()
+        out["segments"] = [split.to_dict() for split in self.segments]
         out["action_share"] = dict(zip(self.action_labels, self.action_share, strict=True))
         return json_values(out)
 

@@ -41,6 +41,7 @@ from evaluator.replays.values.money import money_of
 from evaluator.replays.values.outcome_evidence import with_outcome_values
 from evaluator.replays.values.resampled import resample
 from evaluator.replays.values.rewards import ArmSample, observed_rewards, reward_bounds
+from evaluator.replays.values.segments import with_segments
 from evaluator.replays.words.bursts import bursts_warning
 from evaluator.replays.words.calendar import calendar_warning
 from evaluator.replays.words.clusters import few_of
@@ -143,6 +144,7 @@ def _execute_all(
         for plan, result, lived in zip(plans, results, by_plan, strict=True)
     ]
     results = _with_weighted(plans, results, by_plan)
+    results = [with_segments(*one) for one in zip(plans, results, by_plan, strict=True)]
     if plans[0].options.bootstrap:
         resampled = resample(plans, by_plan, jobs=jobs, advance=advance)
         results = [with_expected_value(result, resampled, i) for i, result in enumerate(results)]
