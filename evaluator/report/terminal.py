@@ -117,7 +117,7 @@ def _estimates(result: ReplayResult) -> Table:
     return table
 
 
-def segments(split: SegmentValues) -> RenderableType:
+def segments(split: SegmentValues, *, of: str = "") -> RenderableType:
     """Return value and uplift in each group of a column, and whether the groups differ."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("", style="bold", overflow="fold")
@@ -125,7 +125,7 @@ def segments(split: SegmentValues) -> RenderableType:
         table.add_column(column, justify="right")
     for group in split.groups:
         cells = (_cells(group.value), _cells(group.uplift))
-        table.add_row(visible(group.label), *("\n".join(cell[:2]) for cell in cells), f"{group.value.n:,}")
+        table.add_row(visible(group.label), *(Text("\n".join(cell[:2])) for cell in cells), f"{group.value.n:,}")
     if split.tested < 2:
         said = "Fewer than two groups are large enough to compare."
     elif split.differ:
@@ -134,7 +134,7 @@ def segments(split: SegmentValues) -> RenderableType:
         said = f"The realised uplift is not told apart between groups (p = {split.p_adjusted:.2g})."
     about = "A group's rounds are those of its accepted displays. All groups' intervals hold at once."
     return Group(
-        Text(f"\nBy {visible(split.column)}", style="bold"),
+        Text(f"\nBy {visible(split.column)}{visible(of)}", style="bold"),
         Padding(table, (0, 0, 0, 2), expand=False),
         Padding(Text(f"{said} {about}"), (0, 0, 0, 2)),
     )

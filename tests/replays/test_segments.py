@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import StringIO
 from itertools import starmap
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluator import replay
+from evaluator import compare, replay
 from evaluator.errors import ParameterError
 from evaluator.estimates.paired import sums_of
 from evaluator.estimates.segments import p_of_no_difference
 from evaluator.log import Log
 from evaluator.log.segments import MISSING, read_split
+from evaluator.report.comparison import print_comparison
+from evaluator.report.console import ReportConsole
 from tests.logs import build_log
 
 N, MEANS = 20_000, {"a": (0.2, 0.7), "b": (0.6, 0.1)}
@@ -45,6 +48,15 @@ def test_policy_that_helps_one_group_and_harms_another() -> None:
     assert sum(group.value.n for group in split.groups) == result.rounds
     assert all(group.value.level == pytest.approx(0.95) for group in split.groups)
     assert result.segment_table.num_rows == 2
+
+
+def test_comparison_shows_the_groups_of_every_line() -> None:
+    found = compare(segment_log(), ["fixed:action=0", "fixed:action=1"], by="kind")
+    console = ReportConsole(file=StringIO(), width=60)
+    print_comparison(console, found)
+    assert "By kind, line 2 (fixed:action=1)" in console.file.getvalue()
+    assert "\\n" not in console.file.getvalue()
+    assert [len(result.segments) for result in found.results] == [1, 1]
 
 
 def test_groups_leave_the_replay_as_it_is() -> None:
