@@ -49,6 +49,11 @@ class AuditOptions(ReplayOptions):
                 "`guardrails` do not go with an audit: its twins have no events but conversions.",
                 hint="leave them out; replay and compare answer them.",
             )
+        if self.by is not None:
+            raise ParameterError(
+                "`by` does not go with an audit: its twins have no columns to group by.",
+                hint="leave it out; replay and compare tell groups apart.",
+            )
         if self.keeps:
             raise ParameterError(
                 f"`immature={self.immature!r}`: twins have no such columns.",

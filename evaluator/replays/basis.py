@@ -9,7 +9,7 @@ from evaluator.log import Log
 from evaluator.log.bounds import CapLoss, with_bounds, with_cap
 from evaluator.log.clusters import Clusters, read_clusters
 from evaluator.log.costs import with_costs
-from evaluator.log.segments import Split, read_splits
+from evaluator.log.splits import Split, read_splits
 from evaluator.options.shared import PropensityMode
 from evaluator.replays.guardrails import parse_guardrails, refuse_unknown_outcomes
 from evaluator.replays.objective import objective_of

@@ -10,6 +10,7 @@ from typing import Literal
 from evaluator.errors import ParameterError
 from evaluator.options.declaration import Option, Options, documented, option
 from evaluator.options.shared import (
+    BY,
     CLUSTER_BY,
     DELAYS,
     ESTIMATE,
@@ -138,14 +139,15 @@ class ReplayOptions(Options):
         at_least=0,
     )
     cluster_by: str | None = CLUSTER_BY.field()
-    by: str | None = option(
-        None,
-        "Source columns, by commas: value and uplift in every group of each, and whether groups differ",
+    by: str | None = BY.but(
+        default=None,
+        help="Source columns, by commas: value and uplift in every group of each, and whether groups differ",
         more="From the same replay: a group's rounds are those of its accepted displays, and the policy learns from "
-        "all groups. Numbers are split at their quartiles; small groups are pooled. The log must keep the columns.",
+        "all groups. Columns of numbers are cut at their quartiles; small groups are pooled and counted. In a "
+        "comparison, the differences in every group, too. The log must keep the columns (`load`, option `keep`).",
         example="device,country",
         panel=ESTIMATE,
-    )
+    ).field()
     reward_max: float | None = option(
         None,
         "What a display can earn at most. Default: as the log says, else the largest seen",
@@ -195,7 +197,7 @@ class ReplayOptions(Options):
             A value does not fit; the message names the option, the value and what it takes.
         """
         from evaluator.estimates.spread import FEWEST
-        from evaluator.log.segments import columns_of
+        from evaluator.log.splits import columns_of
         from evaluator.replays.guardrails import parse_guardrails
         from evaluator.replays.rounds.correction import correct_by
 
@@ -219,6 +221,12 @@ class ReplayOptions(Options):
                 "`reward='observed'` and `doubly_robust` exclude each other.",
                 hint="what is observed by the horizon has no model: leave one out.",
             )
+        if self.reward == "observed" and self.by is not None:
+            raise ParameterError(
+                "`reward='observed'` and `by` exclude each other: what is seen of a group by the horizon depends on "
+                "when its displays came.",
+                hint="leave one out.",
+            )
         if self.delays_from is not None:
             known_share(self.delays_from)
             if self.delays != "log":
@@ -241,7 +249,7 @@ class ReplayOptions(Options):
     def keeps(self) -> list[str]:
         """Columns that the log must have kept from its source."""
         from evaluator.log.clusters import source_columns
-        from evaluator.log.segments import columns_of
+        from evaluator.log.splits import columns_of
         from evaluator.replays.rounds.correction import correct_by
 
         named = [*(correct_by(self.immature) or ()), *source_columns(self.cluster_by), *columns_of(self.by)]

@@ -14,7 +14,7 @@ from evaluator.log import Log
 from evaluator.log.bounds import CapLoss
 from evaluator.log.clusters import Clusters
 from evaluator.log.costs import number_of_costs
-from evaluator.log.segments import Split
+from evaluator.log.splits import Split
 from evaluator.policies.base import Need, Setting
 from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.objective import is_of_profit

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from evaluator import replay
@@ -24,7 +25,8 @@ from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay
 from tests.logs import linear_log, with_outcome
 
-LOG = with_outcome(linear_log(1500, n_actions=3, dimension=5, mean_delay=10.0, seed=1), "click", [0], [0])
+BARE = with_outcome(linear_log(1500, n_actions=3, dimension=5, mean_delay=10.0, seed=1), "click", [0], [0])
+LOG = BARE.changed(displays=BARE.displays.append_column("shop", pa.array(["here", "there"] * 750)))
 # Another value than the default of each option, and what must be said beside it.
 OPTIONS: dict[str, dict[str, Any]] = {
     "window": {"window": 7}, "horizon": {"horizon": 30}, "clock": {"clock": "wall"},
@@ -37,7 +39,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "cluster_by": {"cluster_by": "every:100"}, "reward_max": {"reward_max": 3.0}, "cap": {"cap": 0.5},
     "reward_min": {"reward_min": -1.0},
     "objective": {"objective": "revenue"}, "learn_from": {"learn_from": "revenue"},
-    "guardrails": {"guardrails": ["click < 0.5"]},
+    "guardrails": {"guardrails": ["click < 0.5"]}, "by": {"by": "shop"},
 }  # fmt: skip
 SPEC = """
 name = "shop"
