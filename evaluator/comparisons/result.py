@@ -16,6 +16,11 @@ from evaluator.comparisons.expected import expected_difference
 from evaluator.comparisons.horizon import CommonHorizon, FirstRounds, common_horizon, comparable, first_rounds
 from evaluator.comparisons.ranking import Ranking, rank, ranked_pairs
 from evaluator.comparisons.result_tables import difference_table, ranking_table, test_table, variant_table
+from evaluator.comparisons.segment_differences import (
+    SegmentDifferences,
+    segment_difference_table,
+    segment_differences,
+)
 from evaluator.errors import NoRoundsError, ParameterError, nearest
 from evaluator.log import Log
 from evaluator.policies.base import Need
@@ -91,6 +96,8 @@ class Comparison(ShownInNotebooks):
         Facts that the policy of every variant was told.
     warnings
         Sentences on the comparison, beside those of each result, to read before the numbers.
+    segments
+        Difference of every other variant to the baseline in the groups of each column that ``by`` named; none without.
     """
 
     results: tuple[ReplayResult, ...]
@@ -102,6 +109,7 @@ class Comparison(ShownInNotebooks):
     curves: tuple[VariantCurve, ...]
     assumed: tuple[VariantInputs, ...]
     warnings: tuple[str, ...]
+    segments: tuple[SegmentDifferences, ...] = ()
 
     @property
     def trajectory(self) -> pa.Table:
@@ -132,6 +140,16 @@ class Comparison(ShownInNotebooks):
     def test_table(self) -> pa.Table:
         """The tests of the ranking: the columns of `difference_table`, p_adjusted, and whether they are apart."""
         return test_table(self.ranking)
+
+    @property
+    def segment_table(self) -> pa.Table:
+        """Every variant's value, uplift and logged mean in each group, with its number in ``variant``."""
+        return _numbered([result.segment_table for result in self.results])
+
+    @property
+    def segment_difference_table(self) -> pa.Table:
+        """`segments`, one row a variant, column and group: difference and its ends, n and level."""
+        return segment_difference_table(self.segments)
 
     @property
     def action_table(self) -> pa.Table:
@@ -181,6 +199,7 @@ class Comparison(ShownInNotebooks):
                     ],
                     "assumed": [asdict(assumed) for assumed in self.assumed],
                     "warnings": self.warnings,
+                    "segments": [asdict(of) for of in self.segments],
                 }
             ),
         }
@@ -339,6 +358,7 @@ def compare_results(plans: Sequence[ReplayPlan], results: Sequence[ReplayResult]
         curves=tuple(curves),
         assumed=tuple(_assumed(plan) for plan in plans),
         warnings=tuple(_warnings(plans, results, lived, horizon)),
+        segments=segment_differences(plans, lived, baseline=baseline, rounds=horizon.rounds, fixed=horizon.fixed),
     )
 
 

@@ -118,19 +118,32 @@ def contrast(
     >>> both.total, both.least, both.most, both.n
     (-1.0, -1.0, 1.0, 2)
     """
-    repeats = len(shown_a)
+    each = zip(shown_a, rewards_a, shown_b, rewards_b, strict=True)
+    return contrast_of([_signed(*of, displays=displays, shared=shared) for of in each], upper=upper, lower=lower)
+
+
+def contrast_of(repeats: Sequence[Sequence[tuple[int, Floats]]], *, upper: float, lower: float = 0.0) -> Contrast:
+    """Return the sum of differences whose signs are known.
+
+    Parameters
+    ----------
+    repeats
+        Differences of each repeat, in the order in which they come: their sign, and their sizes, shape (n,).
+    upper, lower
+        Largest and smallest possible reward of a display.
+    """
     width, start = upper - lower, middle(lower, upper)
     total, variation, least, most, n = 0.0, 0.0, 0.0, 0.0, 0
-    for repeat in zip(shown_a, rewards_a, shown_b, rewards_b, strict=True):
-        for sign, earned in _signed(*repeat, displays=displays, shared=shared):
-            y = earned / width
-            before = np.cumsum(y) - y
-            variation += float(((y - (start + before) / np.arange(1, y.size + 1)) ** 2).sum())
-            total += sign * float(y.sum())
-            ends = sorted((sign * lower / width, sign * upper / width))
-            least, most = least + ends[0] * y.size, most + ends[1] * y.size
-            n += y.size
-    return Contrast(total / repeats, variation / repeats, least / repeats, most / repeats, n)
+    for sign, earned in (one for repeat in repeats for one in repeat):
+        y = earned / width
+        before = np.cumsum(y) - y
+        variation += float(((y - (start + before) / np.arange(1, y.size + 1)) ** 2).sum())
+        total += sign * float(y.sum())
+        ends = sorted((sign * lower / width, sign * upper / width))
+        least, most = least + ends[0] * y.size, most + ends[1] * y.size
+        n += y.size
+    count = len(repeats)
+    return Contrast(total / count, variation / count, least / count, most / count, n)
 
 
 def _signed(

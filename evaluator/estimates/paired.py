@@ -91,10 +91,18 @@ def discordant(
     upper, lower
         Largest and smallest possible reward of a display.
     """
+    alone_a, alone_b = shown_alone(shown_a, shown_b, displays=displays)
     return (
-        sums_of(reward_a[~_among(shown_b, displays)[shown_a]], upper=upper, lower=lower),
-        sums_of(reward_b[~_among(shown_a, displays)[shown_b]], upper=upper, lower=lower),
+        sums_of(reward_a[alone_a], upper=upper, lower=lower),
+        sums_of(reward_b[alone_b], upper=upper, lower=lower),
     )
+
+
+def shown_alone(
+    shown_a: npt.NDArray[np.int64], shown_b: npt.NDArray[np.int64], *, displays: int
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return which rounds of A, and which of B, have displays that the other did not show; arguments as above."""
+    return ~_among(shown_b, displays)[shown_a], ~_among(shown_a, displays)[shown_b]
 
 
 def _among(shown: npt.NDArray[np.int64], displays: int) -> npt.NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""Value and uplift in groups of displays, all their intervals at once, and whether the uplift differs between groups.
+"""Numbers of several groups of displays, all their intervals at once, and whether the groups differ.
 
 *Why a confidence sequence holds in a group whose size is random.* A display's group is known before its action and its
 reward. Let G_i be the group of round i, and F_i all that is known after it. For each group g,
@@ -7,34 +7,44 @@ reward. Let G_i be the group of round i, and F_i all that is known after it. For
 
 is a martingale in t: a round of another group adds 0, and which rounds add is known before they earn. In the clock that
 ticks with g's rounds only, it is what `evaluator.estimates.confidence.mean_sequence` takes, and that holds at every
-number of rounds at once, and so at the random number at which the replay stops: given the sequence of groups or not,
-and however the policy learned from the rewards of all groups. The logged displays of a group are the same case.
+number of rounds at once, and so at the random number at which the replay stops: however the policy learned from the
+rewards of all groups. The logged displays of a group are the same case, and so are the differences of two replays that
+read the log in its order (`evaluator.estimates.contrast`), of which a display of another group adds 0.
 
 *All groups at once.* With m groups each interval has the m-th part of the error (Bonferroni): all hold with the run's
-level, whatever they have in common. An uplift is value less logged mean, each at half of its group's error.
+level, whatever they have in common. Within a group, what is computed of J sums has the J-th part of that for each.
 
-*Whether groups differ.* "The realised uplift is the same in all groups" is rejected where no number lies in every
-group's interval of the uplift. Where it is true, all intervals hold that number but with probability alpha, so the
-test has its level although a learning policy's value drifts, and however unlike the groups' times and sizes. The
-p-value is the smallest alpha at which it rejects, the mixture of the boundary held where it is tuned for the run's
-level. Realised: a group whose displays come late meets a policy that has learned more, and its uplift is another for
-that reason alone; the test then rejects, as it should.
+*The difference of two replays in a group.* They have n_A and n_B rounds there, with rewards of S_A and S_B in all. With
+h = (1/n_A + 1/n_B)/2 and k = (1/n_A - 1/n_B)/2,
+
+    S_A/n_A - S_B/n_B  =  h (S_A - S_B)  +  k S_A  +  k S_B.
+
+From S_A - S_B whatever both showed cancels; k is small, for how many rounds a group has depends on the group's traffic.
+
+*Whether groups differ.* "The number is the same in all groups" is rejected where no number lies in all groups'
+intervals. Where it is true, all intervals hold that number but with probability alpha, so the test has its level
+although a learning policy's value drifts, and however unlike the groups' times and sizes. The p-value is the smallest
+alpha at which it rejects, the mixture of the boundary held where it is tuned for the run's level. Realised: a group
+whose displays come late meets a policy that has learned more, and its uplift is another for that reason alone; the test
+then rejects, as it should.
 
 References
 ----------
 Howard, Ramdas, McAuliffe, Sekhon. Time-uniform, nonparametric, nonasymptotic confidence sequences. Annals of Statistics
-49(2), 2021. The test by intervals without a common point is ours.
+49(2), 2021: the interval of each sum. What is made of them by union bounds is ours.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.estimates.confidence import Interval, crossing_boundary, interval_ends, mixture_rho
+from evaluator.estimates.confidence import Interval, crossing_boundary, mixture_rho
+from evaluator.estimates.contrast import Contrast
 from evaluator.estimates.paired import RewardSums
 
 Floats = npt.NDArray[np.float64]
@@ -44,39 +54,104 @@ _SMALLEST = 1e-300
 _HALVINGS = 60
 
 
-def sums_interval(
-    of: RewardSums, *, upper: float, lower: float = 0.0, alpha: float, level: float, n: int, kind: str
+class WeightedSum(NamedTuple):
+    """A sum of rewards and the weight with which it counts, in widths of the rewards' range.
+
+    Parameters
+    ----------
+    weight
+        Weight of the sum.
+    total
+        Sum of the rewards above the smallest possible, or of their differences; nan where there are none.
+    variation
+        Intrinsic time of `evaluator.estimates.confidence.mean_sequence`.
+    least, most
+        Smallest and largest sum that is possible.
+    """
+
+    weight: float
+    total: float
+    variation: float
+    least: float
+    most: float
+
+
+def mean_of(of: RewardSums, *, sign: int = 1) -> WeightedSum:
+    """Return the mean of some rounds' rewards above the smallest, or its negative; rounds that are none say nothing."""
+    if of.n == 0:
+        return WeightedSum(float(sign), math.nan, 0.0, 0.0, 1.0)
+    return WeightedSum(sign / float(of.n), float(of.total), float(of.variation), 0.0, float(of.n))
+
+
+def difference_in_group(
+    a: RewardSums, b: RewardSums, sides: Contrast | None, *, lower_in_widths: float = 0.0
+) -> tuple[WeightedSum, ...]:
+    """Return the sums of which the difference of two replays' mean rewards in a group is made.
+
+    Parameters
+    ----------
+    a, b
+        Sums of the rounds of each in the group, mean over repeats.
+    sides
+        What displays of the group that one of them alone showed add to the difference of their totals, where both read
+        the log in an order that they shared; None where not: nothing cancels then.
+    lower_in_widths
+        Smallest possible reward over the width of the range, from which `a` and `b` count and `sides` does not.
+    """
+    if sides is None:
+        return mean_of(a), mean_of(b, sign=-1)
+    if a.n == 0 or b.n == 0:
+        return WeightedSum(1.0, math.nan, 0.0, -1.0, 1.0), mean_of(a), mean_of(b, sign=-1)
+    n_a, n_b = float(a.n), float(b.n)
+    half, rest, shift = (1 / n_a + 1 / n_b) / 2, (1 / n_a - 1 / n_b) / 2, lower_in_widths * (n_a - n_b)
+    both = WeightedSum(half, sides.total - shift, sides.variation, sides.least - shift, sides.most - shift)
+    return both, *(mean_of(of)._replace(weight=rest) for of in (a, b))
+
+
+def simultaneous_interval(
+    of: Sequence[WeightedSum], *, alpha: float, width: float, shift: float = 0.0, level: float, n: int, kind: str
 ) -> Interval:
-    """Return the mean reward of some rounds, from their sums.
+    """Return the interval of a sum of weighted sums.
 
     Parameters
     ----------
     of
-        Sums of the rounds' rewards, mean over repeats.
-    upper, lower
-        Largest and smallest possible reward of a round.
+        The weighted sums.
     alpha
         Probability that this interval fails.
+    width, shift
+        Largest possible reward less the smallest, and what is added to the sum in units of rewards.
     level
         Level that the interval names: that of all groups at once.
     n
         Number of different displays that the interval names.
     kind
         Name of the method in reports.
+
+    Examples
+    --------
+    >>> from evaluator.estimates.paired import sums_of
+    >>> rewards = sums_of(np.array([0, 1, 0, 0, 1] * 200, float), upper=1.0)
+    >>> found = simultaneous_interval([mean_of(rewards)], alpha=0.05, width=1.0, level=0.95, n=1000, kind="")
+    >>> f"{found.estimate:.3f} in [{found.low:.3f}, {found.high:.3f}]"
+    '0.400 in [0.349, 0.451]'
     """
-    low, high = interval_ends(of.total, of.variation, of.n, upper=upper, lower=lower, alpha=alpha)
-    estimate = lower + (upper - lower) * float(of.total) / float(of.n) if of.n > 0 else math.nan
-    return Interval(estimate, float(low), float(high), n, level, kind)
+    sums = np.array(of, float)[None]
+    parts = 2.0 * len(of)
+    low, high = _ends(sums, threshold=math.log(parts / alpha), rho=mixture_rho(alpha / parts))
+    estimate = float((sums[..., 0] * sums[..., 1]).sum())
+    return Interval(
+        shift + width * estimate, shift + width * float(low[0]), shift + width * float(high[0]), n, level, kind
+    )
 
 
-def p_of_no_difference(a: Sequence[RewardSums], b: Sequence[RewardSums], *, tuned_at: float) -> float:
-    """Return the p-value of "the mean of a less that of b is the same in all groups"; nan with fewer than two.
+def p_of_one_value(groups: Sequence[Sequence[WeightedSum]], *, tuned_at: float) -> float:
+    """Return the p-value of "the sum of weighted sums is the same in all groups"; nan with fewer than two that say it.
 
     Parameters
     ----------
-    a, b
-        Sums of two samples of each group, G each; groups of which one sample is empty say nothing, and are left out.
-        All rewards in one unit of the largest reward, which the p-value does not depend on.
+    groups
+        The weighted sums of each group, as many in each.
     tuned_at
         Error of the test for which the boundary is tuned, such as 0.05.
 
@@ -84,24 +159,20 @@ def p_of_no_difference(a: Sequence[RewardSums], b: Sequence[RewardSums], *, tune
     --------
     >>> from evaluator.estimates.paired import sums_of
     >>> high, low = (sums_of(np.array(x * 500, float), upper=1.0) for x in ([1, 1, 1, 0], [1, 0, 0, 0]))
-    >>> p_of_no_difference([high, low], [low, low], tuned_at=0.05) < 1e-6
+    >>> p_of_one_value([[mean_of(high)], [mean_of(low)]], tuned_at=0.05) < 1e-6
     True
-    >>> p_of_no_difference([high, high], [low, low], tuned_at=0.05)
+    >>> p_of_one_value([[mean_of(high)], [mean_of(high)]], tuned_at=0.05)
     1.0
     """
-    both = [(x, y) for x, y in zip(a, b, strict=True) if x.n > 0 and y.n > 0]
-    if len(both) < 2:
+    sums = np.array([of for of in groups if says_something(of)], float)
+    if len(sums) < 2:
         return math.nan
-    n, total, v = (
-        np.array([[getattr(of, name) for of in pair] for pair in both], float) for name in RewardSums._fields
-    )
-    parts = 4.0 * len(both)
+    parts = 2.0 * sums.shape[1] * len(groups)
     rho = mixture_rho(tuned_at / parts)
 
     def rejects(log_alpha: float) -> bool:
-        radius = crossing_boundary(v, threshold=math.log(parts) - log_alpha, rho=rho) / n
-        low, high = np.maximum(total / n - radius, 0.0), np.minimum(total / n + radius, 1.0)
-        return bool((low[:, 0] - high[:, 1]).max() > (high[:, 0] - low[:, 1]).min())
+        low, high = _ends(sums, threshold=math.log(parts) - log_alpha, rho=rho)
+        return bool(low.max() > high.min())
 
     most, least = 0.0, math.log(_SMALLEST)
     if not rejects(most):
@@ -112,3 +183,17 @@ def p_of_no_difference(a: Sequence[RewardSums], b: Sequence[RewardSums], *, tune
         middle = (most + least) / 2
         most, least = (middle, least) if rejects(middle) else (most, middle)
     return math.exp(most)
+
+
+def says_something(of: Sequence[WeightedSum]) -> bool:
+    """Return whether there are rewards behind each sum."""
+    return not any(math.isnan(one.total) for one in of)
+
+
+def _ends(sums: Floats, *, threshold: float, rho: float) -> tuple[Floats, Floats]:
+    """Return the ends of the interval of each group's number, shape (G,), from its sums, shape (G, J, 5)."""
+    weight, total, variation, least, most = np.moveaxis(sums, -1, 0)
+    radius = crossing_boundary(variation, threshold=threshold, rho=rho)
+    # fmax and fmin: what is not known may be anything that is possible.
+    ends = np.stack([weight * np.fmax(total - radius, least), weight * np.fmin(total + radius, most)])
+    return ends.min(axis=0).sum(axis=-1), ends.max(axis=0).sum(axis=-1)

@@ -230,7 +230,7 @@ class ReplayResult(ShownInNotebooks):
         out["guardrails"] = [asdict(of) for of in self.guardrails]
         out["final"] = None if self.final is None else self.final.to_dict(self.action_labels)
         out["money"] = None if self.money is None else self.money.to_dict()
-        out["segments"] = [split.to_dict() for split in self.segments]
+        out["segments"] = [asdict(split) for split in self.segments]
         out["action_share"] = dict(zip(self.action_labels, self.action_share, strict=True))
         return json_values(out)
 

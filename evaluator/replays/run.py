@@ -144,7 +144,10 @@ def _execute_all(
         for plan, result, lived in zip(plans, results, by_plan, strict=True)
     ]
     results = _with_weighted(plans, results, by_plan)
-    results = [with_segments(*one) for one in zip(plans, results, by_plan, strict=True)]
+    results = [
+        with_segments(plan, result, [one.displays for one in lived], references.logged(plan, result.rounds))
+        for plan, result, lived in zip(plans, results, by_plan, strict=True)
+    ]
     if plans[0].options.bootstrap:
         resampled = resample(plans, by_plan, jobs=jobs, advance=advance)
         results = [with_expected_value(result, resampled, i) for i, result in enumerate(results)]

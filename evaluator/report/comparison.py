@@ -17,7 +17,8 @@ from evaluator.estimates.weighted import WeightedValue
 from evaluator.replays.result import ReplayResult
 from evaluator.report.console import ReportConsole
 from evaluator.report.outcome_tables import guardrails, outcomes
-from evaluator.report.terminal import delivered_each, details, segments, sentences
+from evaluator.report.segment_tables import segments
+from evaluator.report.terminal import delivered_each, details, sentences
 from evaluator.visible import visible
 
 # Below this an interval stands under its estimate.
@@ -84,9 +85,8 @@ def print_comparison(console: ReportConsole, comparison: Comparison) -> None:
     if len(results) > 1:
         _print_differences(console, comparison, level)
         console.print(_ranking(comparison))
-    for i, result in enumerate(results):
-        for split in result.segments:
-            console.print(segments(split, of=f", line {i + 1} ({result.plan['policy']})"))
+    for found in segments(results, comparison.segments):
+        console.print(found)
     if any(len(curve.rounds) for curve in comparison.curves):
         console.print(_regret(comparison, level, wide=wide))
     console.print(details("Actions (share of rounds)", [(str(i + 1), _shares(results[i])) for i in lines]))

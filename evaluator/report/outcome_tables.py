@@ -37,7 +37,7 @@ def guardrails(results: Sequence[ReplayResult]) -> RenderableType:
         f"for {len(results[0].guardrails)} guardrail{'s' * (len(results[0].guardrails) > 1)}{lines}, so that any wrong "
         f"answer has a probability of {100 * (1 - results[0].value.level):.3g} % at the most."
     )
-    return _section("Guardrails", said, table)
+    return section("Guardrails", said, table)
 
 
 def _of(one: GuardrailAnswer) -> tuple[str, str, str]:
@@ -60,7 +60,7 @@ def outcomes(results: Sequence[ReplayResult]) -> RenderableType:
         for one in result.outcomes:
             n = f"{one.value.n:,}"
             table.add_row(*_line(results, i), visible(one.outcome), *_cells(one.value), *_cells(one.uplift), n)
-    return _section("Other outcomes", ABOUT, table)
+    return section("Other outcomes", ABOUT, table)
 
 
 def _cells(of: Interval) -> tuple[str, str]:
@@ -78,7 +78,8 @@ def _line(results: Sequence[ReplayResult], number: int) -> list[str]:
     return [str(number)] if len(results) > 1 else []
 
 
-def _section(title: str, said: str, table: Table) -> RenderableType:
+def section(title: str, said: str, table: Table) -> RenderableType:
+    """Return a table below its title and what it shows."""
     return Group(
         Text(f"\n{title}", style="bold"),
         Padding(Text(said, style="dim"), (0, 0, 0, 2)),

@@ -17,11 +17,11 @@ from evaluator.estimates.weighted import NORMAL, WeightedValue
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.doubly_robust import LEARNING
 from evaluator.replays.values.final import FinalValue
-from evaluator.replays.values.segment_values import SegmentValues
 from evaluator.replays.within import of_conversions
 from evaluator.report.console import ReportConsole
 from evaluator.report.numbers import count_text
 from evaluator.report.outcome_tables import guardrails, outcomes
+from evaluator.report.segment_tables import segments
 from evaluator.visible import visible
 
 _ACTIONS_SHOWN = 10
@@ -67,8 +67,8 @@ def print_result(console: ReportConsole, result: ReplayResult) -> None:
         console.print(guardrails([result]))
     if result.outcomes:
         console.print(outcomes([result]))
-    for split in result.segments:
-        console.print(segments(split))
+    for found in segments([result]):
+        console.print(found)
     console.print(details("How", _how(result)))
     console.print(_action_shares(result))
     if result.final is not None:
@@ -115,29 +115,6 @@ def _estimates(result: ReplayResult) -> Table:
     how = " (halves choose and value)" if best.by_halves else ""
     table.add_row(f"best fixed {best.kind}: {best.label or 'unknown'}{how}{about}", *_cells(best.value))
     return table
-
-
-def segments(split: SegmentValues, *, of: str = "") -> RenderableType:
-    """Return value and uplift in each group of a column, and whether the groups differ."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("", style="bold", overflow="fold")
-    for column in ("value", "uplift", "n"):
-        table.add_column(column, justify="right")
-    for group in split.groups:
-        cells = (_cells(group.value), _cells(group.uplift))
-        table.add_row(visible(group.label), *(Text("\n".join(cell[:2])) for cell in cells), f"{group.value.n:,}")
-    if split.tested < 2:
-        said = "Fewer than two groups are large enough to compare."
-    elif split.differ:
-        said = f"The realised uplift differs between groups (p = {split.p_adjusted:.2g})."
-    else:
-        said = f"The realised uplift is not told apart between groups (p = {split.p_adjusted:.2g})."
-    about = "A group's rounds are those of its accepted displays. All groups' intervals hold at once."
-    return Group(
-        Text(f"\nBy {visible(split.column)}{visible(of)}", style="bold"),
-        Padding(table, (0, 0, 0, 2), expand=False),
-        Padding(Text(f"{said} {about}"), (0, 0, 0, 2)),
-    )
 
 
 def frozen(final: FinalValue) -> RenderableType:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from io import StringIO
-from itertools import starmap
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +12,9 @@ import pytest
 from evaluator import compare, replay
 from evaluator.errors import ParameterError
 from evaluator.estimates.paired import sums_of
-from evaluator.estimates.segments import p_of_no_difference
+from evaluator.estimates.simultaneous import mean_of, p_of_one_value
 from evaluator.log import Log
-from evaluator.log.segments import MISSING, read_split
+from evaluator.log.splits import MISSING, read_split
 from evaluator.report.comparison import print_comparison
 from evaluator.report.console import ReportConsole
 from tests.logs import build_log
@@ -43,8 +42,8 @@ def test_policy_that_helps_one_group_and_harms_another() -> None:
     for name, (first, second) in MEANS.items():
         assert uplift[name].low <= (second - first) / 2 <= uplift[name].high
     assert uplift["a"].low > 0 > uplift["b"].high
-    assert split.differ
-    assert split.p < 1e-6
+    assert split.test.differ
+    assert split.test.p < 1e-6
     assert sum(group.value.n for group in split.groups) == result.rounds
     assert all(group.value.level == pytest.approx(0.95) for group in split.groups)
     assert result.segment_table.num_rows == 2
@@ -52,10 +51,14 @@ def test_policy_that_helps_one_group_and_harms_another() -> None:
 
 def test_comparison_shows_the_groups_of_every_line() -> None:
     found = compare(segment_log(), ["fixed:action=0", "fixed:action=1"], by="kind")
-    console = ReportConsole(file=StringIO(), width=60)
+    output = StringIO()
+    console = ReportConsole(file=output, width=80)
     print_comparison(console, found)
-    assert "By kind, line 2 (fixed:action=1)" in console.file.getvalue()
-    assert "\\n" not in console.file.getvalue()
+    printed = output.getvalue()
+    assert "By kind" in printed
+    assert "Line 2: The realised uplift differs between groups" in printed
+    assert "Difference to line 1 by kind" in printed
+    assert max(map(len, printed.splitlines())) <= 80
     assert [len(result.segments) for result in found.results] == [1, 1]
 
 
@@ -105,8 +108,8 @@ def test_difference_keeps_its_level_while_a_policy_drifts() -> None:
         drift = np.linspace(0.1, 0.6, 3000)
         small = rng.random(3000) < 0.2
         x, y = (rng.random(3000) < drift).astype(float), (rng.random(3000) < 0.1).astype(float)
-        p = p_of_no_difference(
-            *(list(starmap(lambda of, g: sums_of(of[g], upper=1.0), [(z, small), (z, ~small)])) for z in (x, y)),
+        p = p_of_one_value(
+            [[mean_of(sums_of(x[g], upper=1.0)), mean_of(sums_of(y[g], upper=1.0), sign=-1)] for g in (small, ~small)],
             tuned_at=alpha,
         )
         wrong += p <= alpha

@@ -28,6 +28,8 @@ def log() -> Log:
         counts={f"rows {ATTACK}": 7}, notes=(f"note {ATTACK}",),
     )  # fmt: skip
     displays = made.displays.append_column("device", pa.array([LABELS[i % k] for i in range(n)]))
+    # Groups large enough to be named.
+    displays = displays.append_column("shop", pa.array([LABELS[i % 3] for i in range(n)]))
     found = Log(displays, made.conversions, made.actions.set_column(1, "label", [list(LABELS)]), made.meta)
     return with_outcome(with_outcome(found, "click", of[::2], time[of[::2]]), f"note {ATTACK}", of[:9], time[of[:9]])
 
@@ -38,8 +40,10 @@ def results(log: Log) -> dict[str, Any]:
     study = study_delays(log, windows=["1d", 500], families=["geometric", "weibull"], by="device", bootstraps=19)
     return {
         "log": log,
-        "replay": replay(log, "ucb1", window=500, final="last:20%", bootstrap=20, repeats=2, guardrail="click < 1"),
-        "compare": compare(log, ["ucb1", "random"], windows=["1d", "2d"]),
+        "replay": replay(
+            log, "ucb1", window=500, final="last:20%", bootstrap=20, repeats=2, guardrail="click < 1", by="shop"
+        ),
+        "compare": compare(log, ["ucb1", "random"], windows=["1d", "2d"], by="shop,device"),
         "audit": audit(log, ["ucb1", "random"], window=500, twins=20),
         "simulate": simulate("vernade2017-high", ["ucb1", "random"], runs=5, horizon=500),
         "delays": study,

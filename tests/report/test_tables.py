@@ -17,10 +17,12 @@ TABLES = {
     "log": {"displays": 3000, "conversions": None, "actions": 6, "outcomes": None},
     "replay": {
         "trajectory": None, "estimate_table": 10, "action_table": 6, "outcome_table": 2, "guardrail_table": 1,
+        "segment_table": 3,
     },
     "compare": {
         "trajectory": None, "curve_table": None, "variant_table": 4, "difference_table": 3, "window_cost_table": 2,
-        "ranking_table": 4, "test_table": 6, "action_table": 24,
+        "ranking_table": 4, "test_table": 6, "action_table": 24, "segment_table": 16,
+        "segment_difference_table": 12,
     },
     "audit": {"twins": 40, "differences": 20, "live": None, "policy_table": 2, "pair_table": 1},
     "simulate": {"curve_table": None, "policy_table": 2},

@@ -1,21 +1,52 @@
-"""Value and uplift of a replay in each group of a column."""
+"""Value and uplift of a replay in each group of a column, and whether the groups differ."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from evaluator.estimates.confidence import Interval
-from evaluator.results.json_values import json_values
+from evaluator.estimates.multiplicity import holm
 from evaluator.results.tabular import COUNT, FLAG, NUMBER, TEXT, arrow_table, interval_cells, interval_columns
 
 
 @dataclass(frozen=True)
+class GroupTest:
+    """Test of "this number is the same in all groups" of a column.
+
+    Parameters
+    ----------
+    groups
+        Number of groups that are compared: the named ones with displays behind the number.
+    p
+        P-value; nan with fewer than two groups.
+    p_adjusted
+        P-value adjusted for the number of such tests (Holm).
+    differ
+        Whether the groups are told apart at the run's level.
+    """
+
+    groups: int
+    p: float
+    p_adjusted: float
+    differ: bool
+
+
+def tested_together(tests: Sequence[GroupTest], *, alpha: float) -> list[GroupTest]:
+    """Return tests with p-values adjusted for their number: any wrong rejection has probability `alpha` at most."""
+    made = [test for test in tests if test.groups > 1]
+    adjusted = iter(holm([test.p for test in made]).tolist())
+    return [
+        test if test.groups < 2 else replace(test, p_adjusted=(p := next(adjusted)), differ=p <= alpha)
+        for test in tests
+    ]
+
+
+@dataclass(frozen=True)
 class GroupValue:
-    """One group of a split.
+    """One group of a column.
 
     Parameters
     ----------
@@ -50,28 +81,14 @@ class SegmentValues:
         Groups, the pooled ones last. The level of their intervals is that of all groups of all columns at once.
     pooled
         Number of groups in the last one; 0 where all are named.
-    tested
-        Number of groups that the test compares: the named ones with rounds and logged displays.
-    p
-        P-value of "the realised uplift is the same in all named groups"; nan with fewer than two of them.
-    p_adjusted
-        The same, adjusted for the number of columns (Holm).
-    differ
-        Whether the groups are told apart at the run's level.
+    test
+        Test of "the realised uplift is the same in all named groups".
     """
 
     column: str
     groups: tuple[GroupValue, ...]
     pooled: int
-    tested: int
-    p: float
-    p_adjusted: float
-    differ: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the split as JSON values: nan becomes None."""
-        out: dict[str, Any] = json_values(asdict(self))
-        return out
+    test: GroupTest
 
 
 def segment_table(splits: Iterable[SegmentValues]) -> pa.Table:

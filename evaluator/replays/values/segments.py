@@ -7,121 +7,142 @@ number would grow as a product, and few of them would have rounds enough.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.estimates.combine import difference
 from evaluator.estimates.confidence import ANYTIME, Interval
-from evaluator.estimates.multiplicity import holm
 from evaluator.estimates.paired import RewardSums, sums_of
 from evaluator.estimates.repeated import REPEATED, mean_sums
-from evaluator.estimates.segments import p_of_no_difference, sums_interval
+from evaluator.estimates.simultaneous import (
+    WeightedSum,
+    mean_of,
+    p_of_one_value,
+    says_something,
+    simultaneous_interval,
+)
 from evaluator.estimates.sparse import SparseRewards
-from evaluator.log.segments import Split
-from evaluator.replays.loop.engine import Replay
+from evaluator.log.splits import Split
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.values.rewards import RewardBounds, logged_rewards, observed_rewards, reward_bounds
-from evaluator.replays.values.segment_values import GroupValue, SegmentValues
+from evaluator.replays.values.rewards import RewardBounds, reward_bounds
+from evaluator.replays.values.segment_values import GroupTest, GroupValue, SegmentValues, tested_together
 from evaluator.replays.words.unknown_maximum import with_honest_kind
 
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
 ASSUMED = (
-    "groups ({columns}): a group's rounds are those of its accepted displays; the policy learned from the displays of "
+    "groups by {columns}: a group's rounds are those of its accepted displays; the policy learned from the displays of "
     "all groups, and the uplift is over the mean of the group's logged displays. Intervals hold for all groups at once"
 )
+AT_ONCE = "{kind}; all {total:,} at once"
 
 
-def with_segments(plan: ReplayPlan, result: ReplayResult, replays: Sequence[Replay]) -> ReplayResult:
-    """Return a result with the values of its groups; O(rounds + displays) a column.
+def with_segments(
+    plan: ReplayPlan, result: ReplayResult, displays: Sequence[Ints], logged: SparseRewards
+) -> ReplayResult:
+    """Return a result with the values of its groups; O(rounds + displays) a group.
 
     Parameters
     ----------
-    plan, result, replays
-        Plan, its result, and its replays, one a repeat.
+    plan, result
+        Plan of the replay, and its result.
+    displays
+        Displays of the rounds of each repeat, in order, shape (T_r,).
+    logged
+        Reward of each used display.
     """
-    splits = plan.splits
-    if not splits:
+    if not plan.splits:
         return result
-    rounds = min(len(replay.displays) for replay in replays)
-    logged = logged_rewards(plan, rounds=rounds)
-    observed = plan.options.reward == "observed"
-    shown = [replay.displays for replay in replays]
-    rewards = [observed_rewards(plan, one) if observed else logged.taken(one) for one in shown]
-    total = sum(len(split.labels) for split in splits)
-    found = [_values(plan, split, shown, rewards, logged, total) for split in splits]
-    alpha = 1.0 - plan.options.level
-    tested = [i for i, one in enumerate(found) if one.tested > 1]
-    adjusted = dict(zip(tested, holm([found[i].p for i in tested]).tolist(), strict=True))
-    segments = tuple(
-        replace(one, p_adjusted=adjusted[i], differ=adjusted[i] <= alpha) if i in adjusted else one
-        for i, one in enumerate(found)
+    rewards = [logged.taken(one) for one in displays]
+    total = sum(len(split.labels) for split in plan.splits)
+    found = [_values(plan, split, displays, rewards, logged, total) for split in plan.splits]
+    tests = tested_together([one.test for one in found], alpha=1.0 - plan.options.level)
+    said = ASSUMED.format(columns=", ".join(split.column for split in plan.splits))
+    return replace(
+        result,
+        segments=tuple(replace(one, test=test) for one, test in zip(found, tests, strict=True)),
+        assumptions=(*result.assumptions, said),
     )
-    said = ASSUMED.format(columns=", ".join(split.column for split in splits))
-    return replace(result, segments=segments, assumptions=(*result.assumptions, said))
 
 
 def _values(
     plan: ReplayPlan,
     split: Split,
-    shown: Sequence[npt.NDArray[np.int64]],
-    rewards: Sequence[npt.NDArray[np.float64]],
+    displays: Sequence[Ints],
+    rewards: Sequence[Floats],
     logged: SparseRewards,
     total: int,
 ) -> SegmentValues:
     bounds, level = reward_bounds(plan), plan.options.level
-    alpha = (1.0 - level) / total
-    of_rounds, different = group_sums(split, shown, rewards, bounds)
-    of_log = logged_sums(split, logged, bounds)
-    kind = f"{ANYTIME if len(shown) == 1 else REPEATED}; all {total:,} groups at once"
+    kind = AT_ONCE.format(kind=ANYTIME if len(displays) == 1 else REPEATED, total=total)
 
-    def interval(of: RewardSums, share: float, n: int) -> Interval:
-        made = sums_interval(of, **bounds._asdict(), alpha=share, level=level, n=n, kind=kind)
+    def interval(of: Sequence[WeightedSum], n: int, *, shift: float) -> Interval:
+        made = simultaneous_interval(
+            of, alpha=(1.0 - level) / total, width=bounds.upper - bounds.lower, shift=shift, level=level, n=n, kind=kind
+        )
         return made if plan.bounded else with_honest_kind(made)
 
+    lived = group_sums(split, displays, rewards, bounds)
+    base = [sums_of(logged.taken(own), **bounds._asdict()) for own in _members(split, logged.n)]
+    uplifts = [(mean_of(x), mean_of(y, sign=-1)) for x, y in zip(lived, base, strict=True)]
     groups = []
-    for label, of, n, base in zip(split.labels, of_rounds, different, of_log, strict=True):
-        size = int(base.n)
-        uplift = difference(interval(of, alpha / 2, n), interval(base, alpha / 2, size))
-        made = replace(uplift, level=level, n=n)
-        groups.append(GroupValue(label, size, interval(of, alpha, n), made, interval(base, alpha, size)))
-    k = split.named
-    tested = sum(of.n > 0 and base.n > 0 for of, base in zip(of_rounds[:k], of_log[:k], strict=True))
-    p = p_of_no_difference(of_rounds[:k], of_log[:k], tuned_at=1.0 - level)
-    return SegmentValues(split.column, tuple(groups), split.pooled, int(tested), p, p, False)
+    for label, x, y, uplift, n in zip(
+        split.labels, lived, base, uplifts, different_displays(split, displays), strict=True
+    ):
+        groups.append(
+            GroupValue(
+                label,
+                int(y.n),
+                value=interval([mean_of(x)], n, shift=bounds.lower),
+                uplift=interval(uplift, n, shift=0.0),
+                logging_value=interval([mean_of(y)], int(y.n), shift=bounds.lower),
+            )
+        )
+    return SegmentValues(split.column, tuple(groups), split.pooled, test_of(split, uplifts, level=level))
+
+
+def test_of(split: Split, groups: Sequence[Sequence[WeightedSum]], *, level: float) -> GroupTest:
+    """Return the test of "the number made of these sums is the same in all named groups", not yet adjusted."""
+    named = groups[: split.named]
+    told = sum(map(says_something, named))
+    p = p_of_one_value(named, tuned_at=1.0 - level) if told > 1 else math.nan
+    return GroupTest(told, p, p, differ=False)
 
 
 def group_sums(
-    split: Split,
-    shown: Sequence[npt.NDArray[np.int64]],
-    rewards: Sequence[npt.NDArray[np.float64]],
-    bounds: RewardBounds,
-) -> tuple[list[RewardSums], list[int]]:
-    """Return the sums of each group's rounds, mean over repeats, and how many different displays these showed.
+    split: Split, displays: Sequence[Ints], rewards: Sequence[Floats], bounds: RewardBounds
+) -> list[RewardSums]:
+    """Return the sums of each group's rounds, mean over repeats.
 
     Parameters
     ----------
     split
         Groups of the log's displays.
-    shown, rewards
+    displays, rewards
         Displays of each repeat's rounds, and what they earned, shape (T_r,) each.
     bounds
         Smallest and largest possible reward of a round.
     """
-    sums, different = [], []
-    codes = [split.code[one] for one in shown]
-    for g in range(len(split.labels)):
-        sums.append(
-            mean_sums([sums_of(x[code == g], **bounds._asdict()) for x, code in zip(rewards, codes, strict=True)])
-        )
-        own = [one[code == g] for one, code in zip(shown, codes, strict=True)]
-        different.append(len(own[0]) if len(own) == 1 else len(np.unique(np.concatenate(own))))
-    return sums, different
+    codes = [split.code[one] for one in displays]
+    return [
+        mean_sums([sums_of(x[code == g], **bounds._asdict()) for x, code in zip(rewards, codes, strict=True)])
+        for g in range(len(split.labels))
+    ]
 
 
-def logged_sums(split: Split, logged: SparseRewards, bounds: RewardBounds) -> list[RewardSums]:
-    """Return the sums of each group's logged displays, of the first `logged.n`."""
-    code = split.code[: logged.n]
-    return [sums_of(logged.taken(np.flatnonzero(code == g)), **bounds._asdict()) for g in range(len(split.labels))]
+def different_displays(split: Split, displays: Sequence[Ints]) -> list[int]:
+    """Return how many different displays of each group were shown in any repeat."""
+    shown = displays[0] if len(displays) == 1 else np.unique(np.concatenate(displays))
+    counts: list[int] = np.bincount(split.code[shown], minlength=len(split.labels)).tolist()
+    return counts
+
+
+def _members(split: Split, n: int) -> list[Ints]:
+    """Return the displays of each group, in order, among the first n of the log."""
+    code = split.code[:n]
+    return [np.flatnonzero(code == g) for g in range(len(split.labels))]

@@ -1,0 +1,197 @@
+"""How much more one of two replays earned than the other in each group of a column, and whether the groups differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from evaluator.comparisons.differences import why_none
+from evaluator.comparisons.horizon import FirstRounds
+from evaluator.comparisons.realised import IN_ORDER, IN_ORDERS, SAME, in_order
+from evaluator.estimates.confidence import Interval
+from evaluator.estimates.contrast import Contrast, contrast_of
+from evaluator.estimates.paired import UNPAIRED, RewardSums, shown_alone
+from evaluator.estimates.simultaneous import difference_in_group, simultaneous_interval
+from evaluator.log.splits import Split
+from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.values.rewards import RewardBounds, reward_bounds
+from evaluator.replays.values.segment_values import GroupTest, tested_together
+from evaluator.replays.values.segments import AT_ONCE, different_displays, group_sums, test_of
+from evaluator.replays.words.unknown_maximum import with_honest_kind
+from evaluator.results.tabular import (
+    COUNT,
+    FLAG,
+    NUMBER,
+    TEXT,
+    VARIANT,
+    arrow_table,
+    interval_cells,
+    interval_columns,
+)
+
+
+@dataclass(frozen=True)
+class GroupDifference:
+    """Difference of two variants' mean rewards in one group.
+
+    Parameters
+    ----------
+    label
+        Name of the group.
+    realised
+        Mean reward of the variant's rounds with displays of the group less that of the reference's, up to the common
+        horizon; n is the number of different displays of the group that were shown by one of them alone, or by any of
+        them where the interval is unpaired.
+    """
+
+    label: str
+    realised: Interval
+
+
+@dataclass(frozen=True)
+class SegmentDifferences:
+    """Difference of a variant to its reference in the groups of one column.
+
+    Parameters
+    ----------
+    variant, reference
+        Numbers of the variants, from 0; the reference's value is subtracted.
+    column
+        Column that splits the displays.
+    groups
+        Groups, the pooled ones last; none where the two cannot be compared. The level of their intervals is that of all
+        groups, columns and variants of the comparison at once.
+    pooled
+        Number of groups in the last one; 0 where all are named.
+    test
+        Test of "the realised difference is the same in all named groups".
+    why_not
+        Reason why there are no differences; empty otherwise.
+    """
+
+    variant: int
+    reference: int
+    column: str
+    groups: tuple[GroupDifference, ...]
+    pooled: int
+    test: GroupTest
+    why_not: str
+
+
+def segment_differences(
+    plans: Sequence[ReplayPlan], lived: Sequence[FirstRounds], *, baseline: int, rounds: int, fixed: bool
+) -> tuple[SegmentDifferences, ...]:
+    """Return the difference of every other variant to the baseline in every group, column by column.
+
+    Parameters
+    ----------
+    plans
+        Plans of all variants.
+    lived
+        First T rounds of all variants.
+    baseline
+        Number of the variant that the others are compared with.
+    rounds
+        Number of rounds T that are compared.
+    fixed
+        Whether T was fixed before any outcome.
+    """
+    splits, level = plans[0].splits, plans[0].options.level
+    others = [i for i in range(len(plans)) if i != baseline]
+    total = len(others) * sum(len(split.labels) for split in splits)
+    found = []
+    for split in splits:
+        for i in others:
+            shortest = min(len(of) for j in (i, baseline) for of in lived[j].displays)
+            none = why_none(plans[i], plans[baseline], min(rounds, shortest))
+            about = (i, baseline, split.column)
+            if none:
+                nothing = GroupTest(0, math.nan, math.nan, differ=False)
+                found.append(SegmentDifferences(*about, (), split.pooled, nothing, none))
+                continue
+            ordered = fixed and in_order(plans[i], plans[baseline])
+            groups, test = _in_groups(plans[i], lived[i], lived[baseline], split, total=total, ordered=ordered)
+            found.append(SegmentDifferences(*about, groups, split.pooled, test, ""))
+    tests = tested_together([one.test for one in found], alpha=1.0 - level)
+    return tuple(replace(one, test=test) for one, test in zip(found, tests, strict=True))
+
+
+def _in_groups(
+    plan: ReplayPlan, a: FirstRounds, b: FirstRounds, split: Split, *, total: int, ordered: bool
+) -> tuple[tuple[GroupDifference, ...], GroupTest]:
+    bounds, level = reward_bounds(plan), plan.options.level
+    width = bounds.upper - bounds.lower
+    if ordered:
+        sides: Sequence[Contrast | None] = _sides(split, a, b, bounds, displays=len(plan.log))
+        n = _discordant(split, a, b)
+        kind = f"paired, {IN_ORDER if len(a.displays) == 1 else IN_ORDERS}"
+    else:
+        sides = [None] * len(split.labels)
+        n = different_displays(split, [np.unique(np.concatenate([*a.displays, *b.displays]))])
+        kind = UNPAIRED
+    sums: list[list[RewardSums]] = [group_sums(split, of.displays, of.rewards, bounds) for of in (a, b)]
+    evidence = [
+        difference_in_group(x, y, side, lower_in_widths=bounds.lower / width)
+        for x, y, side in zip(*sums, sides, strict=True)
+    ]
+    groups = []
+    for label, of, side, count in zip(split.labels, evidence, sides, n, strict=True):
+        same = side is not None and side.n == 0 and not math.isnan(of[0].total)
+        made = simultaneous_interval(
+            of, alpha=(1.0 - level) / total, width=width, level=level, n=count,
+            kind=SAME if same else AT_ONCE.format(kind=kind, total=total),
+        )  # fmt: skip
+        groups.append(GroupDifference(label, made if plan.bounded or same else with_honest_kind(made)))
+    return tuple(groups), test_of(split, evidence, level=level)
+
+
+def _sides(split: Split, a: FirstRounds, b: FirstRounds, bounds: RewardBounds, *, displays: int) -> list[Contrast]:
+    """Return what the displays of each group that one of two replays alone showed add to the difference of totals."""
+    repeats = []
+    for shown_a, earned_a, shown_b, earned_b in zip(a.displays, a.rewards, b.displays, b.rewards, strict=True):
+        alone_a, alone_b = shown_alone(shown_a, shown_b, displays=displays)
+        repeats.append(
+            [
+                (1, split.code[shown_a[alone_a]], earned_a[alone_a]),
+                (-1, split.code[shown_b[alone_b]], earned_b[alone_b]),
+            ]
+        )
+    return [
+        contrast_of(
+            [[(sign, earned[code == g]) for sign, code, earned in repeat] for repeat in repeats], **bounds._asdict()
+        )
+        for g in range(len(split.labels))
+    ]
+
+
+def _discordant(split: Split, a: FirstRounds, b: FirstRounds) -> list[int]:
+    """Return how many different displays of each group one of two replays alone showed, in any repeat."""
+    alone = [np.setxor1d(x, y) for x, y in zip(a.displays, b.displays, strict=True)]
+    return different_displays(split, alone)
+
+
+def segment_difference_table(found: Iterable[SegmentDifferences]) -> pa.Table:
+    """Return one row a variant, column and group: the difference with its ends, n, level, and whether pooled."""
+    columns = {
+        "variant": VARIANT, "reference": VARIANT, "column": TEXT, "group": TEXT, **interval_columns("difference"),
+        "n": COUNT, "level": NUMBER, "pooled": FLAG,
+    }  # fmt: skip
+    rows = [
+        {
+            "variant": of.variant,
+            "reference": of.reference,
+            "column": of.column,
+            "group": group.label,
+            **interval_cells("difference", group.realised),
+            "n": group.realised.n,
+            "level": group.realised.level,
+            "pooled": bool(of.pooled) and i == len(of.groups) - 1,
+        }
+        for of in found
+        for i, group in enumerate(of.groups)
+    ]
+    return arrow_table(columns, rows)
