@@ -33,7 +33,7 @@ from evaluator.datasets.event_kinds import REWARDS, EventKind, event_files, even
 from evaluator.datasets.event_tables import event_tables
 from evaluator.datasets.features import Features, choose_features
 from evaluator.datasets.files import SourceFile, find_files, fingerprint, unchanged
-from evaluator.datasets.frames import Chunks, missing_values
+from evaluator.datasets.frames import Chunks, missing_values, number_columns
 from evaluator.datasets.identity import repeated
 from evaluator.datasets.intake import TIME, Intake
 from evaluator.datasets.keeping import check_keep
@@ -203,9 +203,13 @@ def _take_in(
 ) -> Intake:
     """Pass over the displays; a second time, knowing which ids are repeated, if any are."""
     spec = plan.spec
-    kinds = merged_kinds(_display_kinds(spec, plan.features, plan.keep), dict.fromkeys(plan.target.values(), "float"))
+    kinds = merged_kinds(_display_kinds(spec, plan.features), dict.fromkeys(plan.target.values(), "float"))
     for kind in plan.events:
         kinds = kinds if kind.table in seconds else merged_kinds(kinds, event_columns(kind, spec.time))
+    # What has another role, too, is kept as text, but for numbers of the context.
+    free = [c for c in plan.keep if c not in kinds or plan.features.kinds.get(c) == "number"]
+    numbers = number_columns(plan.files, spec.source, free)
+    kinds = {**dict.fromkeys(plan.keep, "category"), **numbers, **kinds}
 
     def read(limit: int | None) -> Iterable[pl.DataFrame]:
         # Sorting needs every row before the first n are known.
@@ -236,7 +240,8 @@ def _take_in(
             repeated=again,
             target=plan.target,
             spool=new_spool(),
-            keep={column: Labels() for column in plan.keep},
+            keep={column: Labels() for column in plan.keep if column not in numbers},
+            numbers=tuple(numbers),
             limit=plan.limit,
         )
         intake.see(chunks(), advance)
@@ -370,9 +375,8 @@ def _count_events(
     return events, counts | events.counts
 
 
-def _display_kinds(spec: FileSpec, features: Features, keep: Sequence[str]) -> dict[str, Kind]:
-    kinds: dict[str, Kind] = dict.fromkeys(keep, "category")
-    kinds |= {c: "float" if kind == "number" else "category" for c, kind in features.kinds.items()}
+def _display_kinds(spec: FileSpec, features: Features) -> dict[str, Kind]:
+    kinds: dict[str, Kind] = {c: "float" if kind == "number" else "category" for c, kind in features.kinds.items()}
     roles: list[tuple[str | None, Kind]] = [
         (spec.display.time, "datetime" if spec.time.unit == "datetime" else "int"),
         (spec.display.action, "category"),

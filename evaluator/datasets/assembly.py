@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 
 from evaluator.datasets.actions import USED, KeptPropensities, ShownActions, choose_actions, kept_propensities
-from evaluator.datasets.contexts import CODE, Array, ContextVectors
+from evaluator.datasets.contexts import CODE, ContextVectors
 from evaluator.datasets.intake import ACTION, COST, PROPENSITY, TIME, WEIGHT, Intake
 from evaluator.datasets.labels import KEPT
 from evaluator.datasets.set_sources import SET
@@ -55,18 +55,24 @@ class KeptDisplays:
     propensities: KeptPropensities
 
     def kept_labels(self) -> dict[str, pa.Array]:
-        """Return the labels of each column that the log keeps as it is, by name."""
+        """Return the labels of each column of words that the log keeps as it is, by name."""
         return {column: pa.array(found.names, pa.string()) for column, found in self.intake.keep.items()}
 
-    def batches(self) -> Iterator[tuple[npt.NDArray[np.bool_], dict[str, Array], pl.Series | None]]:
+    def batches(self) -> Iterator[tuple[npt.NDArray[np.bool_], dict[str, Any], pl.Series | None]]:
         """Yield all sound displays in order, some at a time: which stay, and the columns and the sets of those that do.
 
         Where some do not, the others keep their numbers among all in `POSITION`, in displays of the traffic.
         """
         before, traffic = 0, 0.0
+        # As Arrow, which tells a whole number that is missing.
+        numbers = {KEPT + column for column in self.intake.numbers}
         for frame in self.intake.spool.frames():
             for part in frame.iter_slices(BATCH):
-                columns = {name: part[name].to_numpy() for name in part.columns if name != SET}
+                columns: dict[str, Any] = {
+                    name: part[name].to_arrow() if name in numbers else part[name].to_numpy()
+                    for name in part.columns
+                    if name != SET
+                }
                 if self.displays < self.intake.sound:
                     place = np.arange(before, before + part.height)
                     if WEIGHT in columns and part.height:
@@ -78,7 +84,10 @@ class KeptDisplays:
                 stay = columns[ACTION] >= 0
                 sets = part[SET] if SET in part.columns else None
                 if not stay.all():
-                    columns = {name: array[stay] for name, array in columns.items()}
+                    columns = {
+                        name: array.filter(pa.array(stay)) if name in numbers else array[stay]
+                        for name, array in columns.items()
+                    }
                     sets = None if sets is None else sets.filter(pl.Series(stay))
                 yield stay, columns, sets
 

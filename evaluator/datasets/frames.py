@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from evaluator.errors import SourceError, nearest
 CHUNK_ROWS = 100_000
 UNPARSED, CELLS = "__unparsed_", "__cells"
 # What Polars raises at a damaged file; where it panics, that is no Exception.
+_BEYOND = (pl.UInt64(), pl.Int128())
 UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
@@ -181,6 +182,28 @@ def column_names(file: SourceFile, source: Source) -> list[str]:
                 f"{file.path}: not a readable {file.format} file ({_first_line(error)}).", hint="check source.format."
             ) from None
     return [*names, *(p for p in file.partitions if p not in names)]
+
+
+def number_columns(files: Sequence[SourceFile], source: Source, columns: Iterable[str]) -> dict[str, Kind]:
+    """Return the kind of those columns that hold numbers in all files, by name: none of text files, which say no types.
+
+    Whole numbers beyond 64 bits with a sign are none.
+    """
+    kinds: dict[str, Kind] = {}
+    if any(file.is_text or file.format == "jsonl" for file in files):
+        return kinds
+    for column in columns:
+        found = [_type_of(column, file, source) for file in files]
+        if all(kind.is_float() or (kind.is_integer() and kind not in _BEYOND) for kind in found):
+            kinds[column] = "float" if any(kind.is_float() for kind in found) else "int"
+    return kinds
+
+
+def _type_of(column: str, file: SourceFile, source: Source) -> pl.DataType:
+    """Return the type of a column of a file that says types; of one that it lacks, which is told later, text."""
+    if column not in column_names(file, source) or column in file.partitions:
+        return pl.String()
+    return _scan_columns(file, [column], rows=0).collect_schema()[column]
 
 
 @dataclass(frozen=True)

@@ -60,10 +60,12 @@ class Intake:
         Column of each action's probability under a policy to be evaluated, by label of the action.
     spool
         Temporary file that gets the sound displays: `TIME`, `ACTION` (code of its label), `PROPENSITY`, `WEIGHT` and
-        `COST` where logged, what `sets` makes of theirs, context codes, the probabilities of `target`, and the code of
-        its label in each column of `keep`.
+        `COST` where logged, what `sets` makes of theirs, context codes, the probabilities of `target`, the code of
+        its label in each column of `keep`, and the `numbers`.
     keep
-        Labels found so far of each column that the log keeps as it is, by name.
+        Labels found so far of each column of words that the log keeps as it is, by name.
+    numbers
+        Columns of numbers that the log keeps as they are.
     limit
         Number of displays that the log holds, the first ones; None for all.
     labels
@@ -96,6 +98,7 @@ class Intake:
     target: Mapping[str, str]
     spool: Spool
     keep: dict[str, Labels] = field(default_factory=dict)
+    numbers: tuple[str, ...] = ()
     limit: int | None = None
     labels: Labels = field(default_factory=Labels)
     ids: SeenIds = field(default_factory=SeenIds)
@@ -207,6 +210,8 @@ class Intake:
             columns[COST] = frame[display.cost].cast(pl.Float64)
         for column, labels in self.keep.items():
             columns[KEPT + column] = labels.codes(texts(frame[column]))
+        for column in self.numbers:
+            columns[KEPT + column] = frame[column].fill_nan(None)
         reduced = pl.DataFrame({**columns, **self.codes.of(frame), **target_codes(frame, self.target)})
         self.ties.add(reduced, self._places[-1])
 

@@ -79,9 +79,9 @@ class ReadingOptions(Options):
     quarantine_at_most: str | float = QUARANTINE_AT_MOST.field()
     keep: Sequence[str] = option(
         (),
-        "Columns of the source to keep as labels, to group by",
-        more="Every display keeps them as they are, as text (``study_delays(by=...)``); a converted folder must have "
-        "them. Outcomes are refused as among the features.",
+        "Columns of the source to keep, to group by",
+        more="Every display keeps them as they are: as numbers where the source has numbers (Parquet, IPC, a frame), "
+        "else as text; a converted folder must have them. Outcomes are refused as among the features.",
         example="country,device",
         panel=LOG,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import repeat
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 from evaluator.datasets.meta_file import ACTIONS, CONVERSIONS, DISPLAYS, OUTCOMES, QUARANTINE, write_meta
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import packed, sizes
-from evaluator.log.schema import ACTION_SET, ELIGIBLE, fixed_size_lists
+from evaluator.log.schema import ACTION_SET, ELIGIBLE, OWN_COLUMNS, fixed_size_lists, is_number
 from evaluator.log.uneven import is_uneven, uneven_lists
 
 ROWS_PER_GROUP = 65_536
@@ -132,10 +133,13 @@ def write_canonical(log: Log, folder: Path) -> None:
     """Write the log into the existing, empty `folder`, batch by batch."""
     absent = {"display_id"} | ({"propensity"} if log.meta.propensity == "absent" else set())
     columns = [name for name in log.schema.names if name not in absent]
+    numbers = [name for name in columns if name not in OWN_COLUMNS and is_number(log.schema.field(name).type)]
     uneven = ACTION_SET in columns and is_uneven(log.schema.field(ACTION_SET).type)
     with DisplayWriter(folder, log.schema) as displays:
-        for first, batch in log.batches(columns):
+        kept = zip(*(log.arrays(name) for name in numbers), strict=True) if numbers else repeat(())
+        for (first, batch), own in zip(log.batches(columns), kept, strict=False):
             if uneven:
                 batch |= {ACTION_SET: uneven_lists(batch[ACTION_SET], sizes(batch[ELIGIBLE]))}
+            batch |= {name: column for name, (_, column) in zip(numbers, own, strict=True)}
             displays.add(displays_table(batch, first=first))
     write_rest(folder, conversions=log.conversions, actions=log.actions, meta=log.meta, outcomes=log.outcomes)

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from evaluator.errors import ParameterError
 from evaluator.log.contract import Log
-from evaluator.log.schema import OWN_COLUMNS
+from evaluator.log.schema import OWN_COLUMNS, words
 from evaluator.units import SECONDS, duration_ticks, parse_whole
 
 Codes = npt.NDArray[np.int32]
@@ -90,8 +89,8 @@ def read_clusters(log: Log, by: str) -> Clusters:
             hint=f"read or convert its source anew with `keep=['{by}']`; or cluster by the clock: every:1d.",
         )
     code, number = np.empty(len(log), np.int32), dict[str, int]()
-    for first, batch in log.batches([by]):
-        found = pa.array(batch[by], pa.string()).dictionary_encode()
+    for first, column in log.arrays(by):
+        found = words(column).dictionary_encode()
         of = [number.setdefault(label, len(number)) for label in found.dictionary.to_pylist()]
         code[first : first + len(found)] = np.array([*of, -1])[
             found.indices.fill_null(-1).to_numpy(zero_copy_only=False)

@@ -53,6 +53,9 @@ def _add(digest: hashlib._Hash, column: pa.ChunkedArray) -> None:
         codes = column.dictionary_encode().unify_dictionaries()
         digest.update(json.dumps(codes.chunk(0).dictionary.to_pylist() if codes.num_chunks else []).encode())
         column = pa.chunked_array([chunk.indices.fill_null(-1) for chunk in codes.chunks], pa.int32())
+    elif column.null_count and pa.types.is_integer(column.type):
+        digest.update(np.ascontiguousarray(to_numpy(column.is_null())).data)
+        column = column.fill_null(0)
     pieces = [column.slice(i, BATCH) for i in range(0, len(column), BATCH)] if is_sets(column.type) else column.chunks
     for chunk in pieces:  # whichever sets share their bytes
         digest.update(np.ascontiguousarray(to_numpy(chunk)).data)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from evaluator.errors import DataError, ParameterError
 from evaluator.log.contract import Log
 from evaluator.log.periods import DAY, TENTH, TENTHS, Periods, has_days, part_of, tenths, ticks_a_day
-from evaluator.log.schema import OWN_COLUMNS, WEIGHT, to_numpy
+from evaluator.log.schema import OWN_COLUMNS, WEIGHT, to_numpy, words
 from evaluator.log.stamps import stamp_of
 from evaluator.log.traffic import TrafficCount
 from evaluator.units import SECONDS
@@ -189,7 +189,8 @@ def delay_limits(until: int | None, window: int | None, shown_at: Ints) -> Ints 
 
 def _groups(log: Log, display: Ints, by: str) -> npt.NDArray[Any]:
     """Return the label of each conversion's display, shape (n,)."""
-    column: npt.NDArray[Any] = to_numpy(log.take(display, [by])[by])
+    taken = log.take(display, [by])[by]
+    column: npt.NDArray[Any] = to_numpy(taken if by == "action" else words(taken))
     if by == "action":
         column = np.array(log.labels, object)[column]
     column[column == None] = MISSING  # noqa: E711 elementwise

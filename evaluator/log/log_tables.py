@@ -63,6 +63,11 @@ class LogTables:
             batch = {name: array[first : first + size] for name, array in whole.items()}
             yield first, batch | {name: read(column.slice(first, size), coded=coded) for name, column in own.items()}
 
+    def arrays(self, column: str) -> Iterator[tuple[int, pa.Array]]:
+        """Yield a column of the displays in order, as Arrow: what is missing is told, and no digit of an id is lost."""
+        for first in range(0, len(self), BATCH):
+            yield first, pa.concat_arrays(self.displays[column].slice(first, BATCH).chunks)
+
     def take(self, displays: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
         """Return some columns of the displays with these numbers, in the order asked for."""
         return self.displays.select(list(columns)).take(pa.array(displays))

@@ -77,6 +77,20 @@ def fixed_size_lists(array: npt.NDArray[Any]) -> pa.Array:
     return out
 
 
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds whole numbers or fractions."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def words(column: pa.Array) -> pa.Array:
+    """Return a column that a log keeps as text, numbers without a needless fraction.
+
+    >>> words(pa.array([3.0, 0.5, None])).to_pylist()
+    ['3', '0.5', None]
+    """
+    return column if pa.types.is_string(column.type) else column.cast(pa.string())
+
+
 def is_sets(kind: pa.DataType) -> bool:
     """Whether a column of this type holds sets of actions."""
     return bool(pa.types.is_dictionary(kind) and pa.types.is_binary(kind.value_type))

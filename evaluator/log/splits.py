@@ -2,7 +2,8 @@
 
 A column of words has a group for each of them, a column of numbers one for each quarter of the displays, cut at values
 that displays have: where a quartile is the same as the next, or nothing lies above it, the two quarters are one group.
-Displays without a value are a group of their own.
+Words that are all numbers, as a CSV file has them, are cut so, too, where they are more than could be named. Displays
+without a value are a group of their own.
 
 Which groups are named follows from the log's displays alone, never from what they earned or from what a policy did
 with them, so that all policies have the same groups, and naming them costs no error. A group that says nothing is not
@@ -12,8 +13,9 @@ named: with K actions that are shown alike, about one display in K is accepted, 
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +23,7 @@ import pyarrow as pa
 
 from evaluator.errors import ParameterError
 from evaluator.log.contract import Log
-from evaluator.log.schema import OWN_COLUMNS, WEIGHT
+from evaluator.log.schema import OWN_COLUMNS, WEIGHT, is_number, words
 
 # Displays an action from which on a group is named: about as many rounds of a replay.
 FEWEST = 100
@@ -29,8 +31,13 @@ FEWEST = 100
 MOST = 20
 MISSING = "(missing)"
 _QUARTILES = (0.25, 0.5, 0.75)
+# A number as one writes it; what begins with needless zeros is a code.
+_DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
+# Whole numbers up to here are written in full.
+_EXACT = 1e15
 
 Codes = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,33 +126,42 @@ def read_split(log: Log, column: str) -> Split:
             f"`by`: column {column!r} holds values of type {kind}, which are no groups.",
             hint="name a column of words or of numbers.",
         )
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        code, labels = _quarters(log, column)
+    if is_number(kind):
+        code, labels = _quarters(_numbers(log, column))
     else:
         code, labels = _words(log, column)
+        known = [label for label in labels if label != MISSING]
+        if len(known) > MOST and all(map(_DECIMAL.fullmatch, known)):
+            code, labels = _quarters(np.array([math.nan if x == MISSING else float(x) for x in labels])[code])
     return _pooled(column, code, labels, fewest=FEWEST * log.n_actions)
 
 
 def _words(log: Log, column: str) -> tuple[Codes, list[str]]:
     """Return the number of each display's word, and the words, most frequent first."""
     code, number = np.empty(len(log), np.int32), dict[str | None, int]()
-    for first, batch in log.batches([column]):
-        found = pa.array(batch[column]).cast(pa.string()).dictionary_encode(null_encoding="encode")
+    for first, values in log.arrays(column):
+        found = words(values).dictionary_encode(null_encoding="encode")
         of = [number.setdefault(word, len(number)) for word in found.dictionary.to_pylist()]
         code[first : first + len(found)] = np.array(of, np.int32)[found.indices.to_numpy(zero_copy_only=False)]
-    words = [MISSING if word is None else word for word in number]
-    shown = np.bincount(code, minlength=len(words))
-    order = sorted(range(len(words)), key=lambda i: (-int(shown[i]), words[i]))
-    place = np.empty(len(words), np.int32)
-    place[order] = np.arange(len(words))
-    return place[code], [words[i] for i in order]
+    labels = [MISSING if word is None else word for word in number]
+    shown = np.bincount(code, minlength=len(labels))
+    order = sorted(range(len(labels)), key=lambda i: (-int(shown[i]), labels[i]))
+    place = np.empty(len(labels), np.int32)
+    place[order] = np.arange(len(labels))
+    return place[code], [labels[i] for i in order]
 
 
-def _quarters(log: Log, column: str) -> tuple[Codes, list[str]]:
-    """Return the quarter of each display's number, and what the quarters are."""
+def _numbers(log: Log, column: str) -> Floats:
+    """Return the number of each display, nan where it has none, shape (n,)."""
     value = np.empty(len(log))
-    for first, batch in log.batches([column]):
-        value[first : first + len(batch[column])] = batch[column]
+    for first, values in log.arrays(column):
+        found = values.cast(pa.float64(), safe=False)
+        value[first : first + len(found)] = found.to_numpy(zero_copy_only=False)
+    return value
+
+
+def _quarters(value: Floats) -> tuple[Codes, list[str]]:
+    """Return the quarter of each display's number, and between which numbers each quarter is."""
     known = ~np.isnan(value)
     if not known.any():
         return np.zeros(len(value), np.int32), [MISSING] if len(value) else []
@@ -153,10 +169,15 @@ def _quarters(log: Log, column: str) -> tuple[Codes, list[str]]:
     cuts = cuts[cuts < value[known].max()]
     code = np.searchsorted(cuts, value).astype(np.int32)
     code[~known] = len(cuts) + 1
-    least, most = value[known].min(), value[known].max()
-    ends = [least, *cuts, most]
-    labels = [f"{'above ' if i else ''}{low:g} to {high:g}" for i, (low, high) in enumerate(pairwise(ends))]
+    labels = []
+    for quarter in range(len(cuts) + 1):
+        own = value[code == quarter]
+        labels.append(" to ".join(dict.fromkeys(_said(end) for end in (own.min(), own.max()))))
     return code, labels + [MISSING] * (not known.all())
+
+
+def _said(number: float) -> str:
+    return f"{number:.0f}" if number.is_integer() and abs(number) < _EXACT else f"{number:.6g}"
 
 
 def _pooled(column: str, code: Codes, labels: list[str], *, fewest: int) -> Split:

@@ -159,6 +159,11 @@ class StoredLog(Log):
         for first, batch in self._selected(columns, size):
             yield first, {name: read(batch.column(name), coded=coded) for name in columns}
 
+    def arrays(self, column: str) -> Iterator[tuple[int, pa.Array]]:
+        """Yield a column of the displays in order, as Arrow."""
+        for first, batch in self._selected([column], BATCH):
+            yield first, batch.column(column)
+
     def take(self, displays: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
         """Return some columns of the displays with these numbers, in the order asked for. Cost: one scan of them."""
         order = np.argsort(displays, kind="stable")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from evaluator import study_delays
@@ -12,8 +15,11 @@ from evaluator.datasets import convert, load
 from evaluator.datasets import frames as scan
 from evaluator.errors import SourceError, UsageError
 from evaluator.log import StoredLog
+from evaluator.log.clusters import read_clusters
+from evaluator.log.content import content_hash
+from evaluator.log.delay_rows import delay_rows
 from tests.cli.runs import evaluate
-from tests.datasets.sources import dataset
+from tests.datasets.sources import dataset, write_spec
 
 DAY = 86_400
 QUICK = {"families": ["exponential"], "bootstraps": 19}
@@ -110,3 +116,42 @@ def test_a_converted_log_names_what_it_keeps(shop: Path, tmp_path: Path) -> None
     assert (run.code, run.out) == (2, "")
     assert "it keeps country, hour" in run.err
     assert "--keep device" in run.err
+
+
+def test_numbers_stay_numbers_and_text_stays_text(tmp_path: Path) -> None:
+    """What is missing is null, whole numbers beyond 2^53 lose no digit, and words made of them are as they were."""
+    n, big = 400, 2**60 + 1
+    age = [None if i % 7 == 0 else 20 + i % 50 for i in range(n)]
+    frame = pl.DataFrame({
+        "t": range(n), "ad": ["a", "b"] * (n // 2), "sold": [i + 5 if i % 3 == 0 else None for i in range(n)],
+        "age": age, "income": [math.nan if i % 5 == 0 else i / 4 for i in range(n)],
+        "user": [None if i % 9 == 0 else big + i % 2 for i in range(n)], "zip": [f"{i % 3:02}" for i in range(n)],
+    })  # fmt: skip
+    frame.write_parquet(tmp_path / "log.parquet")
+    spec = write_spec(tmp_path, source={"files": "log.parquet"})
+    keep = ["age", "income", "user", "zip"]
+    log = load(spec, keep=keep)
+    kinds = {name: str(log.schema.field(name).type) for name in keep}
+    assert kinds == {"age": "int64", "income": "double", "user": "int64", "zip": "string"}
+    assert log.displays["age"].to_pylist() == age
+    assert log.displays["income"].null_count == n // 5
+    assert set(log.displays["user"].to_pylist()) == {None, big, big + 1}
+    found = read_clusters(log, "user")
+    assert (found.count - found.unnamed, found.unnamed) == (2, len(range(0, n, 9)))
+    stored = convert(spec, tmp_path / "stored", keep=keep).log
+    again = convert(tmp_path / "stored", tmp_path / "again", limit=300).log
+    for other, rows in ((stored, n), (again, 300)):
+        assert other.take(np.arange(rows), keep).equals(log.displays.select(keep).slice(0, rows).combine_chunks())
+        assert np.array_equal(read_clusters(other, "user").code, found.code[:rows])
+    assert content_hash(load(spec, keep=keep)) == content_hash(log)
+    changed = log.displays.set_column(log.schema.get_field_index("age"), "age", pa.array([x or 20 for x in age]))
+    assert content_hash(log.changed(displays=changed)) != content_hash(log)
+    labels = [str(x or "(missing)") for x, sold in zip(age, frame["sold"], strict=True) if sold]
+    assert list(delay_rows(log, by="age").group) == labels
+
+
+def test_a_column_of_numbers_with_another_role_is_kept_as_text(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"t": range(60), "ad": [7, 8] * 30, "sold": [i + 5 for i in range(60)]})
+    frame.write_parquet(tmp_path / "log.parquet")
+    log = load(write_spec(tmp_path, source={"files": "log.parquet"}), keep=["ad"])
+    assert set(log.displays["ad"].to_pylist()) == {"7", "8"}

@@ -76,10 +76,21 @@ def test_numbers_are_split_at_quartiles_whose_ties_are_merged() -> None:
         gaps=pa.array([None if i % 4 == 0 else 1.5 for i in range(N)], pa.float64()),
     )  # fmt: skip
     age = read_split(log, "age")
-    assert age.labels == ("0 to 249", "above 249 to 499", "above 499 to 749", "above 749 to 999")
+    assert age.labels == ("0 to 249", "250 to 499", "500 to 749", "750 to 999")
     assert np.bincount(age.code).tolist() == [N // 4] * 4
-    assert read_split(log, "tied").labels == ("0 to 0", "above 0 to 749", "above 749 to 999")
-    assert read_split(log, "gaps").labels == ("1.5 to 1.5", MISSING)
+    assert read_split(log, "tied").labels == ("0", "600 to 749", "750 to 999")
+    assert read_split(log, "gaps").labels == ("1.5", MISSING)
+
+
+def test_words_that_are_numbers_are_cut_where_they_are_more_than_could_be_named() -> None:
+    number = np.arange(N) % 100
+    log = segment_log(
+        age=pa.array(number.astype(str)), code=pa.array(np.char.zfill(number.astype(str), 3)),
+        hour=pa.array((number % 10).astype(str)),
+    )  # fmt: skip
+    assert read_split(log, "age").labels == ("0 to 24", "25 to 49", "50 to 74", "75 to 99")
+    assert read_split(log, "code").pooled == 80
+    assert set(read_split(log, "hour").labels) == set("0123456789")
 
 
 def test_small_groups_are_pooled_and_counted() -> None:
