@@ -7,6 +7,7 @@
     windows = [500, 2000, "7d", "none"]     # as --windows; one alone: window = 500
     baseline = "random"
     guardrails = ["complaint < +0.001"]     # as --guardrail
+    by = "device,country"                   # as --by
     repeats = 5                             # any option of a replay: seed, horizon, jobs, traffic_share, ...
 
     [[policy]]                              # parameters with several values are crossed: six variants here

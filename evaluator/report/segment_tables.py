@@ -16,7 +16,7 @@ from evaluator.replays.values.segment_values import GroupTest
 from evaluator.report.outcome_tables import section
 from evaluator.visible import visible
 
-ABOUT = "A group's rounds are those of its accepted displays; all groups' intervals hold at once{line}."
+ABOUT = "A group's rounds are those of its accepted displays; the intervals of all groups{line} hold at once."
 
 
 def segments(
@@ -41,7 +41,7 @@ def segments(
                 line = [str(i + 1)] if len(results) > 1 else []
                 table.add_row(name, *line, _cell(group.value), _cell(group.uplift, sign="+"), f"{group.value.n:,}")
         column = of_lines[0].column
-        about = ABOUT.format(line=" in a line" if len(results) > 1 else "")
+        about = ABOUT.format(line=" of a line" if len(results) > 1 else "")
         said = [_answer("realised uplift", split.test, i, len(results)) for i, split in enumerate(of_lines)]
         yield _section(f"By {visible(column)}", about, table, said)
         if own := [of for of in differences if of.column == column]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from evaluator.datasets.writing import write_canonical
@@ -24,11 +25,11 @@ DAY = 86_400
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "replay": (
         "-p", "linucb", "-w", "2d", "--horizon", "300", "--final", "last:20%", "--doubly-robust", "--bootstrap", "20",
-        "--guardrail", "click < +0.1", "--guardrail", "click > -50%",
+        "--guardrail", "click < +0.1", "--guardrail", "click > -50%", "--by", "device,age",
     ),
     "compare": (
         "-p", "ucb1", "-p", "linucb", "--windows", "1d,2d", "--horizon", "300", "--bootstrap", "20",
-        "--final", "last:20%", "--doubly-robust", "--guardrail", "click < 0.5",
+        "--final", "last:20%", "--doubly-robust", "--guardrail", "click < 0.5", "--by", "device,age",
     ),
     "check": (),
     "delays": ("--families", "geometric,lognormal", "--bootstraps", "19", "--windows", "1d,5d", "--joint"),
@@ -52,6 +53,9 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> str:
         time=time, action=rng.integers(0, 2, n), conversion_display=of, conversion_time=(time + delay)[of], n_actions=2,
         context=x, tick="s", name="shop", observed_until=40 * DAY, attribution_window=20 * DAY, reward_max=1.0,
     )  # fmt: skip
+    kept = {"device": pa.array(np.array(["phone", "desk"])[rng.integers(0, 2, n)]), "age": pa.array(rng.random(n))}
+    for name, column in kept.items():
+        made = made.changed(displays=made.displays.append_column(name, column))
     made = with_outcome(made, "click", of[::3], time[of[::3]], attribution_window=DAY, observed_until=40 * DAY)
     folder = tmp_path_factory.mktemp("budget") / "shop"
     folder.mkdir()

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 from io import StringIO
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from evaluator import compare, replay
+from evaluator.arguments import as_descriptions
+from evaluator.audits.options import AuditOptions
+from evaluator.comparisons.kept import KeptResults
+from evaluator.comparisons.result import compare_results, execute_comparison, plan_comparison
 from evaluator.errors import ParameterError
+from evaluator.estimates.combine import difference
+from evaluator.estimates.confidence import mean_interval
 from evaluator.estimates.paired import sums_of
 from evaluator.estimates.simultaneous import mean_of, p_of_one_value
 from evaluator.log import Log
 from evaluator.log.splits import MISSING, read_split
+from evaluator.replays.options import ReplayOptions
 from evaluator.report.comparison import print_comparison
 from evaluator.report.console import ReportConsole
 from tests.logs import build_log
@@ -47,6 +57,142 @@ def test_policy_that_helps_one_group_and_harms_another() -> None:
     assert sum(group.value.n for group in split.groups) == result.rounds
     assert all(group.value.level == pytest.approx(0.95) for group in split.groups)
     assert result.segment_table.num_rows == 2
+
+
+def test_intervals_have_the_share_of_the_error_that_their_number_leaves() -> None:
+    """Those of one mean at that share of the error: of an uplift, which is of two, at half of it each."""
+    log = segment_log(age=pa.array(np.arange(N) % 100))
+    result = replay(log, "ucb1", by="kind,age")
+    total, display, reward = 6, *(result.trajectory[name].to_numpy() for name in ("display_id", "reward"))
+    logged = np.zeros(N)
+    logged[log.conversions["display_id"].to_numpy()] = 1.0
+    for split in result.segments:
+        code = read_split(log, split.column).code
+        for g, group in enumerate(split.groups):
+            lived, all_shown = reward[code[display] == g], logged[code == g]
+            alone = mean_interval(lived, upper=1.0, alpha=0.05 / total)
+            assert (group.value.low, group.value.high) == pytest.approx((alone.low, alone.high), abs=1e-12)
+            assert group.value.estimate == pytest.approx(lived.mean())
+            of_two = [mean_interval(x, upper=1.0, alpha=0.05 / total / 2) for x in (lived, all_shown)]
+            uplift = difference(*of_two)
+            assert (group.uplift.low, group.uplift.high) == pytest.approx((uplift.low, uplift.high), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"sampler": "queue"}, {"repeats": 2}, {"horizon": 3000}], ids=["keep", "queue", "repeats", "short"]
+)
+def test_differences_are_those_of_the_groups_and_shorter_where_both_showed_the_same(options: dict[str, Any]) -> None:
+    log = segment_log()
+    found = compare(log, ["ucb1", "thompson", "ucb1:exploration=1"], by="kind", **options)
+    code, earned = read_split(log, "kind").code, np.zeros(N)
+    earned[log.conversions["display_id"].to_numpy()] = 1.0
+    unpaired = 0.0
+    for of in found.segments:
+        for g, group in enumerate(of.groups):
+            means = []
+            for i in (of.variant, of.reference):
+                rounds = found.results[i].trajectory.filter(pc.field("round") <= found.horizon.rounds)
+                shown = rounds["display_id"].to_numpy()
+                means.append(earned[shown[code[shown] == g]].mean())
+            assert group.realised.estimate == pytest.approx(means[0] - means[1], abs=1e-12)
+            assert group.realised.low < group.realised.estimate < group.realised.high
+            unpaired += sum(found.results[i].segments[0].groups[g].value.high for i in (of.variant, of.reference))
+            unpaired -= sum(found.results[i].segments[0].groups[g].value.low for i in (of.variant, of.reference))
+    width = sum(group.realised.high - group.realised.low for of in found.segments for group in of.groups)
+    if "sampler" not in options and "horizon" not in options:
+        assert width < 0.9 * unpaired
+    json = found.to_dict()["segments"]
+    assert [of["groups"][0]["realised"]["low"] for of in json] == [of.groups[0].realised.low for of in found.segments]
+
+
+def test_a_reward_that_may_be_negative_moves_no_difference() -> None:
+    """Sums count from the smallest reward, which cancels from a difference however unlike the numbers of rounds."""
+    log = segment_log()
+    values = log.conversions["value"].to_numpy() * 2.0 - 1.0
+    sold = pa.table({**{n: log.conversions[n] for n in ("display_id", "time")}, "value": pa.array(values - 3.0)})
+    log = log.with_conversions(sold).with_meta(reward_max=1.0, reward_min=-2.0)
+    code, earned = read_split(log, "kind").code, np.zeros(N)
+    earned[log.conversions["display_id"].to_numpy()] = log.conversions["value"].to_numpy()
+    found = compare(log, ["fixed:action=0", "fixed:action=1"], by="kind")
+    for g, group in enumerate(found.segments[0].groups):
+        means = []
+        for result in found.results:
+            shown = result.trajectory["display_id"].to_numpy()[: found.horizon.rounds]
+            means.append(earned[shown[code[shown] == g]].mean())
+        assert group.realised.estimate == pytest.approx(means[1] - means[0], abs=1e-12)
+        truth = -2.0 * (MEANS[group.label][1] - MEANS[group.label][0])
+        assert group.realised.low < truth < group.realised.high
+
+
+def test_runs_that_showed_the_same_displays_do_not_differ_in_any_group() -> None:
+    found = compare(segment_log(), ["random"], windows=[40, 400], by="kind")
+    (of,) = found.segments
+    assert [(g.realised.low, g.realised.high, g.realised.n) for g in of.groups] == [(0.0, 0.0, 0)] * 2
+    assert not of.test.differ
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"reward": "observed"}, "exclude each other"),
+        ({"by": "kind,"}, "empty column"),
+        ({"by": "vector"}, "no groups"),
+        ({"by": "propensity"}, "keeps no column 'propensity'"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_in_a_line(options: dict[str, Any], said: str) -> None:
+    log = segment_log(vector=pa.array([[1.0]] * N))
+    with pytest.raises(ParameterError, match=said) as error:
+        replay(log, "ucb1", **{"by": "kind", **options})
+    assert "\n" not in str(error.value)
+
+
+def test_displays_with_weights_are_refused() -> None:
+    log = segment_log(weight=pa.array(np.ones(N)))
+    with pytest.raises(ParameterError, match="have weights"):
+        replay(log, "ucb1", by="kind")
+
+
+def test_an_audit_has_no_groups() -> None:
+    with pytest.raises(ParameterError, match="`by` does not go with an audit"):
+        AuditOptions(by="kind")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"final": "last:20%"}, {"cluster_by": "every:100"}, {"repeats": 2}, {"bootstrap": 20},
+     {"delays_from": "first:20%"},
+     {"doubly_robust": True}, {"objective": "profit"}, {"immature": "correct"}],
+    ids=str,
+)  # fmt: skip
+def test_groups_go_with_the_other_options(options: dict[str, Any]) -> None:
+    """Their rounds are all rounds, and their displays those of the log that is replayed."""
+    log = segment_log(cost=pa.array(np.full(N, 0.1)))
+    log = log.with_meta(observed_until=N, attribution_window=10) if "immature" in options else log
+    log = log if "objective" in options else log.changed(displays=log.displays.drop_columns(["cost"]))
+    result = replay(log, "ucb1", by="kind", **options)
+    (split,) = result.segments
+    assert sum(group.value.n for group in split.groups) == result.value.n
+    assert sum(group.displays for group in split.groups) == result.logging_value.n
+    mean = sum(group.value.n * group.value.estimate for group in split.groups) / result.value.n
+    if "repeats" not in options:
+        assert mean == pytest.approx(result.value.estimate, abs=1e-12)
+    before = result.plan["displays_before"]
+    kinds = np.array(log.displays["kind"].to_pylist())[result.trajectory["display_id"].to_numpy()]
+    if "repeats" not in options:
+        assert {g.label: g.value.n for g in split.groups} == {k: int((kinds == k).sum()) for k in MEANS}
+    assert (before > 0) == ("delays_from" in options)
+
+
+def test_kept_results_have_their_groups(tmp_path: Path) -> None:
+    log, policies = segment_log(), as_descriptions(["ucb1", "random"])
+    plans = plan_comparison(log, policies, [None], ReplayOptions(by="kind"))
+    kept = KeptResults(tmp_path / "kept", policies)
+    kept.find(plans, log)
+    found = execute_comparison(plans, keep=kept.keep)
+    again = KeptResults(tmp_path / "kept", policies).find(plans, log).results
+    assert compare_results(plans, [again[0], again[1]]).to_dict() == found.to_dict()
+    assert again[1].segments == found.results[1].segments
 
 
 def test_comparison_shows_the_groups_of_every_line() -> None:

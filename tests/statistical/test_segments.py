@@ -2,7 +2,8 @@
 
 Truth is what the displays of a group, as they were shown, were expected to earn, by the rates of the world. Policies
 learn, some groups come late, and so meet another policy than those before them; actions earn other rewards in other
-groups. At a level that low, intervals fail often enough to be counted.
+groups. At a level that low, intervals fail often enough to be counted. At the default level:
+``python -m tests.bench.segments``.
 """
 
 from __future__ import annotations
@@ -113,9 +114,9 @@ def variance(rewards: Floats) -> float:
     return float(rewards.var() / max(len(rewards) - 1, 1))
 
 
-def numbers(world: World, found: Comparison) -> Iterator[tuple[str, Found]]:
+def numbers(world: World, found: Comparison, level: float) -> Iterator[tuple[str, Found]]:
     """Yield every number of every group with rounds: values and uplifts of one line, and all differences."""
-    z = float(stats.norm.ppf(1 - (1 - LEVEL) / 2))
+    z = float(stats.norm.ppf(1 - (1 - level) / 2))
     line, logged = found.results[0], world.log.column("action")
     display, action, reward = first_rounds(line, line.rounds)
     for split in line.segments:
@@ -151,11 +152,11 @@ class Missed(NamedTuple):
     alone: dict[str, bool]
 
 
-def missed(world: World, seed: int) -> Missed:
+def missed(world: World, seed: int, level: float = LEVEL) -> Missed:
     """Compare on one log."""
-    found = compare(world.log, POLICIES, by=BY, level=LEVEL, seed=seed, **world.options)
+    found = compare(world.log, POLICIES, by=BY, level=level, seed=seed, **world.options)
     given, alone, tiny = dict.fromkeys(NAMES, False), dict.fromkeys(NAMES, False), 1e-9
-    for name, one in numbers(world, found):
+    for name, one in numbers(world, found, level):
         of = one.interval
         given[name] |= not of.low - tiny <= one.truth <= of.high + tiny
         alone[name] |= abs(of.estimate - one.truth) > one.normal + tiny
