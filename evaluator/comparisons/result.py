@@ -21,9 +21,9 @@ from evaluator.comparisons.segment_differences import (
     segment_difference_table,
     segment_differences,
 )
+from evaluator.comparisons.variant_inputs import VariantInputs, assumed_by
 from evaluator.errors import NoRoundsError, ParameterError, nearest
 from evaluator.log import Log
-from evaluator.policies.base import Need
 from evaluator.replays.basis import read_basis
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
@@ -39,30 +39,6 @@ from evaluator.results.json_values import json_values
 SCHEMA = "evaluate.compare/1"
 # Replays that walk through the log together: they bound the memory of a scan.
 LANES = 64
-
-
-@dataclass(frozen=True)
-class VariantInputs:
-    """What a variant's policy was told.
-
-    Parameters
-    ----------
-    needs
-        Facts that the policy asks to be told.
-    delay_cdf
-        Sentence that says where its delay CDF comes from; None where it needs none, or there is none.
-    horizon
-        The largest number of rounds, which it was told if it needs the horizon; None where not.
-    """
-
-    needs: tuple[Need, ...]
-    delay_cdf: str | None
-    horizon: int | None
-
-    @property
-    def needs_cdf(self) -> bool:
-        """Whether the policy asks for a delay CDF."""
-        return Need.DELAY_CDF in self.needs
 
 
 @dataclass(frozen=True)
@@ -356,7 +332,7 @@ def compare_results(plans: Sequence[ReplayPlan], results: Sequence[ReplayResult]
         ),
         window_costs=tuple(to_reference(*pair) for pair in costs),
         curves=tuple(curves),
-        assumed=tuple(_assumed(plan) for plan in plans),
+        assumed=tuple(assumed_by(plan) for plan in plans),
         warnings=tuple(_warnings(plans, results, lived, horizon)),
         segments=segment_differences(plans, lived, baseline=baseline, rounds=horizon.rounds, fixed=horizon.fixed),
     )
@@ -400,12 +376,3 @@ def _same_rounds(plans: Sequence[ReplayPlan], lived: Sequence[FirstRounds]) -> l
 def _with_expected(of: Difference, results: Sequence[ReplayResult]) -> Difference:
     expected = expected_difference(results[of.variant], results[of.reference])
     return replace(of, expected=expected.interval, expected_p=expected.p, why_not_expected=expected.why_not)
-
-
-def _assumed(plan: ReplayPlan) -> VariantInputs:
-    cdf = plan.setting.delay_cdf
-    return VariantInputs(
-        needs=tuple(plan.policy.needs),
-        delay_cdf=cdf.source if cdf is not None and Need.DELAY_CDF in plan.policy.needs else None,
-        horizon=plan.setting.horizon if Need.HORIZON in plan.policy.needs else None,
-    )

@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from evaluator.comparisons.differences import Difference
-from evaluator.comparisons.result import Comparison, VariantInputs
+from evaluator.comparisons.result import Comparison
+from evaluator.comparisons.variant_inputs import VariantInputs
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
 from evaluator.replays.result import ReplayResult
