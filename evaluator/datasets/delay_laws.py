@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
 from evaluator.datasets.scenario import Delay, LinearScenario, Scenario
 from evaluator.delays import laws
 from evaluator.delays.law_names import LAWS
@@ -14,13 +15,13 @@ from evaluator.errors import DataError, ParameterError, SourceError, SpecError, 
 from evaluator.inputs.regular import refuse_irregular
 
 
-def scenario_laws(scenario: Scenario, folder: Path) -> list[DelayLaw]:
-    """Return a scenario's delay laws: one for all actions, or one an action.
+def scenario_laws(scenario: Scenario | PromotionsScenario, folder: Path) -> list[DelayLaw]:
+    """Return a scenario's delay laws: one for all actions, one an action, or one for each kind of events.
 
     Parameters
     ----------
     scenario
-        Scenario of a synthetic log or a simulation.
+        Scenario of a synthetic log or a simulation; one of promotions has laws of sales, refunds and unsubscribes.
     folder
         Folder that the file names in the scenario are relative to.
 
@@ -37,12 +38,14 @@ def scenario_laws(scenario: Scenario, folder: Path) -> list[DelayLaw]:
         raise SpecError(f"The scenario in {folder}: {error.what}", hint=error.hint) from None
 
 
-def delay_files(scenario: Scenario, folder: Path) -> list[Path]:
+def delay_files(scenario: Scenario | PromotionsScenario, folder: Path) -> list[Path]:
     """Return the files that a scenario's laws are read from."""
     return [folder / delay.file for delay in _delays(scenario) if delay.file is not None]
 
 
-def _delays(scenario: Scenario) -> list[Delay]:
+def _delays(scenario: Scenario | PromotionsScenario) -> list[Delay]:
+    if isinstance(scenario, PromotionsScenario):
+        return [scenario.sale, scenario.refund, scenario.unsubscribe]
     if isinstance(scenario, LinearScenario) or scenario.delays is None:
         return [scenario.delay]
     return scenario.delays

@@ -18,6 +18,8 @@ from evaluator.datasets.keeping import check_kept
 from evaluator.datasets.locate import bundled_names
 from evaluator.datasets.make_options import MADE
 from evaluator.datasets.options import ReadingOptions
+from evaluator.datasets.promotions.promotion_log import generate_promotions
+from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
 from evaluator.datasets.row_breaches import QUARANTINE
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.datasets.spec_file import read_spec
@@ -134,7 +136,7 @@ def read(
         return read_files(spec, where.parent, asked, into=into, contexts=contexts, advance=advance)
     if isinstance(spec, ScenarioSpec):
         _refuse({**reading_rules, "actions": asked.actions}, f"the synthetic dataset {spec.name}")
-        log: Log = generate(spec.scenario, displays=asked.limit, seed=asked.seed, name=spec.name, folder=where.parent)
+        log = _drawn(spec, displays=asked.limit, seed=asked.seed, folder=where.parent)
     else:
         _refuse({**reading_rules, "seed": asked.seed}, "a converted dataset: apply it when converting")
         log = open_canonical(where, limit=asked.limit, actions=asked.actions)
@@ -149,6 +151,14 @@ def read(
     import polars as pl
 
     return Reading(log, pl.DataFrame(schema=QUARANTINE).to_arrow())
+
+
+def _drawn(spec: ScenarioSpec, *, displays: int | None, seed: int | None, folder: Path) -> Log:
+    """Return a log drawn from a scenario."""
+    scenario = spec.scenario
+    if isinstance(scenario, PromotionsScenario):
+        return generate_promotions(scenario, displays=displays, seed=seed, name=spec.name, folder=folder)
+    return generate(scenario, displays=displays, seed=seed, name=spec.name, folder=folder)
 
 
 def _refuse(options: dict[str, object], dataset: str) -> None:

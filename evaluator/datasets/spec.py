@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from evaluator.datasets.criteo.parameters import TwinParameters
 from evaluator.datasets.instants import why_no_format
 from evaluator.datasets.options import Deduplicate
+from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
 from evaluator.datasets.scenario import BernoulliScenario, LinearScenario
 from evaluator.datasets.set_sections import ActionTimes, Calendar, Candidates
 from evaluator.datasets.spec_sections import Name, OtherTable, Section, Source
@@ -341,7 +342,7 @@ class FileSpec(Heading):
 class ScenarioSpec(Heading):
     """A synthetic dataset with known truth."""
 
-    scenario: Annotated[LinearScenario | BernoulliScenario, Field(discriminator="kind")]
+    scenario: Annotated[LinearScenario | BernoulliScenario | PromotionsScenario, Field(discriminator="kind")]
 
 
 Spec = FileSpec | ScenarioSpec

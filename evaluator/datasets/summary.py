@@ -12,9 +12,11 @@ import numpy.typing as npt
 from evaluator.datasets.adapter import Reading
 from evaluator.datasets.canonical import open_canonical, remarks, verify
 from evaluator.datasets.files import find_files
+from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
+from evaluator.datasets.promotions.true_values import true_values
 from evaluator.datasets.resolve import dataset_spec, read, spec_path
 from evaluator.datasets.set_facts import set_facts
-from evaluator.datasets.spec import FileSpec, Spec
+from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.errors import SourceError
 from evaluator.log import Log, Outcome
 from evaluator.log.costs import has_costs
@@ -40,7 +42,9 @@ def show(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, A
     dict
         Facts by name: ``name``, ``spec`` (what the spec says, None for a converted folder), and ``log``: displays,
         conversions, rate, actions, time range, delay quantiles, most shown actions, how the sets of eligible actions
-        vary, and counts; None where the files are absent, with ``missing`` saying so.
+        vary, and counts; None where the files are absent, with ``missing`` saying so. For a log of promotions also
+        ``truth``: what each way to choose them brings a display on average, as
+        `evaluator.datasets.promotions.true_values.true_values` says.
     """
     where = spec_path(dataset)
     spec = dataset_spec(dataset)
@@ -54,7 +58,10 @@ def show(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, A
                 raise
             made = f" Or make it: evaluate datasets make {spec.name} -o {spec.source.files}" if spec.twin else ""
             return {**facts, "missing": f"{error}{made}"}
-    facts["log"] = log_facts(open_canonical(where) if spec is None and not options else read(dataset, **options).log)
+    log = open_canonical(where) if spec is None and not options else read(dataset, **options).log
+    facts["log"] = log_facts(log)
+    if isinstance(spec, ScenarioSpec) and isinstance(spec.scenario, PromotionsScenario):
+        facts["truth"] = true_values(spec.scenario, log, where.parent)
     if spec is None:
         facts["log"]["notes"] += remarks(where)
     return facts

@@ -12,6 +12,7 @@ import pyarrow as pa
 from evaluator.datasets.arrivals import arrival_times
 from evaluator.datasets.delay_laws import delay_files, scenario_laws
 from evaluator.datasets.flights import flight_parts
+from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
 from evaluator.datasets.scenario import LinearScenario, Scenario
 from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
 from evaluator.errors import ParameterError
@@ -72,11 +73,8 @@ def generate(
     >>> generate(BernoulliScenario(kind="bernoulli", means=[0.1, 0.9]), displays=1000)
     Log('synthetic', displays=1000, conversions=515, actions=2, tick='round')
     """
-    n = scenario.displays if displays is None else displays
-    seed = scenario.seed if seed is None else seed
-    if not is_whole(n, 1) or not is_whole(seed, 0):
-        raise ParameterError(f"displays={n}, seed={seed}.", hint="displays is 1 to 2^63 - 1, seed 0 to 2^63 - 1.")
-    _refuse_large(scenario, n, name)
+    each = scenario.actions * scenario.dimensions if isinstance(scenario, LinearScenario) else len(scenario.means)
+    n, seed = size_and_seed(scenario, displays, seed, name, each=each)
     # One stream a quantity: a longer log starts with the shorter one's contexts, actions, rewards and delays.
     vectors, logger, rewards, waits, arrivals = child_streams(5, Stream.SYNTHETIC_LOG, seed)
     columns: dict[str, pa.Array] = {}
@@ -144,13 +142,20 @@ def generate(
     ).validated()
 
 
-def _refuse_large(scenario: Scenario, n: int, name: str) -> None:
-    each = scenario.actions * scenario.dimensions if isinstance(scenario, LinearScenario) else len(scenario.means)
+def size_and_seed(
+    scenario: Scenario | PromotionsScenario, displays: int | None, seed: int | None, name: str, *, each: int
+) -> tuple[int, int]:
+    """Return the number of displays and the seed of a log, of `each` numbers a display; errors as of `generate`."""
+    n = scenario.displays if displays is None else displays
+    seed = scenario.seed if seed is None else seed
+    if not is_whole(n, 1) or not is_whole(seed, 0):
+        raise ParameterError(f"displays={n}, seed={seed}.", hint="displays is 1 to 2^63 - 1, seed 0 to 2^63 - 1.")
     if n * each > LARGEST:
         raise ParameterError(
             f"{name}: {n:,} displays of {each:,} numbers each are more than a generated log may hold.",
             hint=f"take fewer displays (`limit`), actions or dimensions: {LARGEST:,} numbers at most.",
         )
+    return n, seed
 
 
 def _times(scenario: Scenario, n: int, rng: np.random.Generator) -> tuple[npt.NDArray[np.int64], int, str]:

@@ -16,6 +16,7 @@ from evaluator.estimates.best_order import BestOrder
 from evaluator.estimates.combine import difference, scaled
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.repeated import repeated_interval
+from evaluator.log.eligible import unpack
 from evaluator.log.schema import COST, ELIGIBLE, to_numpy
 from evaluator.replays.acceptance import (
     AcceptedDisplays,
@@ -205,7 +206,11 @@ def _true_regret(plan: ReplayPlan, displays: npt.NDArray[np.int64], action: npt.
     cut = plan.options.reward == "observed" or plan.rewards_end_with_window or plan.capped is not None or plan.of_profit
     if cut or "expected_reward" not in plan.log.schema.names:
         return float("nan")  # the log's truth is of whole rewards: beside cut ones it would mislead
-    expected = to_numpy(plan.log.take(displays, ["expected_reward"])["expected_reward"])
+    among = [ELIGIBLE] if plan.setting.among else []
+    rows = plan.log.take(displays, ["expected_reward", *among])
+    expected = to_numpy(rows["expected_reward"])
+    if among:
+        expected = np.where(unpack(rows[ELIGIBLE], plan.log.n_actions), expected, -np.inf)
     return float((expected.max(axis=1) - expected[np.arange(len(action)), action]).sum()) if len(displays) else 0.0
 
 

@@ -53,6 +53,8 @@ def print_facts(console: ReportConsole, facts: dict[str, Any]) -> None:
     for row in log["top_actions"]:
         table.add_row(row["label"], f"{row['displays']:,}", f"{row['conversions']:,}")
     console.print(table)
+    if "truth" in facts:
+        console.print(_true_values(facts["truth"]))
     for note in log["notes"]:
         console.print(f"- {note}")
 
@@ -94,6 +96,16 @@ def _rows(console: ReportConsole, rows: list[tuple[str, str]]) -> None:
         if words:
             table.add_row(name, words)
     console.print(table)
+
+
+def _true_values(values: list[dict[str, Any]]) -> Table:
+    numbers = ("revenue", "cost", "profit", "unsubscribe")
+    table = Table(
+        "chooses", *numbers, box=None, pad_edge=False, padding=(0, 2, 0, 0), title="true values a display", min_width=60
+    )
+    for row in values:
+        table.add_row(visible(row["chooses"]), *(f"{row[number]:.4f}" for number in numbers))
+    return table
 
 
 def _refunds(refunds: dict[str, float] | None) -> str:

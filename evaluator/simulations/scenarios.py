@@ -6,7 +6,7 @@ from pathlib import Path
 
 from evaluator.datasets.delay_laws import scenario_laws
 from evaluator.datasets.resolve import spec_path
-from evaluator.datasets.scenario import LinearScenario
+from evaluator.datasets.scenario import BernoulliScenario, LinearScenario
 from evaluator.datasets.spec import ScenarioSpec
 from evaluator.datasets.spec_file import read_spec
 from evaluator.errors import UsageError
@@ -38,7 +38,7 @@ def load_problem(scenario: str | Path) -> Problem:
             hint="replay it, or name a dataset whose kind is `synthetic` in `evaluate datasets list`.",
         )
     found = spec.scenario
-    if found.arrivals is not None:
+    if not isinstance(found, LinearScenario | BernoulliScenario) or found.arrivals is not None:
         raise UsageError(
             f"{str(scenario)!r} has arrivals in time, and a simulation counts rounds.",
             hint="replay it as a dataset, or leave [scenario.arrivals] out and give the delays in rounds.",

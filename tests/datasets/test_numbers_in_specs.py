@@ -50,12 +50,15 @@ def numbers(model: type[BaseModel], before: tuple[str, ...] = ()) -> Iterator[tu
 PATHS = sorted({*numbers(FileSpec), *numbers(ScenarioSpec)})
 HEADING = {"name": "s", "title": "S", "licence": "none"}
 BERNOULLI = {"kind": "bernoulli", "means": [0.1, 0.2]}
+PROMOTIONS = tomllib.loads((bundled_folder() / "promotions" / "spec.toml").read_text())
 BASES = (
     {**HEADING, "scenario": BERNOULLI},
     {**HEADING, "scenario": {**BERNOULLI, "delays": [{}, {}]}},
     {**HEADING, "scenario": {"kind": "linear", "arrivals": {"displays_per_day": 10.0}}},
     TWIN := tomllib.loads((bundled_folder() / "criteo_twin" / "spec.toml").read_text()),
     {**TWIN, "action": [{"label": "a"}]},
+    # An action with flights first, as numbers are put into the first entry of a list.
+    {**PROMOTIONS, "scenario": {**PROMOTIONS["scenario"], "promotions": PROMOTIONS["scenario"]["promotions"][::-1]}},
 )
 
 
@@ -63,7 +66,7 @@ def with_value(base: Mapping[str, Any], path: tuple[str, ...], value: Any) -> di
     data = copy.deepcopy(dict(base))
     at: Any = data
     for key in path[:-1]:
-        at = at.setdefault(key, {}) if isinstance(at, dict) else at[0]
+        at = (at if isinstance(at, dict) else at[0]).setdefault(key, {})
     (at if isinstance(at, dict) else at[0])[path[-1]] = value
     return data
 

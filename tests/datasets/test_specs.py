@@ -12,7 +12,7 @@ from evaluator.datasets.spec_file import parse_spec, read_spec
 from evaluator.errors import SpecError, UnknownNameError
 from tests.datasets.sources import spec_data, write_spec
 
-SHIPPED = ["criteo_attribution", "criteo_conversion_logs", "criteo_twin", "open_bandit", "synthetic"]
+SHIPPED = ["criteo_attribution", "criteo_conversion_logs", "criteo_twin", "open_bandit", "promotions", "synthetic"]
 
 
 def test_shipped_names() -> None:

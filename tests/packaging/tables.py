@@ -18,7 +18,7 @@ def datasets() -> list[str]:
     rows = ["| dataset | holds | licence |", "|---|---|---|"]
     for name in names():
         spec = dataset_spec(name)
-        if spec is not None and (name == "synthetic" or not isinstance(spec, ScenarioSpec)):
+        if spec is not None and (name in ("promotions", "synthetic") or not isinstance(spec, ScenarioSpec)):
             rows.append(f"| `{spec.name}` | {spec.title} | {spec.licence} |")
     return rows
 

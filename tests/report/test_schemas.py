@@ -95,6 +95,10 @@ def test_plans(tmp_path: Path) -> None:
             validate({**plan, **broken})
 
 
+def test_a_dataset_of_known_truth() -> None:
+    assert len(valid(evaluate("datasets", "show", "promotions", "--limit", "500", "--json"))["truth"]) == 9
+
+
 def test_a_dataset_of_files(tmp_path: Path) -> None:
     rows = ["t,ad,sold,user", "1,a,5,x", "2,b,,y", "x,a,,y", "3,a,,z"]
     spec, out = str(dataset(tmp_path, rows, context={"columns": ["user"]})), str(tmp_path / "log")
