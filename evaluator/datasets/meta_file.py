@@ -17,7 +17,7 @@ from evaluator.errors import SourceError
 from evaluator.inputs.regular import open_regular
 from evaluator.log import LogMeta, Outcome
 from evaluator.log.encoder import encoder_of
-from evaluator.log.meta import PropensityKind
+from evaluator.log.meta import Objective, PropensityKind
 from evaluator.log.parquet import damaged
 from evaluator.units import LEAST_SAMPLE, ROUND, SECONDS
 from evaluator.version import __version__
@@ -59,6 +59,7 @@ class _About(_Strict):
     propensity: PropensityKind = "absent"
     reward_max: float | None = None
     reward_min: float | None = None
+    objective: Objective | None = None
     sampling_rate: Share = 1.0
     kept_share: Share = 1.0
     fingerprint: str = ""

@@ -62,6 +62,7 @@ def log_meta(
         propensity=propensity_kind(spec),
         reward_max=spec.log.reward_max,
         reward_min=spec.log.reward_min,
+        objective=spec.log.objective,
         sampling_rate=spec.log.sampling_rate,
         kept_share=propensities.kept_share,
         fingerprint=fingerprint,

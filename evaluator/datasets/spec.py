@@ -171,6 +171,10 @@ class LogSection(Section):
             description="the least a display can bring, refunds and all; 0 where no value is negative",
         ),
     ] = None
+    objective: Annotated[
+        Literal["profit", "revenue"] | None,
+        Field(description="what replays value unless told: 'profit' where there are costs when absent"),
+    ] = None
     sampling_rate: Annotated[
         float,
         Field(ge=LEAST_SAMPLE, le=1, strict=False, description="share of the traffic's displays that the log holds"),

@@ -9,6 +9,7 @@ from typing import Literal
 from evaluator.log.encoder import ContextEncoder
 from evaluator.units import ROUND, SECONDS
 
+Objective = Literal["profit", "revenue"]
 PropensityKind = Literal["logged", "uniform", "estimated", "absent"]
 
 
@@ -63,6 +64,9 @@ class LogMeta:
     reward_min
         Smallest possible reward of one display: below 0 where a refund may be more than the sale. None
         where unknown (0 where no value is negative, else the smallest seen, and that is said).
+    objective
+        What replays of the log value unless they are told: profit, or revenue where costs are in another unit than the
+        values; None for profit where the log has costs.
     sampling_rate
         Share of the traffic's displays that the log holds, taken evenly; what ``position`` and ``weight`` say comes on
         top.
@@ -88,6 +92,7 @@ class LogMeta:
     propensity: PropensityKind = "absent"
     reward_max: float | None = None
     reward_min: float | None = None
+    objective: Objective | None = None
     sampling_rate: float = 1.0
     kept_share: float = 1.0
     fingerprint: str = ""

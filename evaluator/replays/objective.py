@@ -13,7 +13,7 @@ from evaluator.replays.rounds.reward_range import RewardRange
 
 
 def objective_of(log: Log, asked: ObjectiveName | None) -> ObjectiveName:
-    """Return the objective of a replay: what was asked for, else profit where the log has costs.
+    """Return the objective of a replay: what was asked for, else the log's own, else profit where it has costs.
 
     Raises
     ------
@@ -25,7 +25,7 @@ def objective_of(log: Log, asked: ObjectiveName | None) -> ObjectiveName:
             f"`objective='profit'` needs what displays cost, and log {log.meta.name!r} does not say it.",
             hint="name the column of costs in the spec (`cost` in [display]), or take `objective='revenue'`.",
         )
-    return asked or ("profit" if has_costs(log) else "revenue")
+    return asked or log.meta.objective or ("profit" if has_costs(log) else "revenue")
 
 
 def is_of_profit(log: Log) -> bool:

@@ -177,8 +177,8 @@ class ReplayOptions(Options):
 
     objective: ObjectiveName | None = option(
         None,
-        "profit: conversions less the cost of their display; revenue: conversions alone. Default: profit where the log "
-        "has costs",
+        "profit: conversions less the cost of their display; revenue: conversions alone. Default: what the log "
+        "says of itself, else profit where it has costs",
         panel=ESTIMATE,
     )
     learn_from: LearnsFrom = option(

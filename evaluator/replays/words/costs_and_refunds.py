@@ -24,7 +24,8 @@ def said_of_objective(log: Log, policy: Any, options: ReplayOptions) -> list[str
     if not has_costs(log):
         return []
     if not is_of_profit(log):
-        return ["values are of revenue: costs of displays are left out (`objective='revenue'`)"]
+        own = "" if options.objective else ", as the log says of itself"
+        return [f"values are of revenue: costs of displays are left out (`objective='revenue'`{own})"]
     chosen = "" if options.objective else ", for the log says what displays cost"
     said = [f"values are of profit, a display's conversions less its cost{chosen}"]
     if not policy.learns:
