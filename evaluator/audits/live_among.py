@@ -20,6 +20,7 @@ from evaluator.kernels.compiling import compiled, compiled_uncached
 from evaluator.kernels.memory import borrowed
 from evaluator.log.eligible import to_codes
 from evaluator.policies.base import Setting
+from evaluator.policies.choosing_among import has_random_ties
 from evaluator.policies.dispatch import begin_among, displayed
 from evaluator.policies.running import blamed, loop_for, reward_unit
 from evaluator.replays.loop.among import best_among, own_vector
@@ -78,7 +79,7 @@ def draw_rounds(
     displays
         Number of displays of a twin.
     span
-        Where sets move with time, the displays that the run is among, and how many of them it shows: T at least.
+        Displays that the run is among, and how many of them it shows, T at least, where sets move with time.
     """
     begins = rng.random()
     # A row a round: runs of different lengths begin alike.
@@ -163,14 +164,17 @@ def play_among(
     pool, eligible
         What rounds are drawn from, as `eligible_in_pool` returns it.
     rounds
-        The rounds.
-    weights, own
-        As in `evaluator.audits.live.play_in_pool`, which returns the same.
+        Rounds of the run.
+    weights
+        Weights of what is claimed, by law and round, shape (C, R, T), as `evaluator.audits.live.play_in_pool` takes
+        them; this returns the same.
+    own
+        Random stream of the policy.
     """
     step = loop_for(policy, _compiled, _compiled_uncached, _play)
     pool = pool._replace(values=pool.values / reward_unit(policy, setting))
     ring = empty_ring(pool.reach, pool.vectors.shape[2])
-    random_ties = getattr(policy, "ties", "random") == "random"
+    random_ties = has_random_ties(policy)
     with blamed(policy, setting.n_actions):
         found: Floats = step(
             policy.start(setting), own, pool, eligible, random_ties, rounds.entry, rounds.at_time, rounds.luck, weights,
@@ -187,11 +191,11 @@ def logger_value(truth: LogTruth, claim: ClaimsByLaw, rounds: LiveRounds, factor
     truth, claim
         The truth, whose sets move with time, and what is claimed of the logging policy.
     rounds
-        The rounds.
+        Rounds of the run.
     factor
         Factor of all rates at each arrival time, shape (N,); empty where it is 1 throughout.
     weights
-        As in `play_among`.
+        Weights of what is claimed, by law and round, shape (C, R, T).
     """
     assert truth.sets is not None
     of_law = np.eye(len(claim.of_laws))[claim.law]

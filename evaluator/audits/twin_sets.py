@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.log import Log
-from evaluator.log.eligible import Bits, packed, to_bits, unpack
+from evaluator.log.eligible import Bits, pack, to_bits, unpack
 from evaluator.log.schema import ELIGIBLE, to_numpy
 from evaluator.log.uneven import is_uneven
 from evaluator.replays.rounds.sets import EligibleSets
@@ -37,7 +37,7 @@ class TwinSets:
     column
         Sets of the entries, P of them, as a log holds them.
     truths
-        The same as truths, shape (P, K). An action that the log never showed is in none.
+        Sets of the entries as truths, shape (P, K). An action that the log never showed is in none.
     blocks
         Number of blocks of successive entries that a twin passes through; 1 where sets do not move with time.
     """
@@ -53,7 +53,7 @@ class TwinSets:
 
     @property
     def bits(self) -> Bits:
-        """Sets of the entries as bits, shape (P, ceil(K / 8))."""
+        """Sets of the entries as bits, shape (P, width)."""
         return to_bits(self.column)
 
     @property
@@ -102,7 +102,7 @@ def read_twin_sets(log: Log, sets: EligibleSets, entries: Ints, shown: Ints) -> 
     column = log.take(entries, [ELIGIBLE])[ELIGIBLE]
     truths = unpack(column, log.n_actions) & (shown > 0)
     blocks = max(len(entries) // _BLOCK, 1) if sets.moving >= 0 else 1
-    return TwinSets(packed(np.packbits(truths, axis=1, bitorder="little")), truths, blocks)
+    return TwinSets(pack(truths), truths, blocks)
 
 
 def all_vectors(column: pa.ChunkedArray, truths: Truths) -> npt.NDArray[np.floating]:

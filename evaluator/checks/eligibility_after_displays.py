@@ -37,7 +37,7 @@ class Follows(NamedTuple):
     reach
         Number L of displays after each that are looked at.
     effect
-        By how much the share of these at which an action is eligible changes where it is shown.
+        Change of the share of these at which an action is eligible where it is shown.
     statistic
         Sum of D_i over the root of the sum of their squares: about standard normal where sets follow nothing.
     log_p

@@ -33,16 +33,16 @@ Floats = npt.NDArray[np.float64]
 
 
 class Cells(NamedTuple):
-    """What happened to each action in each part of the log, shape (parts, K) each.
+    """What happened to each action in each part of the log.
 
     Parameters
     ----------
     shown
-        Displays that showed the action and were followed to their end.
+        Displays that showed the action and were followed to their end, shape (parts, K).
     rewarded
-        Those of them with a reward.
+        Those of them with a reward, shape (parts, K).
     share
-        Share of the displays at which it is eligible.
+        Share of the displays at which it is eligible, shape (parts, K).
     """
 
     shown: Floats
@@ -79,7 +79,7 @@ def read_cells(log: Log, rewards: npt.NDArray[np.int64], judged: int, parts: int
     log
         Log with sets.
     rewards
-        Displays with a reward, in any order.
+        Displays with a reward, in any order, shape (c,).
     judged
         Number of displays that were followed to their end, the first ones.
     parts

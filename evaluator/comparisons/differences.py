@@ -148,6 +148,12 @@ def why_none(a: ReplayPlan, b: ReplayPlan, rounds: int) -> str:
     """Return why the realised values of two variants after so many rounds cannot be compared; empty if they can."""
     if rounds < 1:
         return "no rounds"
+    followed = [plan for plan in (a, b) if plan.sampler == "logged"]
+    if a.sets is not None and a.sets.moving >= 0 and len(followed) == 1 and rounds < len(followed[0].rounds):
+        return (
+            "what is eligible changes with time, and the logging policy's first rounds are the log's first displays, the "
+            "other's from all of its calendar"
+        )
     if reward_cut(a) == reward_cut(b):
         return ""
     if a.options.reward == "observed":

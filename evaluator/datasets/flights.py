@@ -24,6 +24,10 @@ class Flight(NamedTuple):
     until: int | None = None
 
 
+# Actions among which flights are told apart.
+_MOST = 100_000
+
+
 class Part(NamedTuple):
     """Rounds with the same eligible actions: from after `start` rounds on, until the next part; actions increasing."""
 
@@ -44,6 +48,8 @@ def flight_parts(flights: Sequence[Flight], n_actions: int) -> list[Part]:
     >>> [tuple(part) for part in flight_parts([Flight(1, 10, 20)], 2)]
     [(0, (0,)), (10, (0, 1)), (20, (0,))]
     """
+    if flights and n_actions > _MOST:
+        raise ValueError(f"flights among {n_actions:,} actions: {_MOST:,} at most")
     changes: dict[int, list[tuple[int, int]]] = {0: []}
     for action, start, until in flights:
         if not 0 <= action < n_actions:

@@ -167,7 +167,8 @@ class LinearScenario(_Scenario):
     @model_validator(mode="after")
     def _logger_fits(self) -> LinearScenario:
         self._check_logger(self.logger, self.actions)
-        flight_parts(self.all_flights, self.actions)
+        if self.flights:
+            flight_parts(self.all_flights, self.actions)
         if (self.logger == "softmax") != (self.temperature is not None):
             raise ValueError("temperature goes with logger = 'softmax', and only with it")
         return self

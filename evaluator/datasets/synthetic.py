@@ -76,7 +76,7 @@ def generate(
     each = scenario.actions * scenario.dimensions if isinstance(scenario, LinearScenario) else len(scenario.means)
     n, seed = size_and_seed(scenario, displays, seed, name, each=each)
     # One stream a quantity: a longer log starts with the shorter one's contexts, actions, rewards and delays.
-    vectors, logger, rewards, waits, arrivals = child_streams(5, Stream.SYNTHETIC_LOG, seed)
+    vectors, logger, rewards, waits, arrivals = log_streams(5, seed)
     columns: dict[str, pa.Array] = {}
     if isinstance(scenario, LinearScenario):
         sets = _action_sets(n, scenario.actions, scenario.dimensions, vectors)
@@ -140,6 +140,11 @@ def generate(
             notes=("Synthetic log: its truth is known.",),
         ),
     ).validated()
+
+
+def log_streams(count: int, seed: int) -> list[np.random.Generator]:
+    """Return the streams that a generated log is drawn from, one a quantity."""
+    return child_streams(count, Stream.SYNTHETIC_LOG, seed)
 
 
 def size_and_seed(

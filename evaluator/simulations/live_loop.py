@@ -74,7 +74,7 @@ class Calendar(NamedTuple):
     there
         Which actions are eligible in each part, shape (parts, K).
     eligible
-        The same, in the place of a display's.
+        Sets of the parts as the loops of replays read a display's.
     random_ties
         Whether equal scores go by a random order of the round's.
     """

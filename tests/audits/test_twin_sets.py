@@ -18,7 +18,7 @@ from evaluator.log import Log
 from evaluator.log.eligible import pack, unpack
 from evaluator.log.uneven import uneven_lists
 from tests.audits.test_truth import truth_of
-from tests.statistical.test_sets_equal_live import K, Logger, SetKind, make_log
+from tests.logs_with_sets import K, Logger, SetKind, make_log
 
 N = 4_000
 

@@ -26,6 +26,7 @@ from tests.datasets.sources import dataset
 OPTIONS = (ReplayOptions, AuditOptions, CheckOptions, DelayOptions, SimulateOptions)
 # The clock refuses it: it knows what shares it can count in.
 LATER = {"traffic_share"}
+NOT_POSITIVE = {"reward_min"}
 FIELDS = [
     pytest.param(kind, field.name, hint, id=f"{kind.__name__}.{field.name}")
     for kind in OPTIONS
@@ -38,7 +39,8 @@ FIELDS = [
 @pytest.mark.parametrize(("kind", "name", "hint"), FIELDS)
 def test_numbers_out_of_range(kind: type, name: str, hint: Any) -> None:
     whole = int in (hint, *typing.get_args(hint))
-    for value in (10**20, 10**400, -(10**19)) if whole else (math.inf, -math.inf, math.nan, -1.0):
+    beyond = 1.0 if name in NOT_POSITIVE else -1.0
+    for value in (10**20, 10**400, -(10**19)) if whole else (math.inf, -math.inf, math.nan, beyond):
         with pytest.raises(UsageError, match=f"^`{name}=.* is out of range") as raised:
             kind(**{name: value})
         assert "\n" not in str(raised.value)

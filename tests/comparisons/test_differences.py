@@ -154,3 +154,21 @@ def test_many_variants_are_tested_against_the_baseline_only() -> None:
     assert len(ranked_pairs(20, 0)) == 190
     assert ranked_pairs(41, 2)[:3] == [(0, 2), (1, 2), (2, 3)]
     assert len(ranked_pairs(41, 2)) == 40
+
+
+@pytest.mark.parametrize("moving", [True, False])
+def test_the_logging_policy_is_not_compared_over_the_first_part_of_a_calendar(moving: bool) -> None:
+    n = 3000
+    at = np.arange(n)
+    eligible = np.ones((n, 3), np.bool_)
+    eligible[(at < n // 2) if moving else at % 2 == 0, 2] = False
+    action = np.where(eligible, np.random.default_rng(0).random((n, 3)), -1.0).argmax(axis=1)
+    log = build_log(
+        time=at, action=action, propensity=1.0 / eligible.sum(axis=1), eligible=eligible, n_actions=3,
+        conversion_display=at[::7], conversion_time=at[::7] + 3,
+    ).with_meta(propensity="uniform")  # fmt: skip
+    found = compare(log, ["ucb1", "logging", "thompson"], window=50)
+    to_logging, to_other = found.differences[:2]
+    assert ("what is eligible changes with time" in to_logging.why_not) is moving
+    assert (to_logging.realised is None) is moving
+    assert to_other.realised is not None

@@ -54,6 +54,7 @@ PROMOTIONS = tomllib.loads((bundled_folder() / "promotions" / "spec.toml").read_
 BASES = (
     {**HEADING, "scenario": BERNOULLI},
     {**HEADING, "scenario": {**BERNOULLI, "delays": [{}, {}]}},
+    {**HEADING, "scenario": {**BERNOULLI, "flights": [{"action": 0, "from": 1}]}},
     {**HEADING, "scenario": {"kind": "linear", "arrivals": {"displays_per_day": 10.0}}},
     TWIN := tomllib.loads((bundled_folder() / "criteo_twin" / "spec.toml").read_text()),
     {**TWIN, "action": [{"label": "a"}]},

@@ -42,7 +42,8 @@ ALLOWED: dict[str, set[str] | None] = {
     "comparisons": {"datasets", "estimates", "log", "policies", "replays", "replays/loop"},
     "checks": {"delays", "delays/study", "estimates", "log", "replays", "replays/rounds"},
     "audits": {
-        "comparisons", "delays", "estimates", "kernels", "log", "policies", "replays", "replays/rounds", "simulations",
+        "comparisons", "delays", "estimates", "kernels", "log", "policies", "replays", "replays/loop", "replays/rounds",
+        "simulations",
     },
     "report": {
         "audits", "checks", "comparisons", "datasets", "delays", "delays/study", "estimates", "log", "replays",

@@ -14,7 +14,7 @@ from evaluator.audits.result import Audit
 from evaluator.log.schema import Columns
 from evaluator.replays.rounds import propensity
 from tests.audits.test_twins import cut, timed
-from tests.statistical.test_sets_equal_live import WINDOW, K, make_log
+from tests.logs_with_sets import WINDOW, K, make_log
 
 # name: log, policies, options.
 AUDITS = {

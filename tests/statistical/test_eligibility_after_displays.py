@@ -14,7 +14,7 @@ from evaluator.log import Log
 from evaluator.log.eligible import unpack
 from tests.checks.test_eligibility_after_displays import stock_log
 from tests.logs import build_log
-from tests.statistical.test_sets_equal_live import make_log
+from tests.logs_with_sets import make_log
 from tests.untidy.settings import Untidy
 from tests.untidy.traffic import draw_traffic
 

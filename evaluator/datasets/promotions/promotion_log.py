@@ -12,12 +12,11 @@ import pyarrow as pa
 from evaluator.datasets.arrivals import DAY_S, arrival_times
 from evaluator.datasets.delay_laws import delay_files, scenario_laws
 from evaluator.datasets.promotions.promotion_scenario import Promotion, PromotionsScenario
-from evaluator.datasets.synthetic import TICK, size_and_seed
+from evaluator.datasets.synthetic import TICK, log_streams, size_and_seed
 from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
 from evaluator.log import Log, LogMeta, Outcome
 from evaluator.log.eligible import pack
 from evaluator.log.schema import COST, ELIGIBLE, OUTCOME, fixed_size_lists
-from evaluator.streams import Stream, child_streams
 from evaluator.units import SECONDS
 
 UNSUBSCRIBE = "unsubscribe"
@@ -37,7 +36,7 @@ def generate_promotions(
     refunds that a display of each action brings, and the columns ``customer`` and ``age``.
     """
     n, seed = size_and_seed(scenario, displays, seed, name, each=len(scenario.promotions))
-    arrive, who, logger, *luck = child_streams(9, Stream.SYNTHETIC_LOG, seed)
+    arrive, who, logger, *luck = log_streams(9, seed)
     sold_u, sale_u, back_u, refund_u, left_u, unsubscribe_u = (rng.random(n) for rng in luck)
     sale, refund, unsubscribe = scenario_laws(scenario, folder)
     seconds = arrival_times(scenario.arrivals, n, arrive)
