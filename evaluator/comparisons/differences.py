@@ -151,8 +151,8 @@ def why_none(a: ReplayPlan, b: ReplayPlan, rounds: int) -> str:
     followed = [plan for plan in (a, b) if plan.sampler == "logged"]
     if a.sets is not None and a.sets.moving >= 0 and len(followed) == 1 and rounds < len(followed[0].rounds):
         return (
-            "what is eligible changes with time, and the logging policy's first rounds are the log's first displays, the "
-            "other's from all of its calendar"
+            "what is eligible changes with time, and the logging policy's first rounds are the log's first displays, "
+            "the other's from all of its calendar"
         )
     if reward_cut(a) == reward_cut(b):
         return ""
