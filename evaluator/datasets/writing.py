@@ -141,5 +141,5 @@ def write_canonical(log: Log, folder: Path) -> None:
             if uneven:
                 batch |= {ACTION_SET: uneven_lists(batch[ACTION_SET], sizes(batch[ELIGIBLE]))}
             batch |= {name: column for name, (_, column) in zip(numbers, own, strict=True)}
-            displays.add(displays_table(batch, first=first))
+            displays.add(displays_table(batch, first=first).select(log.schema.names))
     write_rest(folder, conversions=log.conversions, actions=log.actions, meta=log.meta, outcomes=log.outcomes)

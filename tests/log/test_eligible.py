@@ -287,3 +287,11 @@ def test_vectors_that_are_not_those_of_the_set_are_found() -> None:
     assert (breach.column, breach.rows.tolist(), breach.values) == ("action_set", [9], (np.inf,))
     one = replace(log, displays=log.displays.drop(["eligible"]))
     assert [b.column for b in find_breaches(one)] == ["action_set"]  # whose vectors they are, nobody knows
+
+
+def test_sets_may_stand_before_other_columns(tmp_path: Path) -> None:
+    log = with_sets()
+    kept = pa.array([f"s{i % 3}" for i in range(N)])
+    later = replace(log, displays=log.displays.append_column("shop", kept).append_column("age", pa.array(range(N))))
+    write_canonical(later, tmp_path)
+    assert open_canonical(tmp_path).displays.equals(later.displays)
