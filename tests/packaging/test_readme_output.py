@@ -33,7 +33,6 @@ def script(name: str) -> ModuleType:
 consoles = script("consoles")
 # Pages whose blocks take seconds: the others are pasted by `tests/statistical/test_docs.py`.
 QUICK = [
-    ROOT / "README.md",
     DOCS / "index.md",
     DOCS / "how-to" / "bring-a-policy.md",
     DOCS / "start" / "own-log.md",

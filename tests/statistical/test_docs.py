@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.bench import clocks
-from tests.packaging.test_readme_output import DOCS, LONG, paste
+from tests.packaging.test_readme_output import DOCS, LONG, ROOT, paste
 
 
-@pytest.mark.parametrize("file", LONG, ids=lambda file: str(file.relative_to(DOCS)))
+@pytest.mark.parametrize("file", LONG, ids=lambda file: str(file.relative_to(ROOT)))
 def test_blocks_run_as_pasted_and_print_what_is_shown(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
