@@ -9,6 +9,7 @@ from evaluator.checks.absences import absence_advice, absences, without
 from evaluator.checks.finding import Finding, Verdict
 from evaluator.checks.record import Check
 from evaluator.checks.tables import CERTAIN, Tables
+from evaluator.log.schema import ELIGIBLE
 from evaluator.log.times import time_words
 
 # Displays an action needs before anything can be said of it, rounds a replay needs, and rounds it should have.
@@ -32,7 +33,10 @@ def overlap(t: Tables) -> Finding:
     rewards = np.bincount(t.action, t.weight, minlength=len(labels)) / np.maximum(s1, 1e-300)
     best = int(np.where(shown >= FEW_SHOWN, rewards, -np.inf).argmax())
     worst = int(own.argmin())
-    gone = absences(t)
+    # Where displays say what was eligible, an action that was not there is missed by no policy, and one that was there
+    # and not shown is what the check of eligible actions finds.
+    sets = ELIGIBLE in log.schema.names
+    gone = [] if sets else absences(t)
     numbers = {
         "smallest_propensity": least, "largest_weight": t.largest_weight, "expected_rounds": rounds,
         "ess_worst_action": float(own[worst]), "worst_action": labels[worst],
@@ -47,7 +51,7 @@ def overlap(t: Tables) -> Finding:
         said.append((grave, f"{t.certain / n:.1%} of the displays have a propensity of {CERTAIN} or more: there the "
                      "logger left nothing to chance, and the log cannot tell what another action would have earned",
                      "Log with some exploration, or leave these displays out."))  # fmt: skip
-    if (shown == 0).any():
+    if (shown == 0).any() and not sets:
         said.append(("fail", f"never shown: {_some(labels, shown == 0)}. A policy that chooses them finds no display, "
                      "and its replay stalls or is made of the other choices",
                      "Leave these actions out: `actions='used'`, or top:K, or labels."))  # fmt: skip

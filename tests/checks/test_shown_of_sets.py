@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -97,3 +98,18 @@ def test_an_action_that_is_eligible_once_is_not_called_an_error_of_the_propensit
     assert "Hardly ever eligible: a5" in found.means
     assert found.effect is not None
     assert found.effect < 0.1
+
+
+def test_an_action_that_retired_is_missed_by_no_policy() -> None:
+    rng = np.random.default_rng(0)
+    sets = np.ones((N, K), np.bool_)
+    sets[N // 2 :, 2] = False
+    action = np.where(sets, rng.random((N, K)), -1.0).argmax(axis=1)
+    shown = np.flatnonzero(rng.random(N) < 0.2)
+    given: dict[str, Any] = {
+        "time": np.arange(N), "action": action, "propensity": 1.0 / sets.sum(axis=1), "n_actions": K,
+        "conversion_display": shown, "conversion_time": shown + 3,
+    }  # fmt: skip
+    found = evaluator.check(build_log(**given, eligible=sets))["overlap"]
+    assert (found.verdict, found.numbers["launched_or_retired"]) == ("pass", 0)
+    assert evaluator.check(build_log(**given))["overlap"].numbers["launched_or_retired"] == 1
