@@ -10,6 +10,7 @@ import numpy as np
 from evaluator.log import Log
 from evaluator.log.eligible import distinct_bits, members, packed
 from evaluator.log.schema import ELIGIBLE
+from evaluator.log.set_kinds import EligibleByPart
 
 # An action is hardly ever eligible at less than this share of the displays.
 HARDLY = 1e-3
@@ -28,16 +29,15 @@ def set_facts(log: Log) -> dict[str, Any] | None:
     dict
         ``distinct`` (number of different sets), ``mean``, ``smallest`` and ``largest`` (their sizes over the displays),
         ``changes`` (displays whose set is another than the one before), ``vary``: ``never`` (one set), ``with time``
-        (each action is eligible at all displays from its first to its last, and at no other) or ``otherwise``; and the
-        actions ``never_eligible``, ``never_logged`` and ``hardly_eligible`` (at fewer than one display in a thousand,
-        but at some), each with ``count`` and the first ``labels``.
+        (some action is eligible much more at some times than at others: the judgement of replays) or ``otherwise``;
+        and the actions ``never_eligible``, ``never_logged`` and ``hardly_eligible`` (at fewer than one display in a
+        thousand, but at some), each with ``count`` and the first ``labels``.
     """
     if ELIGIBLE not in log.schema.names:
         return None
     n, k = len(log), log.n_actions
     seen: set[bytes] = set()
-    offered, logged = np.zeros(k, np.int64), np.zeros(k, np.int64)
-    first, last = np.full(k, n), np.full(k, -1)
+    by_part, logged = EligibleByPart(n, k), np.zeros(k, np.int64)
     total, smallest, largest, changes = 0, k, 0, 0
     before = b""
     for start, batch in log.batches([ELIGIBLE, "action"]):
@@ -45,30 +45,22 @@ def set_facts(log: Log) -> dict[str, Any] | None:
         bits, of = distinct_bits(sets), sets.indices.to_numpy()
         seen.update(hashlib.blake2b(row, digest_size=8).digest() for row in sets.dictionary.to_pylist())
         displays = np.bincount(of, minlength=len(bits))
-        # Of each distinct set, its first and its last display.
-        early = np.full(len(bits), n)
-        late = np.full(len(bits), -1)
-        place = start + np.arange(len(of))
-        np.minimum.at(early, of, place)
-        np.maximum.at(late, of, place)
         begin, action = members(bits)
         size = np.diff(begin)
-        offered += np.bincount(action, np.repeat(displays, size), minlength=k).astype(np.int64)
-        np.minimum.at(first, action, np.repeat(early, size))
-        np.maximum.at(last, action, np.repeat(late, size))
+        by_part.add(start, of, begin, action)
         logged += np.bincount(batch["action"], minlength=k)
         total += int((size * displays).sum())
         smallest, largest = min(smallest, int(size.min())), max(largest, int(size.max()))
         changes += int((np.diff(of) != 0).sum()) + (before not in (b"", sets.dictionary[int(of[0])].as_py()))
         before = sets.dictionary[int(of[-1])].as_py()
-    whole = (offered == 0) | (offered == last - first + 1)
+    offered = by_part.displays
     return {
         "distinct": len(seen),
         "mean": total / n,
         "smallest": smallest,
         "largest": largest,
         "changes": changes,
-        "vary": "never" if len(seen) == 1 else "with time" if whole.all() else "otherwise",
+        "vary": "never" if len(seen) == 1 else "with time" if by_part.moving() >= 0 else "otherwise",
         "never_eligible": _named(log, offered == 0),
         "never_logged": _named(log, (offered > 0) & (logged == 0)),
         "hardly_eligible": _named(log, (offered > 0) & (offered < HARDLY * n)),

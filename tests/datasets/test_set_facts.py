@@ -12,10 +12,12 @@ from evaluator import datasets
 from evaluator.datasets.set_facts import set_facts
 from evaluator.log.eligible import packed
 from evaluator.log.schema import BATCH
+from evaluator.replays.rounds.sets import read_sets
 from tests.cli.runs import evaluate, validate
 from tests.datasets.test_eligible_sets import given
 from tests.log.test_eligible import N, random_sets, with_sets
 from tests.logs import build_log
+from tests.worlds_with_sets import World, make_displays, make_log
 
 
 def by_hand(truths: np.ndarray) -> tuple[int, float, int, int, int]:
@@ -45,8 +47,8 @@ def test_numbers_are_those_of_the_sets(
     assert facts["never_logged"]["labels"] == [f"a{k}" for k in np.flatnonzero(offered & ~shown)][:10]
 
 
-@pytest.mark.parametrize(("gap", "vary"), [(False, "with time"), (True, "otherwise")])
-def test_a_calendar_has_no_gaps(gap: bool, vary: str) -> None:
+@pytest.mark.parametrize("gap", [False, True])
+def test_a_calendar_changes_with_time_also_where_it_pauses(gap: bool) -> None:
     n = 4_000
     truths = np.zeros((n, 5), np.bool_)
     truths[:, 0] = True
@@ -57,10 +59,19 @@ def test_a_calendar_has_no_gaps(gap: bool, vary: str) -> None:
         truths[1_500, 1] = False
     facts = set_facts(build_log(time=np.arange(n), action=np.zeros(n), n_actions=5, eligible=truths))
     assert facts is not None
-    assert facts["vary"] == vary
+    assert facts["vary"] == "with time"
     assert facts["hardly_eligible"] == {"count": 1, "labels": ["a3"]}
     assert facts["never_eligible"] == {"count": 1, "labels": ["a4"]}
     assert facts["never_logged"]["labels"] == ["a1", "a2", "a3"]
+
+
+@pytest.mark.parametrize("sets", ["calendar", "random", "context"])
+def test_replays_judge_alike_whether_sets_change_with_time(sets: str) -> None:
+    log = make_log(World(sets), make_displays(World(sets), 4_000, 1))
+    facts, read = set_facts(log), read_sets(log)
+    assert facts is not None
+    assert read is not None
+    assert (facts["vary"] == "with time") == (read.moving >= 0) == (sets == "calendar")
 
 
 def test_many_displays_of_many_actions_are_looked_at_set_by_set() -> None:
@@ -78,12 +89,12 @@ def test_the_commands_say_it(tmp_path: Path, command: str) -> None:
     path = str(given(tmp_path, "entries"))
     said = " ".join(evaluate("datasets", command, path).out.split())
     assert re.search(
-        r"eligible actions 2 to 4, [23]\.\d+ on average; \d+ sets, which change with time \(\d times\)", said
+        r"eligible actions 2 to 4, [23]\.\d+ on average; \d+ sets, which differ between displays \(\d unlike", said
     )
     found = evaluate("datasets", command, path, "--json").json
     validate(found)
     facts = found["log"]["eligible"] if command == "show" else found["eligible"]
-    assert (facts["vary"], facts["never_eligible"]["count"]) == ("with time", 0)
+    assert (facts["vary"], facts["never_eligible"]["count"]) == ("otherwise", 0)  # too few displays to tell a calendar
 
 
 def test_the_spec_is_shown_in_its_own_words(tmp_path: Path) -> None:
