@@ -122,17 +122,34 @@ class PolicyError(EvaluatorError, RuntimeError):
     """A policy raised or chose an impossible action."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a hint naming the known word nearest to `name`, or all of them.
+def nearest(name: str, known: Iterable[str], *, listed: Iterable[str] | None = None) -> str:
+    """Return a hint naming the known word nearest to `name`, or those that begin so, or all of them.
+
+    Parameters
+    ----------
+    name
+        Word that is not known.
+    known
+        Words that are.
+    listed
+        Those to name where none is near, and the rest are counted; None for all.
 
     >>> nearest("otflinucp", ["otflinucb", "ucb1"])
     'did you mean otflinucb?'
+    >>> nearest("prom", ["promotions", "synthetic"])
+    'did you mean promotions?'
     >>> nearest("xyz", ["b", "a"])
     'known: a, b.'
+    >>> nearest("xyz", ["b", "a1", "a2"], listed=["b"])
+    'known: b and 2 more.'
     """
     known = sorted(known)
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}."
+    close = difflib.get_close_matches(name, known, n=1) or [word for word in known if name and word.startswith(name)]
+    if close:
+        return f"did you mean {' or '.join(close[:3])}?"
+    shown = known if listed is None else sorted(listed)
+    more = f" and {len(known) - len(shown):,} more" if len(shown) < len(known) else ""
+    return f"known: {', '.join(shown)}{more}."
 
 
 def refuse_no_utf8(name: str) -> None:

@@ -14,7 +14,12 @@ def bundled_folder() -> Path:
 
 def bundled_names() -> dict[str, Path]:
     """Return the spec of each bundled dataset: a folder each, but for the scenarios, which share one."""
-    return {path.parent.name: path for path in bundled_folder().glob("*/spec.toml")} | bundled_scenarios()
+    return bundled_logs() | bundled_scenarios()
+
+
+def bundled_logs() -> dict[str, Path]:
+    """Return the spec of each bundled dataset that has a folder of its own."""
+    return {path.parent.name: path for path in bundled_folder().glob("*/spec.toml")}
 
 
 def bundled_scenarios() -> dict[str, Path]:

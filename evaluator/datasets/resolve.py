@@ -15,7 +15,7 @@ from evaluator.datasets.delay_laws import delay_files
 from evaluator.datasets.event_kinds import event_files
 from evaluator.datasets.files import find_files
 from evaluator.datasets.keeping import check_kept
-from evaluator.datasets.locate import bundled_names
+from evaluator.datasets.locate import bundled_logs, bundled_names
 from evaluator.datasets.make_options import MADE
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.promotions.promotion_log import generate_promotions
@@ -73,7 +73,8 @@ def spec_path(dataset: str | Path) -> Path:
         )
     raise UnknownNameError(
         f"No dataset {str(dataset)!r}.",
-        hint=f"{nearest(str(dataset), bundled)} A path to a spec.toml or to a converted folder works too.",
+        hint=f"{nearest(str(dataset), bundled, listed=bundled_logs())} `evaluate datasets list` names all; a path to a "
+        "spec.toml or to a converted folder works too.",
     )
 
 

@@ -116,6 +116,17 @@ def test_unknown_dataset() -> None:
         load("sinthetic")
 
 
+def test_a_name_like_no_other_gets_the_bundled_logs_and_not_each_scenario_of_a_paper() -> None:
+    with pytest.raises(UnknownNameError, match=r"known: criteo_attribution, .*synthetic and \d\d more\.") as refused:
+        load("zozo")
+    assert "vernade2017" not in str(refused.value)
+    with pytest.raises(UnknownNameError, match="criteo_attribution or criteo_conversion_logs or criteo_twin"):
+        load("crit")
+    with pytest.raises(UnknownNameError, match=r"did you mean promotions\?"):
+        load("prom")
+
+
+
 def test_duration_window_needs_a_clock(tmp_path: Path) -> None:
     from tests.datasets.sources import ROWS, write_rows
 
