@@ -68,6 +68,7 @@ class MadeFromFrames:
         observed_until: Literal["end", "complete"] | int = "end",
         reward_max: float | None = None,
         reward_min: float | None = None,
+        objective: Literal["profit", "revenue"] | None = None,
         sampling_rate: float = 1.0,
         context: str | Sequence[str] | Mapping[str, Literal["category", "number"]] = (),
         encoding: Literal["hash", "one-hot", "number"] = "hash",
@@ -154,6 +155,9 @@ class MadeFromFrames:
             Largest possible reward of one display.
         reward_min
             Smallest possible reward of one display, below 0 where a refund may be more than the sale.
+        objective
+            What replays of the log value unless told: ``"profit"``, or ``"revenue"`` where costs are in another unit
+            than the values. None: profit where there are costs.
         sampling_rate
             Share of the traffic's displays that the log holds, in (0, 1].
         context, encoding, dimensions, intercept, allow
@@ -211,8 +215,7 @@ class MadeFromFrames:
             "outcomes": {name: dict(of) for name, of in (outcomes or {}).items()},
             "log": {
                 "attribution_window": attribution_window, "observed_until": observed_until, "reward_max": reward_max,
-                "reward_min": reward_min,
-                "sampling_rate": sampling_rate,
+                "reward_min": reward_min, "objective": objective, "sampling_rate": sampling_rate,
             },
             "context": {
                 "columns": dict(context) if isinstance(context, Mapping) else _several(context),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -17,7 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluator import Log, check, compare, datasets, load, replay, study_delays
-from evaluator.datasets.from_frames import in_keywords
+from evaluator.datasets.from_frames import _KEYWORDS, in_keywords
+from evaluator.datasets.spec import Context, Conversion, Display, Heading, Leakage, LogSection, Target, Time
+from evaluator.datasets.spec_sections import Source
 from evaluator.errors import DataError, EvaluatorError, LogError, SourceError, SpecError, UsageError
 from evaluator.inputs.no_log import no_log
 from tests.datasets.sources import write_spec
@@ -277,6 +280,41 @@ def test_errors_name_the_frame_its_row_and_the_keyword(case: str) -> None:
     frame, roles, error, said = SAYS[case]
     with pytest.raises(error, match=re.escape(said)):
         Log.from_frames(frame, **roles)  # type: ignore[arg-type]
+
+
+# Keys of a spec that a frame has no use for: its files, and what is written of a dataset for its readers.
+OF_FILES_ALONE = {
+    "title",
+    "licence",
+    "homepage",
+    "twin",
+    "files",
+    "format",
+    "delimiter",
+    "encoding",
+    "header",
+    "columns",
+}
+
+
+def test_a_keyword_says_whatever_a_spec_can() -> None:
+    keywords = set(inspect.signature(Log.from_frames).parameters)
+    other_names = {key.split(".")[1] for key in _KEYWORDS}
+    for section in (Heading, Source, Time, Display, Conversion, LogSection, Context, Target, Leakage):
+        said = set(section.model_fields) - (OF_FILES_ALONE if section in (Heading, Source) else set())
+        assert said <= keywords | other_names, section
+
+
+@pytest.mark.parametrize("objective", [None, "profit", "revenue"])
+def test_an_objective_is_that_of_a_spec(tmp_path: Path, objective: str | None) -> None:
+    frame = pl.DataFrame({"t": [1, 2, 3], "ad": ["a", "b", "a"], "sold": [None, 4, None], "paid": [0.5, 0.25, 0]})
+    frame.write_parquet(tmp_path / "log.parquet")
+    asked = {} if objective is None else {"objective": objective}
+    spec = write_spec(tmp_path, source={"files": "log.parquet"}, display={"cost": "paid"}, log=asked)
+    roles: dict[str, Any] = {"time": "t", "action": "ad", "conversion_time": "sold", "cost": "paid", "unit": "s"}
+    log = Log.from_frames(frame, **roles, **asked, name="mine")
+    assert everything(log) == everything(load(spec))
+    assert log.meta.objective == objective
 
 
 def test_errors_name_the_frame_of_conversions() -> None:
