@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets.cells import Kind, parse
+from evaluator.datasets.cells import Kind
 from evaluator.datasets.files import SourceFile
 from evaluator.datasets.frames import Chunks
+from evaluator.datasets.given_times import no_such_time, ticks_of_date
 from evaluator.datasets.labels import Labels
 from evaluator.datasets.row_breaches import Breaches, CheckedRows
 from evaluator.datasets.row_rules import BEYOND, beyond_clocks, check_cells
@@ -55,15 +56,10 @@ def given_flights(spec: FileSpec) -> Flights:
 def _ticks(spec: FileSpec, place: int, key: str, given: int | str | None, absent: int) -> int:
     if given is None:
         return absent
-    dates = spec.time.unit == "datetime"
-    if isinstance(given, str) == dates:
-        if isinstance(given, int):
-            return given
-        found = parse(pl.Series([given]), "datetime", [], spec.time.format_of(spec.display.time)).values[0]
-        if found is not None:
-            return int(found)
-    said = "a date as those of display.time" if dates else f"a whole number, in {spec.time.unit}"
-    raise SpecError(f"{spec.name}: `$.action[{place}].{key}`: got {given!r}.", hint=f"write {said}.")
+    ticks = ticks_of_date(spec, given) if isinstance(given, str) else given
+    if ticks is None or (isinstance(given, int) and spec.time.unit == "datetime"):
+        raise no_such_time(spec, f"action[{place}].{key}", given)
+    return ticks
 
 
 def read_flights(spec: FileSpec, files: list[SourceFile]) -> Flights:

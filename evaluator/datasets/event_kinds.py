@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from evaluator.datasets.files import SourceFile, find_files
+from evaluator.datasets.given_times import no_such_time, ticks_of_date
 from evaluator.datasets.options import Deduplicate
 from evaluator.datasets.spec import Conversion, FileSpec
 from evaluator.errors import UsageError
@@ -27,7 +28,7 @@ class EventKind:
     log_table
         Name of the table that says how long they were followed: ``log``, or their own.
     observed_until, attribution_window
-        End of their follow-up and longest delay, as the spec says them.
+        End of their follow-up, a time in ticks, and longest delay, as the spec says it.
     most, most_key
         Largest sum of one display's values, None where unknown, and the key that says it.
     least
@@ -70,6 +71,8 @@ def event_kinds(spec: FileSpec, deduplicate: Deduplicate | None, attributed_only
     ------
     UsageError
         The call asks for a rule of which the spec lacks the columns.
+    SpecError
+        The spec says until when events were followed, and it is no time.
     """
     c = spec.conversion
     rule = deduplicate or c.deduplicate
@@ -81,7 +84,7 @@ def event_kinds(spec: FileSpec, deduplicate: Deduplicate | None, attributed_only
             f"attributed_only, but {spec.name} has no attribution.", hint="set conversion.attributed in the spec."
         )
     rewards = EventKind(
-        table=REWARDS, columns=c, log_table="log", observed_until=spec.log.observed_until,
+        table=REWARDS, columns=c, log_table="log", observed_until=_until(spec, "log", spec.log.observed_until),
         attribution_window=spec.log.attribution_window, most=spec.log.reward_max, most_key="reward_max",
         deduplicate=rule, attributed_only=only, least=spec.log.reward_min,
     )  # fmt: skip
@@ -97,13 +100,29 @@ def _outcome(spec: FileSpec, name: str) -> EventKind:
         table=f"outcomes.{name}",
         columns=of,
         log_table=f"outcomes.{name}",
-        observed_until=spec.log.observed_until if of.observed_until is None else of.observed_until,
+        observed_until=_until(spec, "log", spec.log.observed_until)
+        if of.observed_until is None
+        else _until(spec, f"outcomes.{name}", of.observed_until),
         attribution_window=spec.log.attribution_window if of.attribution_window is None else of.attribution_window,
         most=most,
         most_key="value_max",
         deduplicate=of.deduplicate,
         attributed_only=of.attributed_only,
     )
+
+
+def _until(spec: FileSpec, table: str, given: int | str) -> int | Literal["end", "complete"]:
+    """Return until when events were followed: in ticks, where it is a time."""
+    if given == "end":
+        return "end"
+    if given == "complete":
+        return "complete"
+    if isinstance(given, int):
+        return given
+    ticks = ticks_of_date(spec, given)
+    if ticks is None:
+        raise no_such_time(spec, f"{table}.observed_until", given, "end", "complete")
+    return ticks
 
 
 def event_files(spec: FileSpec, folder: Path) -> dict[str, list[SourceFile]]:

@@ -16,6 +16,8 @@ from evaluator.datasets.spec_sections import Name, OtherTable, Section, Source
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE
 
 TimeUnit = Literal["ns", "us", "ms", "s", "min", "h", "d", "round", "datetime"]
+# Until when events were followed. Text beside the two words is a date, as the displays' times are.
+Until = Literal["end", "complete"] | Annotated[int, Field(ge=-(2**63), lt=2**63)] | Name
 Encoding = Literal["hash", "one-hot", "number"]
 ColumnKind = Literal["category", "number"]
 
@@ -136,7 +138,7 @@ class OutcomeEvents(Conversion):
         str | int | None, Field(description="longest delay: '7d', or ticks; that of [log] when absent")
     ] = None
     observed_until: Annotated[
-        Literal["end", "complete"] | Annotated[int, Field(ge=-(2**63), lt=2**63)] | None,
+        Until | None,
         Field(description="until when such events were followed, as in [log], whose rule holds when absent"),
     ] = None
     value_max: Annotated[
@@ -158,8 +160,11 @@ class LogSection(Section):
 
     attribution_window: Annotated[str | int | None, Field(description="longest delay: '30d', or ticks")] = None
     observed_until: Annotated[
-        Literal["end", "complete"] | Annotated[int, Field(ge=-(2**63), lt=2**63)],
-        Field(description="'end' (last time seen), a time in ticks, or 'complete' (every display followed to its end)"),
+        Until,
+        Field(
+            description="'end' (last time seen), a time as display.time or in ticks, "
+            "or 'complete' (every display followed to its end)"
+        ),
     ] = "end"
     reward_max: Annotated[float | None, Field(gt=0, strict=False, allow_inf_nan=False)] = None
     reward_min: Annotated[

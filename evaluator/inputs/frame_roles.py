@@ -65,7 +65,7 @@ class MadeFromFrames:
         none: Sequence[str | float] | Mapping[str, Sequence[str | float]] = (),
         sort: bool = False,
         attribution_window: str | int | None = None,
-        observed_until: Literal["end", "complete"] | int = "end",
+        observed_until: str | int = "end",
         reward_max: float | None = None,
         reward_min: float | None = None,
         objective: Literal["profit", "revenue"] | None = None,
@@ -150,7 +150,8 @@ class MadeFromFrames:
         attribution_window
             Longest delay: ``"30d"``, or ticks.
         observed_until
-            ``"end"`` (last time seen), a time in ticks, or ``"complete"`` (every display followed to its end).
+            ``"end"`` (last time seen), a time in ticks, or as text where they are dates, or ``"complete"`` (every
+            display followed to its end).
         reward_max
             Largest possible reward of one display.
         reward_min

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 from evaluator import replay
 from evaluator.datasets import convert, load, read
-from evaluator.errors import LogError, UsageError
+from evaluator.errors import LogError, SpecError, UsageError
 from tests.datasets.sources import ROWS, dataset, write_rows
 
 HOUR, DAY = 3600, 86_400
@@ -113,6 +115,49 @@ def test_conversions_beyond_the_stated_end_are_named(tmp_path: Path) -> None:
     done = read(spec, on_error="quarantine", quarantine_at_most=1)
     assert len(done.log) == 5
     assert done.log.conversions["time"].to_pylist() == [4, 9, 5]
+
+
+@pytest.mark.parametrize(
+    ("time", "until"),
+    [
+        ({"unit": "datetime"}, "2024-01-05T12:00:00"),
+        ({"unit": "datetime"}, "2024-01-05 13:00+01:00"),
+        ({"unit": "datetime", "format": "%d.%m.%Y %H:%M"}, "05.01.2024 12:00"),
+        ({"unit": "datetime", "format": {"t": "%d.%m.%Y %H:%M", "sold": "%d.%m.%Y %H:%M"}}, "05.01.2024 12:00"),
+        ({"unit": "datetime"}, 1_704_456_000_000_000),
+        ({"unit": "s"}, 1_704_456_000),
+    ],
+)
+def test_an_end_is_a_time_as_those_of_the_displays(tmp_path: Path, time: dict[str, Any], until: str | int) -> None:
+    def written(text: str) -> str:
+        moment = datetime.fromisoformat(text).replace(tzinfo=UTC)
+        if time["unit"] == "s":
+            return f"{moment.timestamp():.0f}"
+        return moment.strftime("%d.%m.%Y %H:%M" if "format" in time else "%Y-%m-%dT%H:%M:%S")
+
+    shown, sold = written("2024-01-01T00:00:00"), written("2024-01-05T12:00:00")
+    rows = ["t,ad,sold", f"{shown},a,{sold}", f"{shown},b,"]
+    outcomes = {"left": {"time": "sold", "observed_until": until}}
+    (tmp_path / "late").mkdir()
+    log = load(dataset(tmp_path, rows, time=time, log={"observed_until": until}, outcomes=outcomes))
+    ticks = 1_704_456_000 * (10**6 if time["unit"] == "datetime" else 1)
+    assert (log.meta.observed_until, log.meta.outcomes[0].observed_until) == (ticks, ticks)
+    late = written("2024-01-05T12:01:00")
+    with pytest.raises(LogError, match=rf"later than observed_until = {ticks} \(2024-01-05 12:00\)"):
+        load(dataset(tmp_path / "late", [*rows, f"{shown},b,{late}"], time=time, log={"observed_until": until}))
+
+
+@pytest.mark.parametrize(
+    ("unit", "until", "said"),
+    [
+        ("datetime", "completed", "'completed'. Hint: write 'end' or 'complete' or a date as those of display.time"),
+        ("s", "2024-01-05", "'2024-01-05'. Hint: write 'end' or 'complete' or a whole number, in s"),
+    ],
+)
+def test_an_end_that_is_no_time_is_told(tmp_path: Path, unit: str, until: str, said: str) -> None:
+    spec = dataset(tmp_path, ["t,ad,sold"], time={"unit": unit}, log={"observed_until": until})
+    with pytest.raises(SpecError, match=re.escape(f"`$.log.observed_until`: got {said}.")):
+        load(spec)
 
 
 def test_conversions_beyond_the_window_of_the_spec_are_named_with_the_repair(tmp_path: Path) -> None:

@@ -248,6 +248,8 @@ SAYS: dict[str, tuple[pl.DataFrame | object, dict[str, Any], type[EvaluatorError
     "a list": (FRAME, {**GOOD, "action": "tags"}, SourceError, "displays: column 'tags' holds List(String): several"),
     "no clock": (FRAME, {**GOOD, "conversion_time": None}, SpecError, "Log.from_frames: at `conversion`: give exactly "
                  "one of conversion_time, delay and immediate=True. Hint: see help(Log.from_frames)."),
+    "an end": (FRAME.head(3), {**GOOD, "observed_until": "soon"}, SpecError,
+               "frame: `observed_until`: got 'soon'. Hint: write 'end' or 'complete' or a date as those of time."),
     "a unit": (FRAME, {**GOOD, "unit": "week"}, SpecError, "Log.from_frames: `unit`: expected 'ns', 'us'"),
     "dates for ticks": (FRAME, {**GOOD, "unit": "s"}, SourceError, 'not integers. Hint: set unit="datetime".'),
     "ticks for dates": (FRAME.with_columns(pl.col("shown", "sold").dt.epoch("s")), GOOD, LogError,

@@ -126,7 +126,6 @@ def test_a_name_like_no_other_gets_the_bundled_logs_and_not_each_scenario_of_a_p
         load("prom")
 
 
-
 def test_duration_window_needs_a_clock(tmp_path: Path) -> None:
     from tests.datasets.sources import ROWS, write_rows
 
