@@ -42,11 +42,9 @@ def combined(log_evidences: Floats) -> float:
 
     Both halves are martingales of mean 1 where each evidence moves while the others rest.
     """
-    from scipy.special import logsumexp
-
     if not len(log_evidences):
         return 0.0
-    mean = float(logsumexp(log_evidences)) - np.log(len(log_evidences))
+    mean = float(np.logaddexp.reduce(log_evidences)) - np.log(len(log_evidences))
     return float(np.logaddexp(log_evidences.sum(), mean) - np.log(2.0))
 
 
