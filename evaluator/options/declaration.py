@@ -25,6 +25,7 @@ import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -159,6 +160,11 @@ class Options:
 
 def kinds_of(cls: type) -> Mapping[str, Any]:
     """Return the type of each option of a dataclass."""
+    return _looked_up(cls)
+
+
+@cache  # a small log's replay asks often, and each look-up evaluates every annotation
+def _looked_up(cls: type) -> Mapping[str, Any]:
     return typing.get_type_hints(cls)
 
 

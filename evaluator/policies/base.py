@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import typing
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -13,7 +12,7 @@ import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import ParameterError
-from evaluator.options.declaration import Wording, checked, declaration, option
+from evaluator.options.declaration import Wording, checked, declaration, kinds_of, option
 from evaluator.units import NO_WINDOW
 
 
@@ -155,11 +154,11 @@ class Policy:
 
     def __post_init__(self) -> None:
         """Check every parameter's type and range."""
-        hints = typing.get_type_hints(type(self))
+        kinds = kinds_of(type(self))
         for field in dataclasses.fields(self):
             where = f"{self.name or type(self).__name__}: parameter {field.name}"
             wording = Wording(where, f"{where} = {{}}", f"{where} = {{}}")
-            value = checked(getattr(self, field.name), hints[field.name], declaration(field), wording)
+            value = checked(getattr(self, field.name), kinds[field.name], declaration(field), wording)
             object.__setattr__(self, field.name, value)
 
     def start(self, setting: Setting) -> Any:

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from evaluator.errors import ParameterError, PolicyError, SourceError, UnknownNameError, nearest
-from evaluator.options.declaration import declaration
+from evaluator.options.declaration import declaration, kinds_of
 
 POLICIES = {
     "random": "evaluator.policies.static:RandomPolicy",
@@ -130,7 +130,7 @@ def describe(name: str) -> dict[str, Any]:
         raise UnknownNameError(
             f"{name!r} describes nothing but itself.", hint="only subclasses of Policy can be shown."
         )
-    hints = typing.get_type_hints(cls)
+    hints = kinds_of(cls)
     lines = (cls.__doc__ or "").strip().splitlines()
     return {
         "name": cls.name,
