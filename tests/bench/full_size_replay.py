@@ -53,7 +53,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = named or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        measured("compare", *TEN, "--limit", "5000")  # compiles
+        measured("compare", *TEN, "--windows", "2000", "--limit", "5000")  # compiles
         print(f"{'displays':>12} {'of top:10':>10}  {'command':<34} {'seconds':>8} {'processor':>10} {'peak MB':>8}")
         for rows in ROWS:
             log = str(converted(folder, rows))
