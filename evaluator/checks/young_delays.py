@@ -14,7 +14,7 @@ from evaluator.checks.significance import FEWEST, chi_square_tail
 from evaluator.checks.tables import Tables
 from evaluator.delays.by_group import GroupCDFs, group_cdfs
 from evaluator.estimates.multiplicity import holm
-from evaluator.log.schema import OWN_COLUMNS, to_numpy
+from evaluator.log.schema import kept_columns, to_numpy
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -124,7 +124,7 @@ def young_delays(t: Tables, level: float) -> Finding:
 def _splits(t: Tables, rows: Ints) -> list[ConversionGroups]:
     """Return the groups by each coordinate of the contexts, and by each column that the log keeps."""
     log, coordinates = t.logged.survey.log, t.logged.coordinates
-    kept = [name for name in log.schema.names if name not in OWN_COLUMNS]
+    kept = kept_columns(log.schema.names)
     columns = [*coordinates.reads, *kept]
     if not columns:
         return []

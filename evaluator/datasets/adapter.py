@@ -16,6 +16,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from evaluator.datasets.action_vectors import vector_columns
 from evaluator.datasets.assembly import (
     DisplayNumbers,
     choose_displays,
@@ -36,7 +37,7 @@ from evaluator.datasets.files import SourceFile, find_files, fingerprint, unchan
 from evaluator.datasets.frames import Chunks, missing_values, number_columns
 from evaluator.datasets.identity import repeated
 from evaluator.datasets.intake import TIME, Intake
-from evaluator.datasets.keeping import check_keep
+from evaluator.datasets.keeping import columns_to_keep
 from evaluator.datasets.labels import Labels
 from evaluator.datasets.left_out import left_out_note, refuse_many
 from evaluator.datasets.metadata import log_meta, propensity_kind, tick_of
@@ -140,6 +141,7 @@ def read_tables(
         features=choose_features(spec, asked.features),
         files=list(tables),
         target=target_columns(spec, tables),
+        vectors=vector_columns(spec, tables),
         others={table: list(of) for table, of in others.items()},
         of_sets=list(of_sets),
         limit=asked.limit,
@@ -147,7 +149,7 @@ def read_tables(
         attribution_window=asked.attribution_window,
         listed=asked.on_error == "quarantine",
         most_left_out=share_of(asked.quarantine_at_most),
-        keep=check_keep(spec, asked.keep),
+        kept=columns_to_keep(spec, asked.keep),
         fingerprint=fingerprint,
     )
     with _waiting_room(into) as new_spool:
@@ -171,12 +173,13 @@ class _Plan:
     others: Mapping[str, list[SourceFile]]
     of_sets: list[SourceFile]
     target: dict[str, str]
+    vectors: list[dict[str, str]]
     limit: int | None
     sort: bool
     attribution_window: str | int | None
     listed: bool
     most_left_out: float
-    keep: tuple[str, ...]
+    kept: dict[str, str]
     fingerprint: Callable[[], str]
 
 
@@ -203,13 +206,14 @@ def _take_in(
 ) -> Intake:
     """Pass over the displays; a second time, knowing which ids are repeated, if any are."""
     spec = plan.spec
-    kinds = merged_kinds(_display_kinds(spec, plan.features), dict.fromkeys(plan.target.values(), "float"))
+    wide = [name for of in (plan.target, *plan.vectors) for name in of.values()]
+    kinds = merged_kinds(_display_kinds(spec, plan.features), dict.fromkeys(wide, "float"))
     for kind in plan.events:
         kinds = kinds if kind.table in seconds else merged_kinds(kinds, event_columns(kind, spec.time))
     # What has another role, too, is kept as text, but for numbers of the context.
-    free = [c for c in plan.keep if c not in kinds or plan.features.kinds.get(c) == "number"]
+    free = [c for c in plan.kept.values() if c not in kinds or plan.features.kinds.get(c) == "number"]
     numbers = number_columns(plan.files, spec.source, free)
-    kinds = {**dict.fromkeys(plan.keep, "category"), **numbers, **kinds}
+    kinds = {**dict.fromkeys(plan.kept.values(), "category"), **numbers, **kinds}
 
     def read(limit: int | None) -> Iterable[pl.DataFrame]:
         # Sorting needs every row before the first n are known.
@@ -239,9 +243,11 @@ def _take_in(
             sets=sets,
             repeated=again,
             target=plan.target,
+            vectors=plan.vectors,
             spool=new_spool(),
-            keep={column: Labels() for column in plan.keep if column not in numbers},
-            numbers=tuple(numbers),
+            kept=plan.kept,
+            keep={name: Labels() for name, column in plan.kept.items() if column not in numbers},
+            numbers=tuple(name for name, column in plan.kept.items() if column in numbers),
             limit=plan.limit,
         )
         intake.see(chunks(), advance)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from evaluator.datasets.action_vectors import vector_places, vectors_of
 from evaluator.datasets.actions import USED, KeptPropensities, ShownActions, choose_actions, kept_propensities
 from evaluator.datasets.contexts import CODE, ContextVectors
 from evaluator.datasets.intake import ACTION, COST, PROPENSITY, TIME, WEIGHT, Intake
@@ -177,6 +178,7 @@ def display_batches(
         Whether all propensities are 1/K, or one over the size of the display's set.
     """
     places = target_places(kept.intake.target, kept.labels) if kept.intake.target else []
+    vector = vector_places(kept.intake.vectors, kept.labels)
     source = kept.intake.sets
     for stay, columns, sets in kept.batches():
         numbers.see(stay)
@@ -202,6 +204,8 @@ def display_batches(
             batch[OWN_COST] = columns[COST]
         if vectors is not None:
             batch["context"] = vectors.build({n: array for n, array in columns.items() if n.startswith(CODE)})
+        if vector:
+            batch[ACTION_SET] = vectors_of(columns, vector)
         batch |= {n.removeprefix(KEPT): array for n, array in columns.items() if n.startswith(KEPT)}
         if places:
             batch["target"] = target_of(columns, places)

@@ -33,14 +33,15 @@ _KEYWORDS = {
     "calendar.until": "calendar_until",
     "context.columns": "context",
     "target.columns": "target",
+    "action_set.columns": "action_set",
     "leakage.columns": "leakage",
 }
 _KEY = re.compile(
-    r"(?<![\w'\"./$])(?:\$\.)?((?:source|time|display|conversion|candidates|calendar|log|context|target|leakage)[.]([a-z_]+))"
+    r"(?<![\w'\"./$])(?:\$\.)?((?:source|time|display|conversion|candidates|calendar|log|context|target|action_set|leakage)[.]([a-z_]+))"
 )
-_TIME_KEY = re.compile(r"\b(unit|format) = (?=[\"{])")
-_FORMATS = re.compile(r"format = \{ (.+?\") \}")
-_FORMAT = re.compile(r"(?:([\w-]+)|(\"(?:[^\"\\]|\\.)*\")) = (\"(?:[^\"\\]|\\.)*\")")
+_TABLE_KEY = re.compile(r"\b(unit|format|keep) = (?=[\"{])")
+_TABLES = re.compile(r"(format|keep) = \{ (.+?\") \}")
+_TEXT = re.compile(r"(?:([\w-]+)|(\"(?:[^\"\\]|\\.)*\")) = (\"(?:[^\"\\]|\\.)*\")")
 # An option of the reading of files that has the name of a key.
 _CUT = re.compile(r"cut such conversions with `attribution_window=[^`]*`")
 _OF_OUTCOME = re.compile(r" in \[outcomes\.([^\]]*)\]")
@@ -60,7 +61,8 @@ _OF_FILES = {
     " under [time]": "",
     " out of [time]": " out",
     " in [log]": "",
-    " in [target]": " in `target`",
+    "[target]": "`target`",
+    "[action_set]": "`action_set`",
     " in the spec": "",
     " = true": "=True",
     "datasets/README.md": "help(Log.from_frames)",
@@ -141,8 +143,9 @@ def _file_spec(given: dict[str, Any], frames: Collection[str], of_outcomes: Coll
             raise UsageError(
                 f"`{kind}_{min(roles)}` is a column of `{name}`, which is not there.", hint="give the frame."
             )
-    if "columns" not in data["target"]:
-        del data["target"]
+    for optional in ("target", "action_set"):
+        if not data[optional].get("columns"):
+            del data[optional]
     spec = parse_spec(data, where="Log.from_frames")
     assert isinstance(spec, FileSpec)
     return spec
@@ -163,11 +166,11 @@ def in_keywords(message: str) -> str:
 
     message = _OF_OUTCOME.sub(r" in outcomes['\1']", message)
     message = _CUT.sub("leave such conversions out", message)
-    message = _TIME_KEY.sub(r"\1=", _FORMATS.sub(_as_dict, message))
+    message = _TABLE_KEY.sub(r"\1=", _TABLES.sub(_as_dict, message))
     return _KEY.sub(lambda found: _KEYWORDS.get(found[1], found[2]), message)
 
 
 def _as_dict(found: re.Match[str]) -> str:
-    """Return the formats of some columns as Python writes them."""
-    pairs = (f"{quoted or json.dumps(bare)}: {form}" for bare, quoted, form in _FORMAT.findall(found[1]))
-    return f"format = {{{', '.join(pairs)}}}"
+    """Return a table of texts as Python writes it."""
+    pairs = (f"{quoted or json.dumps(bare)}: {text}" for bare, quoted, text in _TEXT.findall(found[2]))
+    return f"{found[1]} = {{{', '.join(pairs)}}}"

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evaluator.datasets.action_vectors import VectorColumns, check_vectors, vector_codes
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.contexts import ContextCodes
 from evaluator.datasets.conversions import event_rows
@@ -58,14 +59,18 @@ class Intake:
         Numbers of the rows whose display was listed before, increasing, shape (r,).
     target
         Column of each action's probability under a policy to be evaluated, by label of the action.
+    vectors
+        Column of each action by its label, for each number of the actions' vectors.
     spool
         Temporary file that gets the sound displays: `TIME`, `ACTION` (code of its label), `PROPENSITY`, `WEIGHT` and
-        `COST` where logged, what `sets` makes of theirs, context codes, the probabilities of `target`, the code of
-        its label in each column of `keep`, and the `numbers`.
+        `COST` where logged, what `sets` makes of theirs, context codes, the probabilities of `target`, the `vectors`,
+        the code of its label in each column of `keep`, and the `numbers`.
+    kept
+        Columns that the log keeps as they are, by the name that it gives them.
     keep
-        Labels found so far of each column of words that the log keeps as it is, by name.
+        Labels found so far of each of these that holds words, by that name.
     numbers
-        Columns of numbers that the log keeps as they are.
+        Those that hold numbers, by that name.
     limit
         Number of displays that the log holds, the first ones; None for all.
     labels
@@ -96,7 +101,9 @@ class Intake:
     sets: SetSource | None
     repeated: npt.NDArray[np.int64]
     target: Mapping[str, str]
+    vectors: VectorColumns
     spool: Spool
+    kept: Mapping[str, str] = field(default_factory=dict)
     keep: dict[str, Labels] = field(default_factory=dict)
     numbers: tuple[str, ...] = ()
     limit: int | None = None
@@ -158,6 +165,7 @@ class Intake:
         low, high = np.searchsorted(self.repeated, [self.rows, self.rows + frame.height])
         check_displays(rows, frame, self.spec, self.codes.features, self.repeated[low:high] - self.rows)
         check_target(rows, frame, self.target)
+        check_vectors(rows, frame, self.vectors)
         frame = frame if self.sets is None else self.sets.check(rows, frame)
         self.rows += frame.height
         if self.spec.display.id is not None:
@@ -208,11 +216,12 @@ class Intake:
             columns[WEIGHT] = frame[display.weight].cast(pl.Float64)
         if display.cost is not None:
             columns[COST] = frame[display.cost].cast(pl.Float64)
-        for column, labels in self.keep.items():
-            columns[KEPT + column] = labels.codes(texts(frame[column]))
-        for column in self.numbers:
-            columns[KEPT + column] = frame[column].fill_nan(None)
-        reduced = pl.DataFrame({**columns, **self.codes.of(frame), **target_codes(frame, self.target)})
+        for name, labels in self.keep.items():
+            columns[KEPT + name] = labels.codes(texts(frame[self.kept[name]]))
+        for name in self.numbers:
+            columns[KEPT + name] = frame[self.kept[name]].fill_nan(None)
+        columns |= {**target_codes(frame, self.target), **vector_codes(frame, self.vectors)}
+        reduced = pl.DataFrame({**columns, **self.codes.of(frame)})
         self.ties.add(reduced, self._places[-1])
 
     def _write(self, frame: pl.DataFrame) -> None:

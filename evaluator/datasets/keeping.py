@@ -7,22 +7,23 @@ from collections.abc import Sequence
 from evaluator.datasets.spec import FileSpec
 from evaluator.errors import UsageError
 from evaluator.log import Log
-from evaluator.log.schema import OWN_COLUMNS
+from evaluator.log.schema import OWN_COLUMNS, kept_columns
 
 
-def check_keep(spec: FileSpec, keep: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns to keep.
+def columns_to_keep(spec: FileSpec, keep: Sequence[str]) -> dict[str, str]:
+    """Return the columns to keep, by the names that the log gives them: those of the spec, and others by their own.
 
     Raises
     ------
     UsageError
-        A column is an outcome, or has a name that the log uses itself.
+        A column is an outcome, or would get a name that the log uses itself.
     """
     # What decides whether a display is kept may look at its outcome.
     outcomes: set[object] = {*spec.leakage.columns, spec.display.weight}
     for c in spec.events().values():
         outcomes |= {c.indicator, c.time, c.delay, c.value, c.click, c.attributed}
-    for column in keep:
+    found = spec.keep | {name: name for name in keep if name not in spec.keep}
+    for name, column in found.items():
         if column in outcomes:
             raise UsageError(
                 f"{column!r} is known only after the outcome: groups by it differ for that reason alone.",
@@ -32,17 +33,23 @@ def check_keep(spec: FileSpec, keep: Sequence[str]) -> tuple[str, ...]:
             raise UsageError(
                 f"{column!r} lists the eligible actions: the log keeps them as such.", hint="choose another column."
             )
-        if column in OWN_COLUMNS:
+        if name in OWN_COLUMNS:
             raise UsageError(
-                f"Column {column!r} of the source cannot be kept: every log has a column of that name.",
-                hint="rename it in the source.",
+                f"Column {column!r} of the source cannot be kept as {name!r}: every log has a column of that name.",
+                hint=_another_name(spec, column),
             )
-    return tuple(dict.fromkeys(keep))
+    return found
+
+
+def _another_name(spec: FileSpec, column: str) -> str:
+    if named := [name for name, of in spec.keep.items() if of == column and name not in OWN_COLUMNS]:
+        return f"this dataset keeps it as {named[0]!r}."
+    return f'give it another: keep = {{ own_{column} = "{column}" }} in the spec.'
 
 
 def check_kept(log: Log, keep: Sequence[str]) -> None:
     """Raise UsageError unless a log that is not read from files has the columns to keep."""
-    kept = [name for name in log.schema.names if name not in OWN_COLUMNS]
+    kept = kept_columns(log.schema.names)
     for column in keep:
         if column not in kept:
             raise UsageError(

@@ -232,6 +232,34 @@ class Target(Section):
         return self
 
 
+class ActionSet(Section):
+    """Columns that hold the vectors of all actions at each display."""
+
+    columns: Annotated[
+        str | list[str],
+        Field(
+            description="one name for all actions with {action} for the label: 'affinity_{action}'; several give a "
+            "vector of so many numbers, in this order"
+        ),
+    ]
+
+    @property
+    def patterns(self) -> list[str]:
+        """Name of the columns of each number of the vectors."""
+        return [self.columns] if isinstance(self.columns, str) else self.columns
+
+    @model_validator(mode="after")
+    def _names_actions(self) -> ActionSet:
+        for pattern in self.patterns:
+            if pattern.count("{action}") != 1:
+                raise ValueError(
+                    f"columns: {pattern!r} needs {{action}} in it once, for the label: 'affinity_{{action}}'"
+                )
+        if not self.patterns:
+            raise ValueError("columns names no number of the vectors")
+        return self
+
+
 class Leakage(Section):
     """Columns that hold the outcome."""
 
@@ -264,7 +292,12 @@ class FileSpec(Heading):
     ] = {}
     log: LogSection = LogSection()
     context: Context = Context()
+    action_set: ActionSet | None = None
     target: Target | None = None
+    keep: Annotated[
+        dict[Name, Name],
+        Field(description="columns that every log of the dataset keeps, to group by, under the names it gives them"),
+    ] = {}
     leakage: Leakage = Leakage(columns=[])
     twin: Annotated[TwinParameters | None, Field(description="how `evaluate datasets make` generates such files")] = (
         None
@@ -281,6 +314,8 @@ class FileSpec(Heading):
         clocks += [] if self.calendar is None else self.calendar.times
         times = list(dict.fromkeys(column for column in clocks if column is not None))
         self._one_source_of_sets()
+        if self.action_set is not None and self.candidates is not None and self.candidates.features:
+            raise ValueError("candidates.features and [action_set] both give vectors of the actions: give one of them")
         for column in self.time.format if isinstance(self.time.format, dict) else ():
             if column not in times:
                 raise ValueError(f"time.format holds {column!r}, which is no column of times ({', '.join(times)})")

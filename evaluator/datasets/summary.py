@@ -21,7 +21,7 @@ from evaluator.errors import SourceError
 from evaluator.log import Log, Outcome
 from evaluator.log.costs import has_costs
 from evaluator.log.running_sums import extremes
-from evaluator.log.schema import COST, to_numpy
+from evaluator.log.schema import ACTION_SET, COST, kept_columns, to_numpy
 from evaluator.options.keywords import ReadingKeywords
 from evaluator.outputs.failures import writing
 
@@ -142,11 +142,22 @@ def log_facts(log: Log) -> dict[str, Any]:
             {"label": log.labels[k], "displays": int(shown[k]), "conversions": int(converted[k])} for k in top
         ],
         "context_dimensions": log.schema.field("context").type.list_size if "context" in log.schema.names else None,
+        "action_vector_dimensions": _action_vector_dimensions(log),
+        "kept_columns": kept_columns(log.schema.names),
         "eligible": set_facts(log),
         "counts": dict(log.meta.counts),
         "fingerprint": log.meta.fingerprint,
         "notes": list(log.meta.notes),
     }
+
+
+def _action_vector_dimensions(log: Log) -> int | None:
+    """Return the d numbers that a display has about each action, None where it has none."""
+    if ACTION_SET not in log.schema.names:
+        return None
+    of_display = log.schema.field(ACTION_SET).type
+    dimensions: int = of_display.value_type.list_size
+    return dimensions
 
 
 def _refunds(of: npt.NDArray[np.int64], value: npt.NDArray[np.float64], displays: int) -> dict[str, float | int] | None:

@@ -9,41 +9,21 @@ import numpy.typing as npt
 import polars as pl
 
 from evaluator.datasets.files import SourceFile
-from evaluator.datasets.frames import column_names
 from evaluator.datasets.row_breaches import CheckedRows
 from evaluator.datasets.spec import FileSpec
-from evaluator.errors import LogError, SpecError
+from evaluator.datasets.wide_columns import columns_by_label, in_order_of
 from evaluator.log.breaches import SUM_TOLERANCE
 
-PLACEHOLDER = "{action}"
 CODE = "__target_"
 
 
 def target_columns(spec: FileSpec, files: Sequence[SourceFile]) -> dict[str, str]:
-    """Return the column of each action's label; empty without ``[target]``.
-
-    Raises
-    ------
-    SpecError
-        No column of the source fits the pattern.
-    """
+    """Return the column of each action's label; empty without ``[target]``. Errors as of `columns_by_label`."""
     if spec.target is None:
         return {}
     if not isinstance(spec.target.columns, str):
         return dict(spec.target.columns)
-    before, after = spec.target.columns.split(PLACEHOLDER)
-    names = column_names(files[0], spec.source)
-    found = {
-        name[len(before) : len(name) - len(after)]: name
-        for name in names
-        if len(name) > len(before) + len(after) and name.startswith(before) and name.endswith(after)
-    }
-    if not found:
-        raise SpecError(
-            f"{files[0].path}: no column fits target.columns = {spec.target.columns!r}.",
-            hint=f"the columns are {', '.join(names[:8])}{'...' if len(names) > 8 else ''}.",
-        )
-    return found
+    return columns_by_label(spec.target.columns, "target.columns", files[0], spec.source)
 
 
 def check_target(rows: CheckedRows, frame: pl.DataFrame, columns: Mapping[str, str]) -> None:
@@ -72,21 +52,9 @@ def target_codes(frame: pl.DataFrame, columns: Mapping[str, str]) -> dict[str, p
 
 
 def target_places(columns: Mapping[str, str], labels: Sequence[str]) -> list[str]:
-    """Return the column of the spool that holds each action's probability, (K,).
-
-    Raises
-    ------
-    LogError
-        An action of the log has no such column.
-    """
+    """Return the column of the spool that holds each action's probability, (K,). Errors as of `in_order_of`."""
     place = {label: f"{CODE}{i}" for i, label in enumerate(columns)}
-    for label in labels:
-        if label not in place:
-            raise LogError(
-                f"[target] has no column for action {label!r} of the log.",
-                hint="name one; if the policy never shows the action, a column of zeros.",
-            )
-    return [place[label] for label in labels]
+    return in_order_of(labels, place, "target", "name one; if the policy never shows the action, a column of zeros.")
 
 
 def target_of(columns: Mapping[str, npt.NDArray[np.float64]], places: Sequence[str]) -> npt.NDArray[np.float64]:

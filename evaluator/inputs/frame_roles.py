@@ -76,12 +76,13 @@ class MadeFromFrames:
         intercept: bool = True,
         allow: str | Sequence[str] = (),
         target: str | Mapping[str, str] | None = None,
+        action_set: str | Sequence[str] = (),
         leakage: str | Sequence[str] = (),
         actions: str | Sequence[str] | None = None,
         limit: int | None = None,
         on_error: Literal["stop", "quarantine"] = "stop",
         quarantine_at_most: str | float = "1%",
-        keep: str | Sequence[str] = (),
+        keep: str | Sequence[str] | Mapping[str, str] = (),
         name: str = "frame",
         notes: Sequence[str] = (),
     ) -> Self:
@@ -166,10 +167,15 @@ class MadeFromFrames:
             part, whether a constant is appended, and which columns with another role are known before the display.
         target
             Columns of the action probabilities of a policy to be evaluated: ``"pi_{action}"``, or each by its label.
+        action_set
+            Columns that hold the vectors of all actions at each display, one for each number of a vector, with
+            ``{action}`` for the label: ``["affinity_{action}", "price_{action}"]``.
         leakage
             Columns that hold the outcome, and that no policy may see.
-        actions, limit, on_error, quarantine_at_most, keep
+        actions, limit, on_error, quarantine_at_most
             Options of the reading, as `evaluator.load` takes them.
+        keep
+            Columns to keep as they are, to group by; or the column of each by the name that the log gives it.
         name, notes
             Name of the log, and sentences that every reader of a result must see.
 
@@ -223,11 +229,13 @@ class MadeFromFrames:
                 "encoding": encoding, "dimensions": dimensions, "intercept": intercept, "allow": _several(allow),
             },
             "target": {"columns": dict(target) if isinstance(target, Mapping) else target},
+            "action_set": {"columns": action_set if isinstance(action_set, str) else list(action_set)},
+            "keep": dict(keep) if isinstance(keep, Mapping) else {},
             "leakage": {"columns": _several(leakage)},
         }  # fmt: skip
         asked = {
             "actions": actions, "limit": limit, "on_error": on_error, "quarantine_at_most": quarantine_at_most,
-            "keep": keep,
+            "keep": () if isinstance(keep, Mapping) else keep,
         }  # fmt: skip
         found: Self = cls._read_frames(
             displays, {"conversions": conversions, "candidates": candidates, "calendar": calendar}, spec, asked

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from evaluator.errors import ParameterError
 from evaluator.log.contract import Log
-from evaluator.log.schema import OWN_COLUMNS, words
+from evaluator.log.schema import kept_columns, words
 from evaluator.units import SECONDS, duration_ticks, parse_whole
 
 Codes = npt.NDArray[np.int32]
@@ -76,7 +76,7 @@ def read_clusters(log: Log, by: str) -> Clusters:
     >>> found.count, found.unnamed
     (10, 0)
     """
-    kept = [name for name in log.schema.names if name not in OWN_COLUMNS]
+    kept = kept_columns(log.schema.names)
     if by.startswith(EVERY):
         if by in kept:
             raise ParameterError(

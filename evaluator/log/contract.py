@@ -13,7 +13,7 @@ displays
     showing the display cost, in the unit of the values), ``eligible`` dictionary<int32, binary> (the actions that could
     have been shown, a bit an action, as `evaluator.log.eligible` packs them; all if absent). With it ``action_set`` may
     be list<fixed_size_list<float>[d]>, the vectors of the eligible actions alone, in their order. Any further column is
-    a string, kept from the source to group by.
+    a string or a number, kept from the source to group by.
 conversions
     ``display_id`` int64, ``time`` int64 in ticks, ``value`` float64 (below 0: a refund); sorted by display, then time.
 outcomes

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from evaluator.errors import DataError, ParameterError
 from evaluator.log.contract import Log
 from evaluator.log.periods import DAY, TENTH, TENTHS, Periods, has_days, part_of, tenths, ticks_a_day
-from evaluator.log.schema import OWN_COLUMNS, WEIGHT, to_numpy, words
+from evaluator.log.schema import WEIGHT, kept_columns, to_numpy, words
 from evaluator.log.stamps import stamp_of
 from evaluator.log.traffic import TrafficCount
 from evaluator.units import SECONDS
@@ -198,7 +198,7 @@ def _groups(log: Log, display: Ints, by: str) -> npt.NDArray[Any]:
 
 
 def _check_groups(log: Log, by: str | None) -> None:
-    kept = [name for name in log.schema.names if name not in OWN_COLUMNS]
+    kept = kept_columns(log.schema.names)
     if by is not None and by not in ("action", *kept):
         raise ParameterError(
             f"`by='{by}'`: log {log.meta.name!r} keeps no such column (it keeps {', '.join(['action', *kept])}).",

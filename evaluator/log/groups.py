@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from evaluator.errors import ParameterError
 from evaluator.log.contract import Log
-from evaluator.log.schema import OWN_COLUMNS
+from evaluator.log.schema import kept_columns
 
 Ints = npt.NDArray[np.int64]
 
@@ -32,7 +32,7 @@ def group_codes(log: Log, displays: Ints, columns: tuple[str, ...], *, asked: st
     ParameterError
         A column is not in the log, or its values are no groups.
     """
-    kept = [name for name in log.schema.names if name not in OWN_COLUMNS]
+    kept = kept_columns(log.schema.names)
     for name in columns:
         if name not in kept:
             raise ParameterError(

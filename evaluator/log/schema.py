@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,13 @@ DISPLAYS = {"display_id": pa.int64(), "time": pa.int64(), "action": pa.int32(), 
 ACTION_SET = "action_set"
 VECTORS = ("context", ACTION_SET, "expected_reward")
 # Columns with one entry an action: they follow the choice of actions.
-PER_ACTION = (ACTION_SET, "expected_reward", "target")
+TARGET = "target"
+PER_ACTION = (ACTION_SET, "expected_reward", TARGET)
 POSITION, WEIGHT, COST = "position", "weight", "cost"
 ELIGIBLE = "eligible"
 # Vectors of the actions, the same for all displays: a column of `actions`.
 FEATURES = "features"
-OWN_COLUMNS = (*DISPLAYS, *VECTORS, POSITION, WEIGHT, COST, ELIGIBLE)
+OWN_COLUMNS = (*DISPLAYS, *VECTORS, TARGET, POSITION, WEIGHT, COST, ELIGIBLE)
 CONVERSIONS = {"display_id": pa.int64(), "time": pa.int64(), "value": pa.float64()}
 ACTIONS = {"action": pa.int32(), "label": pa.string()}
 # Events of other kinds than the conversions: what kind, and the columns of these.
@@ -32,6 +34,15 @@ OUTCOMES = {OUTCOME: pa.string(), **CONVERSIONS}
 
 # Displays handed over at a time: large enough that what is done once a batch costs nothing, small enough for the cache.
 BATCH = 65_536
+
+
+def kept_columns(columns: Iterable[str]) -> list[str]:
+    """Return those columns of displays that a log keeps of its source as they were, to group by.
+
+    >>> kept_columns(["display_id", "time", "action", "device"])
+    ['device']
+    """
+    return [name for name in columns if name not in OWN_COLUMNS]
 
 
 def no_outcomes() -> pa.Table:

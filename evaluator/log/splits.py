@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from evaluator.errors import ParameterError
 from evaluator.log.contract import Log
-from evaluator.log.schema import OWN_COLUMNS, WEIGHT, is_number, words
+from evaluator.log.schema import WEIGHT, is_number, kept_columns, words
 
 # Displays an action from which on a group is named: about as many rounds of a replay.
 FEWEST = 100
@@ -114,7 +114,7 @@ def read_split(log: Log, column: str) -> Split:
     ParameterError
         The log keeps no such column, or its values are vectors.
     """
-    kept = [name for name in log.schema.names if name not in OWN_COLUMNS]
+    kept = kept_columns(log.schema.names)
     if column not in kept:
         raise ParameterError(
             f"`by`: log {log.meta.name!r} keeps no column {column!r} (it keeps {', '.join(kept) or 'none'}).",

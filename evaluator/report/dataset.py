@@ -41,6 +41,8 @@ def print_facts(console: ReportConsole, facts: dict[str, Any]) -> None:
         ),
         ("propensities", log["propensity"]),
         ("context dimensions", str(log["context_dimensions"] or "none")),
+        ("numbers about each action", str(log["action_vector_dimensions"] or "")),
+        ("columns to group by", ", ".join(log["kept_columns"])),
         ("delays", ", ".join(f"{q} {_delay(v, tick)}" for q, v in log["delay_quantiles"].items()) or "no conversions"),
         *_set_rows(log["eligible"]),
         *((f"outcome {outcome['name']}", _outcome(outcome, log)) for outcome in log["outcomes"]),

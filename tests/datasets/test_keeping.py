@@ -105,7 +105,7 @@ def test_columns_that_cannot_be_groups(shop: Path, column: str, error: type[Exce
 
 def test_a_name_of_the_log_cannot_be_kept(tmp_path: Path) -> None:
     rows = ["t,ad,sold,context", "1,a,4,x", "2,b,,y"]
-    with pytest.raises(UsageError, match="rename it"):
+    with pytest.raises(UsageError, match=r'give it another: keep = \{ own_context = "context" \} in the spec'):
         load(dataset(tmp_path, rows), keep=["context"])
 
 
@@ -155,3 +155,32 @@ def test_a_column_of_numbers_with_another_role_is_kept_as_text(tmp_path: Path) -
     frame.write_parquet(tmp_path / "log.parquet")
     log = load(write_spec(tmp_path, source={"files": "log.parquet"}), keep=["ad"])
     assert set(log.displays["ad"].to_pylist()) == {"7", "8"}
+
+
+def test_a_spec_says_what_every_log_keeps_and_under_which_name(tmp_path: Path) -> None:
+    rows = ["t,ad,sold,position,price", "1,a,4,top,2.5", "2,b,,side,1", "3,a,,top,"]
+    spec = dataset(tmp_path, rows, keep={"slot": "position", "sum": "price"})
+    log = load(spec)
+    assert log.column("slot").tolist() == ["top", "side", "top"]
+    # Files of text say no types.
+    assert log.column("sum").tolist() == ["2.5", "1", None]
+    more = load(spec, keep=["price", "slot"])
+    assert more.schema.names[-3:] == ["slot", "sum", "price"]
+    stored = convert(spec, tmp_path / "log").log
+    assert stored.take(np.arange(3), ["slot", "sum"]).equals(log.displays.select(["slot", "sum"]).combine_chunks())
+    with pytest.raises(UsageError, match=r"'position' of the source cannot be kept.*keeps it as 'slot'"):
+        load(spec, keep="position")
+
+
+@pytest.mark.parametrize(
+    ("keep", "said"),
+    [
+        ({"bought": "sold"}, "'sold' is known only after the outcome"),
+        ({"time": "price"}, "'price' of the source cannot be kept as 'time': every log.*own_price = \"price\""),
+        ({"slot": "shelf"}, "no column 'shelf'"),
+    ],
+)
+def test_a_column_that_a_spec_cannot_keep_is_told(tmp_path: Path, keep: dict[str, str], said: str) -> None:
+    spec = dataset(tmp_path, ["t,ad,sold,price", "1,a,4,2.5", "2,b,,1"], keep=keep)
+    with pytest.raises((UsageError, SourceError), match=said):
+        load(spec)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evaluator import replay
 from evaluator.datasets import convert, load, show, validate
 from evaluator.errors import UsageError
 
@@ -50,6 +51,18 @@ def test_open_bandit_random() -> None:
     assert log.labels[:3] == ["0", "1", "2"]
     np.testing.assert_allclose(log.column("propensity"), 1 / 80, rtol=1e-9)
     assert log.meta.tick == "us"
+    with (OBD / "random" / "all" / "all.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert sorted(map(int, log.column("slot"))) == sorted(int(row["position"]) for row in rows)
+    affinity = np.array([[row[f"user-item_affinity_{label}"] for label in log.labels] for row in rows], np.float32)
+    found = log.column("action_set")
+    assert found.shape == (10_000, 80, 1)
+    # Displays of one moment come in an order by chance.
+    np.testing.assert_array_equal(np.sort(found[:, :, 0].sum(axis=1)), np.sort(affinity.sum(axis=1)))
+    [by_slot] = replay(log, "linucb", by="slot").to_dict()["segments"]
+    assert by_slot["column"] == "slot"
+    facts = show("open_bandit", path=OBD / "random" / "all" / "all.csv")["log"]
+    assert (facts["action_vector_dimensions"], facts["kept_columns"]) == (1, ["slot"])
 
 
 @needs_obd

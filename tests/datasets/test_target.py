@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from evaluator import datasets, replay
-from evaluator.errors import LogError, SourceError, SpecError
+from evaluator.errors import LogError, ParameterError, SourceError, SpecError
 from tests.datasets.sources import dataset
 
 ROWS = ["t,ad,p,sold,pi_b,pi_a", "1,a,0.5,4,0.25,0.75", "2,b,0.5,,1,0", "2,a,0.5,9,0,1.0", "5,b,0.5,5,0.5,0.5"]
@@ -79,3 +79,9 @@ def test_a_policy_that_shows_what_the_log_never_does_is_refused(tmp_path: Path) 
     log = datasets.convert(spec, tmp_path / "log").log
     with pytest.raises(LogError, match=r"displays.target: the probabilities do not sum to 1 \(row 1: 0.9\)"):
         replay(log, "columns", window=3)
+
+
+def test_it_is_no_column_to_group_by(tmp_path: Path) -> None:
+    log = datasets.load(dataset(tmp_path, ROWS, display=DISPLAY, target={"columns": "pi_{action}"}))
+    with pytest.raises(ParameterError, match=r"keeps no column 'target' \(it keeps none\)"):
+        replay(log, "random", by="target")
