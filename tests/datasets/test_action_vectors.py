@@ -69,6 +69,34 @@ def test_conversion_keeps_them(tmp_path: Path) -> None:
     assert (facts["action_vector_dimensions"], facts["context_dimensions"]) == (2, None)
 
 
+def test_a_table_of_candidates_says_the_same() -> None:
+    rng = np.random.default_rng(5)
+    n, x = 400, rng.normal(size=(400, 3, 2))
+    shown = rng.integers(3, size=n)
+    rows = {"t": np.arange(n), "ad": np.array(list("abc"))[shown], "id": np.arange(n)}
+    # What comes for an action goes by its first number.
+    sold = rng.random(n) < 0.5 + 0.2 * np.tanh(x[np.arange(n), shown, 0])
+    numbers = {
+        f"{name}_{label}": x[:, k, i] for k, label in enumerate("abc") for i, name in enumerate(("near", "price"))
+    }
+    displays = pl.DataFrame({**rows, **numbers}).with_columns(delay=pl.when(sold).then(2))
+    roles: dict[str, Any] = {
+        "time": "t", "action": "ad", "id": "id", "delay": "delay", "unit": "s", "ties": "file",
+        "propensity_kind": "uniform",
+    }  # fmt: skip
+    long = pl.DataFrame(
+        {"id": np.repeat(np.arange(n), 3), "ad": list("abc") * n, "near": x[..., 0].ravel(), "price": x[..., 1].ravel()}
+    )
+    candidates = Log.from_frames(displays, candidates=long, candidate_features=["near", "price"], **roles)
+    log = Log.from_frames(displays, action_set=["near_{action}", "price_{action}"], **roles)
+    np.testing.assert_array_equal(vectors(candidates).reshape(vectors(log).shape), vectors(log))
+    for options in ({"window": 3}, {"window": 3, "final": "last:30%"}, {"bootstrap": 20, "doubly_robust": True}):
+        with_table, with_columns = (replay(of, "linucb", **options).to_dict() for of in (candidates, log))
+        for key in ("rounds", "value", "uplift", "final", "doubly_robust"):
+            assert with_table[key] == with_columns[key]
+        assert with_table["rounds"] > 50
+
+
 def test_sets_and_a_choice_of_actions_take_the_columns_they_need(tmp_path: Path) -> None:
     rows = [f"{row},{more}" for row, more in zip(ROWS, ["could", "a|b", "b|a", "a", "b"], strict=True)]
     display = {"display": {"propensity": None, "propensity_kind": "uniform", "eligible": "could"}}

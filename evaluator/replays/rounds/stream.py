@@ -188,7 +188,8 @@ class LogRounds:
             Place of each display's first vector where displays have their own number of them, shape (n + 1,).
         """
         if self.playable is None:
-            return vectors, None
+            # Where each set holds all actions there are no sets to choose from, and every display has K vectors.
+            return (vectors if vectors.ndim > 2 else vectors.reshape(-1, self.n_actions, vectors.shape[1])), None
         assert sets is not None
         return eligible_actions(sets, self.playable, vectors, first_vector)
 

@@ -251,7 +251,7 @@ def _probabilities(
     tied: list[int],
 ) -> Floats:
     """Return pi(a|x_i), shape (n, K): known, logged, or the mean over the repeats; notes where none is above 1/2."""
-    n, vectors = part.stop - part.start, piece.part(plan.rounds.vectors, part)
+    n, (vectors, _) = part.stop - part.start, plan.rounds.choices(piece.part(plan.rounds.vectors, part), None, None)
     if shares is not None:
         return np.tile(shares, (n, 1))
     if frozen is None:
