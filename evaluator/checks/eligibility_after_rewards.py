@@ -18,6 +18,7 @@ from evaluator.checks.finding import TRIVIAL, Finding
 from evaluator.checks.record import Check
 from evaluator.checks.tables import Tables
 from evaluator.log import Log
+from evaluator.log.differing_sets import sets_differ
 from evaluator.log.eligible import SetCodes, members
 from evaluator.log.schema import ELIGIBLE
 
@@ -156,7 +157,7 @@ def eligibility_after_rewards(t: Tables, level: float) -> Finding:
     """Compare how actions did in each part of the log with how their eligibility changed to the next one."""
     survey = t.logged.survey
     log = survey.log
-    if ELIGIBLE not in log.schema.names:
+    if not sets_differ(log):
         return Finding(name=NAME, verdict="not applicable", number="", means="every action is always eligible")
     parts = [count for count in PARTS if len(log) >= _FEWEST * count]
     cells = [read_cells(log, survey.display, t.logged.follow_up.mature, count) for count in parts]

@@ -9,7 +9,7 @@ from evaluator.checks.absences import absence_advice, absences, without
 from evaluator.checks.finding import Finding, Verdict
 from evaluator.checks.record import Check
 from evaluator.checks.tables import CERTAIN, Tables
-from evaluator.log.schema import ELIGIBLE
+from evaluator.log.differing_sets import sets_differ
 from evaluator.log.times import time_words
 
 # Displays an action needs before anything can be said of it, rounds a replay needs, and rounds it should have.
@@ -35,7 +35,7 @@ def overlap(t: Tables) -> Finding:
     worst = int(own.argmin())
     # Where displays say what was eligible, an action that was not there is missed by no policy, and one that was there
     # and not shown is what the check of eligible actions finds.
-    sets = ELIGIBLE in log.schema.names
+    sets = sets_differ(log)
     gone = [] if sets else absences(t)
     numbers = {
         "smallest_propensity": least, "largest_weight": t.largest_weight, "expected_rounds": rounds,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from evaluator.checks.finding import Finding
 from evaluator.checks.tables import Tables
 from evaluator.log.clusters import Clusters
-from evaluator.log.schema import ELIGIBLE
+from evaluator.log.differing_sets import sets_differ
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class Check:
 
     def find(self, tables: Tables, *, level: float, seed: int, clusters: Clusters | None) -> Finding:
         """Return what it finds in a log."""
-        if self.of_all and ELIGIBLE in tables.logged.survey.log.schema.names:
+        if self.of_all and sets_differ(tables.logged.survey.log):
             why = "displays have their own eligible actions, and this takes every action for eligible at all of them"
             return Finding(name=self.name, verdict="not applicable", number="", means=why)
         given = {"level": level, "seed": seed, "clusters": clusters}

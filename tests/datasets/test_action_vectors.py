@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evaluator import Log, datasets, replay
+from evaluator import Log, check, datasets, replay
 from evaluator.errors import LogError, SpecError, UsageError
 from tests.datasets.sources import dataset, write_rows
 
@@ -95,6 +95,11 @@ def test_a_table_of_candidates_says_the_same() -> None:
         for key in ("rounds", "value", "uplift", "final", "doubly_robust"):
             assert with_table[key] == with_columns[key]
         assert with_table["rounds"] > 50
+    # Sets that hold all actions turn off nothing that takes every action for eligible.
+    estimated = [replay(of, "ucb1", propensity="estimate").to_dict()["value"] for of in (candidates, log)]
+    assert estimated[0] == estimated[1]
+    verdicts = {row["name"]: row["verdict"] for row in check(candidates).to_dict()["checks"]}
+    assert verdicts["uniformity"] == "pass"
 
 
 def test_sets_and_a_choice_of_actions_take_the_columns_they_need(tmp_path: Path) -> None:

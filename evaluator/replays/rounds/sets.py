@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.log import Log
+from evaluator.log.differing_sets import sets_differ
 from evaluator.log.eligible import SetCodes, members
 from evaluator.log.schema import ELIGIBLE
 from evaluator.log.set_kinds import EligibleByPart
@@ -34,14 +35,11 @@ class EligibleSets:
 
 def read_sets(log: Log) -> EligibleSets | None:
     """Return how the sets of a log vary, in one pass over them; None where every action is always eligible."""
-    if ELIGIBLE not in log.schema.names:
+    if not sets_differ(log):
         return None
     by_part = EligibleByPart(len(log), log.n_actions)
     for first, batch in log.batches([ELIGIBLE], coded=True):
         sets = batch[ELIGIBLE]
         assert isinstance(sets, SetCodes)
         by_part.add(first, np.asarray(sets), *members(sets.distinct))
-    eligible = by_part.displays
-    if eligible.min() == len(log):
-        return None
-    return EligibleSets(by_part.moving(), eligible, len(log))
+    return EligibleSets(by_part.moving(), by_part.displays, len(log))
