@@ -30,7 +30,8 @@ def shown_of_sets(t: Tables, level: float) -> Finding:
 
     Given any set, the mean is 1 for each eligible action and 0 for the others: what was shown without being eligible, a
     logger that chose among other sets than the log says, and propensities of 1/K break that. So is the mean of 1 / (p
-    |E|), for every size of the set: errors that follow the size may cancel out in every action.
+    |E|), for every size of the set: errors that follow the size may cancel out in every action. Both are silent on an
+    uneven sample of the traffic, whose sets are not those that the logger met.
     """
     survey = t.logged.survey
     log, n, labels = survey.log, len(survey.log), survey.log.labels
@@ -50,9 +51,11 @@ def shown_of_sets(t: Tables, level: float) -> Finding:
         largest_binding = max(largest_binding, int(sizes(batch[ELIGIBLE])[binds].max(initial=0)))
     share = sets.eligible / n
     known = survey.shown > 0
-    off = total[0, known] / n / share[known] - 1.0
-    log_p = log_tail(total[0, known], total[1, known], n, expected=share[known], largest=1.0 / p.smallest[known])
-    size_off, size_log_p = by_size.test() if not p.tilted else (np.zeros(0), np.zeros(0))
+    off, log_p, size_off, size_log_p = np.zeros((4, int(known.sum())))
+    if not p.tilted:
+        off = total[0, known] / n / share[known] - 1.0
+        log_p = log_tail(total[0, known], total[1, known], n, expected=share[known], largest=1.0 / p.smallest[known])
+        size_off, size_log_p = by_size.test()
     tests = len(off) + int((size_log_p <= 0.0).sum())
     told = log_p < math.log(level / tests)
     # Of what is told the largest; else what comes nearest.
@@ -93,14 +96,17 @@ def shown_of_sets(t: Tables, level: float) -> Finding:
         f"{binding:,} displays have the smallest propensity, {p.least:.3g}, with up to {largest_binding:,} eligible "
         "actions: they bind how many displays a replay accepts"
     )
-    nearest = min(float(log_p.min()), float(size_log_p.min(initial=0.0)))
+    if p.tilted:
+        said.append("how often actions were shown is not compared with their propensities: the sample is uneven")
+    nearest = min(float(log_p.min()), float(size_log_p.min()))
     p_value = float(min(1.0, math.exp(nearest) * tests))
+    compared = "" if p.tilted else f", off by {np.abs(off[worst]):.1%}"
     return Finding(
         name=NAME,
         verdict=verdict,
-        number=f"{float(share.sum()):.3g} eligible on average, c {p.least:.2g}, off by {np.abs(off[worst]):.1%}",
-        statistic=float(off[np.argmin(log_p)]),
-        p_value=p_value,
+        number=f"{float(share.sum()):.3g} eligible on average, c {p.least:.2g}{compared}",
+        statistic=None if p.tilted else float(off[np.argmin(log_p)]),
+        p_value=None if p.tilted else p_value,
         effect=float(np.abs(off[worst])),
         numbers={
             "mean_eligible": float(share.sum()), "c": p.least, "binding_displays": binding,

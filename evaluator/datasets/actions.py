@@ -21,6 +21,11 @@ NOT_RENORMALISED = (
     "A replay's value is for the contexts of all displays; the logging policy's value and the uplift over it are on "
     "the displays where it showed a kept action."
 )
+OF_SETS = (
+    "Actions were filtered, and displays have eligible actions of their own: the logged propensities stay those of all "
+    "that were eligible. A replay's value, and that of the best order, are of the displays at which a kept action was "
+    "eligible; the logging policy's value and the uplift over it are on those where it showed one."
+)
 
 # Keeps the actions with displays that were followed long enough to be judged.
 USED = "used"
@@ -107,7 +112,8 @@ class KeptPropensities(NamedTuple):
     of_action
         Propensity that the displays of each kept action get, shape (K,); None where they keep what was logged.
     kept_share
-        Share of the displays that were kept, as in `evaluator.log.LogMeta`.
+        Share of the displays that were kept, of those at which a kept action was eligible, as in
+        `evaluator.log.LogMeta`.
     notes
         Sentences for whoever reads a result.
     """
@@ -121,7 +127,7 @@ _AS_THEY_ARE = KeptPropensities(None, 1.0, ())
 
 
 def kept_propensities(
-    kind: PropensityKind, seen: ShownActions, kept: npt.NDArray[np.integer], *, sets: bool
+    kind: PropensityKind, seen: ShownActions, kept: npt.NDArray[np.integer], *, choosable: float | None
 ) -> KeptPropensities:
     """Return the propensities of the displays that stay when some actions are kept.
 
@@ -140,15 +146,21 @@ def kept_propensities(
         Sums over all displays of each action of the source.
     kept
         Numbers of the kept actions among those of `seen`, shape (K,).
-    sets
-        Whether displays have sets of eligible actions.
+    choosable
+        Weight of the displays at which a kept action was eligible: no policy has a choice at the others, which are not
+        among those that a value is of. None where every action always is.
     """
-    share = float(seen.weight[kept].sum() / max(seen.weight.sum(), 1e-300))
+    whole = float(seen.weight.sum()) if choosable is None else choosable
+    share = min(float(seen.weight[kept].sum()) / max(whole, 1e-300), 1.0)
     if kind == "absent" or (share == 1.0 and kind != "uniform"):
         return _AS_THEY_ARE
     if kind == "uniform":
-        return _AS_THEY_ARE if sets else KeptPropensities(np.full(len(kept), 1.0 / max(len(kept), 1)), 1.0, ())
+        return (
+            _AS_THEY_ARE
+            if choosable is not None
+            else KeptPropensities(np.full(len(kept), 1.0 / max(len(kept), 1)), 1.0, ())
+        )
     low, high = seen.smallest[kept], seen.largest[kept]
-    if not sets and np.all(high - low <= 1e-9 * high):
+    if choosable is None and np.all(high - low <= 1e-9 * high):
         return KeptPropensities(low / low.sum(), 1.0, (RENORMALISED,))
-    return KeptPropensities(None, share, (NOT_RENORMALISED,))
+    return KeptPropensities(None, share, (NOT_RENORMALISED if choosable is None else OF_SETS,))

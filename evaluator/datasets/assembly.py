@@ -64,7 +64,7 @@ class KeptDisplays:
 
         Where some do not, the others keep their numbers among all in `POSITION`, in displays of the traffic.
         """
-        before, traffic = 0, 0.0
+        traffic = 0.0
         # As Arrow, which tells a whole number that is missing.
         numbers = {KEPT + column for column in self.intake.numbers}
         for frame in self.intake.spool.frames():
@@ -74,13 +74,9 @@ class KeptDisplays:
                     for name in part.columns
                     if name != SET
                 }
-                if self.displays < self.intake.sound:
-                    place = np.arange(before, before + part.height)
-                    if WEIGHT in columns and part.height:
-                        total = summed(traffic, columns[WEIGHT])
-                        traffic, place = float(total[-1]), np.rint(total).astype(np.int64) - 1
-                    columns[POSITION] = place
-                    before += part.height
+                if self.displays < self.intake.sound and part.height:
+                    total = summed(traffic, _as_traffic(self.intake, part, self.new_action, len(self.labels)))
+                    traffic, columns[POSITION] = float(total[-1]), np.rint(total).astype(np.int64) - 1
                 columns[ACTION] = self.new_action[columns[ACTION]]
                 stay = columns[ACTION] >= 0
                 sets = part[SET] if SET in part.columns else None
@@ -121,8 +117,27 @@ def choose_displays(
         seen.read(frame[ACTION].to_numpy(), frame[PROPENSITY].to_numpy(), weight)
     propensities = _AS_LOGGED
     if displays < intake.sound:
-        propensities = kept_propensities(kind, seen, np.array(order, np.int64), sets=intake.sets is not None)
+        choosable = _choosable(intake, new_action, len(order))
+        propensities = kept_propensities(kind, seen, np.array(order, np.int64), choosable=choosable)
     return KeptDisplays(intake, [names[i] for i in order], new_action, displays, propensities)
+
+
+def _choosable(intake: Intake, new_action: npt.NDArray[np.int32], n_actions: int) -> float | None:
+    """Return the weight of the displays at which a kept action is eligible; None where displays have no sets."""
+    if intake.sets is None:
+        return None
+    parts = (part for frame in intake.spool.frames() for part in frame.iter_slices(BATCH))
+    return float(sum(_as_traffic(intake, part, new_action, n_actions).sum() for part in parts))
+
+
+def _as_traffic(
+    intake: Intake, part: pl.DataFrame, new_action: npt.NDArray[np.int32], n_actions: int
+) -> npt.NDArray[np.float64]:
+    """Return how many displays of the traffic each one stands for: none where no kept action is eligible."""
+    of = part[WEIGHT].to_numpy() if WEIGHT in part.columns else np.ones(part.height)
+    if intake.sets is None:
+        return of
+    return np.where(intake.sets.kept(part[SET], new_action, n_actions).bits.any(axis=1), of, 0.0)
 
 
 def context_vectors(kept: KeptDisplays) -> ContextVectors | None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from evaluator.datasets.actions import USED, ShownActions, choose_actions, kept_propensities
 from evaluator.log import StoredLog
+from evaluator.log.eligible import SetCodes, any_eligible, sizes
 from evaluator.log.schema import ELIGIBLE, WEIGHT, to_numpy
 
 
@@ -51,7 +52,7 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
     new_action = np.full(log.n_actions, -1, np.int32)
     new_action[old] = np.arange(len(old), dtype=np.int32)
     kept = int(shown[old].sum())
-    found = kept_propensities(log.meta.propensity, seen, old, sets=ELIGIBLE in log.schema.names)
+    found = kept_propensities(log.meta.propensity, seen, old, choosable=_choosable(log, old))
     conversions, outcomes = _renumbered(log, new_action, log.conversions, log.outcomes)
     counts = {
         **log.meta.counts,
@@ -73,6 +74,24 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
             kept_share=log.meta.kept_share * found.kept_share,
         ),
     )
+
+
+def _choosable(log: StoredLog, actions: npt.NDArray[np.integer]) -> float | None:
+    """Return the weight of the displays at which one of these actions is eligible; None where displays have no sets.
+
+    Displays that are themselves left of a choice of actions stand for others with such sets: 1/p of the one that was
+    shown is |E| on average, however often the logger showed one of the set.
+    """
+    if ELIGIBLE not in log.schema.names:
+        return None
+    share, total = log.meta.kept_share, 0.0
+    reads = [ELIGIBLE, *[WEIGHT] * (WEIGHT in log.schema.names), *["propensity"] * (share < 1.0)]
+    for _, batch in log.batches(reads, coded=True):
+        sets = batch[ELIGIBLE]
+        assert isinstance(sets, SetCodes)
+        of = np.where(any_eligible(sets, actions), batch.get(WEIGHT, 1.0), 0.0)
+        total += float((of if share == 1.0 else of * share / (batch["propensity"] * sizes(sets))).sum())
+    return total
 
 
 def _renumbered(log: StoredLog, new_action: npt.NDArray[np.int32], *tables: pa.Table) -> list[pa.Table]:

@@ -246,6 +246,12 @@ def chosen_bits(bits: Bits, actions: npt.NDArray[np.integer]) -> Bits:
     return out
 
 
+def any_eligible(sets: SetCodes, actions: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
+    """Return whether some of these actions is eligible at each display, shape (n,)."""
+    found: npt.NDArray[np.bool_] = chosen_bits(sets.distinct, actions).any(axis=1)[np.asarray(sets)]
+    return found
+
+
 def chosen_sets(sets: pa.DictionaryArray, actions: npt.NDArray[np.integer]) -> pa.DictionaryArray:
     """Return a column of sets of some actions alone, numbered in this order, shape (k,)."""
     of_distinct = packed(chosen_bits(distinct_bits(sets), actions))

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from evaluator.errors import SourceError
 from evaluator.log.contract import Log
-from evaluator.log.eligible import chosen_sets, sizes
+from evaluator.log.eligible import any_eligible, chosen_sets, sizes, to_codes
 from evaluator.log.meta import LogMeta
 from evaluator.log.parquet import damaged, open_parquet
 from evaluator.log.schema import (
@@ -244,14 +244,12 @@ class StoredLog(Log):
             numbered = POSITION in needed and POSITION not in present
             if numbered:  # here, where the displays that are left out are still seen
                 del needed[POSITION]
-                needed |= dict.fromkeys([WEIGHT] if WEIGHT in present else [])
+                needed |= dict.fromkeys([name for name in (WEIGHT, ELIGIBLE) if name in present])
             for batch in file.iter_batches(size, columns=list(needed)):
                 batch = batch.slice(0, wanted - seen)
                 if numbered and batch.num_rows:
-                    place = np.arange(seen, seen + batch.num_rows)
-                    if WEIGHT in needed:
-                        total = summed(traffic, to_numpy(batch.column(WEIGHT)))
-                        traffic, place = float(total[-1]), np.rint(total).astype(np.int64) - 1
+                    total = summed(traffic, self._as_traffic(batch))
+                    traffic, place = float(total[-1]), np.rint(total).astype(np.int64) - 1
                     own = {name: batch.column(name) for name in batch.schema.names}
                     batch = pa.RecordBatch.from_pydict({**own, POSITION: pa.array(place)})
                 seen += batch.num_rows
@@ -260,6 +258,17 @@ class StoredLog(Log):
                     return
         if seen < wanted:
             raise damaged(self.path, f"{seen:,} rows where {wanted:,} were written")
+
+    def _as_traffic(self, batch: pa.RecordBatch) -> npt.NDArray[np.float64]:
+        """Return how many displays of the traffic each one stands for, shape (n,).
+
+        None where no chosen action is eligible: live, no policy would have been asked there.
+        """
+        has = batch.schema.names
+        of = to_numpy(batch.column(WEIGHT)) if WEIGHT in has else np.ones(batch.num_rows)
+        if ELIGIBLE not in has:
+            return of
+        return np.where(any_eligible(to_codes(batch.column(ELIGIBLE)), self.selection.old_actions), of, 0.0)
 
     @cached_property
     def _by_set(self) -> bool:

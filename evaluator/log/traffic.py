@@ -1,8 +1,8 @@
 """Of which traffic the displays of a log are a part: how many displays of it each of them stands for.
 
 A log may hold a part of what it was cut from: the displays of some actions (column ``position``: the number a display
-had among all), or displays kept with probabilities of their own (column ``weight``: one over it). Delays count the
-displays of the traffic, not those of the log.
+had among all at which one of them was eligible), or displays kept with probabilities of their own (column ``weight``:
+one over it). Delays count the displays of the traffic, not those of the log.
 """
 
 from __future__ import annotations

@@ -180,8 +180,11 @@ def propensity_warning(plan: ReplayPlan) -> str:
     """Return a sentence on logged propensities that do not fit how often actions were shown; empty otherwise.
 
     The mean over all displays of 1/p of an action's own is 1, or one over the share of the displays that were kept when
-    actions were chosen and propensities stayed those of all.
+    actions were chosen and propensities stayed those of all. Of an uneven sample with sets nothing is known: which sets
+    were kept depends on propensities that the log does not hold, those of the actions that were not shown.
     """
+    if plan.sets is not None and plan.propensities.tilted:
+        return ""
     survey, expected = plan.survey, np.full(plan.log.n_actions, 1.0 / plan.propensities.kept_share)
     if plan.sets is not None:  # of an action that is eligible 1, of another 0
         expected = expected * plan.sets.eligible / plan.sets.displays

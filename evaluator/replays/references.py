@@ -18,7 +18,7 @@ from evaluator.log.schema import ELIGIBLE, to_numpy
 from evaluator.replays.loop.engine import Replay
 from evaluator.replays.parts import evened
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.set_sizes import SetSizes, set_sizes, sizes_by_count
+from evaluator.replays.set_sizes import SetSizes, set_sizes, sizes_by_count, uneven_set_sizes
 from evaluator.replays.values.rewards import ArmSample, RewardBounds, logged_rewards
 
 T = TypeVar("T")
@@ -62,12 +62,17 @@ class References:
 
     def sizes(self, plan: ReplayPlan, replay: Replay, shown: pa.Table) -> SetSizes:
         """Return how the sets of the accepted displays compare with those of all displays read."""
+        k = plan.log.n_actions
+        accepted = sizes_by_count(sizes(to_numpy(shown[ELIGIBLE])), k)
+        if plan.propensities.tilted:
+            mean = self._once(("traffic's sizes", plan.rounds.used), lambda: _traffic_size(plan))
+            return uneven_set_sizes(replay.read, accepted, mean=mean)
         every = self._once(("sizes", plan.rounds.used), lambda: _all_sizes(plan))
-        k, known = plan.log.n_actions, plan.propensities.kind in ("logged", "uniform") and not plan.matched.clips
+        known = plan.propensities.kind in ("logged", "uniform") and not plan.matched.clips
         claimed = float(plan.matched.c.min(where=plan.usable > 0, initial=1.0))
         return set_sizes(
             sizes_by_count(every[: replay.read], k),
-            sizes_by_count(sizes(to_numpy(shown[ELIGIBLE])), k),
+            accepted,
             # Of estimated or clipped propensities no probability is promised: what was accepted stands for it.
             probability=min(claimed if known else len(replay.displays) / max(replay.read, 1), 1.0),
             mean=float(every.mean()),
@@ -103,6 +108,14 @@ def _best_order(plan: ReplayPlan, rewards: SparseRewards, bounds: RewardBounds, 
             break
         sample.read(first, batch["action"][:n], plan.propensities.of(batch)[:n], batch[ELIGIBLE][:n])
     return best_order(sample, rewards, upper=bounds.upper, lower=bounds.lower, alpha=alpha)
+
+
+def _traffic_size(plan: ReplayPlan) -> float:
+    """Return the mean |E| of the traffic that the used displays stand for, in one scan: the mean of 1/p."""
+    total = 0.0
+    for first, batch in plan.log.batches(plan.propensities.reads):
+        total += float((1.0 / plan.propensities.of(batch)[: max(plan.rounds.used - first, 0)]).sum())
+    return total / max(plan.rounds.used, 1)
 
 
 def _all_sizes(plan: ReplayPlan) -> npt.NDArray[np.int64]:

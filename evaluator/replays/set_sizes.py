@@ -34,6 +34,9 @@ class SetSizes:
         Mean |E| of each; nan where there are none.
     log_evidence
         Log of the evidence that acceptance leans to large or to small sets, of mean 1 at most where it does not.
+    uneven
+        Whether the displays read are no even sample of the traffic: `mean_read` is then that of the traffic they stand
+        for, and there is no evidence, for how likely a display is accepted depends on what its set lost.
     """
 
     read: int
@@ -41,6 +44,7 @@ class SetSizes:
     mean_read: float
     mean_accepted: float
     log_evidence: float
+    uneven: bool = False
 
     @property
     def alarming(self) -> bool:
@@ -82,6 +86,23 @@ def set_sizes(read: Counts, accepted: Counts, *, probability: float, mean: float
     return SetSizes(n, t, _mean(size, read), _mean(size, accepted), evidence)
 
 
+def uneven_set_sizes(read: int, accepted: Counts, *, mean: float) -> SetSizes:
+    """Return the sizes of accepted sets beside those of the traffic that an uneven sample stands for.
+
+    Parameters
+    ----------
+    read
+        Number of displays read.
+    accepted
+        Number of accepted displays by |E| from 0, shape (K + 1,).
+    mean
+        Mean |E| of the traffic: the mean of 1/p over the log's displays, for that of one action is 1 where it is
+        eligible.
+    """
+    size = np.arange(len(accepted))
+    return SetSizes(read, int(accepted.sum()), mean, _mean(size, accepted), 0.0, uneven=True)
+
+
 def sizes_by_count(sizes: npt.NDArray[np.integer], n_actions: int) -> Counts:
     """Return how many displays have each |E|, shape (K + 1,), from the |E| of each, shape (n,)."""
     return np.bincount(sizes, minlength=n_actions + 1).astype(np.int64)
@@ -89,8 +110,9 @@ def sizes_by_count(sizes: npt.NDArray[np.integer], n_actions: int) -> Counts:
 
 def set_sizes_sentence(found: SetSizes) -> str:
     """Return what was compared."""
+    of = "traffic that the log stands for" if found.uneven else "displays read"
     return (
-        f"displays have their own eligible actions: {found.mean_read:.4g} on average of the displays read, "
+        f"displays have their own eligible actions: {found.mean_read:.4g} on average of the {of}, "
         f"{found.mean_accepted:.4g} of the rounds"
     )
 
