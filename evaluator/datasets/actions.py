@@ -109,6 +109,8 @@ class KeptPropensities(NamedTuple):
 
     Parameters
     ----------
+    kind
+        Kind of the propensities: logged, uniform (by design), estimated or absent.
     of_action
         Propensity that the displays of each kept action get, shape (K,); None where they keep what was logged.
     kept_share
@@ -118,12 +120,10 @@ class KeptPropensities(NamedTuple):
         Sentences for whoever reads a result.
     """
 
-    of_action: npt.NDArray[np.float64] | None
-    kept_share: float
-    notes: tuple[str, ...]
-
-
-_AS_THEY_ARE = KeptPropensities(None, 1.0, ())
+    kind: PropensityKind
+    of_action: npt.NDArray[np.float64] | None = None
+    kept_share: float = 1.0
+    notes: tuple[str, ...] = ()
 
 
 def kept_propensities(
@@ -135,8 +135,9 @@ def kept_propensities(
     which they are divided. Others have not: the log holds the propensity of the shown action only. They stay, and a
     rejection replay is exact for the contexts of all displays, for given its context a display is accepted with the
     same probability whatever the action; what averages over the displays that stay is not. Where displays have sets of
-    their own, uniform ones become one over how many kept actions the set has, which no action says, and logged ones
-    have no sum over a set that an action knows.
+    their own, no action knows the sum over a set. Uniform ones stay too, and are logged ones then: the fewer of a set
+    are kept, the fewer of its displays stay, so that one over how many are kept would be right given the displays that
+    stay, and these no even sample of the traffic.
 
     Parameters
     ----------
@@ -152,15 +153,12 @@ def kept_propensities(
     """
     whole = float(seen.weight.sum()) if choosable is None else choosable
     share = min(float(seen.weight[kept].sum()) / max(whole, 1e-300), 1.0)
-    if kind == "absent" or (share == 1.0 and kind != "uniform"):
-        return _AS_THEY_ARE
-    if kind == "uniform":
-        return (
-            _AS_THEY_ARE
-            if choosable is not None
-            else KeptPropensities(np.full(len(kept), 1.0 / max(len(kept), 1)), 1.0, ())
-        )
+    if kind == "uniform" and choosable is None:
+        return KeptPropensities(kind, np.full(len(kept), 1.0 / max(len(kept), 1)))
+    if kind == "absent" or share == 1.0:
+        return KeptPropensities(kind)
     low, high = seen.smallest[kept], seen.largest[kept]
     if choosable is None and np.all(high - low <= 1e-9 * high):
-        return KeptPropensities(low / low.sum(), 1.0, (RENORMALISED,))
-    return KeptPropensities(None, share, (NOT_RENORMALISED if choosable is None else OF_SETS,))
+        return KeptPropensities(kind, low / low.sum(), 1.0, (RENORMALISED,))
+    kind = "logged" if kind == "uniform" else kind
+    return KeptPropensities(kind, None, share, (NOT_RENORMALISED if choosable is None else OF_SETS,))

@@ -18,7 +18,7 @@ from evaluator.datasets.actions import USED, KeptPropensities, ShownActions, cho
 from evaluator.datasets.contexts import CODE, ContextVectors
 from evaluator.datasets.intake import ACTION, COST, PROPENSITY, TIME, WEIGHT, Intake
 from evaluator.datasets.labels import KEPT
-from evaluator.datasets.set_sources import SET
+from evaluator.datasets.set_sources import SET, SetSource
 from evaluator.datasets.target import target_of, target_places
 from evaluator.datasets.writing import DisplayWriter, displays_table
 from evaluator.log import PropensityKind
@@ -89,10 +89,6 @@ class KeptDisplays:
                 yield stay, columns, sets
 
 
-# Where all displays stay.
-_AS_LOGGED = KeptPropensities(None, 1.0, ())
-
-
 def choose_displays(
     intake: Intake, wanted: str | Sequence[str] | None, kind: PropensityKind, *, judged_until: int | None
 ) -> KeptDisplays:
@@ -112,10 +108,10 @@ def choose_displays(
     new_action[order] = np.arange(len(order), dtype=np.int32)
     displays = int(intake.shown[order].sum())
     seen = ShownActions(len(names))
-    for frame in intake.spool.frames() if kind == "logged" and displays < intake.sound else ():
-        weight = frame[WEIGHT].to_numpy() if WEIGHT in frame.columns else None
-        seen.read(frame[ACTION].to_numpy(), frame[PROPENSITY].to_numpy(), weight)
-    propensities = _AS_LOGGED
+    for frame in intake.spool.frames() if kind != "absent" and displays < intake.sound else ():
+        propensity, weight = (frame[c].to_numpy() if c in frame.columns else None for c in (PROPENSITY, WEIGHT))
+        seen.read(frame[ACTION].to_numpy(), propensity, weight)
+    propensities = KeptPropensities(kind)
     if displays < intake.sound:
         choosable = _choosable(intake, new_action, len(order))
         propensities = kept_propensities(kind, seen, np.array(order, np.int64), choosable=choosable)
@@ -208,7 +204,9 @@ def display_batches(
             found = source.kept(sets, kept.new_action, len(kept.labels))
             batch[ELIGIBLE] = packed(found.bits)
             if uniform:
-                batch["propensity"] = 1.0 / sizes(found.bits)
+                batch["propensity"] = 1.0 / (
+                    sizes(found.bits) if kept.propensities.kind == "uniform" else _whole(source, sets, kept)
+                )
             if found.vectors is not None:
                 batch[ACTION_SET] = uneven_lists(found.vectors, sizes(found.bits))
         if POSITION in columns:
@@ -225,6 +223,12 @@ def display_batches(
         if places:
             batch["target"] = target_of(columns, places)
         yield batch
+
+
+def _whole(source: SetSource, sets: pl.Series, kept: KeptDisplays) -> npt.NDArray[np.int64]:
+    """Return how many actions were eligible at each display, kept or not, shape (n,)."""
+    every = np.arange(len(kept.new_action), dtype=np.int32)
+    return sizes(source.kept(sets, every, len(every)).bits)
 
 
 def in_memory(batches: Iterator[dict[str, Any]], n: int, labels: Mapping[str, pa.Array]) -> pa.Table:

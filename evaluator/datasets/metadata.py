@@ -59,7 +59,7 @@ def log_meta(
         tick=tick_of(spec),
         observed_until=observed_until,
         attribution_window=attribution_window,
-        propensity=propensity_kind(spec),
+        propensity=propensities.kind,
         reward_max=spec.log.reward_max,
         reward_min=spec.log.reward_min,
         objective=spec.log.objective,

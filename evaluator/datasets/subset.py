@@ -70,6 +70,7 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
         meta=replace(
             log.meta,
             counts=counts,
+            propensity=found.kind,
             notes=(*log.meta.notes, *found.notes),
             kept_share=log.meta.kept_share * found.kept_share,
         ),

@@ -200,12 +200,13 @@ def test_a_choice_of_actions_chooses_in_every_set(tmp_path: Path, kind: str) -> 
     rows = np.flatnonzero(np.isin(log.column("action"), old))
     truths = unpack(log.displays["eligible"], 11)[rows][:, old]
     np.testing.assert_array_equal(unpack(chosen.displays["eligible"], 4), truths)
-    p = 1 / truths.sum(axis=1) if kind == "uniform" else np.full(len(rows), 0.25)
+    p = log.column("propensity")[rows]
     np.testing.assert_array_equal(chosen.column("propensity"), p)
     np.testing.assert_array_equal(next(iter(chosen.batches(["propensity"])))[1]["propensity"], p)
     choosable = unpack(log.displays["eligible"], 11)[:, old].any(axis=1)
     assert len(rows) < choosable.sum() < N
-    assert chosen.meta.kept_share == (1.0 if kind == "uniform" else len(rows) / choosable.sum())
+    assert chosen.meta.kept_share == len(rows) / choosable.sum()
+    assert chosen.meta.propensity == "logged"
     # Where none of them could be shown, no policy would have been asked: delays do not count such displays.
     np.testing.assert_array_equal(chosen.column("position"), np.cumsum(choosable)[rows] - 1)
     assert chosen.validated() is chosen

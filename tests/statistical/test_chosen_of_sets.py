@@ -28,18 +28,19 @@ class Truth(NamedTuple):
     size: float  # mean number of these three that were eligible there
 
 
-def world(seed: int) -> tuple[Log, Truth]:
-    """A logger that prefers other actions in each of two contexts, among sets drawn at random."""
+def world(seed: int, *, uniform: bool = False) -> tuple[Log, Truth]:
+    """A logger that prefers other actions in each of two contexts, or none, among sets drawn at random."""
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 2, N)
     eligible = rng.random((N, 6)) < OFTEN
     eligible[np.arange(N), rng.integers(3, 6, N)] = True
-    p = SCORES[x] * eligible
+    p = eligible * (1.0 if uniform else SCORES[x])
     p /= p.sum(axis=1, keepdims=True)
     action = (rng.random(N)[:, None] > np.cumsum(p, axis=1)).sum(axis=1).clip(0, 5)
     shown = np.flatnonzero(rng.random(N) < RATES[x, action])
     log = build_log(
-        time=np.arange(N), action=action, propensity=p[np.arange(N), action], n_actions=6, eligible=eligible,
+        time=np.arange(N), action=action, propensity=None if uniform else p[np.arange(N), action], n_actions=6,
+        eligible=eligible,
         context=np.column_stack([np.ones(N), 2.0 * x - 1.0]) / np.sqrt(2.0),
         conversion_display=shown, conversion_time=shown + rng.geometric(0.01, len(shown)),
     )  # fmt: skip
@@ -72,6 +73,21 @@ def test_the_best_order_is_valued_where_it_has_a_choice(tmp_path: Path) -> None:
     assert abs(off(right)) < 4
     assert off(of_all) < -5
     assert abs(off(plain)) > 5
+
+
+def test_a_choice_of_a_uniform_log_is_valued_on_the_traffic_too(tmp_path: Path) -> None:
+    right, of_the_kept = [], []
+    for seed in range(RUNS):
+        log, truth = world(300 + seed, uniform=True)
+        chosen = stored(log, tmp_path / str(seed), actions="a0,a1,a2")
+        found = replay(chosen, "random", seed=seed)
+        assert not found.warnings
+        right.append(found.best_fixed_action.value.estimate - truth.order)
+        # One over how many are kept is right given the displays that stayed, most often those that kept most.
+        tempting = replay(chosen.with_meta(kept_share=1.0), "random", seed=seed, propensity="uniform")
+        of_the_kept.append(tempting.best_fixed_action.value.estimate - truth.order)
+    assert abs(off(right)) < 4
+    assert off(of_the_kept) > 5
 
 
 def test_nothing_is_held_against_the_propensities_of_a_choice(tmp_path: Path) -> None:
