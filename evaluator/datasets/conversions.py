@@ -100,11 +100,13 @@ def deduplicated(rows: pl.DataFrame, kind: EventKind) -> tuple[pl.DataFrame, dic
     """Return the rows whose event counts, and what was counted on the way.
 
     ``last_click`` and ``first_click`` keep the last or first clicked display of each key, ``share`` gives each of its n
-    clicked displays 1/n of the value, ``all`` keeps every row.
+    clicked displays 1/n of the value, ``all`` keeps every row. A refund, a value below 0, is no copy of its key's sale:
+    each of them, one for every time and value, goes where that sale went.
     """
     counts: dict[str, float] = {"conversion_rows": rows.height}
+    refunds, sales = rows.filter(pl.col("value") < 0), rows.filter(pl.col("value") >= 0)
     if KEY in rows.columns:
-        sizes = rows.group_by(KEY).len()
+        sizes = sales.group_by(KEY).len()
         first = sizes[KEY].struct.fields[0]
         counts["conversions_distinct"] = sizes.height
         counts["conversions_shared"] = int((sizes["len"] > 1).sum())
@@ -115,14 +117,42 @@ def deduplicated(rows: pl.DataFrame, kind: EventKind) -> tuple[pl.DataFrame, dic
     counts["conversion_rows_unattributed"] = rows.height - kept.height
     before = kept.height
     if kind.deduplicate != "all":
-        clicked = kept.filter("click")
+        own = kept.filter(pl.col("value") >= 0)
+        clicked = own.filter("click")
         counts["conversions_without_click"] = (
-            kept.select(pl.col(KEY).n_unique()).item() - clicked.select(pl.col(KEY).n_unique()).item()
+            own.select(pl.col(KEY).n_unique()).item() - clicked.select(pl.col(KEY).n_unique()).item()
         )
-        if kind.deduplicate == "share":
-            kept = clicked.with_columns(pl.col("value") / pl.len().over(KEY))
-        else:
-            journeys = clicked.sort("shown", "display", maintain_order=True).group_by(KEY, maintain_order=True)
-            kept = (journeys.last() if kind.deduplicate == "last_click" else journeys.first()).select(kept.columns)
-    counts["conversion_rows_deduplicated"] = before - kept.height
+        of_sales = _on_their_displays(clicked, [KEY], kind)
+        kept = pl.concat([of_sales, _refunds(refunds, sales, of_sales, kind)]) if refunds.height else of_sales
+    counts["conversion_rows_deduplicated"] = max(before - kept.height, 0)
     return kept, counts
+
+
+def _on_their_displays(clicked: pl.DataFrame, event: list[str], kind: EventKind) -> pl.DataFrame:
+    """Return the rows of the displays that get an event; columns `event` say which rows are one."""
+    if kind.deduplicate == "share":
+        return clicked.with_columns(pl.col("value") / pl.len().over(event))
+    journeys = clicked.sort("shown", "display", maintain_order=True).group_by(event, maintain_order=True)
+    return (journeys.last() if kind.deduplicate == "last_click" else journeys.first()).select(clicked.columns)
+
+
+def _refunds(refunds: pl.DataFrame, sales: pl.DataFrame, kept: pl.DataFrame, kind: EventKind) -> pl.DataFrame:
+    """Return each refund on the displays that got its sale; one without any sale in the log, by the rule of sales.
+
+    Parameters
+    ----------
+    refunds, sales
+        All rows of either.
+    kept
+        Rows of the sales that count: a refund of another sale of the log counts no more than that.
+    kind
+        Kind of the events, with the rule.
+    """
+    event = [KEY, "time", "value"]
+    once = refunds.unique(event, keep="first", maintain_order=True).select(event)
+    of_sale = kept.drop("time", "value").with_columns(pl.len().over(KEY).alias("displays"))
+    moved = once.join(of_sale, on=KEY, maintain_order="left_right").with_columns(pl.col("value") / pl.col("displays"))
+    alone = refunds.join(sales, on=KEY, how="anti", maintain_order="left").filter(pl.col("click"))
+    if kind.attributed_only:
+        alone = alone.filter("attributed")
+    return pl.concat([moved.select(kept.columns), _on_their_displays(alone, event, kind)])

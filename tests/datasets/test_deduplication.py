@@ -9,7 +9,7 @@ import pytest
 
 from evaluator.datasets import load
 from evaluator.log import Log
-from tests.datasets.sources import dataset
+from tests.datasets.sources import dataset, write_rows
 
 # Journey k1 of user u: rows 0, 2, 4, of which 0 and 2 were clicked; k1 of user v: row 1, clicked, attributed;
 # k2 of u: row 3, never clicked. Rows 5 and 6 did not convert.
@@ -82,3 +82,57 @@ def test_keys_with_separators_in_them_do_not_collide(tmp_path: Path) -> None:
     rows = [ROWS[0], "1,a,1,9,x|y,z,1,0,1", "2,b,1,9,x,y|z,1,0,1"]
     spec = dataset(tmp_path, rows, conversion={**CONVERSION, "deduplicate": "last_click"})
     assert len(rewards(load(spec))) == 2
+
+
+def two_tables(folder: Path, shown: list[str], events: list[str], rule: str) -> Path:
+    write_rows(folder / "events.csv", events)
+    source = {"files": "events.csv", "display": "ref"}
+    conversion = {**CONVERSION, "indicator": None, "deduplicate": rule, "source": source}
+    return dataset(folder, shown, display={"id": "ref"}, conversion=conversion)
+
+
+# Order k is on three displays, and came back in two parts; the refunds are on the last one, or on all.
+REFUNDED = [
+    "1,a,1,10,k,u,1,0,6",
+    "2,b,1,10,k,u,1,0,6",
+    "3,c,1,10,k,u,0,0,6",
+    "3,c,1,20,k,u,0,0,-2",
+    "3,c,1,30,k,u,0,0,-2",
+]
+ON_ALL = [*REFUNDED, "1,a,1,20,k,u,1,0,-2", "2,b,1,20,k,u,1,0,-2", "1,a,1,30,k,u,1,0,-2", "2,b,1,30,k,u,1,0,-2"]
+
+
+@pytest.mark.parametrize("rows", [REFUNDED, ON_ALL], ids=["on the last display", "on every display"])
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("last_click", [(1, 10, 6.0), (1, 20, -2.0), (1, 30, -2.0)]),
+        ("first_click", [(0, 10, 6.0), (0, 20, -2.0), (0, 30, -2.0)]),
+        (
+            "share",
+            [(0, 10, 3.0), (0, 20, -1.0), (0, 30, -1.0), (1, 10, 3.0), (1, 20, -1.0), (1, 30, -1.0)],
+        ),
+    ],
+)
+def test_refunds_go_where_their_sale_went(
+    tmp_path: Path, rows: list[str], rule: str, expected: list[tuple[int, int, float]]
+) -> None:
+    shown = ["t,ad,ref", "1,a,1", "2,b,2", "3,c,3", "4,a,4"]
+    events = ["ref,sold,id,user,click,credit,gain", *(f"{r[0]},{r[6:]}" for r in rows)]
+    log = load(two_tables(tmp_path, shown, events, rule))
+    assert rewards(log) == expected
+    assert log.meta.counts["conversions_distinct"] == 1
+    assert log.meta.counts["conversions_without_click"] == 0
+
+
+def test_a_refund_counts_no_more_than_its_sale(tmp_path: Path) -> None:
+    shown = ["t,ad,ref", "1,a,1", "2,b,2", "3,c,3", "4,a,4"]
+    events = [
+        "ref,sold,id,user,click,credit,gain",
+        "1,10,k,u,0,0,6", "1,20,k,u,1,0,-6",  # nobody clicked before this sale
+        "2,9,l,u,1,0,-3", "3,9,l,u,1,0,-3",  # sold before the log began
+        "4,8,m,u,1,0,5", "4,9,m,u,0,0,-5", "4,9,m,u,0,0,-1",
+    ]  # fmt: skip
+    assert rewards(load(two_tables(tmp_path, shown, events, "last_click"))) == [
+        (2, 9, -3.0), (3, 8, 5.0), (3, 9, -5.0), (3, 9, -1.0),
+    ]  # fmt: skip
