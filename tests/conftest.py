@@ -18,8 +18,8 @@ settings.register_profile("default", deadline=None, suppress_health_check=[Healt
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
-# For the processes that run the tests, which import NumPy later: two of them with two spinning threads each, on two cores,
-# fit models in twice the time.
+# For the processes that run the tests, which import NumPy later: two of them with two spinning threads each, on two
+# cores, fit models in twice the time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 STATISTICAL = Path(__file__).parent / "statistical"
