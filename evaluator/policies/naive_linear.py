@@ -15,10 +15,11 @@ from evaluator.policies.optimism import Optimist, begin_round, best, is_best, st
 from evaluator.policies.sampling import (
     PosteriorSampler,
     add_sampled_display,
+    begin_among,
     best_sampled,
     draw_theta,
     is_best_sampled,
-    sampled_score,
+    score_among,
     start_sampler,
 )
 
@@ -121,6 +122,10 @@ def _prepare_ts(state: LinTSState, rng: np.random.Generator) -> None:
     draw_theta(state.sampler, state.scale, rng)
 
 
+def _begin_among_ts(state: LinTSState, rng: np.random.Generator) -> None:
+    begin_among(state.sampler, state.scale, rng)
+
+
 def _choose_ts(state: LinTSState, vectors: npt.NDArray[np.floating]) -> int:
     return best_sampled(state.sampler, vectors)
 
@@ -130,7 +135,7 @@ def _wins_ts(state: LinTSState, vectors: npt.NDArray[np.floating], action: int, 
 
 
 def _score_ts(state: LinTSState, vectors: npt.NDArray[np.floating], action: int) -> float:
-    return sampled_score(state.sampler, vectors, action)
+    return score_among(state.sampler, vectors, action)
 
 
 def _displayed_ts(state: LinTSState, vectors: npt.NDArray[np.floating], action: int) -> None:
@@ -154,5 +159,6 @@ implement(
     displayed=_displayed_ts,
     converted=_converted_ts,
     estimates=_estimates_ts,
+    begin_among=_begin_among_ts,
     score=_score_ts,
 )

@@ -20,6 +20,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.kernels.compiling import inlinable
 from evaluator.kernels.ridge import LEAST_RIDGE, add_reward, block, estimate_rewards
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
@@ -33,10 +34,11 @@ from evaluator.policies.missing_feedback import (
 from evaluator.policies.sampling import (
     PosteriorSampler,
     add_sampled_display,
+    begin_among,
     best_sampled,
     draw_theta,
     is_best_sampled,
-    sampled_score,
+    score_among,
     start_sampler,
 )
 
@@ -81,14 +83,24 @@ class OTFLinTS(Policy):
         )
 
 
-def _prepare(state: OTFLinTSState, rng: np.random.Generator) -> None:
+@inlinable
+def _scale(state: OTFLinTSState) -> float:
+    """Return the root of g in this round."""
     total = missing_total(state.missing, state.sampler.ridge)
     if state.missing.squared:
         variance = state.sigma0 + total
     else:
         f = theorem_width(state.missing.rounds[0], state.dimension, state.ridge, state.delta)
         variance = 1.0 + total / f
-    draw_theta(state.sampler, math.sqrt(variance), rng)
+    return math.sqrt(variance)
+
+
+def _prepare(state: OTFLinTSState, rng: np.random.Generator) -> None:
+    draw_theta(state.sampler, _scale(state), rng)
+
+
+def _begin_among(state: OTFLinTSState, rng: np.random.Generator) -> None:
+    begin_among(state.sampler, _scale(state), rng)
 
 
 def _choose(state: OTFLinTSState, vectors: npt.NDArray[np.floating]) -> int:
@@ -100,7 +112,7 @@ def _wins(state: OTFLinTSState, vectors: npt.NDArray[np.floating], action: int, 
 
 
 def _score(state: OTFLinTSState, vectors: npt.NDArray[np.floating], action: int) -> float:
-    return sampled_score(state.sampler, vectors, action)
+    return score_among(state.sampler, vectors, action)
 
 
 def _displayed(state: OTFLinTSState, vectors: npt.NDArray[np.floating], action: int) -> None:
@@ -125,5 +137,6 @@ implement(
     displayed=_displayed,
     converted=_converted,
     estimates=_estimates,
+    begin_among=_begin_among,
     score=_score,
 )

@@ -137,15 +137,17 @@ def _filled(name: str, started: Any, saved: Arrays) -> Any:
     """Return a started state that holds what was saved.
 
     Its arrays are filled in place, because fields may share one. Its scalars never change in a policy's life, nor do
-    arrays that are among its ``fixed_fields``: those saved must be those started.
+    arrays that are among its ``fixed_fields``: those saved must be those started. Of its ``later_fields``
+    those that are not saved are those started.
     """
     if isinstance(started, tuple):
-        fixed = getattr(started, "fixed_fields", ())
+        fixed, later = getattr(started, "fixed_fields", ()), getattr(started, "later_fields", ())
         parts = []
         for field, part in _parts(started):
             if field in fixed:
                 _refuse_other(f"{name}.{field}", part, saved[f"{name}.{field}"])
-            parts.append(_filled(f"{name}.{field}", part, saved))
+            absent = field in later and f"{name}.{field}" not in saved
+            parts.append(part if absent else _filled(f"{name}.{field}", part, saved))
         return type(started)(*parts) if hasattr(started, "_fields") else tuple(parts)
     array = saved.pop(name)
     if np.shape(started) != array.shape or np.asarray(started).dtype != array.dtype:

@@ -145,6 +145,27 @@ def test_one_saved_without_sets_accepts_them(policy: str, tmp_path: Path) -> Non
         learned.choose(np.ones((7, 7)), eligible=[0, 1] if d else [9])
 
 
+@pytest.mark.parametrize("policy", ["lints", "otflints"])
+def test_files_of_versions_that_drew_every_action_are_read(policy: str, tmp_path: Path) -> None:
+    log = log_with(SETS)
+    planned = plan(log, policy, window=60)
+    learned = learned_policy(planned.policy, planned.setting, tuple(log.labels), replayed(planned, CUT))
+    # They began their rounds by drawing theta~ of every action, and kept that alone.
+    dispatch.prepare(learned.state, learned.rng)
+    learned.save(tmp_path / "now.npz")
+    about, arrays = read(tmp_path / "now.npz")
+    for name in ("key", "scale"):
+        del arrays[f"state.sampler.{name}"]
+    loaded = load_policy(write(tmp_path / "then.npz", about, arrays))
+    assert loaded.fresh
+    context, draw = log.column("context")[CUT], learned.state.sampler.draw
+    eligible = np.flatnonzero(SETS[CUT])
+    assert loaded.choose(context, eligible=eligible) == eligible[np.argmax(draw[eligible] @ context)]
+    loaded.displayed(context, int(eligible[0]))
+    assert loaded.choose(context, eligible=eligible) in eligible
+    assert loaded.state.sampler.key[0] >= 0
+
+
 def test_without_an_answer_it_refuses_unless_all_are_eligible() -> None:
     learned = lived("qpm-d")
     said = r"and `eligible` leaves some out\. Hint: take one that can: random"

@@ -114,7 +114,7 @@ def test_where_all_but_one_display_have_every_action_the_loop_without_sets_accep
     np.testing.assert_array_equal(one.displays[one.displays < N - 1], other.displays[other.displays < N - 1])
 
 
-@pytest.mark.parametrize("policy", ["otflinucb", "columns"])
+@pytest.mark.parametrize("policy", ["otflinucb", "otflints", "columns"])
 def test_compiled_and_interpreted_loops_agree(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sets = random_sets()
     log = log_with(sets)
