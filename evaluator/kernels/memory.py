@@ -1,6 +1,6 @@
-"""Two things about memory that the replay loop needs and Numba does not offer.
+"""Three things about memory that the replay loop needs and Numba does not offer.
 
-Both are nothing when interpreted, and nothing where Numba's version is not one that was tested
+All are nothing or plain NumPy when interpreted, and where Numba's version is not one that was tested
 (`evaluator.kernels.internals`): loops are slower then, and find the same.
 """
 
@@ -159,3 +159,31 @@ def _compile_prefetch_logged(vectors: Any, action: Any, i: Any) -> Any:
         _prefetch(vectors[soon], 0, max(action[soon], 0) if vectors.shape[1] > 1 else 0)
 
     return ask if TESTED else prefetch_logged
+
+
+def one_row(vectors: npt.NDArray[Any], r: int) -> npt.NDArray[Any]:
+    """Return row r of the vectors, shape (rows, d), as a view of shape (1, d), whose 1 compiled code knows.
+
+    A slice is cut to the array's length at run time, so that whoever asks it for its rows has to look.
+    """
+    return vectors[r : r + 1]
+
+
+@instruction
+def _one_row(typing_context: Any, vectors: Any, r: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
+        _, dimension = cgutils.unpack_tuple(builder, array.shape)
+        array.data = builder.gep(array.data, [builder.mul(arguments[1], dimension)])
+        array.shape = cgutils.pack_array(builder, [dimension.type(1), dimension])
+        array.nitems = dimension
+        return array._getvalue()
+
+    return vectors(vectors, types.intp), generate
+
+
+@overloads(one_row)
+def _compile_one_row(vectors: Any, r: Any) -> Any:
+    # Nobody counts the references of a borrowed array, and of rows that lie one after the other a row is whole.
+    plain = not isinstance(vectors, BorrowedArray) or vectors.layout != "C"
+    return one_row if plain else lambda vectors, r: _one_row(vectors, r)

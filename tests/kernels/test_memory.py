@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 from evaluator.kernels.compiling import compiled_uncached
-from evaluator.kernels.memory import borrowed, prefetch
+from evaluator.kernels.memory import borrowed, one_row, prefetch
 
 Floats = npt.NDArray[np.float64]
 
@@ -75,3 +76,45 @@ def test_a_prefetch_changes_nothing_and_may_miss() -> None:
         prefetch_everywhere(vectors, ahead)
         prefetch(vectors, ahead, 0)
     np.testing.assert_array_equal(vectors, 1.0)
+
+
+@compiled_uncached
+def rows_of(vectors: npt.NDArray[np.float32], shapes: npt.NDArray[np.int64], sums: Floats) -> None:
+    for r in range(vectors.shape[0]):
+        row = one_row(vectors, r)
+        shapes[r] = row.shape
+        sums[r] = row.sum() + 100 * row[0, -1]
+
+
+@compiled_uncached
+def rows_of_lent(vectors: npt.NDArray[np.float32], shapes: npt.NDArray[np.int64], sums: Floats) -> None:
+    vectors = borrowed(vectors)
+    for r in range(vectors.shape[0]):
+        row = one_row(vectors, r)
+        shapes[r] = row.shape
+        sums[r] = row.sum() + 100 * row[0, -1]
+
+
+@pytest.mark.parametrize("lent", [False, True])
+@pytest.mark.parametrize("order", ["C", "F", "every other row"])
+def test_a_row_is_a_view_of_it_whoever_owns_it_and_however_it_lies(order: str, lent: bool) -> None:
+    vectors = np.random.default_rng(2).normal(size=(14, 3)).astype(np.float32)
+    vectors = np.asfortranarray(vectors) if order == "F" else vectors if order == "C" else vectors[::2]
+    before = sys.getrefcount(vectors)
+    shapes, sums = np.zeros((len(vectors), 2), np.int64), np.zeros(len(vectors))
+    (rows_of_lent if lent else rows_of)(vectors, shapes, sums)
+    assert shapes.tolist() == [[1, 3]] * len(vectors)
+    expected = [row.sum() + 100 * row[0, -1] for row in (one_row(vectors, r) for r in range(len(vectors)))]
+    np.testing.assert_allclose(sums, expected, rtol=1e-6)
+    assert sys.getrefcount(vectors) == before
+
+
+@compiled_uncached
+def double_row(vectors: Floats, r: int) -> None:
+    one_row(borrowed(vectors), r)[0] *= 2.0
+
+
+def test_a_row_is_written_where_it_lies() -> None:
+    vectors = np.ones((4, 2))
+    double_row(vectors, 2)
+    assert vectors.tolist() == [[1.0, 1.0], [1.0, 1.0], [2.0, 2.0], [1.0, 1.0]]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from evaluator.kernels.argmax import LOWEST_FIRST, goes_first, tie_key
 from evaluator.kernels.bits import bits_below, count_bits, lowest_bit
 from evaluator.kernels.compiling import compiled, compiled_uncached, inlinable
-from evaluator.kernels.memory import borrowed
+from evaluator.kernels.memory import DISPLAYS_AHEAD, borrowed, one_row, prefetch
 from evaluator.kernels.scores import check_score
 from evaluator.policies.dispatch import begin_among, choose_among, score, scores
 from evaluator.replays.loop.kernel import ReplayCounters, play_round
@@ -25,6 +25,8 @@ from evaluator.replays.rounds.batch import Batch, EligibleActions
 
 # A key that is not drawn yet.
 NO_KEY = -2
+# Bytes of a cache line, and how many of them a display's vectors are asked for ahead of time.
+_LINE, _LINES = 64, 4
 
 
 class Held(NamedTuple):
@@ -84,6 +86,7 @@ def _match_among(
                 choices[i] = chosen
             matches = chosen == action
         else:
+            _prefetch_vectors(batch, i)
             matches = action >= 0 and _wins(state, batch.vectors[0], eligible, i, action, held)
         if matches:
             own = own_vector(batch.vectors[0], eligible, i, action)
@@ -92,6 +95,21 @@ def _match_among(
             written += 1
         i += 1
     return i
+
+
+@inlinable
+def _prefetch_vectors(batch: Batch, i: int) -> None:
+    """Ask for vectors of the display that follows display i by `DISPLAYS_AHEAD`: the logged action's, or the first."""
+    eligible: Any = batch.eligible
+    vectors = batch.vectors[0]
+    soon = min(i + DISPLAYS_AHEAD, batch.action.shape[0] - 1)
+    if eligible.by_place:
+        # Each call asks for a row's first and last element: these lie a cache line apart, or are long rows.
+        step = max(_LINE // max(vectors.shape[1] * vectors.itemsize, 1), 1)
+        for ahead in range(_LINES):
+            prefetch(vectors, 0, eligible.row[soon] + ahead * step)
+    else:
+        prefetch(vectors, 0, eligible.row[soon] + eligible.by_action * max(batch.action[soon], 0))
 
 
 @inlinable
@@ -108,10 +126,12 @@ def own_vector(
     r = eligible.row[i] + eligible.by_action * action
     if eligible.by_place:
         word, at = eligible.word[eligible.of[i]], action >> 6
-        r += bits_below(word[at], action & 63)
-        for before in range(at):
-            r += count_bits(word[before])
-    return vectors[r : r + 1]
+        below = bits_below(word[at], action & 63)
+        # Of all words: where to stop would be a guess for the processor.
+        for before in range(word.shape[0]):
+            below += count_bits(word[before]) if before < at else 0
+        r += below
+    return one_row(vectors, r)
 
 
 @inlinable
@@ -155,7 +175,7 @@ def best_among(state: Any, vectors: npt.NDArray[np.floating], eligible: Eligible
                 left &= left - np.uint64(1)
                 k = 64 * at + bit
                 own = r + eligible.by_action * k + eligible.by_place * bits_below(word[at], bit)
-                s = score(state, vectors[own : own + 1], k)
+                s = score(state, one_row(vectors, own), k)
                 check_score(s, k)
                 if winner < 0 or s > top or (s == top and goes_first(k, winner, key)):
                     winner, top = k, s
@@ -222,7 +242,7 @@ def _wins(
                 k = 64 * at + bit
                 if k != action and k != rival:
                     row = r + eligible.by_action * k + eligible.by_place * bits_below(word[at], bit)
-                    s = score(state, vectors[row : row + 1], k)
+                    s = score(state, one_row(vectors, row), k)
                     if s > own or (s == own and goes_first(k, action, key)):
                         held.rival[0] = k
                         return False
