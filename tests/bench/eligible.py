@@ -59,7 +59,7 @@ def log_of(n: int, n_actions: int, sets: int, *, candidates: bool) -> Log:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.eligible", description=__doc__)
-    parser.add_argument("policies", nargs="*", default=["linucb", "otflinucb"])
+    parser.add_argument("policies", nargs="*", default=["linucb", "otflinucb", "lints", "otflints"])
     parser.add_argument("--displays", type=int, default=300_000)
     parser.add_argument("--runs", type=int, default=9)
     asked = parser.parse_args()
