@@ -16,7 +16,7 @@ from evaluator.comparisons.options import CompareOptions
 from evaluator.datasets.options import ReadingOptions
 from evaluator.delays.study.options import DelayOptions
 from evaluator.options.declaration import Options, alternatives, declaration, kinds_of, several, type_text
-from evaluator.replays.options import ReplayOptions
+from evaluator.replays.options import BareReplayOptions, ReplayOptions
 from evaluator.simulations.options import SimulateOptions
 
 FILE = Path(__file__).resolve().parents[1] / "evaluator/options/keywords.py"
@@ -32,15 +32,17 @@ from typing import Literal, TypedDict
 # Each class, what it is for, the dataclass, the class of keywords that it extends, and what it leaves out.
 _CLASSES: tuple[tuple[str, str, type[Options], str, tuple[str, ...]], ...] = (
     ("ReadingKeywords", "Options of `evaluator.load`.", ReadingOptions, "", ()),
-    ("SharedKeywords", "Options of a replay that those of a comparison share.", ReplayOptions, "", ("window",)),
+    ("BareReplayKeywords", "Options of a replay that all who replay share.", BareReplayOptions, "", ("window",)),
+    ("SharedKeywords", "Options of a replay that those of a comparison share.", ReplayOptions, "BareReplayKeywords",
+     ("window",)),
     ("ReplayKeywords", "Options of `evaluator.replay` and `evaluator.plan`.", ReplayOptions, "SharedKeywords", ()),
     # Python takes a baseline of any kind that a policy may have, not its name alone.
     ("CompareKeywords", "Options of `evaluator.compare`.", CompareOptions, "SharedKeywords", ("baseline",)),
-    ("AuditKeywords", "Options of `evaluator.audit`.", AuditOptions, "ReplayKeywords", ()),
+    ("AuditKeywords", "Options of `evaluator.audit`.", AuditOptions, "BareReplayKeywords", ()),
     ("SimulateKeywords", "Options of `evaluator.simulate`.", SimulateOptions, "", ()),
     ("DelayKeywords", "Options of `evaluator.study_delays`.", DelayOptions, "", ()),
     ("CheckKeywords", "Options of `evaluator.check`.", CheckOptions, "", ()),
-)
+)  # fmt: skip
 
 
 def source() -> str:

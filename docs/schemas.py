@@ -27,11 +27,10 @@ from evaluator.options.declaration import (  # noqa: E402
     kinds_of,
     several,
 )
-from evaluator.replays.options import ReplayOptions  # noqa: E402
 from evaluator.report.command_words import DECLARED  # noqa: E402
 
 FILES = sorted((ROOT / "evaluator" / "report").glob("*.schema.json"))
-_CLASSES: dict[str, type[Options]] = {cls.__name__: cls for cls in (*DECLARED, ReplayOptions)}
+_CLASSES: dict[str, type[Options]] = {cls.__name__: cls for cls in DECLARED}
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", Path: "string", NoneType: "null"}
 _BOUNDS = {
     "above": "exclusiveMinimum", "at_least": "minimum", "below": "exclusiveMaximum", "at_most": "maximum"

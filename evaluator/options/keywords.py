@@ -25,11 +25,10 @@ class ReadingKeywords(TypedDict, total=False):
     sampling_rate: float | None
 
 
-class SharedKeywords(TypedDict, total=False):
-    """Options of a replay that those of a comparison share."""
+class BareReplayKeywords(TypedDict, total=False):
+    """Options of a replay that all who replay share."""
 
     horizon: int | None
-    warm_start: str | Path | None
     clock: Literal["traffic", "wall"]
     traffic_share: float
     sampler: Literal["rejection", "keep", "queue"] | None
@@ -47,13 +46,19 @@ class SharedKeywords(TypedDict, total=False):
     jobs: int
     level: float
     bootstrap: int
+    objective: Literal["profit", "revenue"] | None
+    learn_from: Literal["objective", "revenue"]
+
+
+class SharedKeywords(BareReplayKeywords, total=False):
+    """Options of a replay that those of a comparison share."""
+
+    warm_start: str | Path | None
     cluster_by: str | None
     by: str | None
     reward_max: float | None
     reward_min: float | None
     cap: float | None
-    objective: Literal["profit", "revenue"] | None
-    learn_from: Literal["objective", "revenue"]
     guardrails: str | Sequence[str] | None
     guardrail: str
 
@@ -73,12 +78,12 @@ class CompareKeywords(SharedKeywords, total=False):
     window: str | int | None
 
 
-class AuditKeywords(ReplayKeywords, total=False):
+class AuditKeywords(BareReplayKeywords, total=False):
     """Options of `evaluator.audit`."""
 
+    window: str | int | None
     twins: int
     displays: int | None
-    guardrail: str
 
 
 class SimulateKeywords(TypedDict, total=False):

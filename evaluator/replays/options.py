@@ -46,19 +46,11 @@ LearnsFrom = Literal["objective", "revenue"]
 
 @documented
 @dataclass(frozen=True, kw_only=True)
-class ReplayOptions(Options):
-    """Options of a replay."""
+class BareReplayOptions(Options):
+    """Options of a replay that knows nothing beside its log's displays and conversions, as that of an audit's twin."""
 
     window: str | int | None = WINDOW.field()
     horizon: int | None = HORIZON.field()
-    warm_start: str | Path | None = option(
-        None,
-        "File of what the policy learned elsewhere, from which it goes on instead of from nothing",
-        more="In a comparison, the policy that it is of. Actions are matched by their labels; window and encoding must "
-        "be those it learned with, and the displays others.",
-        example="learned.npz",
-        panel=REPLAY,
-    )
     clock: ClockName = option(
         "traffic",
         "traffic: a round is one display of live traffic. wall: the log's pace, faster than live",
@@ -138,6 +130,80 @@ class ReplayOptions(Options):
         panel=ESTIMATE,
         at_least=0,
     )
+    objective: ObjectiveName | None = option(
+        None,
+        "profit: conversions less the cost of their display; revenue: conversions alone. Default: what the log "
+        "says of itself, else profit where it has costs",
+        panel=ESTIMATE,
+    )
+    learn_from: LearnsFrom = option(
+        "objective",
+        "What the policy is told: the objective, a display's cost at once; or revenue alone",
+        panel=REPLAY,
+    )
+
+    def __post_init__(self) -> None:
+        """Check every option, and which do not go together.
+
+        Raises
+        ------
+        ParameterError
+            A value does not fit; the message names the option, the value and what it takes.
+        """
+        from evaluator.estimates.spread import FEWEST
+        from evaluator.replays.rounds.correction import correct_by
+
+        super().__post_init__()
+        if 0 < self.bootstrap < FEWEST:
+            raise ParameterError(
+                f"`bootstrap={self.bootstrap}` is too few to know a spread.",
+                hint=f"take {FEWEST} at least, better 200; 0 for none.",
+            )
+        if correct_by(self.immature) is not None and self.reward == "observed":
+            raise ParameterError(
+                "`reward='observed'` and `immature='correct'` exclude each other.",
+                hint="the correction is for eventual rewards: use `immature='drop'`.",
+            )
+        if self.reward == "observed" and self.doubly_robust:
+            raise ParameterError(
+                "`reward='observed'` and `doubly_robust` exclude each other.",
+                hint="what is observed by the horizon has no model: leave one out.",
+            )
+        if self.delays_from is not None:
+            known_share(self.delays_from)
+            if self.delays != "log":
+                raise ParameterError(
+                    "`delays` and `delays_from` exclude each other.", hint="give the delays, or fit them to the log."
+                )
+        if self.final is not None:
+            final_share(self.final)
+        elif self.final_policy != "greedy":
+            raise ParameterError(
+                f"`final_policy='{self.final_policy}'` says which policy `final` values, and there is no `final`.",
+                hint="give `final='last:20%'`, or leave it out.",
+            )
+
+    @property
+    def keeps(self) -> list[str]:
+        """Columns that the log must have kept from its source."""
+        from evaluator.replays.rounds.correction import correct_by
+
+        return list(correct_by(self.immature) or ())
+
+
+@documented
+@dataclass(frozen=True, kw_only=True)
+class ReplayOptions(BareReplayOptions):
+    """Options of a replay."""
+
+    warm_start: str | Path | None = option(
+        None,
+        "File of what the policy learned elsewhere, from which it goes on instead of from nothing",
+        more="In a comparison, the policy that it is of. Actions are matched by their labels; window and encoding must "
+        "be those it learned with, and the displays others.",
+        example="learned.npz",
+        panel=REPLAY,
+    )
     cluster_by: str | None = CLUSTER_BY.field()
     by: str | None = BY.but(
         default=None,
@@ -174,18 +240,6 @@ class ReplayOptions(Options):
         panel=ESTIMATE,
         above=0.0,
     )
-
-    objective: ObjectiveName | None = option(
-        None,
-        "profit: conversions less the cost of their display; revenue: conversions alone. Default: what the log "
-        "says of itself, else profit where it has costs",
-        panel=ESTIMATE,
-    )
-    learn_from: LearnsFrom = option(
-        "objective",
-        "What the policy is told: the objective, a display's cost at once; or revenue alone",
-        panel=REPLAY,
-    )
     guardrails: Sequence[str] | None = GUARDRAILS.field()
 
     def __post_init__(self) -> None:
@@ -196,49 +250,19 @@ class ReplayOptions(Options):
         ParameterError
             A value does not fit; the message names the option, the value and what it takes.
         """
-        from evaluator.estimates.spread import FEWEST
         from evaluator.log.splits import columns_of
         from evaluator.replays.guardrails import parse_guardrails
-        from evaluator.replays.rounds.correction import correct_by
 
         super().__post_init__()
         parse_guardrails(self.guardrails)
         columns_of(self.by)
         if self.warm_start is not None:
             object.__setattr__(self, "warm_start", str(self.warm_start))
-        if 0 < self.bootstrap < FEWEST:
-            raise ParameterError(
-                f"`bootstrap={self.bootstrap}` is too few to know a spread.",
-                hint=f"take {FEWEST} at least, better 200; 0 for none.",
-            )
-        if correct_by(self.immature) is not None and self.reward == "observed":
-            raise ParameterError(
-                "`reward='observed'` and `immature='correct'` exclude each other.",
-                hint="the correction is for eventual rewards: use `immature='drop'`.",
-            )
-        if self.reward == "observed" and self.doubly_robust:
-            raise ParameterError(
-                "`reward='observed'` and `doubly_robust` exclude each other.",
-                hint="what is observed by the horizon has no model: leave one out.",
-            )
         if self.reward == "observed" and self.by is not None:
             raise ParameterError(
                 "`reward='observed'` and `by` exclude each other: what is seen of a group by the horizon depends on "
                 "when its displays came.",
                 hint="leave one out.",
-            )
-        if self.delays_from is not None:
-            known_share(self.delays_from)
-            if self.delays != "log":
-                raise ParameterError(
-                    "`delays` and `delays_from` exclude each other.", hint="give the delays, or fit them to the log."
-                )
-        if self.final is not None:
-            final_share(self.final)
-        elif self.final_policy != "greedy":
-            raise ParameterError(
-                f"`final_policy='{self.final_policy}'` says which policy `final` values, and there is no `final`.",
-                hint="give `final='last:20%'`, or leave it out.",
             )
         if self.reward_max is not None and self.cap is not None:
             raise ParameterError(
@@ -250,7 +274,5 @@ class ReplayOptions(Options):
         """Columns that the log must have kept from its source."""
         from evaluator.log.clusters import source_columns
         from evaluator.log.splits import columns_of
-        from evaluator.replays.rounds.correction import correct_by
 
-        named = [*(correct_by(self.immature) or ()), *source_columns(self.cluster_by), *columns_of(self.by)]
-        return list(dict.fromkeys(named))
+        return list(dict.fromkeys([*super().keeps, *source_columns(self.cluster_by), *columns_of(self.by)]))

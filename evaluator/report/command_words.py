@@ -14,12 +14,13 @@ from evaluator.datasets.make_options import MakeOptions
 from evaluator.datasets.options import ReadingOptions
 from evaluator.delays.study.options import DelayOptions
 from evaluator.errors import SEE_TRACEBACK
+from evaluator.replays.options import ReplayOptions
 from evaluator.simulations.options import SimulateOptions
 
-# All that is declared: the options of an audit hold those of a replay.
+# All that is declared.
 DECLARED = (
     AuditOptions, CheckOptions, CompareOptions, DelayFileOptions, DelayOptions, MakeOptions, ReadingOptions,
-    SimulateOptions,
+    ReplayOptions, SimulateOptions,
 )  # fmt: skip
 # Arguments of the functions, and what the command line alone has.
 _MORE = ("dataset", "overwrite", "policies", "policy", "scenario")

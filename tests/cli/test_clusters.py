@@ -59,4 +59,4 @@ def test_what_displays_hang_together_by_must_be_there(folder: str) -> None:
 def test_twins_of_an_audit_have_no_users(folder: str) -> None:
     run = evaluate("audit", "-d", folder, "-p", "ucb1", "--cluster-by", "user")
     assert run.code == 2
-    assert "does not go with an audit" in run.err
+    assert "evaluate audit has no option --cluster-by" in run.err

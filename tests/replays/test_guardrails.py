@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluator import audit, compare, plan, replay
+from evaluator import compare, plan, replay
 from evaluator.arguments import as_description
 from evaluator.comparisons.kept import KeptResults
 from evaluator.comparisons.result import compare_results, plan_comparison
@@ -64,11 +64,9 @@ def test_an_unknown_outcome_is_refused_before_the_run() -> None:
         plan(plain(), "ucb1", guardrail="complaint < 1")
 
 
-def test_twice_the_same_or_in_an_audit_is_refused() -> None:
+def test_twice_the_same_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"'c<\+0\.10' is there twice"):
         ReplayOptions(guardrails=["c<+0.10", "c < +.1"])
-    with pytest.raises(ParameterError, match="`guardrails` do not go with an audit"):
-        audit(plain(), "random", guardrails=["complaint < 1"])
 
 
 def an_interval(low: float, high: float) -> Interval:

@@ -14,7 +14,6 @@ import pytest
 
 from evaluator import compare, replay
 from evaluator.arguments import as_descriptions
-from evaluator.audits.options import AuditOptions
 from evaluator.comparisons.kept import KeptResults
 from evaluator.comparisons.result import compare_results, execute_comparison, plan_comparison
 from evaluator.errors import ParameterError
@@ -151,11 +150,6 @@ def test_displays_with_weights_are_refused() -> None:
     log = segment_log(weight=pa.array(np.ones(N)))
     with pytest.raises(ParameterError, match="have weights"):
         replay(log, "ucb1", by="kind")
-
-
-def test_an_audit_has_no_groups() -> None:
-    with pytest.raises(ParameterError, match="`by` does not go with an audit"):
-        AuditOptions(by="kind")
 
 
 @pytest.mark.parametrize(

@@ -184,8 +184,6 @@ def test_what_does_not_fit_is_said(halves: tuple[Log, Log], saved: dict[str, Pat
     for call in (lambda: audit(second, load_policy(klucb)), lambda: simulate("vernade2017-high", load_policy(klucb))):
         with pytest.raises(UsageError, match="lets policies begin with nothing, and delayed-klucb has learned"):
             call()
-    with pytest.raises(ParameterError, match="`warm_start` does not go with an audit"):
-        audit(second, "ucb1", warm_start=klucb)
     told = first.displays.column_names
     without = replace(second, displays=second.displays.drop_columns([c for c in ("action_set",) if c in told]))
     contexts = np.ones((len(second), 2), np.float32)
