@@ -63,6 +63,10 @@ class Stream(IntEnum):
     """The fitted rates' draws in the check of rates by action."""
     SHOP = 60
     """The made-up shop's displays and sales."""
+    AUDIT_TWIN_MONEY = 61
+    """Refunds and costs of an audit's twin, a child each for what they consist of; by twin."""
+    AUDIT_LIVE_MONEY = 62
+    """Refunds and costs of an audit's live run; by run, the same for every policy."""
 
 
 def seed_sequence(stream: Stream, seed: int, *which: int) -> np.random.SeedSequence:

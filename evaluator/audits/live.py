@@ -12,6 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.audits.live_money import (
+    NO_MONEY,
+    LiveMoney,
+    comes_back,
+    count_money,
+    drawn,
+    in_unit,
+    lag_of,
+    tell_cost,
+)
 from evaluator.kernels.compiling import compiled, compiled_uncached, inlinable
 from evaluator.kernels.memory import borrowed
 from evaluator.kernels.ridge import row
@@ -78,10 +88,13 @@ def _play(
     luck: np.random.Generator,
     pool: ContextPool,
     weights: npt.NDArray[np.float64],
+    money: LiveMoney,
     ring: RoundRing,
+    refunds: RoundRing,
 ) -> npt.NDArray[np.float64]:
     """Play one run of weights.shape[2] rounds; return sum over s of weights[c, r_s, s] rate_s, r_s the law, by c."""
     ring = borrowed(ring)
+    refunds = borrowed(refunds)
     n, k_all = pool.rates.shape
     horizon = weights.shape[2]
     sums = np.zeros(weights.shape[0])
@@ -102,13 +115,9 @@ def _play(
         at_time = pool.first + (arrival + t) % (pool.last - pool.first) if in_time else 0
         rate = rate_of(pool, entry, action, at_time)
         law = pool.law[action] if pool.law.shape[0] > 0 else 0
-        count_round(sums, weights, law, t, rate)
-        delay = -1
-        if converts < rate:
-            delay = int(np.searchsorted(pool.tau[law], wait, side="right"))
-            if in_time:
-                delay = rounds_until(pool, at_time, delay)
-        live_round(state, pool, ring, t, horizon, action, vectors, delay, worth)
+        count_round(sums, weights, money, law, t, action, rate)
+        step = int(np.searchsorted(pool.tau[law], wait, side="right")) if converts < rate else -1
+        live_round(state, pool, money, ring, refunds, t, horizon, at_time, action, vectors, step, worth)
     return sums
 
 
@@ -120,8 +129,11 @@ def rate_of(pool: ContextPool, entry: int, action: int, at_time: int) -> float:
 
 
 @inlinable
-def count_round(sums: Floats, weights: Floats, law: int, t: int, rate: float) -> None:
+def count_round(sums: Floats, weights: Floats, money: LiveMoney, law: int, t: int, action: int, rate: float) -> None:
     """Add what a round is expected to earn to each weighted sum."""
+    if money.sold.shape[0] > 0:
+        count_money(sums, weights, money, law, t, action, rate)
+        return
     counted = law if weights.shape[1] > 1 else 0
     for c in range(weights.shape[0]):
         sums[c] += weights[c, counted, t - 1] * rate
@@ -131,26 +143,82 @@ def count_round(sums: Floats, weights: Floats, law: int, t: int, rate: float) ->
 def live_round(
     state: Any,
     pool: ContextPool,
+    money: LiveMoney,
     ring: RoundRing,
+    refunds: RoundRing,
     t: int,
     horizon: int,
+    at_time: int,
     action: int,
     vectors: npt.NDArray[np.floating],
-    delay: int,
+    step: int,
     worth: float,
 ) -> None:
-    """End round t: its conversion comes after `delay` rounds, never if -1; tell the policy all that are due."""
+    """End round t, whose sale has the delay of a step of tau, none if -1; tell the policy all that is due."""
     at = keep(ring, t, action, vectors, row(vectors, action))
-    if 0 <= delay <= pool.reach and t + delay <= horizon:
-        reveal_later(ring, at, t + delay, pool.values[int(worth * pool.values.shape[0])])
+    in_time = pool.times.shape[0] > 0
+    if step >= 0:
+        delay = rounds_until(pool, at_time, step) if in_time else step
+        returns = money.rate.shape[0] > 0 and comes_back(money, t, action)
+        if 0 <= delay <= pool.reach and t + delay <= horizon:
+            reveal_later(ring, at, t + delay, _value_of(pool, money, action, worth, returns))
+        if returns and step < pool.tau.shape[1]:
+            _refund_later(pool, money, refunds, t, horizon, at_time, action, vectors, step, worth)
+    total = -tell_cost(state, money, t, action, ring.vector[at])
+    total += _tell_due(state, ring, t)
+    if money.rate.shape[0] > 0:
+        total += _tell_due(state, refunds, t)
+    collected(state, total)
+
+
+@inlinable
+def _value_of(pool: ContextPool, money: LiveMoney, action: int, worth: float, returns: bool) -> float:
+    """Return what a sale is worth."""
+    if money.sold.shape[0] == 0:
+        return float(pool.values[int(worth * pool.values.shape[0])])
+    if returns:
+        return float(drawn(money.back, money.back_first, action, worth))
+    return float(drawn(money.kept, money.kept_first, action, worth))
+
+
+@inlinable
+def _refund_later(
+    pool: ContextPool,
+    money: LiveMoney,
+    refunds: RoundRing,
+    t: int,
+    horizon: int,
+    at_time: int,
+    action: int,
+    vectors: npt.NDArray[np.floating],
+    step: int,
+    worth: float,
+) -> None:
+    """Keep the refund of the sale of round t, if it is ever told."""
+    lag = lag_of(money, t, action)
+    if pool.times.shape[0] > 0:
+        wait = pool.delays[step] + lag
+        delay = rounds_after(pool, at_time, wait)
+    else:
+        wait = step + int(np.rint(lag * money.share))
+        delay = wait
+    if wait <= money.longest and delay <= pool.reach and t + delay <= horizon:
+        at = keep(refunds, t, action, vectors, row(vectors, action))
+        reveal_later(refunds, at, t + delay, -drawn(money.taken, money.back_first, action, worth))
+
+
+@inlinable
+def _tell_due(state: Any, ring: RoundRing, t: int) -> float:
+    """Tell the policy all that a ring reveals in round t; return its sum."""
     total = 0.0
+    at = t % ring.action.shape[0]
     shown = next_revealed(ring, at)
     while shown >= 0:
         value = ring.value[shown]
         total += value
         converted(state, ring.vector[shown], ring.action[shown], rounds_since(ring, shown, t), value)
         shown = next_revealed(ring, at)
-    collected(state, total)
+    return total
 
 
 @inlinable
@@ -158,12 +226,24 @@ def rounds_until(pool: ContextPool, arrival: int, step: int) -> int:
     """Return how many rounds after a display its conversion is revealed, whose delay is that of a step of tau."""
     if step >= pool.delays.shape[0]:
         return pool.reach + 1
+    return rounds_after(pool, arrival, pool.delays[step])
+
+
+@inlinable
+def rounds_after(pool: ContextPool, arrival: int, ticks: int) -> int:
+    """Return how many rounds after a display that is which comes so many ticks later."""
     n = pool.times.shape[0]
-    due = pool.times[arrival] + pool.delays[step]
+    due = pool.times[arrival] + ticks
     displays = int(np.searchsorted(pool.times, due, side="right")) - 1 - arrival
     if due > pool.times[n - 1]:
         displays += math.floor((due - pool.times[n - 1]) * pool.rate)
     return displays if pool.share == 1.0 else int(np.rint(displays * pool.share))
+
+
+def rings(pool: ContextPool, money: LiveMoney) -> tuple[RoundRing, RoundRing]:
+    """Return what a run remembers: its sales on their way, and its refunds."""
+    dimension = pool.vectors.shape[2]
+    return empty_ring(pool.reach, dimension), empty_ring(pool.reach if len(money.rate) else 0, dimension)
 
 
 _compiled = compiled(_play)
@@ -178,6 +258,7 @@ def play_in_pool(
     *,
     own: np.random.Generator,
     luck: np.random.Generator,
+    money: LiveMoney = NO_MONEY,
 ) -> Floats:
     """Let a policy play live.
 
@@ -194,6 +275,8 @@ def play_in_pool(
         alike.
     own, luck
         Random streams of the policy and of the world.
+    money
+        Refunds and costs of the rounds, with their luck.
 
     Returns
     -------
@@ -207,8 +290,9 @@ def play_in_pool(
         A policy of the user's own raised an error.
     """
     step = loop_for(policy, _compiled, _compiled_uncached, _play)
-    pool = pool._replace(values=pool.values / reward_unit(policy, setting))
-    ring = empty_ring(pool.reach, pool.vectors.shape[2])
+    unit = reward_unit(policy, setting)
+    pool, money = pool._replace(values=pool.values / unit), in_unit(money, unit)
+    ring, refunds = rings(pool, money)
     with blamed(policy, setting.n_actions):
-        found: Floats = step(policy.start(setting), own, luck, pool, weights, ring)
+        found: Floats = step(policy.start(setting), own, luck, pool, weights, money, ring, refunds)
     return found

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.audits.by_action import ClaimsByLaw
-from evaluator.audits.live import ContextPool, count_round, live_round, rate_of, rounds_until
+from evaluator.audits.live import ContextPool, count_round, live_round, rate_of, rings
+from evaluator.audits.live_money import NO_MONEY, LiveMoney, in_unit
 from evaluator.audits.truth import LogTruth
 from evaluator.audits.twin_sets import TwinSets
 from evaluator.kernels.argmax import LOWEST_FIRST, tie_key
@@ -26,7 +27,7 @@ from evaluator.policies.running import blamed, loop_for, reward_unit
 from evaluator.replays.loop.among import best_among, own_vector
 from evaluator.replays.rounds.batch import EligibleActions, read_only_sets
 from evaluator.replays.rounds.eligible_actions import eligible_actions
-from evaluator.simulations.ring import RoundRing, empty_ring
+from evaluator.simulations.ring import RoundRing
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -109,10 +110,13 @@ def _play(
     times: Ints,
     luck: Floats,
     weights: Floats,
+    money: LiveMoney,
     ring: RoundRing,
+    refunds: RoundRing,
 ) -> Floats:
     """Play one run; return sum over s of weights[c, r_s, s] rate_s, r_s the law, by c. O(T |E|) scores."""
     ring = borrowed(ring)
+    refunds = borrowed(refunds)
     sums = np.zeros(weights.shape[0])
     horizon = entries.shape[0]
     for t in range(1, horizon + 1):
@@ -124,13 +128,9 @@ def _play(
         displayed(state, vector, action)
         rate = rate_of(pool, entry, action, at_time)
         law = pool.law[action] if pool.law.shape[0] > 0 else 0
-        count_round(sums, weights, law, t, rate)
-        delay = -1
-        if luck[t - 1, 0] < rate:
-            delay = int(np.searchsorted(pool.tau[law], luck[t - 1, 1], side="right"))
-            if pool.times.shape[0] > 0:
-                delay = rounds_until(pool, at_time, delay)
-        live_round(state, pool, ring, t, horizon, action, vector, delay, luck[t - 1, 2])
+        count_round(sums, weights, money, law, t, action, rate)
+        step = int(np.searchsorted(pool.tau[law], luck[t - 1, 1], side="right")) if luck[t - 1, 0] < rate else -1
+        live_round(state, pool, money, ring, refunds, t, horizon, at_time, action, vector, step, luck[t - 1, 2])
     return sums
 
 
@@ -154,6 +154,7 @@ def play_among(
     weights: Floats,
     *,
     own: np.random.Generator,
+    money: LiveMoney = NO_MONEY,
 ) -> Floats:
     """Let a policy play live where each round has its own eligible actions.
 
@@ -170,20 +171,30 @@ def play_among(
         them; this returns the same.
     own
         Random stream of the policy.
+    money
+        Refunds and costs of the rounds, with their luck.
     """
     step = loop_for(policy, _compiled, _compiled_uncached, _play)
-    pool = pool._replace(values=pool.values / reward_unit(policy, setting))
-    ring = empty_ring(pool.reach, pool.vectors.shape[2])
+    unit = reward_unit(policy, setting)
+    pool, money = pool._replace(values=pool.values / unit), in_unit(money, unit)
+    ring, refunds = rings(pool, money)
     random_ties = has_random_ties(policy)
     with blamed(policy, setting.n_actions):
         found: Floats = step(
             policy.start(setting), own, pool, eligible, random_ties, rounds.entry, rounds.at_time, rounds.luck, weights,
-            ring,
+            money, ring, refunds,
         )  # fmt: skip
     return found
 
 
-def logger_value(truth: LogTruth, claim: ClaimsByLaw, rounds: LiveRounds, factor: Floats, weights: Floats) -> Floats:
+def logger_value(
+    truth: LogTruth,
+    claim: ClaimsByLaw,
+    rounds: LiveRounds,
+    factor: Floats,
+    weights: Floats,
+    money: LiveMoney = NO_MONEY,
+) -> Floats:
     """Return the weighted rewards of a run of the logging policy on a calendar, shape (C,), known without playing.
 
     Parameters
@@ -196,12 +207,22 @@ def logger_value(truth: LogTruth, claim: ClaimsByLaw, rounds: LiveRounds, factor
         Factor of all rates at each arrival time, shape (N,); empty where it is 1 throughout.
     weights
         Weights of what is claimed, by law and round, shape (C, R, T).
+    money
+        Refunds and costs of the rounds.
     """
     assert truth.sets is not None
+    sets, block = truth.sets, truth.sets.block(rounds.share)
+
+    def earned(of_law: Floats) -> Floats:
+        expected = sets.by_block((truth.rates * truth.logger) @ of_law)[block] * truth.mean_value
+        return expected * factor[rounds.at_time, None] if len(factor) else expected
+
     of_law = np.eye(len(claim.of_laws))[claim.law]
-    expected = truth.sets.by_block((truth.rates * truth.logger) @ of_law)
-    earned = expected[truth.sets.block(rounds.share)] * truth.mean_value
-    if len(factor):
-        earned = earned * factor[rounds.at_time, None]
-    found: Floats = np.einsum("crt,tr->c", weights, earned)
-    return found
+    if claim.money is None:
+        found: Floats = np.einsum("crt,tr->c", weights, earned(of_law))
+        return found
+    of_refunds = np.eye(len(claim.money.refunds.of_laws))[claim.money.refunds.law]
+    sold = np.einsum("crt,tr->c", weights, earned(of_law * claim.money.sold[:, None]))
+    owed = np.einsum("crt,tr->c", money.refund_weights, earned(of_refunds * claim.money.owed[:, None]))
+    cost = sets.by_block(truth.logger @ claim.money.cost[:, None])[block, 0] * truth.mean_value
+    return np.asarray(sold - owed - money.display_weights @ cost)

@@ -22,12 +22,6 @@ class AuditOptions(BareReplayOptions):
     def __post_init__(self) -> None:
         """Check every option, and that young displays are corrected by what twins have."""
         super().__post_init__()
-        if self.objective == "profit":
-            raise ParameterError(
-                "`objective='profit'` does not go with an audit: its twins cost nothing.",
-                hint="leave it out; the audit is of revenue.",
-            )
-        object.__setattr__(self, "objective", "revenue")
         if self.keeps:
             raise ParameterError(
                 f"`immature={self.immature!r}`: twins have no such columns.",

@@ -149,11 +149,13 @@ def _told(shown: ShownDisplays, result: ReplayResult, truth: LogTruth) -> TwinRe
     """Return what is kept of the replay."""
     plan = shown.plan
     value = shown.realised(shown.rounds)
-    counted = shown.claim.counted(result.rounds)
+    counted, money = shown.claim.net(result.rounds), shown.claim.money
     used = np.arange(plan.before, plan.before + plan.rounds.used)
     action = to_numpy(shown.twin.log.displays["action"])[used]
     logged = shown_rates(truth, shown.twin, used, action) * counted[action]
-    best = truth.best_value(counted)
+    cost = np.zeros(len(counted)) if money is None else money.cost * truth.mean_value
+    best = truth.best_value(counted, cost)
+    logging = float(logged.mean()) * truth.mean_value - float(cost[action].mean())
     return TwinReplay(
         rounds=shown.rounds,
         acceptance=result.acceptance_rate,
@@ -163,7 +165,7 @@ def _told(shown: ShownDisplays, result: ReplayResult, truth: LogTruth) -> TwinRe
         ),
         value=IntervalAndTruth(result.value, value),
         regret=IntervalAndTruth(result.regret, result.rounds * (best - value)),
-        uplift=IntervalAndTruth(result.uplift, value - float(logged.mean()) * truth.mean_value),
+        uplift=IntervalAndTruth(result.uplift, value - logging),
         setting=_live(plan, truth).setting,
         sampler=plan.sampler,
     )

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.power import DetectableDifference
+from evaluator.replays.options import ObjectiveName
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_values import json_values
 from evaluator.results.tabular import FLAG, NUMBER, TEXT, arrow_table
@@ -202,6 +203,8 @@ class Audit(ShownInNotebooks):
     ----------
     dataset, displays, actions
         Name of the log, number of displays of a twin, and number of actions K.
+    objective
+        What all values are of, ``profit`` or ``revenue``.
     options
         Options of the audit, as they were asked for.
     live_runs
@@ -225,6 +228,7 @@ class Audit(ShownInNotebooks):
     dataset: str
     displays: int
     actions: int
+    objective: ObjectiveName
     options: AuditOptions
     live_runs: int
     common_rounds: int
@@ -277,6 +281,7 @@ class Audit(ShownInNotebooks):
             "dataset": self.dataset,
             "displays": self.displays,
             "actions": self.actions,
+            "objective": self.objective,
             "twins": self.options.twins,
             "live_runs": self.live_runs,
             "common_rounds": self.common_rounds,

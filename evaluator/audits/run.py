@@ -12,24 +12,24 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.audits.by_action import ClaimsByLaw
-from evaluator.audits.live import ContextPool, play_in_pool
+from evaluator.audits.live import play_in_pool
 from evaluator.audits.live_among import LiveSpan, draw_rounds, eligible_in_pool, logger_value, play_among
+from evaluator.audits.live_money import NO_MONEY, LiveMoney, live_money
+from evaluator.audits.live_pool import claimed_weights, display_weights, live_pool
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.pair_differences import MeasuredDifference
 from evaluator.audits.power import LargerDifference, PairPower, powers
-from evaluator.audits.replays import IntervalAndTruth, TwinReplay, TwinReplays, claims, replay_twin, twins_horizon
+from evaluator.audits.replays import IntervalAndTruth, TwinReplays, claims, replay_twin, twins_horizon
 from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
 from evaluator.audits.truth import LogTruth, fit_truth
 from evaluator.audits.words import verdict, warnings
 from evaluator.comparisons.result import plan_comparison
 from evaluator.log import Log
-from evaluator.log.refunds_at_once import refunds_at_once
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.basis import read_basis
 from evaluator.replays.rounds.batch import EligibleActions
 from evaluator.streams import Stream, random_stream
 from evaluator.threads import in_threads
-from evaluator.units import NO_WINDOW
 
 # Live runs a twin: their error is then small beside that of the replays.
 RUNS_PER_TWIN = 2
@@ -64,7 +64,6 @@ def run_audit(
         As of a replay of the log; or the log is too small to fit a truth to.
     """
     asked = options.of_replays(seed=options.seed)
-    log = refunds_at_once(log)
     plans = plan_comparison(log, policies, [options.window], asked)  # what a replay refuses, the audit refuses
     # What is left out of the replays is no less true.
     whole = read_basis(log, replace(asked, delays_from=None))
@@ -100,13 +99,13 @@ def run_audit(
         )
         for p, policy in enumerate(policies)
     )
-    worth = float((truth.values**2).mean() / truth.mean_value)
-    of_pairs = _pairs(policies, done, live.common, options.level, worth=worth)
+    of_pairs = _pairs(policies, done, live.common, options.level, worth=truth.value_of_larger)
     specs = [policy.spec for policy in policies]
     return Audit(
         dataset=log.meta.name,
         displays=truth.displays,
         actions=log.n_actions,
+        objective="profit" if plans[0].of_profit else "revenue",
         options=options,
         live_runs=RUNS_PER_TWIN * options.twins,
         common_rounds=common,
@@ -140,9 +139,11 @@ def _play_live(
 ) -> _Live:
     """Let every policy play live as often as the twins' replays played, and be told what these were told."""
     runs = RUNS_PER_TWIN * options.twins
-    weights = [_weights(claim, [t for r in done for t in r.told[p].rounds], common) for p, claim in enumerate(claimed)]
+    lengths = [[t for r in done for t in r.told[p].rounds] for p in range(len(policies))]
+    weights = [claimed_weights(claim, t, common) for claim, t in zip(claimed, lengths, strict=True)]
+    moneys = [_money(truth, claim, t, common, options) for claim, t in zip(claimed, lengths, strict=True)]
     pools = [
-        _pool(truth, policy, claim, w.shape[2], [r.told[p] for r in done])
+        live_pool(truth, policy, claim, w.shape[2], [r.told[p] for r in done])
         for p, (policy, claim, w) in enumerate(zip(policies, claimed, weights, strict=True))
     ]
 
@@ -154,20 +155,25 @@ def _play_live(
         run, p = task
         told = done[run % len(done)].told[p]
         if isinstance(policies[p], LoggingPolicy) and not truth.moving:  # its rounds are alike: known without playing
-            return np.asarray(weights[p].sum(axis=2)[:, claimed[p].law] @ truth.logging_values)
+            return _known(truth, claimed[p], weights[p], moneys[p])
         own = random_stream(Stream.AUDIT_POLICY, options.seed, run)
         luck = random_stream(Stream.AUDIT_WORLD, options.seed, run)
-        setting = told.setting
+        setting, money = told.setting, moneys[p]
         if truth.sets is not None:
             rounds, counted = told.rounds[run // len(done) % len(told.rounds)], weights[p]
             if truth.moving:  # a run of its own length, which is a share of the calendar
-                counted = _weights(claimed[p], [rounds], min(common, rounds))
+                counted = claimed_weights(claimed[p], [rounds], min(common, rounds))
+                money = _money(truth, claimed[p], [rounds], min(common, rounds), options)
             span = LiveSpan(rounds, *told.arrivals)
             lived = draw_rounds(luck, counted.shape[2], truth.sets, pools[p], displays=truth.displays, span=span)
             if isinstance(policies[p], LoggingPolicy):
-                return logger_value(truth, claimed[p], lived, pools[p].factor, counted)
-            return play_among(policies[p], setting, pools[p], eligible[p], lived, counted, own=own) * truth.mean_value
-        return play_in_pool(policies[p], setting, pools[p], weights[p], own=own, luck=luck) * truth.mean_value
+                return logger_value(truth, claimed[p], lived, pools[p].factor, counted, money)
+            money = _with_luck(money, counted.shape[2], options.seed, run)
+            live = play_among(policies[p], setting, pools[p], eligible[p], lived, counted, own=own, money=money)
+            return live * truth.mean_value
+        money = _with_luck(money, weights[p].shape[2], options.seed, run)
+        live = play_in_pool(policies[p], setting, pools[p], weights[p], own=own, luck=luck, money=money)
+        return live * truth.mean_value
 
     tasks = [(run, p) for run in range(runs) for p in range(len(policies))]
     values = np.empty((len(policies), runs, 2))
@@ -177,55 +183,35 @@ def _play_live(
     return _Live(values[:, :, 0], values[:, :, 1])
 
 
-def _weights(claim: ClaimsByLaw, rounds: Sequence[int], common: int) -> Floats:
-    """Return the weights of live rounds by delay law, shape (2, R, T).
-
-    First those in the mean value after these numbers of rounds, then after the common one.
-    """
-    out = np.zeros((2, len(claim.of_laws), max(*rounds, common)))
-    for t in rounds:
-        out[0, :, :t] += claim.weights(t) / len(rounds)
-    out[1, :, :common] = claim.weights(common)
-    return out
-
-
-def _pool(truth: LogTruth, policy: Any, claim: ClaimsByLaw, rounds: int, told: Sequence[TwinReplay]) -> ContextPool:
-    """Return what live rounds of a policy are drawn from, which was `told` so by its replays."""
-    if not policy.contextual:
-        vectors = np.zeros((1, 1, 0))
-    elif truth.pool is None:
-        from evaluator.log.schema import to_numpy
-
-        vectors = to_numpy(truth.actions["features"]).astype(np.float64)[None]
-    else:
-        vectors = truth.pool.astype(np.float64)
-        vectors = vectors[:, None, :] if vectors.ndim == 2 else vectors
-    vectors = np.ascontiguousarray(vectors)
-    if truth.traffic is None:
-        tau = claim.tables(rounds)
-        return ContextPool(vectors, truth.rates, truth.values, tau, tau.shape[1] - 1, law=truth.laws.of_action)
-    # A duration cuts the delays themselves, a window in rounds what they come to.
-    cut = NO_WINDOW if claim.longest is None else claim.longest
-    steps = int(np.searchsorted(truth.laws.grid, cut, side="right"))
-    times = truth.traffic.times
-    # Where replays found their rounds: a twin is one stretch of the traffic.
-    low, high = np.mean([one.arrivals for one in told], axis=0)
-    first, last = round(float(low)), len(times) - truth.displays + round(float(high)) + 1
-    return ContextPool(
-        vectors=vectors,
-        rates=truth.rates,
-        values=truth.values,
-        tau=np.ascontiguousarray(truth.laws.tau[:, :steps]),
-        law=truth.laws.of_action,
-        factor=truth.hours.factor(times),
-        reach=min(*(one.setting.window for one in told), max(rounds - 1, 0)),
-        delays=np.array(truth.laws.grid[:steps]),
-        times=times,
-        first=first,
-        last=max(last, first + 1),
-        rate=truth.traffic.rate,
-        share=claim.share,
+def _money(truth: LogTruth, claim: ClaimsByLaw, rounds: Sequence[int], common: int, options: AuditOptions) -> LiveMoney:
+    if claim.money is None:
+        return NO_MONEY
+    return live_money(
+        truth,
+        claim,
+        claimed_weights(claim.money.refunds, rounds, common),
+        display_weights(rounds, common),
+        told_costs=options.learn_from == "objective" and bool(claim.money.cost.any()),
     )
+
+
+def _with_luck(money: LiveMoney, rounds: int, seed: int, run: int) -> LiveMoney:
+    """Return it with uniform numbers of its rounds, from a stream of their own."""
+    if not len(money.sold):
+        return money
+    # A row a round: runs of different lengths begin alike.
+    return money._replace(luck=random_stream(Stream.AUDIT_LIVE_MONEY, seed, run).random((rounds, 3)))
+
+
+def _known(truth: LogTruth, claim: ClaimsByLaw, weights: Floats, money: LiveMoney) -> Floats:
+    """Return the value of the logging policy, shape (2,), whose rounds are alike."""
+    of_sales = weights.sum(axis=2)[:, claim.law]
+    if claim.money is None:
+        return np.asarray(of_sales @ truth.logging_values)
+    of_refunds = money.refund_weights.sum(axis=2)[:, claim.money.refunds.law]
+    net = of_sales * claim.money.sold - of_refunds * claim.money.owed
+    cost = float(truth.logger.mean(axis=0) @ claim.money.cost) * truth.mean_value
+    return np.asarray(net @ truth.logging_values - money.display_weights.sum(axis=1) * cost)
 
 
 def _against_live(replayed: Floats, live: Floats) -> dict[str, float]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.audits.by_action import ClaimsByLaw
+from evaluator.audits.by_action import ClaimsByLaw, MoneyClaim
 from evaluator.audits.truth import LogTruth
 from evaluator.audits.twins import TwinLog
 from evaluator.log.schema import to_numpy
@@ -39,12 +39,26 @@ class ShownDisplays:
         rates = shown_rates(truth, twin, display, action) * truth.mean_value
         self._expected = [rates[part] for part in parts]
         self._law = [claim.law[action[part]] for part in parts]
+        self._action = [action[part] for part in parts]
+        self._mean_value = truth.mean_value
 
     def realised(self, rounds: Sequence[int]) -> float:
         """Return the mean expected reward of the first rounds of all repeats."""
-        each = zip(rounds, self._expected, self._law, strict=True)
-        means = [self.claim.weights(t)[law[:t], np.arange(t)] @ own[:t] for t, own, law in each]
+        if self.claim.money is not None:
+            means = [self._net(repeat, t, self.claim.money) for repeat, t in enumerate(rounds)]
+        else:
+            each = zip(rounds, self._expected, self._law, strict=True)
+            means = [self.claim.weights(t)[law[:t], np.arange(t)] @ own[:t] for t, own, law in each]
         return float(np.average(means, weights=rounds)) if sum(rounds) else float("nan")
+
+    def _net(self, repeat: int, rounds: int, money: MoneyClaim) -> float:
+        """Return the mean of what the first rounds of a repeat bring, less refunds and costs."""
+        at, action = np.arange(rounds), self._action[repeat][:rounds]
+        sold = self._expected[repeat][:rounds]
+        refunds = money.refunds
+        brought = self.claim.weights(rounds)[self._law[repeat][:rounds], at] @ (sold * money.sold[action])
+        returned = refunds.weights(rounds)[refunds.law[action], at] @ (sold * money.owed[action])
+        return float(brought - returned - money.cost[action].sum() * self._mean_value / max(rounds, 1))
 
     def rewards(self, repeat: int, rounds: int) -> Floats:
         """Return the rewards of the first rounds of a repeat, as a replay of so many rounds would count them."""

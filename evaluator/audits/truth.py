@@ -15,6 +15,7 @@ from evaluator.audits.logger import fit_twin_logger
 from evaluator.audits.logger_among import fit_logger_among
 from evaluator.audits.rates import Rates, rates_by_action, rates_by_context, rates_by_vector
 from evaluator.audits.twin_delays import DelayLaws, fit_delay_laws, shares_within_window
+from evaluator.audits.twin_money import TwinMoney, fit_money, sales_alone
 from evaluator.audits.twin_sets import TwinSets, all_vectors, best_order_value, read_twin_sets
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import DataError
@@ -23,7 +24,7 @@ from evaluator.log.eligible import unpack
 from evaluator.log.readable_vectors import display_vectors, readable_vectors
 from evaluator.log.schema import ELIGIBLE, to_numpy
 from evaluator.log.uneven import is_uneven
-from evaluator.replays.basis import Basis
+from evaluator.replays.basis import Basis, read_basis
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay
@@ -56,7 +57,8 @@ class LogTruth:
     logger
         Probability with which the logging policy shows each action in each entry, shape (P, K) or (1, K).
     values
-        Values that a conversion may have, equally likely, shape (V,).
+        Values that a conversion may have, equally likely, shape (V,); where there is `money`, those of a sale before
+        refunds, of all actions together.
     laws
         Delay law of each action, in ticks of the twins.
     cdf
@@ -80,6 +82,8 @@ class LogTruth:
         Sentences that say what the truth is.
     sets
         Eligible actions of each entry; None where all always are.
+    money
+        Values of sales by action, refunds and costs; None where the log has neither refunds nor costs.
     """
 
     vectors: str | None
@@ -98,6 +102,7 @@ class LogTruth:
     meta: LogMeta
     said: tuple[str, ...]
     sets: TwinSets | None = None
+    money: TwinMoney | None = None
 
     @property
     def moving(self) -> bool:
@@ -114,26 +119,37 @@ class LogTruth:
         """Expected value of a conversion."""
         return float(self.values.mean())
 
-    def best_value(self, counted: Floats) -> float:
+    @property
+    def value_of_larger(self) -> float:
+        """Value of the conversions that a larger difference would be made of: E[v²] / E[v]."""
+        if self.money is None:
+            return float((self.values**2).mean() / self.mean_value)
+        sold = (self.rates * self.logger).mean(axis=0)
+        left = float(sold @ (self.money.worth - self.money.owed))
+        return float(sold @ self.money.squares) / max(left, 1e-300)
+
+    def best_value(self, counted: Floats, cost: Floats) -> float:
         """Return the expected reward of the best fixed action; of the best order where not all are always eligible.
 
         Parameters
         ----------
         counted
-            Share of each action's rewards that counts, shape (K,).
+            What counts of a conversion of each action, as a share of their mean value, shape (K,).
+        cost
+            What a display of each action costs on average, shape (K,); 0 where costs do not count.
         """
         if self.sets is None:
-            return float((self.rates.mean(axis=0) * self.mean_value * counted).max())
+            return float((self.rates.mean(axis=0) * self.mean_value * counted - cost).max())
         factor = np.ones(self.entries)
         if self.moving and self.traffic is not None:
             factor = self.hours.factor(
                 self.traffic.of_log[np.arange(self.entries) * self.traffic.displays // self.entries]
             )
-        return best_order_value(self.rates, self.sets.truths, counted * self.mean_value, factor)
+        return best_order_value(self.rates, self.sets.truths, counted * self.mean_value, cost, factor)
 
     @property
     def logging_values(self) -> Floats:
-        """Expected reward of the logging policy from each action, shape (K,)."""
+        """Expected value of the logging policy's conversions of each action, each worth the mean, shape (K,)."""
         return np.asarray((self.rates * self.logger).mean(axis=0) * self.mean_value)
 
 
@@ -156,6 +172,10 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
     DataError
         The log has too few displays or conversions.
     """
+    whole = basis.survey
+    revenue = replace(options, objective="revenue", delays_from=None)
+    sold = sales_alone(whole.log)
+    basis = basis if sold is whole.log else read_basis(sold, revenue)
     survey = basis.survey
     log = survey.log
     if basis.propensities.tilted:
@@ -169,7 +189,7 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
             f"Log {log.meta.name!r} has {len(log):,} displays, too few to fit a truth to.",
             hint=f"an audit needs {FEWEST_DISPLAYS} displays and {FEWEST_CONVERSIONS} conversions.",
         )
-    judged = replace(options, reward="eventual", immature="drop", delays_from=None)
+    judged = replace(revenue, reward="eventual", immature="drop")
     plan = plan_replay(basis, policy, judged)
     rewards = logged_rewards(plan, rounds=0)
     paid = rewards.value > 0 if (rewards.value >= 0).all() else np.ones(len(rewards.at), np.bool_)
@@ -187,6 +207,8 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
     if longest is not None and traffic is None:
         longest = _in_displays(plan, longest)
     laws = fit_delay_laws(plan, longest, in_time=in_time)
+    money = fit_money(whole, laws, longest, in_time=in_time)
+    meta = whole.log.meta if money is None else money.bounds(whole.log.meta)
     vectors = display_vectors(log)
     varied = vectors is not None or basis.sets is not None
     entries = _entries(len(log), log.n_actions) if varied else np.zeros(1, np.int64)
@@ -220,14 +242,14 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
         longest=longest,
         actions=log.actions,
         meta=replace(
-            log.meta, tick=log.meta.tick if in_time else ROUND, observed_until=None, attribution_window=None,
+            meta, tick=log.meta.tick if in_time else ROUND, observed_until=None, attribution_window=None,
             fingerprint="", counts={}, sampling_rate=min(log.meta.sampling_rate * kept, 1.0),
         ),
         said=(
             rates.said,
             *_of_young(seen),
             *hours.said,
-            worth,
+            *([worth] if money is None else money.said),
             laws.said,
             logger.said,
             *([] if sets is None else [sets.said]),
@@ -240,6 +262,7 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
             else "no rate or delay drifts, and displays are independent",
         ),
         sets=sets,
+        money=money,
     )  # fmt: skip
 
 

@@ -115,7 +115,7 @@ def all_vectors(column: pa.ChunkedArray, truths: Truths) -> npt.NDArray[np.float
     return found
 
 
-def best_order_value(rates: Floats, truths: Truths, worth: Floats, factor: Floats) -> float:
+def best_order_value(rates: Floats, truths: Truths, worth: Floats, cost: Floats, factor: Floats) -> float:
     """Return the mean over entries of the best order of actions: at each, its first eligible action is shown.
 
     As in a replay (`evaluator.estimates.best_order`), actions are ordered by their means where they are eligible.
@@ -126,10 +126,12 @@ def best_order_value(rates: Floats, truths: Truths, worth: Floats, factor: Float
         Conversion probability of each action in each entry, and whether it is eligible there, shape (P, K).
     worth
         What a conversion of each action counts, shape (K,).
+    cost
+        What a display of each action costs, shape (K,).
     factor
         Factor of all rates at each entry, shape (P,).
     """
-    earned = np.minimum(rates * factor[:, None], 1.0) * worth
+    earned = np.minimum(rates * factor[:, None], 1.0) * worth - cost
     eligible = truths.sum(axis=0)
     means = np.where(eligible > 0, (earned * truths).sum(axis=0) / np.maximum(eligible, 1), -np.inf)
     order = np.argsort(-means, kind="stable")

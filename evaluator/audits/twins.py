@@ -9,10 +9,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.audits.truth import LogTruth
+from evaluator.audits.twin_money import draw_events
 from evaluator.audits.twin_sets import TwinSets
 from evaluator.log import Log
 from evaluator.log.eligible import members
-from evaluator.log.schema import ELIGIBLE, fixed_size_lists
+from evaluator.log.schema import COST, ELIGIBLE, fixed_size_lists
 from evaluator.log.uneven import uneven_lists
 from evaluator.streams import Stream, child_streams, seed_sequence
 
@@ -55,9 +56,15 @@ def draw_twin(truth: LogTruth, *, seed: int, twin: int, vectors: bool = True) ->
     action, propensity = _logged(truth.logger, entry, logger.random(n))
     converts = np.flatnonzero(rewards.random(n) < truth.rates[entry, action] * truth.hours.factor(time))
     wait = truth.laws.drawn(action[converts], waits.random(n)[converts])
-    value = truth.values[(worths.random(n)[converts] * truth.values.size).astype(np.int64)]
     until = None if truth.beyond is None else int(time[-1]) + truth.beyond
     when = time[converts] + wait
+    if truth.money is None:
+        value = truth.values[(worths.random(n)[converts] * truth.values.size).astype(np.int64)]
+        cost = None
+    else:
+        luck = child_streams(3, Stream.AUDIT_TWIN_MONEY, seed, twin)
+        drawn = draw_events(truth.money, action, converts, wait, worths.random(n), luck)
+        converts, when, value, cost = drawn.display, time[drawn.display] + drawn.wait, drawn.value, drawn.cost
     if until is not None:
         seen = when <= until
         converts, when, value = converts[seen], when[seen], value[seen]
@@ -67,6 +74,8 @@ def draw_twin(truth: LogTruth, *, seed: int, twin: int, vectors: bool = True) ->
         "action": pa.array(action.astype(np.int32)),
         "propensity": pa.nulls(n, pa.float64()) if truth.meta.propensity == "absent" else pa.array(propensity),
     }
+    if cost is not None:
+        columns[COST] = pa.array(cost)
     if truth.sets is not None:
         columns[ELIGIBLE] = truth.sets.of_displays(entry)
     if vectors and truth.pool is not None and truth.vectors is not None:

@@ -47,7 +47,7 @@ LearnsFrom = Literal["objective", "revenue"]
 @documented
 @dataclass(frozen=True, kw_only=True)
 class BareReplayOptions(Options):
-    """Options of a replay that knows nothing beside its log's displays and conversions, as that of an audit's twin."""
+    """Options of a replay that rests on displays and conversions alone, as an audit's of its twins."""
 
     window: str | int | None = WINDOW.field()
     horizon: int | None = HORIZON.field()

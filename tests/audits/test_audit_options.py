@@ -31,7 +31,7 @@ def test_an_option_that_is_none_of_an_audit_is_unknown(name: str) -> None:
 
 
 def test_options_of_the_replays_are_those_of_the_audit() -> None:
-    asked = AuditOptions(window=7, learn_from="revenue", repeats=3, seed=5, jobs=2)
+    asked = AuditOptions(window=7, objective="profit", learn_from="revenue", repeats=3, seed=5, jobs=2)
     replays = asked.of_replays(seed=9)
-    assert (replays.window, replays.learn_from, replays.repeats) == (7, "revenue", 3)
+    assert (replays.window, replays.objective, replays.learn_from, replays.repeats) == (7, "profit", "revenue", 3)
     assert (replays.seed, replays.jobs) == (9, 1)

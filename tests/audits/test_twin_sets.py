@@ -88,9 +88,12 @@ def test_the_best_order_falls_back_on_the_next_eligible_action() -> None:
     truths = np.array([[True, True], [False, True]])
     rates = np.array([[0.5, 0.2], [0.5, 0.4]])
     # Action 0 (mean .5 where it is eligible) before action 1 (mean .3).
-    assert best_order_value(rates, truths, np.ones(2), np.ones(2)) == pytest.approx((0.5 + 0.4) / 2)
-    assert best_order_value(rates, truths, np.array([0.1, 1.0]), np.ones(2)) == pytest.approx((0.2 + 0.4) / 2)
-    assert best_order_value(rates, truths, np.ones(2), np.array([1.0, 0.5])) == pytest.approx((0.5 + 0.2) / 2)
+    assert best_order_value(rates, truths, np.ones(2), np.zeros(2), np.ones(2)) == pytest.approx((0.5 + 0.4) / 2)
+    # A cost of .25 puts it behind action 1.
+    cost, free = np.array([0.25, 0.0]), np.zeros(2)
+    assert best_order_value(rates, truths, np.ones(2), cost, np.ones(2)) == pytest.approx((0.2 + 0.4) / 2)
+    assert best_order_value(rates, truths, np.array([0.1, 1.0]), free, np.ones(2)) == pytest.approx((0.2 + 0.4) / 2)
+    assert best_order_value(rates, truths, np.ones(2), free, np.array([1.0, 0.5])) == pytest.approx((0.5 + 0.2) / 2)
 
 
 def test_blocks_hold_all_entries_once() -> None:

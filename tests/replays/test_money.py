@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluator import audit, check, compare, replay, study_delays
+from evaluator import check, compare, replay, study_delays
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import ParameterError
 from evaluator.log import Log
@@ -155,14 +155,10 @@ def test_results_with_money_fit_their_schemas() -> None:
     validate(json.loads(json.dumps(compare(LOG, ["ucb1", "random"], windows=[100]).to_dict())))
 
 
-def test_checks_and_audits_take_refunds_off_at_once() -> None:
+def test_checks_take_refunds_off_at_once() -> None:
     report = check(FREE)
     assert report["delays of each action"].verdict != "fail"
     assert report["replay of the logger"].verdict == "pass"
-    with pytest.raises(ParameterError, match=r"`objective='profit'` does not go with an audit"):
-        audit(LOG, ["random"], objective="profit")
-    found = audit(LOG, ["random"], twins=10, displays=2_000, window=100)
-    assert any("refunds are taken off at once" in line for line in found.assumptions)
 
 
 def test_a_bootstrap_and_a_final_policy_are_of_profit() -> None:

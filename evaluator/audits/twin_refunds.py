@@ -1,0 +1,180 @@
+"""The refunds of twins: which sales come back, how late after the sale, and what they take back, fitted to a log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.audits.rates import rates_by_action
+from evaluator.audits.twin_delays import DelayLaws
+from evaluator.audits.twin_pools import ActionPools, own_or_all, pools_of
+from evaluator.delays.by_group import group_cdfs
+from evaluator.delays.cdf import DelayCDF
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Refunds of an action from which its own are drawn; of fewer, its sales come back by the share of all. Of as few sales
+# of its own, those of all stand for them.
+_FEWEST = 10
+# Pairs of a sale's delay and the wait for its refund that the law of their sum is taken from: a lattice.
+_PAIRS, _GOLDEN = 65_536, (5**0.5 - 1) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class SoldDisplays:
+    """The displays of a log that sold something.
+
+    Parameters
+    ----------
+    action
+        Action of each, shape (n,).
+    sold, taken
+        Sum of its sales and of what its refunds took back, at least 0, shape (n,).
+    wait
+        Delay of its first sale, in ticks of the twins, shape (n,).
+    lag
+        Ticks between the first sale and the first refund; -1 without a refund, shape (n,).
+    watched
+        Ticks for which it was followed after its first sale, shape (n,).
+    """
+
+    action: Ints
+    sold: Floats
+    taken: Floats
+    wait: Ints
+    lag: Ints
+    watched: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class TwinRefunds:
+    """Refunds of a truth.
+
+    Parameters
+    ----------
+    rate
+        Chance that a sale of each action comes back, sooner or later, shape (K,).
+    sold
+        Values of sales that come back, by action.
+    taken
+        What the refund of each of these takes back, above 0, in the order of ``sold.flat``.
+    lags
+        Law of the ticks between a sale and its refund, by action.
+    sales
+        Law of the delays of sales, by action.
+    longest
+        Attribution window in ticks: a refund later than that after its display is never recorded; None where there is
+        none.
+    said
+        Sentence that says what the refunds are.
+    """
+
+    rate: Floats
+    sold: ActionPools
+    taken: Floats
+    lags: DelayLaws
+    sales: DelayLaws
+    longest: int | None
+    said: str
+
+    @cached_property
+    def laws(self) -> tuple[Ints, Ints]:
+        """Pairs of a law of sales and one of lags that some action has, shape (Q, 2); which of them each has, (K,)."""
+        pairs, of_action = np.unique(
+            np.column_stack((self.sales.of_action, self.lags.of_action)), axis=0, return_inverse=True
+        )
+        return pairs, of_action.reshape(-1)
+
+    @cached_property
+    def _totals(self) -> list[tuple[DelayCDF, float]]:
+        i = np.arange(_PAIRS)
+        found = []
+        for sale, lag in self.laws[0]:
+            at = np.searchsorted(self.sales.tau[sale], (i + 0.5) / _PAIRS, side="right")
+            then = np.searchsorted(self.lags.tau[lag], (i * _GOLDEN) % 1.0, side="right")
+            last = len(self.sales.grid) - 1, len(self.lags.grid) - 1
+            total = self.sales.grid[np.minimum(at, last[0])] + self.lags.grid[np.minimum(then, last[1])]
+            kept = total if self.longest is None else total[total <= self.longest]
+            share = len(kept) / _PAIRS
+            ticks, count = np.unique(kept if len(kept) else total[:1], return_counts=True)
+            cdf = np.minimum(np.cumsum(count) / count.sum(), 1.0)
+            found.append((DelayCDF(delays=ticks, cdf=cdf, source=self.said), share))
+        return found
+
+    @property
+    def totals(self) -> tuple[DelayCDF, ...]:
+        """CDF of the ticks between a display and its refund, of those that are recorded, one for each pair of laws."""
+        return tuple(cdf for cdf, _ in self._totals)
+
+    @cached_property
+    def recorded(self) -> Floats:
+        """Share of each action's refunds that come within the attribution window, shape (K,)."""
+        found: Floats = np.array([share for _, share in self._totals])[self.laws[1]]
+        return found
+
+    @cached_property
+    def owed(self) -> Floats:
+        """What a sale of each action is expected to give back, shape (K,)."""
+        found: Floats = self.rate * self.recorded * ActionPools(self.taken, self.sold.first).means
+        return found
+
+
+def fit_refunds(shown: SoldDisplays, sales: DelayLaws, longest: int | None, left_out: int, k: int) -> TwinRefunds:
+    """Return the refunds of the twins.
+
+    A sale's chance to come back is the number of refunds seen over that of sales, each counted with the chance that its
+    refund would have been seen by now: by action, drawn towards the mean as rates of conversions are
+    (`evaluator.audits.rates.rates_by_action`). Lags are fitted as delays are, right-truncated where a display was not
+    followed to its end, by action where the log can tell these apart (`evaluator.delays.by_group`).
+
+    Parameters
+    ----------
+    shown
+        Displays that sold something, of which one at least has a refund.
+    sales
+        Delay laws of the sales.
+    longest
+        Attribution window in ticks of the twins; None where there is none.
+    left_out
+        Number of displays with refunds and without a sale.
+    k
+        Number of actions K.
+    """
+    back = shown.lag >= 0
+    action = shown.action[back]
+    lag = shown.lag[back]
+    found = group_cdfs(lag, np.maximum(shown.watched[back], lag), action, n_groups=k)
+    chance = found(shown.watched, shown.action)
+    sold = np.bincount(shown.action, weights=chance, minlength=k)
+    returned = np.bincount(action, minlength=k).astype(np.float64)
+    rates = rates_by_action(np.minimum(returned, sold), sold)
+    value, taken = shown.sold[back], shown.taken[back]
+    rare = np.flatnonzero(returned < _FEWEST)
+    own = ~np.isin(action, rare)
+    # Its own sales, or all, come back by the share that all refunds take.
+    spare, of = own_or_all(shown.sold, shown.action, k, fewest=_FEWEST)
+    few = np.isin(of, rare)
+    taken = np.concatenate([taken[own], float(taken.sum() / value.sum()) * spare[few]])
+    value = np.concatenate([value[own], spare[few]])
+    of = np.concatenate([action[own], of[few]])
+    drawn = int((found.weight > 0).sum())
+    said = (
+        f"of sales, {returned.sum() / max(sold.sum(), 1e-300):.3g} come back, by action from {rates.table.min():.3g} "
+        f"to {rates.table.max():.3g}; waits between a sale and its refund "
+        + ("by laws that depend on the action" if drawn else "by one law for all actions")
+    )
+    if left_out:
+        said += f" ({left_out:,} displays have refunds without a sale, which twins have not)"
+    return TwinRefunds(
+        rate=rates.table[0],
+        sold=pools_of(value, of, k),
+        taken=pools_of(taken, of, k).flat,
+        lags=DelayLaws(found.grid, found.table[:, 1:], found.row, said),
+        sales=sales,
+        longest=longest,
+        said=said,
+    )
