@@ -126,7 +126,7 @@ class LogTruth:
             return float((self.values**2).mean() / self.mean_value)
         sold = (self.rates * self.logger).mean(axis=0)
         left = float(sold @ (self.money.worth - self.money.owed))
-        return float(sold @ self.money.squares) / max(left, 1e-300)
+        return float(sold @ self.money.squares) / (left if left > 0.0 else float(sold @ self.money.worth))
 
     def best_value(self, counted: Floats, cost: Floats) -> float:
         """Return the expected reward of the best fixed action; of the best order where not all are always eligible.

@@ -149,8 +149,8 @@ def fit_refunds(shown: SoldDisplays, sales: DelayLaws, longest: int | None, left
     lag = shown.lag[back]
     found = group_cdfs(lag, np.maximum(shown.watched[back], lag), action, n_groups=k)
     chance = found(shown.watched, shown.action)
-    sold = np.bincount(shown.action, weights=chance, minlength=k)
-    returned = np.bincount(action, minlength=k).astype(np.float64)
+    sold: Floats = np.bincount(shown.action, weights=chance, minlength=k).astype(np.float64)
+    returned: Floats = np.bincount(action, minlength=k).astype(np.float64)
     rates = rates_by_action(np.minimum(returned, sold), sold)
     value, taken = shown.sold[back], shown.taken[back]
     rare = np.flatnonzero(returned < _FEWEST)

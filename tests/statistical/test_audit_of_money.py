@@ -53,6 +53,18 @@ AUDITS = {
         ["thompson", "logging"],
         {"traffic_share": 0.5},
     ),
+    "within the window only": (
+        lambda: make_shop(5_000, seed=11, world=World(observed=True)).log.with_meta(attribution_window=None),
+        ["thompson", "logging"],
+        {"window": 500},
+    ),
+    "bursts, within the window only, in time": (
+        lambda: make_shop(5_000, seed=12, world=World(untidy=True, observed=True)).log.with_meta(
+            attribution_window=None
+        ),
+        ["ucb1:exploration=0.1", "logging"],
+        {"window": "10min"},
+    ),
     "young displays corrected": (
         lambda: make_shop(5_000, seed=9, world=World(observed=True)).log,
         ["ucb1:exploration=0.1", "logging"],
