@@ -158,7 +158,9 @@ def live_round(
     at = keep(ring, t, action, vectors, row(vectors, action))
     in_time = pool.times.shape[0] > 0
     if step >= 0:
-        delay = rounds_until(pool, at_time, step) if in_time else step
+        delay = step if step < pool.tau.shape[1] else -1  # past the table it is never revealed
+        if in_time:
+            delay = rounds_until(pool, at_time, step)
         returns = money.rate.shape[0] > 0 and comes_back(money, t, action)
         if 0 <= delay <= pool.reach and t + delay <= horizon:
             reveal_later(ring, at, t + delay, _value_of(pool, money, action, worth, returns))

@@ -52,7 +52,10 @@ def live_pool(truth: LogTruth, policy: Any, claim: ClaimsByLaw, rounds: int, tol
     vectors = np.ascontiguousarray(vectors)
     if truth.traffic is None:
         tau = claim.tables(rounds)
-        return ContextPool(vectors, truth.rates, truth.values, tau, tau.shape[1] - 1, law=truth.laws.of_action)
+        reach = tau.shape[1] - 1
+        if truth.money is not None and truth.money.refunds is not None:  # which come later than the last sale
+            reach = _reach(rounds, told)
+        return ContextPool(vectors, truth.rates, truth.values, tau, reach, law=truth.laws.of_action)
     # A duration cuts the delays themselves, a window in rounds what they come to.
     cut = NO_WINDOW if claim.longest is None else claim.longest
     steps = int(np.searchsorted(truth.laws.grid, cut, side="right"))
@@ -67,7 +70,7 @@ def live_pool(truth: LogTruth, policy: Any, claim: ClaimsByLaw, rounds: int, tol
         tau=np.ascontiguousarray(truth.laws.tau[:, :steps]),
         law=truth.laws.of_action,
         factor=truth.hours.factor(times),
-        reach=min(*(one.setting.window for one in told), max(rounds - 1, 0)),
+        reach=_reach(rounds, told),
         delays=np.array(truth.laws.grid[:steps]),
         times=times,
         first=first,
@@ -75,3 +78,8 @@ def live_pool(truth: LogTruth, policy: Any, claim: ClaimsByLaw, rounds: int, tol
         rate=truth.traffic.rate,
         share=claim.share,
     )
+
+
+def _reach(rounds: int, told: Sequence[TwinReplay]) -> int:
+    """Return the longest delay in rounds that these let a policy hear of."""
+    return int(min(*(one.setting.window for one in told), max(rounds - 1, 0)))

@@ -12,7 +12,9 @@ from evaluator.arguments import as_description
 from evaluator.audits.by_action import claims_of
 from evaluator.audits.live import ContextPool, play_in_pool
 from evaluator.audits.live_money import live_money
-from evaluator.audits.live_pool import claimed_weights, display_weights
+from evaluator.audits.live_pool import claimed_weights, display_weights, live_pool
+from evaluator.audits.options import AuditOptions
+from evaluator.audits.replays import claims, replay_twin
 from evaluator.audits.truth import LogTruth
 from evaluator.audits.twin_pools import own_or_all, pools_of
 from evaluator.audits.twins import draw_twin
@@ -23,7 +25,7 @@ from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay
 from tests.audits.test_truth import truth_of
 from tests.logs import bernoulli_log
-from tests.shops import COMES_BACK, COSTS, HANDLING, HIGHEST, LOWEST, SELLS, World, make_shop, revenues
+from tests.shops import COMES_BACK, COSTS, HANDLING, HIGHEST, LOWEST, REFUND_DELAY, SELLS, World, make_shop, revenues
 
 N = 20_000
 PRICE = (LOWEST + HIGHEST) / 2.0
@@ -243,3 +245,16 @@ def test_pools_draw_each_actions_own() -> None:
     pools = pools_of(np.array([1.0, 2.0, 5.0]), np.array([0, 0, 2]), 3)
     assert pools.means.tolist() == [1.5, 0.0, 5.0]
     assert pools.drawn(np.array([0, 0, 1, 2]), np.array([0.0, 0.99, 0.5, 0.5])).tolist() == [1.0, 2.0, 0.0, 5.0]
+
+
+def test_live_runs_hear_of_refunds_that_come_later_than_any_sale() -> None:
+    truth = fitted("tidy")
+    options = AuditOptions(window=3_000, traffic_share=0.3)
+    policies = [as_description("ucb1")]
+    claimed = claims(truth, policies, options)
+    told = replay_twin(truth, policies, options, claimed, 0, horizon=None).told
+    rounds = min(told[0].rounds)
+    pool = live_pool(truth, policies[0], claimed[0], rounds, told)
+    # One refund in twenty waits longer than three times the mean.
+    assert pool.tau.shape[1] < 0.3 * 3 * REFUND_DELAY
+    assert pool.reach == min(3_000, rounds - 1)

@@ -22,10 +22,10 @@ from tests.shops import World, make_shop
 
 # name: log, policies, options. Refunds come 400 displays after sales on average.
 AUDITS = {
-    "tidy": (lambda: make_shop(5_000, seed=2).log, ["thompson", "ucb1", "logging"], {"window": 500}),
+    "tidy": (lambda: make_shop(5_000, seed=2).log, ["ucb1:exploration=0.1", "thompson", "logging"], {"window": 500}),
     "of revenue": (
         lambda: make_shop(5_000, seed=3).log,
-        ["thompson", "logging"],
+        ["ucb1:exploration=0.1", "logging"],
         {"window": 500, "objective": "revenue"},
     ),
     "learning from revenue": (
@@ -35,7 +35,7 @@ AUDITS = {
     ),
     "observed by the horizon": (
         lambda: make_shop(5_000, seed=5).log,
-        ["thompson", "logging"],
+        ["ucb1:exploration=0.1", "logging"],
         {"window": 500, "reward": "observed"},
     ),
     "bursts, cut off, a window in time": (
@@ -45,17 +45,17 @@ AUDITS = {
     ),
     "bursts, observed by the horizon": (
         lambda: make_shop(5_000, seed=7, world=World(untidy=True)).log,
-        ["thompson", "logging"],
+        ["ucb1:exploration=0.1", "logging"],
         {"window": "10min", "reward": "observed"},
     ),
     "a short attribution window, half the traffic": (
         lambda: make_shop(5_000, seed=8, world=World(observed=True, window=400)).log,
-        ["thompson", "logging"],
+        ["ucb1:exploration=0.1", "logging"],
         {"traffic_share": 0.5},
     ),
     "within the window only": (
         lambda: make_shop(5_000, seed=11, world=World(observed=True)).log.with_meta(attribution_window=None),
-        ["thompson", "logging"],
+        ["ucb1:exploration=0.1", "logging"],
         {"window": 500},
     ),
     "bursts, within the window only, in time": (
@@ -64,6 +64,12 @@ AUDITS = {
         ),
         ["ucb1:exploration=0.1", "logging"],
         {"window": "10min"},
+    ),
+    # Sales come within 150 rounds, refunds 120 rounds after them on average: whoever hears of none later learns less.
+    "a third of the traffic": (
+        lambda: make_shop(5_000, seed=21).log,
+        ["ucb1:exploration=0.1", "random"],
+        {"window": 500, "traffic_share": 0.3},
     ),
     "young displays corrected": (
         lambda: make_shop(5_000, seed=9, world=World(observed=True)).log,
@@ -77,7 +83,7 @@ AUDITS = {
     ),
     "promotions, observed by the horizon": (
         lambda: load("promotions"),
-        ["thompson", "logging"],
+        ["ucb1:exploration=0.1", "logging"],
         {"window": "2d", "reward": "observed", "displays": 12_000},
     ),
 }
