@@ -38,7 +38,8 @@ class LiveMoney(NamedTuple):
     kept, kept_first
         Values of sales that do not come back, action by action, and where each action's begin, shape (K + 1,).
     back, taken, back_first
-        Values of sales that come back, what their refunds take, and where each action's begin.
+        Values of sales that come back, what their refunds take, shape (S,) each, and where each action's begin,
+        (K + 1,).
     lag, lag_delays, lag_law
         Laws of the wait for a refund: CDFs, shape (Q, J), delays in ticks of the twins, (J,), each action's row, (K,).
     share
@@ -46,7 +47,8 @@ class LiveMoney(NamedTuple):
     longest
         Longest delay of a refund, in ticks or in rounds as delays count.
     costs, costs_first
-        Costs of displays, action by action, and where each action's begin; empty where the policy is told of none.
+        Costs of displays, action by action, shape (C,), and where each action's begin, (K + 1,); empty where the
+        policy is told of none.
     """
 
     luck: Floats

@@ -61,7 +61,7 @@ class TwinRefunds:
     sold
         Values of sales that come back, by action.
     taken
-        What the refund of each of these takes back, above 0, in the order of ``sold.flat``.
+        What the refund of each of these takes back, above 0, in the order of ``sold.flat``, shape (S,).
     lags
         Law of the ticks between a sale and its refund, by action.
     sales
