@@ -104,7 +104,7 @@ def test_signature_and_docstring_show_every_option(name: str, options: type[Opti
     assert "See below" not in function.__doc__
     for told in describe(options):
         if told["name"] in fields:
-            assert f"    {told['name']} : {told['type']}, default {told['default']!r}\n" in function.__doc__
+            assert f"\n{told['name']} : {told['type']}, default {told['default']!r}\n" in function.__doc__
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -144,7 +144,8 @@ def decoded(path: Path, encoding: str) -> Iterator[str]:
         try:
             text = decoder.decode(piece, last)
         except UnicodeError as error:
-            if not isinstance(error, UnicodeDecodeError):
+            # From Python 3.13 on, a missing byte order mark is an illegal first byte.
+            if not isinstance(error, UnicodeDecodeError) or "BOM" in error.reason:
                 raise _no_mark(path, encoding, error) from None
             # The decoder put what it had kept of the pieces before in front of this one.
             kept = len(error.object) - len(piece)

@@ -12,7 +12,7 @@ from evaluator.options.declaration import Options, declaration, kinds_of, parame
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_PLACE = "    **options\n        See below.\n"
+_PLACE = "**options\n    See below."
 
 
 def shows(*options: type[Options], leave_out: Sequence[str] = ()) -> Callable[[F], F]:
@@ -36,8 +36,8 @@ def shows(*options: type[Options], leave_out: Sequence[str] = ()) -> Callable[[F
         function.__signature__ = own.replace(parameters=[*named, *listed])  # type: ignore[attr-defined]
         if function.__doc__ is not None:
             docs = "\n".join(parameter_docs(cls, leave_out=leave_out) for cls in options)
-            told = "".join(f"    {line}\n" for line in docs.splitlines())
-            function.__doc__ = function.__doc__.replace(_PLACE, told)
+            # Before Python 3.13 a docstring is indented as its function is.
+            function.__doc__ = inspect.cleandoc(function.__doc__).replace(_PLACE, docs.rstrip("\n"))
         return function
 
     return decorate
