@@ -100,7 +100,7 @@ def read_files(
         Function called with the number of rows read since the last call.
     """
     files, others = find_files(spec.source, folder, override=asked.path), event_files(spec, folder)
-    of_sets = set_files(spec, folder)
+    of_sets = set_files(spec, folder, override=asked.path)
     whole = [*files, *(file for of_kind in others.values() for file in of_kind), *of_sets]
     with unchanged(whole):
         return read_tables(

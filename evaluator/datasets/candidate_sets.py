@@ -147,7 +147,7 @@ class CandidateSets:
                  "add its row to the candidates, or quarantine the row")  # fmt: skip
         more = [pl.Series(SET, group)]
         if self._propensity is not None:
-            p = np.where(held, self._propensity[place], 1.0)
+            p = np.where(held, self._propensity[place], 1.0) if len(self._propensity) else np.ones(len(held))
             rows.add(
                 self._action, rows.sound & pl.Series(held & (p == 0)), "propensity 0 although it was shown", _REPAIR
             )

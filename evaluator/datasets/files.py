@@ -44,9 +44,14 @@ class SourceFile:
         return self.format in ("csv", "tsv")
 
     @property
+    def is_lines(self) -> bool:
+        """Whether its rows stand in lines of text that are no table: they name their own columns."""
+        return self.format not in ("csv", "tsv", "parquet", "ipc")
+
+    @property
     def row_word(self) -> str:
         """What a row is called where its number is told."""
-        return "line" if self.is_text or self.format == "jsonl" else "row"
+        return "line" if self.is_text or self.is_lines else "row"
 
 
 def find_files(source: Source, folder: Path, *, override: str | Path | None = None) -> list[SourceFile]:

@@ -20,6 +20,7 @@ from evaluator.datasets.row_breaches import FILE, LINE
 from evaluator.datasets.spec import Time
 from evaluator.datasets.spec_sections import Source
 from evaluator.datasets.text import as_utf8, refuse_illegal
+from evaluator.datasets.vw.decision_frames import NO_DECISION, decision_columns, decision_frames
 from evaluator.datasets.widths import Widths
 from evaluator.errors import SourceError, nearest
 
@@ -124,7 +125,7 @@ class Chunks:
             columns.append(cells.values.alias(name))
             if cells.unparsed is not None:
                 columns.append(cells.unparsed.alias(UNPARSED + name))
-        columns += [raw[name] for name in (LINE, BROKEN) if name in raw.columns]
+        columns += [raw[name] for name in (LINE, BROKEN, NO_DECISION) if name in raw.columns]
         return pl.DataFrame(columns)
 
 
@@ -170,8 +171,8 @@ def column_names(file: SourceFile, source: Source) -> list[str]:
     """Return the columns a file offers, hive partitions included."""
     if file.is_text:
         names = text_header(file, source).names
-    elif file.format == "jsonl":
-        names = key_names(file.path, source.encoding)
+    elif file.is_lines:
+        names = _keys(file, source)
     elif isinstance(file, FrameSource):
         names = file.rows.column_names
     else:
@@ -190,7 +191,7 @@ def number_columns(files: Sequence[SourceFile], source: Source, columns: Iterabl
     Whole numbers beyond 64 bits with a sign are none.
     """
     kinds: dict[str, Kind] = {}
-    if any(file.is_text or file.format == "jsonl" for file in files):
+    if any(file.is_text or file.is_lines for file in files):
         return kinds
     for column in columns:
         found = [_type_of(column, file, source) for file in files]
@@ -233,6 +234,8 @@ class _Table:
         """Return the wanted columns of the first rows, some rows at a time."""
         if self.file.format == "jsonl":
             return object_frames(path, self.source.encoding, self.wanted, CHUNK_ROWS, limit)
+        if self.file.is_lines:
+            return decision_frames(path, self.source.encoding, self.file.format, self.wanted, CHUNK_ROWS, limit)
         scan = self._scan(path)
         return iter((scan if limit is None else scan.head(limit)).collect_batches(chunk_size=CHUNK_ROWS))
 
@@ -255,7 +258,7 @@ def _table(file: SourceFile, source: Source, kinds: Mapping[str, Kind]) -> _Tabl
     header = text_header(file, source) if file.is_text else None
     names = column_names(file, source) if header is None else header.names
     wanted = {column: kind for column, kind in kinds.items() if column not in file.partitions}
-    if file.format == "jsonl":
+    if file.is_lines:
         return _Table(file, source, dict.fromkeys(names, ""), wanted, 1)
     _require(kinds, [*names, *file.partitions], file, source)
     if header is not None:
@@ -329,12 +332,19 @@ def _require(kinds: Iterable[str], names: list[str], file: SourceFile, source: S
 
 def _require_keys(tables: list[_Table]) -> None:
     """Refuse a column that no object of the files has: one may lack what it has no value of, but not all."""
-    objects = [table for table in tables if table.file.format == "jsonl"]
+    objects = [table for table in tables if table.file.is_lines]
     lacking = {column for table in objects for column in table.wanted}.difference(*(table.columns for table in objects))
     for table in objects if lacking else ():
-        lacking.difference_update(key_names(table.file.path, table.source.encoding, until=lacking))
+        lacking.difference_update(_keys(table.file, table.source, until=lacking))
     if lacking:
         _require(sorted(lacking), list(objects[0].columns), objects[0].file, objects[0].source)
+
+
+def _keys(file: SourceFile, source: Source, *, until: Iterable[str] = ()) -> list[str]:
+    """Return the columns that rows of a file name themselves, those of the first ones; read on until some are found."""
+    if file.format == "jsonl":
+        return key_names(file.path, source.encoding, until=until)
+    return decision_columns(file.path, source.encoding, file.format, until=until)
 
 
 def _first_line(error: BaseException) -> str:

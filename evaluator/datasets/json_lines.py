@@ -38,7 +38,7 @@ def key_names(path: Path, encoding: str, *, until: Iterable[str] = ()) -> list[s
     """
     keys: dict[str, None] = {}
     empty = True
-    for read, (_, line) in enumerate(_lines(path, encoding)):
+    for read, (_, line) in enumerate(text_lines(path, encoding)):
         if read >= SAMPLE and all(key in keys for key in until):
             break
         if empty and line.lstrip().startswith("["):
@@ -66,7 +66,7 @@ def object_frames(
     SourceError
         A value is a list or an object, a line is too long, or text is no text.
     """
-    lines = islice(_lines(path, encoding), limit)
+    lines = islice(text_lines(path, encoding), limit)
     quick, lists = ObjectColumns(kinds), "labels" in kinds.values()
     while taken := list(islice(lines, min(rows, PIECE))):
         waiting = [taken]
@@ -95,21 +95,28 @@ def _with_care(path: Path, kinds: Mapping[str, Kind], lines: list[tuple[int, str
     return pl.DataFrame({**columns, LINE: pl.Series(numbers, dtype=pl.Int64), **more})
 
 
-def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines that hold something, and their numbers."""
+def text_lines(path: Path, encoding: str, *, empty: bool = False) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file and their numbers: those that hold something, and `empty` ones if asked.
+
+    Raises
+    ------
+    SourceError
+        A line is too long, or text is no text.
+    """
     newlines = io.IncrementalNewlineDecoder(None, translate=True)
     number, rest = 0, ""
     for text in chain(decoded(path, encoding), ["\n"]):
         *whole, rest = (rest + newlines.decode(text)).split("\n")
         if max(map(len, [*whole, rest])) > LINE_MAX:
+            what = "example" if empty else "line of JSON"
             raise SourceError(
-                f"{path} line {number + 1}: no line of JSON, it has more than {LINE_MAX:,} characters.",
-                hint="write one object a line.",
+                f"{path} line {number + 1}: no {what}, it has more than {LINE_MAX:,} characters.",
+                hint="write one object a line, or one action of an example.",
             )
         for line in whole:
             number += 1
             line = line.lstrip("\ufeff") if number == 1 else line
-            if line and not line.isspace():
+            if empty or (line and not line.isspace()):
                 yield number, line
 
 

@@ -14,6 +14,7 @@ from evaluator.datasets.frames import CELLS, UNPARSED
 from evaluator.datasets.json_lines import BROKEN
 from evaluator.datasets.row_breaches import SHOWN, Breaches
 from evaluator.datasets.spec import Conversion
+from evaluator.datasets.vw.decision_frames import NO_DECISION
 from evaluator.errors import LogError
 from evaluator.log.meta import LEFT_OUT
 
@@ -121,7 +122,7 @@ def says_converted(frame: pl.DataFrame, conversion: Conversion) -> pl.Series:
     said = (cells == 1).fill_null(False) if conversion.indicator is not None else cells.is_not_null()
     if UNPARSED + column in frame.columns:
         said |= frame[UNPARSED + column].is_not_null()
-    for marks in (CELLS, BROKEN):
+    for marks in (CELLS, BROKEN, NO_DECISION):
         if marks in frame.columns:
             said = said.set(frame[marks].is_not_null() & ~said, None)
     return said

@@ -16,6 +16,7 @@ from evaluator.datasets.json_lines import BROKEN
 from evaluator.datasets.row_breaches import FILE, LINE, ROW, CheckedRows
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.time_guesses import TimeGuesses
+from evaluator.datasets.vw.decision_frames import NO_DECISION
 from evaluator.errors import LogError
 from evaluator.log.breaches import COST_REPAIR, NO_COST, WEIGHT_REPAIR
 from evaluator.units import MOST_VALUE
@@ -24,6 +25,7 @@ from evaluator.units import MOST_VALUE
 _LAST_TICK = 2**62
 RAGGED = ("a row with too few or too many cells", "check source.delimiter and the quotes of such rows")
 NO_OBJECT = ("a line that is no JSON object", "repair such lines, or quarantine them")
+UNDECIDED = ("a line that is no decision", "repair such lines, or quarantine them")
 BEYOND = ("a time beyond 2^62 ticks", "check the column and time.unit, or quarantine the row")
 
 
@@ -47,7 +49,7 @@ def check_cells(
         Record of the cells of its times that cannot be read: it looks at them, and says how to repair them.
     """
     whole = pl.repeat(True, frame.height, dtype=pl.Boolean, eager=True)
-    for marks, said in ((CELLS, RAGGED), (BROKEN, NO_OBJECT)):
+    for marks, said in ((CELLS, RAGGED), (BROKEN, NO_OBJECT), (NO_DECISION, UNDECIDED)):
         marked = frame[marks] if marks in frame.columns else None
         rows.add(
             ROW,

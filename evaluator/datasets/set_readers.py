@@ -39,10 +39,15 @@ def find_sets(spec: FileSpec, files: list[SourceFile], *, listed: bool) -> SetSo
     return None
 
 
-def set_files(spec: FileSpec, folder: Path) -> list[SourceFile]:
-    """Return the files of the calendar or of the candidates of a spec in `folder`; none where it has neither."""
+def set_files(spec: FileSpec, folder: Path, *, override: str | Path | None = None) -> list[SourceFile]:
+    """Return the files of the calendar or of the candidates of a spec in `folder`; none where it has neither.
+
+    What is read in place of the displays' files, `override`, is so for candidates that stand in the same files, too.
+    """
     table = spec.calendar or spec.candidates
-    return [] if table is None else find_files(table.table(), folder)
+    if table is None:
+        return []
+    return find_files(table.table(), folder, override=override if table.files == spec.source.files else None)
 
 
 def set_breaches(sets: SetSource | None, *, limited: bool, listed: bool) -> list[Breaches]:

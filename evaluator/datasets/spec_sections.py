@@ -12,7 +12,7 @@ Name = Annotated[str, Field(min_length=1)]
 # One ASCII character that neither ends a line nor quotes a cell.
 Delimiter = Annotated[str, Field(pattern=r"^[\t -!#-~]$")]
 Sentinel = str | int | Annotated[float, Field(allow_inf_nan=True)]
-FileFormat = Literal["csv", "tsv", "jsonl", "parquet", "ipc"]
+FileFormat = Literal["csv", "tsv", "jsonl", "parquet", "ipc", "dsjson", "dsjson-actions", "vw", "vw-actions"]
 
 
 class Section(BaseModel):

@@ -248,8 +248,8 @@ def chosen_bits(bits: Bits, actions: npt.NDArray[np.integer]) -> Bits:
 
 def any_eligible(sets: SetCodes, actions: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
     """Return whether some of these actions is eligible at each display, shape (n,)."""
-    found: npt.NDArray[np.bool_] = chosen_bits(sets.distinct, actions).any(axis=1)[np.asarray(sets)]
-    return found
+    some: npt.NDArray[np.bool_] = np.asarray(chosen_bits(sets.distinct, actions).any(axis=1))
+    return some[np.asarray(sets)]
 
 
 def chosen_sets(sets: pa.DictionaryArray, actions: npt.NDArray[np.integer]) -> pa.DictionaryArray:

@@ -12,7 +12,10 @@ from evaluator.datasets.spec_file import parse_spec, read_spec
 from evaluator.errors import SpecError, UnknownNameError
 from tests.datasets.sources import spec_data, write_spec
 
-SHIPPED = ["criteo_attribution", "criteo_conversion_logs", "criteo_twin", "open_bandit", "promotions", "synthetic"]
+SHIPPED = [
+    "criteo_attribution", "criteo_conversion_logs", "criteo_twin", "open_bandit", "promotions", "synthetic",
+    "vw_dsjson", "vw_text",
+]  # fmt: skip
 
 
 def test_shipped_names() -> None:
@@ -117,7 +120,9 @@ def test_unknown_dataset() -> None:
 
 
 def test_a_name_like_no_other_gets_the_bundled_logs_and_not_each_scenario_of_a_paper() -> None:
-    with pytest.raises(UnknownNameError, match=r"known: criteo_attribution, .*synthetic and \d\d more\.") as refused:
+    with pytest.raises(
+        UnknownNameError, match=r"known: criteo_attribution, .*synthetic, .* and \d\d more\."
+    ) as refused:
         load("zozo")
     assert "vernade2017" not in str(refused.value)
     with pytest.raises(UnknownNameError, match="criteo_attribution or criteo_conversion_logs or criteo_twin"):

@@ -1,0 +1,165 @@
+"""Decisions as rows: one for each, or one for each action that could have been chosen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from evaluator.datasets.json_lines import text_lines
+from evaluator.datasets.row_breaches import LINE
+from evaluator.datasets.vw.decisions import Action, Decision, Unit
+from evaluator.datasets.vw.dsjson import dsjson_units
+from evaluator.datasets.vw.examples import text_units
+from evaluator.errors import SourceError
+
+# Of lines that are no decision: what they are instead.
+NO_DECISION = "__no_decision"
+# What reads each format, and whether its rows are actions.
+FORMATS: dict[str, tuple[Callable[[Iterable[tuple[int, str]]], Iterator[Unit]], bool]] = {
+    "dsjson": (dsjson_units, False),
+    "dsjson-actions": (dsjson_units, True),
+    "vw": (text_units, False),
+    "vw-actions": (text_units, True),
+}
+# So many decisions tell which columns there are.
+_SAMPLE = 1_000
+_HASHED = re.compile(r"hashed_(0|[1-9][0-9]{0,4})")
+_OF_ALL = ("event", "action.position", "action.tag", "probability")
+_OF_DECISIONS = ("time", "cost", "reward", "rewarded")
+
+
+def decision_columns(path: Path, encoding: str, kind: str, *, until: Iterable[str] = ()) -> list[str]:
+    """Return the columns that the first decisions of a file offer; read on until some are found.
+
+    Raises
+    ------
+    SourceError
+        The file holds no decisions.
+    """
+    names = dict.fromkeys((*_OF_ALL, *(() if FORMATS[kind][1] else _OF_DECISIONS)))
+    wanted = [name for name in until if not (FORMATS[kind][1] and _HASHED.fullmatch(name))]
+    read = 0
+    for read, unit in enumerate(_units(path, encoding, kind), start=1):
+        if unit.decision is not None:
+            names |= dict.fromkeys(_features(unit.decision, of_actions=FORMATS[kind][1]))
+        if read >= _SAMPLE and all(name in names for name in wanted):
+            break
+    if not read:
+        raise SourceError(f"{path}: the file is empty.", hint="check the download or export.")
+    return [*names, *(name for name in until if name not in wanted)]
+
+
+def decision_frames(
+    path: Path, encoding: str, kind: str, columns: Iterable[str], rows: int, limit: int | None
+) -> Iterator[pl.DataFrame]:
+    """Yield the first rows of a file of decisions, about `rows` at a time: the wanted columns as text, and `LINE`.
+
+    Of lines that break a rule `NO_DECISION` says what they are, null elsewhere; they have no actions. ``hashed_i`` is
+    coordinate i of `evaluator.datasets.vw.hashed.hashed_vectors`, as wide as the largest i asked for.
+
+    Raises
+    ------
+    SourceError
+        A line is too long, or text is no text.
+    """
+    columns = list(columns)
+    of_actions = FORMATS[kind][1]
+    width = 1 + max((int(found[1]) for c in columns if (found := _HASHED.fullmatch(c))), default=-1)
+    units = _units(path, encoding, kind)
+    left = limit
+    while taken := list(islice(units, rows if not of_actions else max(rows // 16, 1))):
+        frame = _action_rows(taken, columns, width) if of_actions else _decision_rows(taken, columns)
+        frame = frame if left is None else frame.head(left)
+        yield frame
+        left = None if left is None else left - frame.height
+        if left == 0:
+            return
+
+
+def _units(path: Path, encoding: str, kind: str) -> Iterator[Unit]:
+    return FORMATS[kind][0](text_lines(path, encoding, empty=kind.startswith("vw")))
+
+
+def _decision_rows(units: list[Unit], columns: list[str]) -> pl.DataFrame:
+    found: dict[str, list[Any]] = {name: [] for name in columns}
+    for unit in units:
+        for name in columns:
+            found[name].append(None if unit.decision is None else _cell(unit.decision, name))
+    broken = [unit.broken for unit in units]
+    more = {NO_DECISION: pl.Series(broken, dtype=pl.String)} if any(broken) else {}
+    cells = {name: pl.Series(values, dtype=pl.String) for name, values in found.items()}
+    return pl.DataFrame({**cells, LINE: pl.Series([unit.line for unit in units], dtype=pl.Int64), **more})
+
+
+def _cell(of: Decision, name: str) -> str | None:
+    match name:
+        case "event":
+            return of.event
+        case "time":
+            return of.time
+        case "probability":
+            return repr(of.probability)
+        case "cost":
+            return repr(of.cost)
+        case "reward":
+            return repr(0.0 - of.cost)
+        case "rewarded":
+            return "1" if of.cost else "0"
+    if name.startswith("action."):
+        return _of_action(of.actions[of.chosen], name)
+    return _text(of.shared.get(name))
+
+
+def _action_rows(units: list[Unit], columns: list[str], width: int) -> pl.DataFrame:
+    sound = [(unit.line, unit.decision) for unit in units if unit.decision is not None]
+    number = {name: int(found[1]) for name in columns if (found := _HASHED.fullmatch(name))}
+    texts: dict[str, list[str | None]] = {name: [] for name in columns if name not in number}
+    for _, of in sound:
+        for i, action in enumerate(of.actions):
+            for name, cells in texts.items():
+                cells.append(_cell_of_action(of, i, action, name))
+    vectors = np.zeros((0, width))
+    if width and sound:
+        from evaluator.datasets.vw.hashed import hashed_vectors
+
+        vectors = np.concatenate([hashed_vectors(of, width) for _, of in sound])
+    lines = [line for line, of in sound for _ in of.actions]
+    cells_of = {
+        name: pl.Series(vectors[:, number[name]]) if name in number else pl.Series(texts[name], dtype=pl.String)
+        for name in columns
+    }
+    return pl.DataFrame({**cells_of, LINE: pl.Series(lines, dtype=pl.Int64)})
+
+
+def _cell_of_action(of: Decision, i: int, action: Action, name: str) -> str | None:
+    if name == "event":
+        return of.event
+    if name == "probability":
+        p = of.probability if i == of.chosen else None
+        return _text(p if of.probabilities is None else of.probabilities[i])
+    return _of_action(action, name)
+
+
+def _of_action(action: Action, name: str) -> str | None:
+    if name == "action.position":
+        return str(action.position)
+    if name == "action.tag":
+        return action.tag
+    return _text(action.features.get(name.removeprefix("action.")))
+
+
+def _features(of: Decision, *, of_actions: bool) -> Iterator[str]:
+    for action in of.actions if of_actions else of.actions[of.chosen : of.chosen + 1]:
+        yield from (f"action.{name}" for name in action.features)
+    if not of_actions:
+        yield from of.shared
+
+
+def _text(value: float | str | None) -> str | None:
+    return value if value is None or isinstance(value, str) else repr(value)

@@ -1,0 +1,258 @@
+"""Logs of VowpalWabbit: dsjson and text, as decisions with the actions that could have been chosen."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluator import datasets, load
+from evaluator.datasets.locate import bundled_folder
+from evaluator.errors import LogError, SourceError
+from evaluator.log import Log
+from evaluator.log.eligible import unpack
+
+DRINKS = ["latte", "mocha", "brew", "tea", "juice"]
+
+
+def event(i: int, rng: np.random.Generator, **changes: Any) -> dict[str, Any]:
+    """One decision among some of five drinks, as Personalizer logs it."""
+    k = int(rng.integers(2, 5))
+    tags = [str(tag) for tag in rng.choice(DRINKS, k, replace=False)]
+    p = rng.dirichlet(np.ones(k)) * 0.5 + 0.5 / k
+    chosen = int(rng.integers(k))
+    order = [chosen, *(j for j in range(k) if j != chosen)]
+    reward = float(rng.choice([0.0, 0.0, 1.0, -0.5]))
+    return {
+        "_label_cost": -reward, "_label_probability": float(p[chosen]), "_label_Action": chosen + 1,
+        "_labelIndex": chosen, "o": [{"v": reward, "EventId": f"e{i}", "ActionTaken": False}],
+        "Timestamp": f"2026-01-05T08:{i // 60:02}:{i % 60:02}.5000000Z", "Version": "1", "EventId": f"e{i}",
+        "a": [j + 1 for j in order],
+        "c": {"Sky": [{"hot": bool(i % 2), "name": ["sun", "rain"][i % 2]}], "_device": "x",
+              "_multi": [{"_tag": tag, "i": {"id": tag, "cups": DRINKS.index(tag) / 4}} for tag in tags]},
+        "p": [float(np.float32(p[j])) for j in order], "VWState": {"m": "m"}, **changes,
+    }  # fmt: skip
+
+
+def events(n: int = 60) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(7)
+    return [event(i, rng) for i in range(n)]
+
+
+def as_text(found: list[dict[str, Any]]) -> str:
+    """The same decisions as --cb_adf reads them, words as features of their own."""
+    lines = []
+    for one in found:
+        sky = one["c"]["Sky"][0]
+        lines.append(f"shared |Sky hot:{int(sky['hot'])} name={sky['name']}")
+        for j, action in enumerate(one["c"]["_multi"]):
+            label = f"0:{one['_label_cost']}:{one['p'][0] / sum(one['p'])!r} " if j == one["_labelIndex"] else ""
+            lines.append(f"{label}{action['_tag']}|i id={action['i']['id']} cups:{action['i']['cups']}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def written(folder: Path, lines: list[str] | str, *, kind: str = "dsjson", action: str = "tag") -> Path:
+    """The bundled spec beside a file of one's own, with what names an action."""
+    name = {"dsjson": "decisions.dsjson", "text": "decisions.txt"}[kind]
+    (folder / name).write_text(lines if isinstance(lines, str) else "".join(line + "\n" for line in lines))
+    spec = (bundled_folder() / f"vw_{kind}" / "spec.toml").read_text()
+    (folder / "spec.toml").write_text(spec.replace("action.position", f"action.{action}"))
+    return folder / "spec.toml"
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Log:
+    return load(written(tmp_path_factory.mktemp("vw"), [json.dumps(one) for one in events()]))
+
+
+def test_a_log_has_what_the_lines_say(log: Log) -> None:
+    found = events()
+    assert list(log.labels) == sorted(DRINKS)
+    chosen = [one["c"]["_multi"][one["_labelIndex"]]["_tag"] for one in found]
+    assert [log.labels[a] for a in log.column("action")] == chosen
+    p = [one["p"][0] / sum(one["p"]) for one in found]
+    np.testing.assert_allclose(log.column("propensity"), p, rtol=1e-12)
+    eligible = [{action["_tag"] for action in one["c"]["_multi"]} for one in found]
+    truths = unpack(log.displays["eligible"], log.n_actions)
+    assert [{log.labels[k] for k in np.flatnonzero(row)} for row in truths] == eligible
+    rewards = {i: -one["_label_cost"] for i, one in enumerate(found) if one["_label_cost"]}
+    events_of = log.conversions.to_pydict()
+    assert dict(zip(events_of["display_id"], events_of["value"], strict=True)) == rewards
+    assert (np.diff(log.column("time")) == 1_000_000).all()
+    assert log.meta.reward_min is None
+    assert log.validated()
+
+
+def slot(token: str, width: int) -> tuple[int, int]:
+    code = zlib.crc32(f"{token}=".encode())
+    return (code & 0x7FFFFFFF) % width, -1 if code >> 31 else 1
+
+
+def test_vectors_are_hashed_features_and_their_products(log: Log) -> None:
+    one = events()[5]
+    want = {}
+    for action in one["c"]["_multi"]:
+        vector = np.zeros(16)
+        own = {f"i.id={action['_tag']}": 1.0, "i.cups=": DRINKS.index(action["_tag"]) / 4}
+        shared = {"Sky.hot=": 1.0, "Sky.name=rain": 1.0}
+        tokens = {**own, **{f"{s}×{a}": x * y for s, x in shared.items() for a, y in own.items()}}
+        for token, value in tokens.items():
+            where, sign = slot(token, 16)
+            vector[where] += sign * value
+        want[action["_tag"]] = vector / np.linalg.norm(vector)
+    (row,) = log.displays["action_set"][5:6].to_pylist()
+    found = np.array(row, np.float32).reshape(-1, 16)
+    tags = [log.labels[k] for k in np.flatnonzero(unpack(log.displays["eligible"], log.n_actions)[5])]
+    np.testing.assert_allclose(found, np.array([want[tag] for tag in tags]), atol=1e-6)
+
+
+def test_text_and_dsjson_of_the_same_decisions_are_one_log(tmp_path: Path, log: Log) -> None:
+    text = load(written(tmp_path, as_text(events()), kind="text"))
+    assert text.labels == log.labels
+    for column in ("action", "propensity", "eligible"):
+        assert text.displays[column].to_pylist() == log.displays[column].to_pylist(), column
+    for column in ("display_id", "value"):
+        assert text.conversions[column].to_pylist() == log.conversions[column].to_pylist()
+    assert text.column("time").tolist() == list(range(1, 61))
+
+
+@pytest.mark.parametrize("kind", ["dsjson", "text"])
+def test_a_converted_file_is_the_log_that_is_read(tmp_path: Path, kind: str) -> None:
+    found = events()
+    spec = written(tmp_path, as_text(found) if kind == "text" else [json.dumps(one) for one in found], kind=kind)
+    datasets.convert(spec, tmp_path / "log")
+    read, stored = load(spec), load(str(tmp_path / "log"))
+    assert read.displays.to_pydict() == stored.displays.to_pydict()
+    assert read.conversions.equals(stored.conversions)
+    first = load(spec, limit=20)
+    assert first.displays["action"].to_pylist() == read.displays["action"].to_pylist()[:20]
+    assert load(f"vw_{kind}", path=next(p for p in tmp_path.iterdir() if p.name.startswith("decisions"))).n_actions == 4
+
+
+def test_decisions_that_were_never_shown_are_passed_over(tmp_path: Path, log: Log) -> None:
+    lines = [json.dumps(one) for one in events()]
+    lines[7:7] = [json.dumps({**events()[3], "EventId": "no", "_skipLearn": True})]
+    lines[9:9] = [json.dumps({"RewardValue": 1.0, "EventId": "dangling"})]
+    assert load(written(tmp_path, lines)).displays.equals(log.displays)
+
+
+def changed(**parts: Any) -> str:
+    one = {**events()[1], **parts}
+    return json.dumps({key: value for key, value in one.items() if value is not None})
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", r"Expecting property name.* at character"),
+        ("[1]", "no JSON object"),
+        (changed(p=None), r"\(no p\)"),
+        (changed(a=[1, 1]), "a is not the numbers 1 to"),
+        (changed(p=[0.5]), "p is not . probabilities"),
+        (changed(p=[0.9, 0.9, 0.9, 0.9][: len(events()[1]["p"])]), "p sums to"),
+        (changed(_label_cost="dear"), "_label_cost 'dear' is no number"),
+        (changed(_label_cost=float("nan")), "_label_cost nan is no finite number"),
+        (changed(c={"_multi": []}), "_multi is no list of actions"),
+        (changed(c=None, _outcomes=[]), "several slots, which are not read"),
+    ],
+)
+def test_a_line_that_is_no_decision_is_told_with_file_and_line(tmp_path: Path, line: str, said: str) -> None:
+    lines = [json.dumps(one) for one in events()]
+    spec = written(tmp_path, [*lines[:4], line, *lines[4:]])
+    with pytest.raises(SourceError, match=rf"A line that is no decision \(.*decisions\.dsjson line 5: .*{said}"):
+        load(spec)
+    left = load(spec, on_error="quarantine", quarantine_at_most="5%")
+    assert (len(left), left.meta.counts["quarantined"]) == (60, 1)
+
+
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        ("shared |a\n0:1:2 |x", r"probability 2 outside \(0, 1\]"),
+        ("shared |a\n|x\n|y", "0 of 2 actions have a label"),
+        ("shared |a\n0:1:0.5 |x\n0:1:0.5 |y", "2 of 2 actions have a label"),
+        ("shared |a\n0:1 |x\n|y", "label '0:1' is no action:cost:probability"),
+        ("shared |a\n0:1:0.5 |x y:much\n|y", "feature y 'much' is no number|feature x.*no number"),
+        ("shared |a\n0:1:0.5 x\n|y", r"no \| before its features"),
+        ("0:1:0.5 |x\nshared |a", "a shared line that is not the first"),
+    ],
+)
+def test_lines_that_are_no_decision_are_told_by_the_first(tmp_path: Path, block: str, said: str) -> None:
+    text = as_text(events())
+    with pytest.raises(SourceError, match=rf"A line that is no decision \(.*decisions\.txt line 1: .*({said})"):
+        load(written(tmp_path, f"{block}\n\n{text}", kind="text"))
+
+
+def test_where_no_line_is_a_decision_it_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="A line that is no decision"):
+        load(written(tmp_path, ["nothing", "here"]))
+    with pytest.raises(SourceError, match="the file is empty"):
+        load(written(tmp_path, ""))
+
+
+def test_an_action_that_has_no_name_is_told(tmp_path: Path) -> None:
+    lines = [json.dumps(one) for one in events()]
+    del (nameless := events()[4])["c"]["_multi"][0]["_tag"]
+    with pytest.raises(LogError, match=r"line 5"):
+        load(written(tmp_path, [*lines[:4], json.dumps(nameless), *lines[5:]]))
+    with pytest.raises(SourceError, match=r"no column 'action\.name'"):
+        load(written(tmp_path, lines, action="name"))
+
+
+PLAIN = """
+name = "plain"
+title = "--cb"
+licence = "none"
+source = { files = "decisions.txt", format = "vw" }
+time = { unit = "round" }
+display = { time = "time", action = "action.position", propensity = "probability" }
+conversion = { indicator = "rewarded", immediate = true, value = "reward" }
+context = { columns = ["s.a", "s.b"] }
+"""
+
+
+def test_lines_of_cb_name_their_action(tmp_path: Path) -> None:
+    (tmp_path / "decisions.txt").write_text("1:-1:0.5 |s a:2 b\n3:0.5:0.25 tag|s a:1\n2:0:0.25 |s b:0.5\n")
+    (tmp_path / "spec.toml").write_text(PLAIN)
+    found = load(tmp_path / "spec.toml")
+    assert list(found.labels) == ["1", "2", "3"]
+    assert found.column("action").tolist() == [0, 2, 1]
+    assert found.column("propensity").tolist() == [0.5, 0.25, 0.25]
+    assert found.conversions["value"].to_pylist() == [1.0, -0.5]
+    assert found.column("time").tolist() == [1, 2, 3]
+    assert "eligible" not in found.schema.names
+
+
+def test_vowpal_wabbit_reads_the_same_labels(tmp_path: Path) -> None:
+    """What VowpalWabbit predicts and logs is what the log says, and it reads our lines as we do."""
+    vw = pytest.importorskip("vowpal_wabbit_next", reason="VowpalWabbit is not installed (extra bench, Python < 3.13)")
+    workspace = vw.Workspace(["--cb_explore_adf", "--epsilon", "0.3", "--quiet"])
+    text, rng, lines, chances = vw.TextFormatParser(workspace), np.random.default_rng(0), [], []
+    for i in range(30):
+        actions = [f"|i id={tag}" for tag in DRINKS[: 2 + i % 4]]
+        predicted = workspace.predict_one([text.parse_line(line) for line in [f"shared |Sky h:{i % 2}", *actions]])
+        order = [int(action) for action, _ in predicted]
+        p = np.array([chance for _, chance in predicted], np.float64)
+        at = int(rng.choice(len(p), p=p / p.sum()))
+        order, p = [order[at], *(o for j, o in enumerate(order) if j != at)], np.array([p[at], *np.delete(p, at)])
+        cost = -float(rng.random() < 0.5)
+        one = {
+            "_label_cost": cost, "_label_probability": float(p[0]), "_label_Action": order[0] + 1,
+            "_labelIndex": order[0], "Timestamp": f"2026-01-05T08:00:{i:02}Z", "EventId": str(i),
+            "a": [o + 1 for o in order], "p": [float(x) for x in p],
+            "c": {"Sky": {"h": i % 2}, "_multi": [{"_tag": d, "i": {"id": d}} for d in DRINKS[: 2 + i % 4]]},
+        }  # fmt: skip
+        lines.append(json.dumps(one))
+        read = vw.DSJsonFormatParser(workspace).parse_json(lines[-1])
+        labels = [example.get_label().label for example in read[1:]]
+        assert [at for at, label in enumerate(labels) if label] == [order[0]]
+        assert labels[order[0]][1:] == (cost, np.float32(p[0]))
+        workspace.learn_one(read)
+        chances.append(p[0] / p.sum())
+    found = load(written(tmp_path, lines))
+    np.testing.assert_allclose(found.column("propensity"), chances, rtol=1e-12)
