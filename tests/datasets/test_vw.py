@@ -158,6 +158,7 @@ def changed(**parts: Any) -> str:
         (changed(_label_cost="dear"), "_label_cost 'dear' is no number"),
         (changed(_label_cost=float("nan")), "_label_cost nan is no finite number"),
         (changed(c={"_multi": []}), "_multi is no list of actions"),
+        (changed(EventId="a\ud800"), "half a character"),
         (changed(c=None, _outcomes=[]), "several slots, which are not read"),
     ],
 )

@@ -29,6 +29,8 @@ def dsjson_units(lines: Iterable[tuple[int, str]]) -> Iterator[Unit]:
             found = json.loads(line)
             if not isinstance(found, dict):
                 raise NoDecisionError("no JSON object")
+            if "\\u" in line:
+                _refuse_half_characters(found)
             if found.get("_skipLearn") is True or ("RewardValue" in found and "c" not in found):
                 continue
             yield Unit(number, _decision(found), None)
@@ -38,6 +40,14 @@ def dsjson_units(lines: Iterable[tuple[int, str]]) -> Iterator[Unit]:
             yield Unit(number, None, f"{shortened(repr(line))} (nested too deeply)")
         except NoDecisionError as error:
             yield Unit(number, None, f"{shortened(repr(line))} ({error})")
+
+
+def _refuse_half_characters(found: dict[str, Any]) -> None:
+    """Raise NoDecisionError where an escape is half of a character, which no text can hold."""
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise NoDecisionError("half a character, a lone surrogate") from None
 
 
 def _decision(of: Mapping[str, Any]) -> Decision:
