@@ -78,7 +78,9 @@ def find_files(source: Source, folder: Path, *, override: str | Path | None = No
     pattern = Path(override) if override is not None else folder / source.files
     root = pattern
     try:
-        pattern.is_dir()
+        pattern.stat()  # from Python 3.14 on, is_dir says of every error that there is none
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        pass
     except OSError as error:  # a name that is too long
         raise SourceError(
             f"{shortened(str(pattern))}: {error.strerror}.", hint="name a file, folder or glob."
