@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from evaluator.datasets.adapter import Reading
 from evaluator.datasets.canonical import open_canonical, remarks, verify
@@ -24,6 +26,8 @@ from evaluator.log.running_sums import extremes
 from evaluator.log.schema import ACTION_SET, COST, kept_columns, to_numpy
 from evaluator.options.keywords import ReadingKeywords
 from evaluator.outputs.failures import writing
+
+Ints = npt.NDArray[np.int64]
 
 QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.99)
 TOP = 10
@@ -113,15 +117,16 @@ def _verdict(reading: Reading, notes: list[str]) -> dict[str, Any]:
 
 
 def log_facts(log: Log) -> dict[str, Any]:
-    """Return the facts of a log: counts, rate, times and delays in ticks."""
-    time = log.column("time").astype(np.int64)
-    of = to_numpy(log.conversions["display_id"]).astype(np.int64)
-    when = to_numpy(log.conversions["time"]).astype(np.int64)
-    value = to_numpy(log.conversions["value"]).astype(np.float64)
-    delay = (when - time[of])[value >= 0.0]
-    action = log.column("action").astype(np.int64)
-    shown = np.bincount(action, minlength=log.n_actions)
-    converted = np.bincount(action[of], minlength=log.n_actions)
+    """Return the facts of a log: counts, rate, times and delays in ticks.
+
+    Memory: some numbers an event, and the displays of a batch.
+    """
+    outcomes = [log.of_outcome(outcome.name).conversions for outcome in log.meta.outcomes]
+    events = [_Events(of) for of in (log.conversions, *outcomes)]
+    passed = _pass_over(log, events)
+    rewards = events[0]
+    of, value = rewards.display, rewards.value
+    shown, converted = passed.shown, np.bincount(rewards.action, minlength=log.n_actions)
     top = np.argsort(-shown, kind="stable")[:TOP]
     return {
         "displays": len(log),
@@ -130,14 +135,14 @@ def log_facts(log: Log) -> dict[str, Any]:
         "reward_per_display": float(value.sum()) / len(log),
         "actions": log.n_actions,
         "tick": log.meta.tick,
-        "time_range": [int(time[0]), int(time[-1])],
+        "time_range": [passed.first, passed.last],
         "observed_until": log.meta.observed_until,
         "attribution_window": log.meta.attribution_window,
         "propensity": log.meta.propensity,
         "refunds": _refunds(of, value, len(log)),
-        "costs": _costs(log),
-        "delay_quantiles": _delay_quantiles(delay),
-        "outcomes": [_outcome_facts(log, outcome, time) for outcome in log.meta.outcomes],
+        "costs": passed.costs,
+        "delay_quantiles": _delay_quantiles(rewards.delay[value >= 0.0]),
+        "outcomes": [_outcome_facts(log, *of) for of in zip(log.meta.outcomes, events[1:], strict=True)],
         "top_actions": [
             {"label": log.labels[k], "displays": int(shown[k]), "conversions": int(converted[k])} for k in top
         ],
@@ -149,6 +154,55 @@ def log_facts(log: Log) -> dict[str, Any]:
         "fingerprint": log.meta.fingerprint,
         "notes": list(log.meta.notes),
     }
+
+
+class _Events:
+    """Events of one kind and, once the displays have gone by, when and with which action theirs was shown."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.display: Ints = to_numpy(table["display_id"]).astype(np.int64)
+        self.time: Ints = to_numpy(table["time"]).astype(np.int64)
+        self.value: npt.NDArray[np.float64] = to_numpy(table["value"]).astype(np.float64)
+        self.shown, self.action = np.zeros((2, len(self.display)), np.int64)
+
+    def see(self, first: int, time: Ints, action: Ints) -> None:
+        """Look at the next displays, from number `first` on."""
+        low, high = np.searchsorted(self.display, [first, first + len(time)])
+        at = self.display[low:high] - first
+        self.shown[low:high], self.action[low:high] = time[at], action[at]
+
+    @property
+    def delay(self) -> Ints:
+        """Ticks from each event's display to the event, shape (n,)."""
+        return self.time - self.shown
+
+
+class _Passed(NamedTuple):
+    """What one pass over the displays finds: first and last time, displays by action (K,), and facts about costs."""
+
+    first: int
+    last: int
+    shown: Ints
+    costs: dict[str, float] | None
+
+
+def _pass_over(log: Log, events: Sequence[_Events]) -> _Passed:
+    """Read the displays once, and let the events see them."""
+    ends: list[int] = []
+    shown = np.zeros(log.n_actions, np.int64)
+    total, least, most = 0.0, np.inf, -np.inf
+    with_costs = has_costs(log)
+    for first, batch in log.batches(["time", "action", *[COST] * with_costs]):
+        time, action = batch["time"].astype(np.int64), batch["action"].astype(np.int64)
+        ends = [ends[0] if ends else int(time[0]), int(time[-1])]
+        shown += np.bincount(action, minlength=log.n_actions)
+        for of in events:
+            of.see(first, time, action)
+        if with_costs:
+            cost = batch[COST]
+            total, least, most = total + float(cost.sum()), min(least, cost.min()), max(most, cost.max())
+    costs = {"per_display": total / len(log), "smallest": float(least), "largest": float(most)}
+    return _Passed(ends[0], ends[-1], shown, costs if with_costs else None)
 
 
 def _action_vector_dimensions(log: Log) -> int | None:
@@ -169,26 +223,16 @@ def _refunds(of: npt.NDArray[np.int64], value: npt.NDArray[np.float64], displays
     return {"conversions": int(back.sum()), "per_display": float(value[back].sum()) / displays, "smallest": smallest}
 
 
-def _costs(log: Log) -> dict[str, float] | None:
-    """Return facts about what displays cost, None where the log does not say."""
-    if not has_costs(log):
-        return None
-    cost = log.column(COST)
-    return {"per_display": float(cost.mean()), "smallest": float(cost.min()), "largest": float(cost.max())}
-
-
-def _outcome_facts(log: Log, outcome: Outcome, shown: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """Return the facts of a kind of events beside the conversions; `shown` are the times of the displays."""
-    events = log.of_outcome(outcome.name).conversions
-    of, when, value = (to_numpy(events[name]) for name in ("display_id", "time", "value"))
+def _outcome_facts(log: Log, outcome: Outcome, events: _Events) -> dict[str, Any]:
+    """Return the facts of a kind of events beside the conversions."""
     return {
         "name": outcome.name,
-        "events": len(of),
-        "value_per_display": float(value.sum()) / len(log),
+        "events": len(events.display),
+        "value_per_display": float(events.value.sum()) / len(log),
         "observed_until": outcome.observed_until,
         "attribution_window": outcome.attribution_window,
         "value_max": outcome.value_max,
-        "delay_quantiles": _delay_quantiles(when - shown[of]),
+        "delay_quantiles": _delay_quantiles(events.delay),
     }
 
 
