@@ -6,8 +6,13 @@ somebody has a frame.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol, Self
+
+from evaluator.errors import UsageError
+from evaluator.visible import shortened
+
+_ROLES = "write {'click': {'indicator': 'clicked', 'immediate': True}}."
 
 
 class ArrowFrame(Protocol):
@@ -201,7 +206,7 @@ class MadeFromFrames:
         """
         spec = {
             "name": name,
-            "notes": list(notes),
+            "notes": _several("notes", notes),
             "source": {"none": _by_column(none), "sort": sort},
             "time": {"unit": unit, "format": dict(format) if isinstance(format, Mapping) else format, "ties": ties},
             "display": {
@@ -211,27 +216,30 @@ class MadeFromFrames:
             },
             "candidates": {
                 "display": candidate_display or id, "action": candidate_action or action,
-                "propensity": candidate_propensity, "features": _several(candidate_features),
+                "propensity": candidate_propensity, "features": _several("candidate_features", candidate_features),
             },
             "calendar": {"action": calendar_action or action, "from": calendar_from, "until": calendar_until},
             "conversion": {
                 "indicator": indicator, "time": conversion_time, "delay": delay, "immediate": immediate, "value": value,
-                "key": _several(key), "deduplicate": deduplicate, "click": click, "attributed": attributed,
+                "key": _several("key", key), "deduplicate": deduplicate, "click": click, "attributed": attributed,
                 "attributed_only": attributed_only, "display": display,
             },
-            "outcomes": {name: dict(of) for name, of in (outcomes or {}).items()},
+            "outcomes": _of_outcomes(outcomes),
             "log": {
                 "attribution_window": attribution_window, "observed_until": observed_until, "reward_max": reward_max,
                 "reward_min": reward_min, "objective": objective, "sampling_rate": sampling_rate,
             },
             "context": {
-                "columns": dict(context) if isinstance(context, Mapping) else _several(context),
-                "encoding": encoding, "dimensions": dimensions, "intercept": intercept, "allow": _several(allow),
+                "columns": dict(context) if isinstance(context, Mapping) else _several("context", context),
+                "encoding": encoding, "dimensions": dimensions, "intercept": intercept,
+                "allow": _several("allow", allow),
             },
             "target": {"columns": dict(target) if isinstance(target, Mapping) else target},
-            "action_set": {"columns": action_set if isinstance(action_set, str) else list(action_set)},
+            "action_set": {
+                "columns": action_set if isinstance(action_set, str) else _several("action_set", action_set)
+            },
             "keep": dict(keep) if isinstance(keep, Mapping) else {},
-            "leakage": {"columns": _several(leakage)},
+            "leakage": {"columns": _several("leakage", leakage)},
         }  # fmt: skip
         asked = {
             "actions": actions, "limit": limit, "on_error": on_error, "quarantine_at_most": quarantine_at_most,
@@ -243,11 +251,25 @@ class MadeFromFrames:
         return found
 
 
-def _several(columns: str | Sequence[str]) -> list[str]:
-    return [columns] if isinstance(columns, str) else list(columns)
+def _of_outcomes(outcomes: Any) -> dict[str, dict[str, Any]]:
+    given = {} if outcomes is None else outcomes
+    if not isinstance(given, Mapping):
+        raise UsageError(f"`outcomes`: expected roles by name, got {shortened(repr(given))}.", hint=_ROLES)
+    for name, of in given.items():
+        if not isinstance(of, Mapping):
+            raise UsageError(f"`outcomes`: expected roles of {name!r}, got {shortened(repr(of))}.", hint=_ROLES)
+    return {name: dict(of) for name, of in given.items()}
 
 
-def _by_column(values: Sequence[Any] | Mapping[str, Sequence[Any]]) -> Any:
+def _several(keyword: str, values: Any) -> list[Any]:
+    if isinstance(values, str):
+        return [values]
+    if not isinstance(values, Iterable):
+        raise UsageError(f"`{keyword}`: expected a list, got {shortened(repr(values))}.", hint="leave it out for none.")
+    return list(values)
+
+
+def _by_column(values: Any) -> Any:
     if isinstance(values, Mapping):
-        return {column: list(found) for column, found in values.items()}
-    return [values] if isinstance(values, str) else list(values)
+        return {column: _several("none", found) for column, found in values.items()}
+    return _several("none", values)

@@ -252,6 +252,23 @@ def test_messages_on_frames_speak_python() -> None:
         Log.from_frames(frame, time="t", action="a", conversion_time="s", outcomes={"left": {"tme": "late"}})
 
 
+@pytest.mark.parametrize(
+    ("roles", "said"),
+    [
+        ({"outcomes": "click"}, "`outcomes`: expected roles by name, got 'click'"),
+        ({"outcomes": ["click"]}, r"`outcomes`: expected roles by name, got \['click'\]"),
+        ({"outcomes": {"click": None}}, "`outcomes`: expected roles of 'click', got None"),
+        ({"key": None}, "`key`: expected a list, got None"),
+        ({"none": {"s": 5}}, "`none`: expected a list, got 5"),
+    ],
+)
+def test_roles_of_frames_of_the_wrong_kind_are_one_line(roles: dict[str, Any], said: str) -> None:
+    frame = pl.DataFrame({"t": [1, 2], "a": ["x", "y"], "s": [1, None]})
+    with pytest.raises(UsageError, match=said) as raised:
+        Log.from_frames(frame, time="t", action="a", conversion_time="s", unit="s", **roles)
+    assert "\n" not in str(raised.value)
+
+
 def test_an_outcome_may_not_be_kept_to_group_by(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'clicked' is known only after the outcome"):
         load(in_folder(tmp_path, CLICK), keep=["clicked"])
