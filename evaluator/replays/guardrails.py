@@ -137,6 +137,28 @@ def refuse_unknown_outcomes(log: Log, guardrails: Sequence[Guardrail]) -> None:
             raise UnknownNameError(f"`guardrails` {one.text!r}: {error.what}", hint=error.hint) from None
 
 
+def refuse_on_a_choice(log: Log, guardrails: Sequence[Guardrail]) -> None:
+    """Refuse limits relative to the logging policy on a choice of actions whose propensities depend on the display.
+
+    A replay is valued on the traffic, the logging policy where it showed a kept action: of a policy that does what
+    the logging policy did, that difference is not 0, and no interval of it answers what was asked.
+
+    Raises
+    ------
+    ParameterError
+        There is such a guardrail; names it and the repair.
+    """
+    for one in guardrails:
+        if one.quantity != "value":
+            raise ParameterError(
+                f"`guardrails` {one.text!r} compares with the logging policy, whose displays in log {log.meta.name!r} "
+                "are no even sample of those that a replay is valued on: the log keeps the displays of some actions, "
+                "with propensities that depend on the context.",
+                hint=f"limit the value itself, '{one.outcome} {'<' if one.below else '>'} 0.02'; or replay the log "
+                "with all actions.",
+            )
+
+
 def relative(value: Interval, logging: Interval) -> Interval:
     """Return the interval of value / logging - 1, of values that are not negative, from theirs at half its error.
 

@@ -12,6 +12,7 @@ from evaluator.estimates.sparse import SparseRewards
 from evaluator.log import Log
 from evaluator.log.costs import sales
 from evaluator.log.schema import WEIGHT, to_numpy
+from evaluator.replays.guardrails import parse_guardrails, refuse_on_a_choice
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.rounds.correction import correct_by
 from evaluator.replays.rounds.propensity import Propensities
@@ -42,6 +43,7 @@ def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions
             raise ParameterError(f"{name} averages over all displays of log {log.meta.name!r}, which {cause}.",
                                  hint=repair)  # fmt: skip
     if not weighted:
+        refuse_on_a_choice(log, parse_guardrails(options.guardrails))
         return
     if correct_by(options.immature) is not None:
         raise ParameterError(

@@ -16,7 +16,7 @@ from evaluator.log import Log
 from evaluator.log.schema import fixed_size_lists
 from evaluator.replays.rounds.propensity import Propensities, resolve_propensities
 from evaluator.replays.rounds.survey import survey
-from tests.logs import build_log
+from tests.logs import build_log, with_outcome
 from tests.parts import converted, part_of, stored
 
 N, K = 6_000, 5
@@ -95,6 +95,19 @@ def test_what_averages_over_all_displays_is_refused(
     assert "\n" not in str(raised.value)
     # Of constant propensities the set is known: nothing is refused.
     plan(log, "otflinucb", **options, propensity="uniform") if make == "chosen" else None
+
+
+@pytest.mark.parametrize("guardrail", ["click < +0.02", "click > -5%"])
+def test_a_limit_relative_to_the_logger_is_refused_on_a_choice(tmp_path: Path, guardrail: str) -> None:
+    log = a_log()
+    log = with_outcome(log, "click", log.conversions["display_id"], log.conversions["time"])
+    chosen = stored(log, tmp_path / "chosen", actions="a0,a1,a2")
+    with pytest.raises(ParameterError, match=r"compares with the logging policy, whose displays .* even") as raised:
+        plan(chosen, "random", guardrail=guardrail)
+    assert "\n" not in str(raised.value)
+    # The value itself is of the traffic; of all actions, so is the logging policy's.
+    plan(chosen, "random", guardrail="click < 0.5")
+    plan(log, "random", guardrail=guardrail)
 
 
 @pytest.mark.parametrize(
