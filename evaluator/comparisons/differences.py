@@ -154,6 +154,11 @@ def why_none(a: ReplayPlan, b: ReplayPlan, rounds: int) -> str:
             "what is eligible changes with time, and the logging policy's first rounds are the log's first displays, "
             "the other's from all of its calendar"
         )
+    if a.beside_logger != b.beside_logger:
+        return (
+            "actions were chosen by context: the logging policy is known where it showed one of them, the other is "
+            "valued on the traffic"
+        )
     if reward_cut(a) == reward_cut(b):
         return ""
     if a.options.reward == "observed":

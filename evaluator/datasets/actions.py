@@ -18,13 +18,13 @@ RENORMALISED = (
 )
 NOT_RENORMALISED = (
     "Actions were filtered, and the logged propensities depend on the display: they stay those of the full action set. "
-    "A replay's value is for the contexts of all displays; the logging policy's value and the uplift over it are on "
-    "the displays where it showed a kept action."
+    "A replay's value is for the contexts of all displays; the logging policy's value is on the displays where it "
+    "showed a kept action, so the uplift over it is not known."
 )
 OF_SETS = (
     "Actions were filtered, and displays have eligible actions of their own: the logged propensities stay those of all "
     "that were eligible. A replay's value, and that of the best order, are of the displays at which a kept action was "
-    "eligible; the logging policy's value and the uplift over it are on those where it showed one."
+    "eligible; the logging policy's value is on those where it showed one, so the uplift over it is not known."
 )
 
 # Keeps the actions with displays that were followed long enough to be judged.

@@ -6,6 +6,7 @@ then so does what is computed from their ends.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from evaluator.estimates.confidence import Interval
@@ -21,6 +22,11 @@ def difference(a: Interval, b: Interval) -> Interval:
         level=a.level + b.level - 1.0,
         kind=a.kind,
     )
+
+
+def unknown(a: Interval) -> Interval:
+    """Return an interval that says nothing, in the place of one that would mislead: all nan."""
+    return replace(a, estimate=math.nan, low=math.nan, high=math.nan)
 
 
 def scaled(a: Interval, factor: float) -> Interval:

@@ -44,6 +44,12 @@ def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions
                                  hint=repair)  # fmt: skip
     if not weighted:
         refuse_on_a_choice(log, parse_guardrails(options.guardrails))
+        if options.by:
+            raise ParameterError(
+                f"`by` compares groups with the logging policy, whose displays in log {log.meta.name!r} are no even "
+                "sample of those that a replay is valued on: it " + cause + ".",
+                hint="leave it out; or replay the log with all actions.",
+            )
         return
     if correct_by(options.immature) is not None:
         raise ParameterError(

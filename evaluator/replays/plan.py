@@ -164,6 +164,15 @@ class ReplayPlan(ShownInNotebooks):
         return range(0 if self.options.final is None else len(self.rounds), self.maturity.used)
 
     @property
+    def beside_logger(self) -> bool:
+        """Whether the rounds are of other displays than those of the logging policy's value.
+
+        So it is on a choice of actions by context: the rounds are of the traffic, the logging policy is known where it
+        showed a kept action. Of a policy that does as the logging policy, the difference is not 0.
+        """
+        return self.propensities.kept_share < 1.0 and self.sampler != "logged"
+
+    @property
     def recorded(self) -> bool:
         """Whether the choice of a policy that learns is kept at every display read, for the doubly robust value."""
         return self.options.doubly_robust and self.sampler == "rejection" and self.policy.learns

@@ -66,9 +66,11 @@ class ReplayResult(ShownInNotebooks):
         Estimate of the same value with an interval of its expectation over logs and seeds: what the policy earns on
         average in T rounds. None unless a bootstrap was asked for.
     regret
-        Regret, the total over the rounds against the best fixed action, with its interval.
+        Regret, the total over the rounds against the best fixed action, with its interval; nan of the logging policy on
+        a choice of actions by context.
     uplift
-        Value minus the value of the logging policy.
+        Value minus the value of the logging policy; nan on a choice of actions by context, where that is known on other
+        displays.
     logging_value
         Mean reward of the logged displays.
     best_fixed_action

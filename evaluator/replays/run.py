@@ -13,7 +13,7 @@ import pyarrow as pa
 from evaluator.errors import NoRoundsError
 from evaluator.estimates.arms import BestFixedAction
 from evaluator.estimates.best_order import BestOrder
-from evaluator.estimates.combine import difference, scaled
+from evaluator.estimates.combine import difference, scaled, unknown
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.repeated import repeated_interval
 from evaluator.log.eligible import unpack
@@ -248,6 +248,8 @@ def _summarise(plan: ReplayPlan, done: list[_Repeat], references: References) ->
     joint_value = repeated_interval(lived, lower=bounds.lower, upper=bounds.upper, alpha=alpha / 2, displays=different)
     joint_logging = references.logging_value(plan, t, bounds=bounds, alpha=alpha / 2)
     best = references.best(plan, arms, t, bounds=bounds, alpha=alpha / 2)
+    uplift, regret = difference(joint_value, joint_logging), scaled(difference(best.value, joint_value), t)
+    of_logger = plan.sampler == "logged" and plan.propensities.kept_share < 1.0
     value = repeated_interval(lived, lower=bounds.lower, upper=bounds.upper, alpha=alpha, displays=different)
     costs = [r.costs for r in done if r.costs is not None]
     labels = plan.log.labels
@@ -257,8 +259,8 @@ def _summarise(plan: ReplayPlan, done: list[_Repeat], references: References) ->
     return ReplayResult(
         value=value,
         expected_value=None,
-        regret=scaled(difference(best.value, joint_value), t),
-        uplift=difference(joint_value, joint_logging),
+        regret=unknown(regret) if of_logger else regret,
+        uplift=unknown(uplift) if plan.beside_logger else uplift,
         logging_value=references.logging_value(plan, t, bounds=bounds, alpha=alpha),
         best_fixed_action=Reference(
             best.action,

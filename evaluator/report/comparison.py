@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -308,4 +309,6 @@ def _together(said: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> lis
 
 
 def _cells(interval: Interval) -> tuple[str, Text]:
+    if math.isnan(interval.estimate):
+        return "unknown", Text("none")
     return f"{interval.estimate:.4g}", Text(f"[{interval.low:.4g}, {interval.high:.4g}]")

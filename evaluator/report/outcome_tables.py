@@ -64,6 +64,8 @@ def outcomes(results: Sequence[ReplayResult]) -> RenderableType:
 
 
 def _cells(of: Interval) -> tuple[str, str]:
+    if math.isnan(of.estimate):
+        return "unknown", "none"
     return f"{of.estimate:.4g}", f"[{of.low:.4g}, {of.high:.4g}]"
 
 

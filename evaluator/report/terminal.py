@@ -154,9 +154,8 @@ def _given(found: WeightedValue) -> tuple[str, str, str]:
 
 
 def _cells(interval: Interval) -> tuple[str, str, str]:
-    none = math.isnan(interval.low) and not math.isnan(interval.estimate)
-    ends = "none" if none else f"[{interval.low:.5g}, {interval.high:.5g}]"
-    return f"{interval.estimate:.5g}", ends, f"{interval.n:,}"
+    ends = "none" if math.isnan(interval.low) else f"[{interval.low:.5g}, {interval.high:.5g}]"
+    return "unknown" if math.isnan(interval.estimate) else f"{interval.estimate:.5g}", ends, f"{interval.n:,}"
 
 
 def _how(result: ReplayResult) -> list[tuple[str, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from evaluator.api import audit, check, plan, replay, study_delays
+from evaluator.api import audit, check, compare, plan, replay, study_delays
 from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.log import Log
 from evaluator.log.schema import fixed_size_lists
@@ -108,6 +110,29 @@ def test_a_limit_relative_to_the_logger_is_refused_on_a_choice(tmp_path: Path, g
     # The value itself is of the traffic; of all actions, so is the logging policy's.
     plan(chosen, "random", guardrail="click < 0.5")
     plan(log, "random", guardrail=guardrail)
+
+
+def test_there_is_no_uplift_over_a_logger_that_is_known_on_other_displays(tmp_path: Path) -> None:
+    log = a_log()
+    log = with_outcome(log, "click", log.conversions["display_id"], log.conversions["time"])
+    log = replace(log, displays=log.displays.append_column("device", pa.array(["phone", "desk"] * (N // 2))))
+    part = stored(log, tmp_path / "part", actions="a0,a1,a2")
+    for of, policy, known in ((part, "random", False), (log, "random", True), (part, "logging", True)):
+        found = replay(of, policy)
+        for uplift in (found.uplift, found.outcomes[0].uplift):
+            assert np.isfinite([uplift.estimate, uplift.low, uplift.high]).all() == known
+            assert known or np.isnan([uplift.estimate, uplift.low, uplift.high]).all()
+        # The best action is of the traffic, too.
+        assert np.isnan(found.regret.low) == (policy == "logging")
+        assert np.isfinite(found.value.estimate)
+    assert any("the uplift over it is not known" in note for note in replay(part, "random").assumptions)
+    json.dumps(replay(part, "random").to_dict(), allow_nan=False)
+    compared = compare(part, ["logging", "random", "ucb1"])
+    assert [bool(of.why_not) for of in compared.differences] == [True, True]
+    assert not compare(part, ["random", "ucb1"]).differences[0].why_not
+    with pytest.raises(ParameterError, match="`by` compares groups with the logging policy"):
+        plan(part, "random", by="device")
+    plan(log, "random", by="device")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.estimates.combine import difference
+from evaluator.estimates.combine import difference, unknown
 from evaluator.estimates.confidence import Interval, mean_interval
 from evaluator.estimates.repeated import repeated_interval
 from evaluator.estimates.sparse import SparseRewards
@@ -67,7 +67,8 @@ class _Evidence:
         return interval if self.plan.bounded else with_honest_kind(interval)
 
     def uplift(self, alpha: float) -> Interval:
-        return difference(self.value(alpha / 2), self.logging_value(alpha / 2))
+        found = difference(self.value(alpha / 2), self.logging_value(alpha / 2))
+        return unknown(found) if self.plan.beside_logger else found
 
     def of(self, guardrail: Guardrail, alpha: float) -> Interval:
         """Return the interval of the quantity that a guardrail limits."""
