@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets.files import SourceFile
 from evaluator.datasets.row_breaches import CheckedRows
+from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.wide_columns import columns_by_label, in_order_of
 from evaluator.errors import SpecError

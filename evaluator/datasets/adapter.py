@@ -33,7 +33,6 @@ from evaluator.datasets.conversions import event_columns
 from evaluator.datasets.event_kinds import REWARDS, EventKind, event_files, event_kinds
 from evaluator.datasets.event_tables import event_tables
 from evaluator.datasets.features import Features, choose_features
-from evaluator.datasets.files import SourceFile, find_files, fingerprint, unchanged
 from evaluator.datasets.frames import Chunks, missing_values, number_columns
 from evaluator.datasets.identity import repeated
 from evaluator.datasets.intake import TIME, Intake
@@ -50,6 +49,7 @@ from evaluator.datasets.set_readers import find_sets, set_breaches, set_files
 from evaluator.datasets.set_sources import SetSource
 from evaluator.datasets.shuffled_ties import whole_ties
 from evaluator.datasets.sorting import SortedChunks
+from evaluator.datasets.sources.files import SourceFile, find_files, fingerprint, unchanged
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import Spool, spools
 from evaluator.datasets.target import target_columns

@@ -9,13 +9,13 @@ import numpy.typing as npt
 import polars as pl
 
 from evaluator.datasets.cells import Kind
-from evaluator.datasets.files import SourceFile
 from evaluator.datasets.frames import Chunks
 from evaluator.datasets.given_times import no_such_time, ticks_of_date
 from evaluator.datasets.labels import Labels
 from evaluator.datasets.row_breaches import Breaches, CheckedRows
 from evaluator.datasets.row_rules import BEYOND, beyond_clocks, check_cells
 from evaluator.datasets.set_sources import SET, Ints, KeptMembers, Members, kept_members, local_codes
+from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.errors import SpecError

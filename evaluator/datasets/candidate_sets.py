@@ -7,7 +7,6 @@ import numpy.typing as npt
 import polars as pl
 
 from evaluator.datasets.cells import Kind
-from evaluator.datasets.files import SourceFile
 from evaluator.datasets.frames import Chunks
 from evaluator.datasets.labels import Labels
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, CheckedRows
@@ -23,6 +22,7 @@ from evaluator.datasets.set_sources import (
     local_codes,
     spread,
 )
+from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.spec import FileSpec
 from evaluator.log.breaches import SUM_TOLERANCE
 

@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.delay_file_options import UNITS, DelayFileOptions
-from evaluator.datasets.files import find_files
 from evaluator.datasets.frames import Chunks, column_names
 from evaluator.datasets.left_out import left_out_note, refuse_many
 from evaluator.datasets.options import share_of
 from evaluator.datasets.row_breaches import Breaches, CheckedRows
 from evaluator.datasets.row_rules import check_cells
+from evaluator.datasets.sources.files import find_files
 from evaluator.datasets.spec_sections import Source
 from evaluator.errors import ParameterError, SourceError, UsageError
 from evaluator.log.delay_rows import DelayRows

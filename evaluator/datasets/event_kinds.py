@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from evaluator.datasets.files import SourceFile, find_files
 from evaluator.datasets.given_times import no_such_time, ticks_of_date
 from evaluator.datasets.options import Deduplicate
+from evaluator.datasets.sources.files import SourceFile, find_files
 from evaluator.datasets.spec import Conversion, FileSpec
 from evaluator.errors import UsageError
 

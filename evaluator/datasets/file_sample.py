@@ -12,9 +12,9 @@ from typing import Any
 
 import polars as pl
 
-from evaluator.datasets.files import SUFFIXES, SourceFile, find_files, table_rows, text_header
 from evaluator.datasets.frames import UNREADABLE, column_names, scan_binary
 from evaluator.datasets.json_lines import object_frames
+from evaluator.datasets.sources.files import SUFFIXES, SourceFile, find_files, table_rows, text_header
 from evaluator.datasets.spec_sections import Source
 from evaluator.datasets.text import UTF8, open_text, unzipped_pieces
 from evaluator.errors import SourceError

@@ -13,10 +13,10 @@ import numpy.typing as npt
 import polars as pl
 
 from evaluator.datasets.cells import TYPES, Kind, in_calendar, parse
-from evaluator.datasets.files import Header, SourceFile, delimiter, refuse_open_quote, text_header
-from evaluator.datasets.frame_source import FrameSource
 from evaluator.datasets.json_lines import BROKEN, key_names, object_frames
 from evaluator.datasets.row_breaches import FILE, LINE
+from evaluator.datasets.sources.files import Header, SourceFile, delimiter, refuse_open_quote, text_header
+from evaluator.datasets.sources.frame_source import FrameSource
 from evaluator.datasets.spec import Time
 from evaluator.datasets.spec_sections import Source
 from evaluator.datasets.text import as_utf8, refuse_illegal

@@ -9,8 +9,8 @@ from typing import Any
 
 from evaluator.datasets.adapter import read_tables
 from evaluator.datasets.event_kinds import REWARDS
-from evaluator.datasets.frame_source import frame_source
 from evaluator.datasets.options import ReadingOptions
+from evaluator.datasets.sources.frame_source import frame_source
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spec_file import parse_spec
 from evaluator.errors import EvaluatorError, UsageError

@@ -13,7 +13,6 @@ from evaluator.datasets.attribution import cut_log
 from evaluator.datasets.canonical import is_canonical, open_canonical
 from evaluator.datasets.delay_laws import delay_files
 from evaluator.datasets.event_kinds import event_files
-from evaluator.datasets.files import find_files
 from evaluator.datasets.keeping import check_kept
 from evaluator.datasets.locate import bundled_logs, bundled_names
 from evaluator.datasets.make_options import MADE
@@ -21,6 +20,7 @@ from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.promotions.promotion_log import generate_promotions
 from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
 from evaluator.datasets.row_breaches import QUARANTINE
+from evaluator.datasets.sources.files import find_files
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.datasets.spec_file import read_spec
 from evaluator.datasets.synthetic import generate

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets.files import SourceFile
+from evaluator.datasets.sources.files import SourceFile
 from evaluator.errors import DataError, LogError, PropensityError, SourceError
 
 SHOWN = 3

@@ -10,10 +10,10 @@ import polars as pl
 
 from evaluator.datasets.cells import PROBLEMS, Kind
 from evaluator.datasets.features import Features
-from evaluator.datasets.files import SourceFile
 from evaluator.datasets.frames import CELLS, UNPARSED
 from evaluator.datasets.json_lines import BROKEN
 from evaluator.datasets.row_breaches import FILE, LINE, ROW, CheckedRows
+from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.vw.decision_frames import NO_DECISION

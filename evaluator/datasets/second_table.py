@@ -7,10 +7,10 @@ import polars as pl
 from evaluator.datasets.cells import Kind, merged_kinds
 from evaluator.datasets.conversions import event_columns, event_rows
 from evaluator.datasets.event_kinds import EventKind
-from evaluator.datasets.files import SourceFile
 from evaluator.datasets.frames import Chunks
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches
 from evaluator.datasets.row_rules import check_cells
+from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.spec import Time
 from evaluator.datasets.time_guesses import TimeGuesses
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from evaluator.datasets.calendar_sets import CalendarSets, given_flights, read_flights
 from evaluator.datasets.candidate_sets import CandidateSets
-from evaluator.datasets.files import SourceFile, find_files
 from evaluator.datasets.listed_sets import ListedSets
 from evaluator.datasets.row_breaches import Breaches
 from evaluator.datasets.set_sources import SetSource
+from evaluator.datasets.sources.files import SourceFile, find_files
 from evaluator.datasets.spec import FileSpec
 
 

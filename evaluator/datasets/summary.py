@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from evaluator.datasets.adapter import Reading
 from evaluator.datasets.canonical import open_canonical, remarks, verify
-from evaluator.datasets.files import find_files
 from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
 from evaluator.datasets.promotions.true_values import true_values
 from evaluator.datasets.resolve import dataset_spec, read, spec_path
 from evaluator.datasets.set_facts import set_facts
+from evaluator.datasets.sources.files import find_files
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.errors import SourceError
 from evaluator.log import Log, Outcome

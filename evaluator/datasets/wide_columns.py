@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evaluator.datasets.files import SourceFile
 from evaluator.datasets.frames import column_names
+from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.spec_sections import Source
 from evaluator.errors import LogError, SpecError
 

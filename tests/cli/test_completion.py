@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evaluator.cli.completion import DATA_SUFFIXES
-from evaluator.datasets.files import SUFFIXES
+from evaluator.datasets.sources.files import SUFFIXES
 
 ASKED = """
 import sys

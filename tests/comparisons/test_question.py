@@ -160,8 +160,8 @@ def test_a_changed_spec_makes_it_another_and_a_comment_does_not(shop: Path, old:
 
 def test_a_cell_in_the_middle_of_a_large_file_makes_it_another(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # As if it were of 64 MB and more: the fingerprint looks at the beginning and the end of those.
-    monkeypatch.setattr("evaluator.datasets.files.WHOLE_BELOW", 1)
-    monkeypatch.setattr("evaluator.datasets.files.EDGE", 100)
+    monkeypatch.setattr("evaluator.datasets.sources.files.WHOLE_BELOW", 1)
+    monkeypatch.setattr("evaluator.datasets.sources.files.EDGE", 100)
     before = load(shop / "spec.toml")
     text = (shop / "log.csv").read_text()
     (shop / "log.csv").write_text(text.replace("20,c,20,3", "20,c,20,9"))

@@ -12,10 +12,10 @@ from polars.testing import assert_frame_equal
 
 from evaluator import datasets, load
 from evaluator.datasets.cells import Kind
-from evaluator.datasets.files import SourceFile
 from evaluator.datasets.frames import Chunks
 from evaluator.datasets.json_columns import ObjectColumns
 from evaluator.datasets.json_lines import CAREFUL, LINE_MAX
+from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.spec_sections import Source
 from evaluator.errors import EvaluatorError
 from tests.datasets.sources import write_spec

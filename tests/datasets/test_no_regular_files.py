@@ -9,8 +9,8 @@ import pytest
 
 from evaluator.comparisons.study_file import read_study
 from evaluator.datasets.delay_laws import delay_law
-from evaluator.datasets.files import find_files
 from evaluator.datasets.scenario import Delay
+from evaluator.datasets.sources.files import find_files
 from evaluator.datasets.spec_file import read_spec
 from evaluator.datasets.spec_sections import Source
 from evaluator.errors import SourceError, SpecError

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluator.datasets import convert, load
-from evaluator.datasets.files import find_files
+from evaluator.datasets.sources.files import find_files
 from evaluator.datasets.spec_file import read_spec
 from evaluator.errors import OutputExistsError
 from tests.datasets.sources import ROWS, dataset, write_spec

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from evaluator.datasets.files import SourceFile
+from evaluator.datasets.sources.files import SourceFile
 from evaluator.errors import SourceError, UsageError
 
 # Digits of a decimal that Polars has.
