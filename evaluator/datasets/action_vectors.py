@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evaluator.datasets.row_breaches import CheckedRows
-from evaluator.datasets.sources.files import SourceFile
+from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.wide_columns import columns_by_label, in_order_of
 from evaluator.errors import SpecError
@@ -20,7 +20,7 @@ CODE = "__vector_"
 VectorColumns = Sequence[Mapping[str, str]]
 
 
-def vector_columns(spec: FileSpec, files: Sequence[SourceFile]) -> list[dict[str, str]]:
+def vector_columns(spec: FileSpec, files: Sequence[TablePart]) -> list[dict[str, str]]:
     """Return the columns of each number of the vectors, none without ``[action_set]``.
 
     Raises

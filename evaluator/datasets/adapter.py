@@ -30,7 +30,7 @@ from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.cells import Kind, merged_kinds
 from evaluator.datasets.contexts import ContextCodes
 from evaluator.datasets.conversions import event_columns
-from evaluator.datasets.event_kinds import REWARDS, EventKind, event_files, event_kinds
+from evaluator.datasets.event_kinds import REWARDS, EventKind, event_kinds
 from evaluator.datasets.event_tables import event_tables
 from evaluator.datasets.features import Features, choose_features
 from evaluator.datasets.frames import Chunks, missing_values, number_columns
@@ -45,11 +45,11 @@ from evaluator.datasets.outcomes import Outcomes, find_outcomes
 from evaluator.datasets.row_breaches import Breaches
 from evaluator.datasets.row_rules import TimeOrder
 from evaluator.datasets.second_table import SecondTable
-from evaluator.datasets.set_readers import find_sets, set_breaches, set_files
+from evaluator.datasets.set_readers import find_sets, set_breaches
 from evaluator.datasets.set_sources import SetSource
 from evaluator.datasets.shuffled_ties import whole_ties
 from evaluator.datasets.sorting import SortedChunks
-from evaluator.datasets.sources.files import SourceFile, find_files, fingerprint, unchanged
+from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import Spool, spools
 from evaluator.datasets.target import target_columns
@@ -74,46 +74,11 @@ class Reading:
     quarantine: pa.Table
 
 
-def read_files(
-    spec: FileSpec,
-    folder: Path,
-    asked: ReadingOptions,
-    *,
-    into: Path | None,
-    contexts: bool,
-    advance: Callable[[int], None],
-) -> Reading:
-    """Return the log in the files of a spec.
-
-    Parameters
-    ----------
-    spec, folder
-        Spec of the dataset, and the folder that holds it.
-    asked
-        Options of the reading; `seed` and `sampling_rate` are none of files.
-    into
-        Existing folder that gets the canonical form of the log. Its displays then never are in memory; conversions,
-        rows left out, one-hot labels and 16 bytes for each `display.id` are. None keeps all in memory.
-    contexts
-        Whether context vectors become part of the log; they are checked in any case.
-    advance
-        Function called with the number of rows read since the last call.
-    """
-    files, others = find_files(spec.source, folder, override=asked.path), event_files(spec, folder)
-    of_sets = set_files(spec, folder, override=asked.path)
-    whole = [*files, *(file for of_kind in others.values() for file in of_kind), *of_sets]
-    with unchanged(whole):
-        return read_tables(
-            spec, files, others, of_sets, asked, into=into, contexts=contexts, advance=advance,
-            fingerprint=lambda: fingerprint(whole),
-        )  # fmt: skip
-
-
 def read_tables(
     spec: FileSpec,
-    tables: Sequence[SourceFile],
-    others: Mapping[str, Sequence[SourceFile]],
-    of_sets: Sequence[SourceFile],
+    tables: Sequence[TablePart],
+    others: Mapping[str, Sequence[TablePart]],
+    of_sets: Sequence[TablePart],
     asked: ReadingOptions,
     *,
     into: Path | None,
@@ -126,7 +91,7 @@ def read_tables(
     Parameters
     ----------
     spec, asked, into, contexts, advance
-        Spec, options, folder, and the rest, as `read_files` takes them.
+        Spec, options, folder, and the rest, as `evaluator.datasets.opening.read_spec_tables` takes them.
     tables, others, of_sets
         Tables of the displays, of each kind of events that has its own, by the spec's name of the kind, and of the
         calendar or the candidates.
@@ -169,9 +134,9 @@ class _Plan:
     spec: FileSpec
     events: list[EventKind]
     features: Features
-    files: list[SourceFile]
-    others: Mapping[str, list[SourceFile]]
-    of_sets: list[SourceFile]
+    files: list[TablePart]
+    others: Mapping[str, list[TablePart]]
+    of_sets: list[TablePart]
     target: dict[str, str]
     vectors: list[dict[str, str]]
     limit: int | None
@@ -275,7 +240,7 @@ def _finish(
 ) -> Reading:
     spec, breaches = plan.spec, [intake.breaches]
     if intake.rows == 0:
-        raise LogError(f"{plan.files[0].path}: the log is empty, no rows below the header.", hint="check the export.")
+        raise LogError(f"{plan.files[0].name}: the log is empty, no rows below the header.", hint="check the export.")
     if not plan.listed:
         intake.breaches.refuse()
     breaches += set_breaches(intake.sets, limited=plan.limit is not None, listed=plan.listed)

@@ -15,7 +15,7 @@ from evaluator.datasets.labels import Labels
 from evaluator.datasets.row_breaches import Breaches, CheckedRows
 from evaluator.datasets.row_rules import BEYOND, beyond_clocks, check_cells
 from evaluator.datasets.set_sources import SET, Ints, KeptMembers, Members, kept_members, local_codes
-from evaluator.datasets.sources.files import SourceFile
+from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.errors import SpecError
@@ -62,7 +62,7 @@ def _ticks(spec: FileSpec, place: int, key: str, given: int | str | None, absent
     return ticks
 
 
-def read_flights(spec: FileSpec, files: list[SourceFile]) -> Flights:
+def read_flights(spec: FileSpec, files: list[TablePart]) -> Flights:
     """Return the rows of the table of actions.
 
     Raises
@@ -75,7 +75,7 @@ def read_flights(spec: FileSpec, files: list[SourceFile]) -> Flights:
     assert calendar is not None
     instant: Kind = "datetime" if spec.time.unit == "datetime" else "int"
     kinds: dict[str, Kind] = {calendar.action: "category", **dict.fromkeys(calendar.times, instant)}
-    table = Chunks(files, calendar.table(), kinds, time=spec.time).collect()
+    table = Chunks(files, calendar, kinds, time=spec.time).collect()
     breaches = Breaches(files, listed=False)
     rows = breaches.check(table)
     check_cells(rows, table, kinds, TimeGuesses(spec.time, calendar.times))

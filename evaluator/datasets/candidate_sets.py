@@ -22,7 +22,7 @@ from evaluator.datasets.set_sources import (
     local_codes,
     spread,
 )
-from evaluator.datasets.sources.files import SourceFile
+from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
 from evaluator.log.breaches import SUM_TOLERANCE
 
@@ -44,7 +44,7 @@ class CandidateSets:
         Whether every breach will be asked for, as in `Breaches`.
     """
 
-    def __init__(self, spec: FileSpec, files: list[SourceFile], *, listed: bool) -> None:
+    def __init__(self, spec: FileSpec, files: list[TablePart], *, listed: bool) -> None:
         given = spec.candidates
         assert given is not None
         assert spec.display.id is not None
@@ -53,7 +53,7 @@ class CandidateSets:
         kinds: dict[str, Kind] = dict.fromkeys(given.features, "float")
         kinds |= {given.propensity: "float"} if given.propensity is not None else {}
         kinds |= {given.display: "text", given.action: "category"}
-        table = Chunks(files, given.table(), kinds).collect()
+        table = Chunks(files, given, kinds).collect()
         self._refuse_unnamed(files, table)
         ids = table[given.display].cast(pl.String)
         groups = ids.alias("id").to_frame().unique(maintain_order=True).with_row_index("group")
@@ -80,7 +80,7 @@ class CandidateSets:
         self._vectors: npt.NDArray[np.float32] | None = numbers
         self._codes = np.zeros(0, np.int64)
 
-    def _refuse_unnamed(self, files: list[SourceFile], table: pl.DataFrame) -> None:
+    def _refuse_unnamed(self, files: list[TablePart], table: pl.DataFrame) -> None:
         """Raise LogError if a row has no display: nobody knows whose set lacks it."""
         breaches = Breaches(files, listed=False)
         rows = breaches.check(table)

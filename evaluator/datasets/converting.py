@@ -26,9 +26,9 @@ def convert(
 ) -> Reading:
     """Write a dataset to the canonical folder `out` and return it, with rows left out in ``quarantine.parquet``.
 
-    Memory does not grow with the number of displays (`evaluator.datasets.adapter.read_files` says what it holds); the
-    log returned reads them from `out`. Until it is done the folder takes some 20 bytes a display more, and twice the
-    columns read if it sorts.
+    Memory does not grow with the number of displays (`evaluator.datasets.opening.read_spec_tables` says what it holds);
+    the log returned reads them from `out`. Until it is done the folder takes some 20 bytes a display more, and twice
+    the columns read if it sorts.
 
     Parameters
     ----------

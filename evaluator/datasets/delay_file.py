@@ -17,6 +17,7 @@ from evaluator.datasets.options import share_of
 from evaluator.datasets.row_breaches import Breaches, CheckedRows
 from evaluator.datasets.row_rules import check_cells
 from evaluator.datasets.sources.files import find_files
+from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec_sections import Source
 from evaluator.errors import ParameterError, SourceError, UsageError
 from evaluator.log.delay_rows import DelayRows
@@ -56,9 +57,9 @@ def read_delay_file(path: str | Path, asked: DelayFileOptions) -> DelayReading:
     if unit not in UNITS:
         raise ParameterError(f"`unit` {unit!r} is no unit of time.", hint=f"one of {', '.join(UNITS)}.")
     source = Source(files=str(path))
-    files = find_files(source, Path(), override=path)
+    files: list[TablePart] = [*find_files(source, Path(), override=path)]
     names = column_names(files[0], source)
-    column = _delay_column(asked.delay_column, names, by, str(files[0].path))
+    column = _delay_column(asked.delay_column, names, by, files[0].name)
     of_row = followed if followed in names else None
     constant = None if followed is None or of_row is not None else _ticks(followed, unit, names)
     kinds: dict[str, Kind] = {column: "int"}
@@ -71,7 +72,7 @@ def read_delay_file(path: str | Path, asked: DelayFileOptions) -> DelayReading:
     breaches = Breaches(files, listed=asked.on_error == "quarantine")
     frame = Chunks(files, source, kinds).collect()
     if not frame.height:
-        raise SourceError(f"{files[0].path}: no rows.", hint="check the export.")
+        raise SourceError(f"{files[0].name}: no rows.", hint="check the export.")
     limit = frame[of_row] if of_row else pl.repeat(constant, frame.height, dtype=pl.Int64, eager=True)
     checked = breaches.check(frame)
     check_cells(checked, frame, kinds)
@@ -82,7 +83,7 @@ def read_delay_file(path: str | Path, asked: DelayFileOptions) -> DelayReading:
     refuse_many(breaches.rows, frame.height, breaches, share_of(asked.quarantine_at_most), "rows")
     frame, limit = frame.filter(sound), limit.filter(sound)
     if not frame.height:
-        raise SourceError(f"{files[0].path}: no row has a usable delay.", hint="check `delay_column`.")
+        raise SourceError(f"{files[0].name}: no row has a usable delay.", hint="check `delay_column`.")
     cut = of_row is not None or constant is not None
     rows = DelayRows(
         name=Path(path).name,

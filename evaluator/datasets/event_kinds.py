@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from evaluator.datasets.given_times import no_such_time, ticks_of_date
 from evaluator.datasets.options import Deduplicate
-from evaluator.datasets.sources.files import SourceFile, find_files
 from evaluator.datasets.spec import Conversion, FileSpec
 from evaluator.errors import UsageError
 
@@ -123,9 +121,3 @@ def _until(spec: FileSpec, table: str, given: int | str) -> int | Literal["end",
     if ticks is None:
         raise no_such_time(spec, f"{table}.observed_until", given, "end", "complete")
     return ticks
-
-
-def event_files(spec: FileSpec, folder: Path) -> dict[str, list[SourceFile]]:
-    """Return the files of each kind of events that has a table of its own, by the spec's name of that kind."""
-    sources = {table: of.source for table, of in spec.events().items()}
-    return {table: find_files(of.table(), folder) for table, of in sources.items() if of is not None}

@@ -12,11 +12,12 @@ from typing import Any
 
 import polars as pl
 
-from evaluator.datasets.frames import UNREADABLE, column_names, scan_binary
+from evaluator.datasets.frames import UNREADABLE, column_names
 from evaluator.datasets.json_lines import object_frames
-from evaluator.datasets.sources.files import SUFFIXES, SourceFile, find_files, table_rows, text_header
+from evaluator.datasets.sources.files import SUFFIXES, SourceFile, find_files
 from evaluator.datasets.spec_sections import Source
 from evaluator.datasets.text import UTF8, open_text, unzipped_pieces
+from evaluator.datasets.text_rows import table_rows, text_header
 from evaluator.errors import SourceError
 
 SAMPLE = 10_000
@@ -161,19 +162,19 @@ def _of_objects(file: SourceFile, given: dict[str, Any], guesses: dict[str, str]
         cells = found[name].head(SAMPLE)
         columns[name] = cells.set(cells == "", None)
     if not columns:
-        raise SourceError(f"{file.path}: no object of it holds a number or text.", hint="check the export.")
+        raise SourceError(f"{file.name}: no object of it holds a number or text.", hint="check the export.")
     return FileSample(given, guesses, columns, min(height, SAMPLE), height <= SAMPLE, tuple(unusable))
 
 
 def _of_binary(file: SourceFile, given: dict[str, Any]) -> FileSample:
     column_names(file, _as_source(given, file))  # tells what is no such file
     try:
-        scan = scan_binary(file)
+        scan = file.rows()
         schema = scan.collect_schema()
         unusable = [name for name, kind in schema.items() if kind.is_nested() or kind in (pl.Binary, pl.Object)]
         frame = scan.head(SAMPLE + 1).collect()
     except UNREADABLE as error:
         said = str(error).strip().split("\n")[0].rstrip(".")
-        raise SourceError(f"{file.path}: cannot be read: {said}.", hint="check the download or export.") from None
+        raise SourceError(f"{file.name}: cannot be read: {said}.", hint="check the download or export.") from None
     columns = {name: frame[name].head(SAMPLE) for name in frame.columns if name and name not in unusable}
     return FileSample(given, {}, columns, min(frame.height, SAMPLE), frame.height <= SAMPLE, tuple(unusable))

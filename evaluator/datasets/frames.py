@@ -15,11 +15,12 @@ import polars as pl
 from evaluator.datasets.cells import TYPES, Kind, in_calendar, parse
 from evaluator.datasets.json_lines import BROKEN, key_names, object_frames
 from evaluator.datasets.row_breaches import FILE, LINE
-from evaluator.datasets.sources.files import Header, SourceFile, delimiter, refuse_open_quote, text_header
-from evaluator.datasets.sources.frame_source import FrameSource
+from evaluator.datasets.sources.files import SourceFile
+from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import Time
-from evaluator.datasets.spec_sections import Source
+from evaluator.datasets.spec_sections import Table
 from evaluator.datasets.text import as_utf8, refuse_illegal
+from evaluator.datasets.text_rows import Header, delimiter, refuse_open_quote, text_header
 from evaluator.datasets.vw.decision_frames import NO_DECISION, decision_columns, decision_frames
 from evaluator.datasets.widths import Widths
 from evaluator.errors import SourceError, nearest
@@ -60,8 +61,8 @@ class Chunks:
         Raised while iterating: a file is truncated, lacks a column, or has the wrong delimiter.
     """
 
-    files: list[SourceFile]
-    source: Source
+    files: list[TablePart]
+    source: Table
     kinds: Mapping[str, Kind]
     limit: int | None = None
     time: Time | None = None
@@ -96,20 +97,19 @@ class Chunks:
             if left == 0:
                 return
 
-    def _next(self, batches: Iterator[pl.DataFrame], file: SourceFile) -> pl.DataFrame | None:
+    def _next(self, batches: Iterator[pl.DataFrame], file: TablePart) -> pl.DataFrame | None:
         try:
             raw = next(batches, None)
             return None if raw is None else self._parsed(raw, file)
         except SourceError:
             raise
         except UNREADABLE as error:
-            if file.is_text:
+            if isinstance(file, SourceFile) and file.is_text:
                 refuse_illegal(file.path, self.source.encoding)
                 refuse_open_quote(file, self.source)
-            hint = "check source.format and source.delimiter."
-            raise SourceError(f"{file.path}: cannot be read: {_first_line(error)}.", hint=hint) from None
+            raise file.unreadable(error) from None
 
-    def _parsed(self, raw: pl.DataFrame, file: SourceFile) -> pl.DataFrame:
+    def _parsed(self, raw: pl.DataFrame, file: TablePart) -> pl.DataFrame:
         columns = []
         for name, kind in self.kinds.items():
             given = file.partitions.get(name)
@@ -119,7 +119,7 @@ class Chunks:
                 found = found.set(empty, None) if empty.any() else found  # quoted or not, an empty cell is missing
             if not in_calendar(found):
                 hint = "repair or drop those rows: later steps would stumble over them."
-                raise SourceError(f"{file.path}: column {name!r} holds times beyond any calendar.", hint=hint)
+                raise SourceError(f"{file.name}: column {name!r} holds times beyond any calendar.", hint=hint)
             form = None if self.time is None else self.time.format_of(name)
             cells = parse(found, kind, missing_values(self.source, name), form, separator=self.separator)
             columns.append(cells.values.alias(name))
@@ -161,31 +161,27 @@ def of_equal_size(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.Data
         yield pl.concat(waiting, how="diagonal")
 
 
-def missing_values(source: Source, column: str) -> list[str]:
+def missing_values(source: Table, column: str) -> list[str]:
     """Return what means "none" in a column."""
     values = source.none.get(column, []) if isinstance(source.none, dict) else source.none
     return [str(v) for v in values]
 
 
-def column_names(file: SourceFile, source: Source) -> list[str]:
-    """Return the columns a file offers, hive partitions included."""
-    if file.is_text:
+def column_names(file: TablePart, source: Table) -> list[str]:
+    """Return the columns that a part of a table offers, hive partitions included."""
+    if isinstance(file, SourceFile) and file.is_text:
         names = text_header(file, source).names
-    elif file.is_lines:
+    elif isinstance(file, SourceFile) and file.is_lines:
         names = _keys(file, source)
-    elif isinstance(file, FrameSource):
-        names = file.rows.column_names
     else:
         try:
-            names = scan_binary(file).collect_schema().names()
+            names = file.names()
         except UNREADABLE as error:
-            raise SourceError(
-                f"{file.path}: not a readable {file.format} file ({_first_line(error)}).", hint="check source.format."
-            ) from None
+            raise file.unreadable(error, opening=True) from None
     return [*names, *(p for p in file.partitions if p not in names)]
 
 
-def number_columns(files: Sequence[SourceFile], source: Source, columns: Iterable[str]) -> dict[str, Kind]:
+def number_columns(files: Sequence[TablePart], source: Table, columns: Iterable[str]) -> dict[str, Kind]:
     """Return the kind of those columns that hold numbers in all files, by name: none of text files, which say no types.
 
     Whole numbers beyond 64 bits with a sign are none.
@@ -200,51 +196,53 @@ def number_columns(files: Sequence[SourceFile], source: Source, columns: Iterabl
     return kinds
 
 
-def _type_of(column: str, file: SourceFile, source: Source) -> pl.DataType:
+def _type_of(column: str, file: TablePart, source: Table) -> pl.DataType:
     """Return the type of a column of a file that says types; of one that it lacks, which is told later, text."""
     if column not in column_names(file, source) or column in file.partitions:
         return pl.String()
-    return _scan_columns(file, [column], rows=0).collect_schema()[column]
+    return file.scan([column], rows=0).collect_schema()[column]
 
 
 @dataclass(frozen=True)
 class _Table:
-    """How one file is read: its columns in file order, as Polars calls them, and those that are wanted."""
+    """How one part is read: its columns in file order, as Polars calls them, and those that are wanted."""
 
-    file: SourceFile
-    source: Source
+    file: TablePart
+    source: Table
     columns: dict[str, str]
     wanted: dict[str, Kind]
     first_line: int
     returns: bool = False
 
-    def readable(self) -> AbstractContextManager[Path]:
-        """Give a file that Polars can read."""
+    def readable(self) -> AbstractContextManager[Path | None]:
+        """Give a file of text that Polars can read; None where columns have types."""
+        if not isinstance(self.file, SourceFile):
+            return nullcontext()
         path = self.file.path
         return as_utf8(path, self.source.encoding, returns=self.returns) if self.file.is_text else nullcontext(path)
 
-    def widths(self, path: Path) -> Widths | None:
+    def widths(self, path: Path | None) -> Widths | None:
         """Return what counts the cells of each row; None where rows are no lines."""
-        if not self.file.is_text:
+        if path is None or not isinstance(self.file, SourceFile) or not self.file.is_text:
             return None
         separator = delimiter(self.file, self.source)
         return Widths(path, separator, len(self.columns), header=self.source.header)
 
-    def batches(self, path: Path, limit: int | None) -> Iterator[pl.DataFrame]:
+    def batches(self, path: Path | None, limit: int | None) -> Iterator[pl.DataFrame]:
         """Return the wanted columns of the first rows, some rows at a time."""
-        if self.file.format == "jsonl":
-            return object_frames(path, self.source.encoding, self.wanted, CHUNK_ROWS, limit)
-        if self.file.is_lines:
-            return decision_frames(path, self.source.encoding, self.file.format, self.wanted, CHUNK_ROWS, limit)
-        scan = self._scan(path)
+        file = self.file
+        if isinstance(file, SourceFile) and file.format == "jsonl":
+            return object_frames(file.path, self.source.encoding, self.wanted, CHUNK_ROWS, limit)
+        if isinstance(file, SourceFile) and file.is_lines:
+            return decision_frames(file.path, self.source.encoding, file.format, self.wanted, CHUNK_ROWS, limit)
+        scan = self._text(path, file) if isinstance(file, SourceFile) and file.is_text else file.scan(self.wanted)
         return iter((scan if limit is None else scan.head(limit)).collect_batches(chunk_size=CHUNK_ROWS))
 
-    def _scan(self, path: Path) -> pl.LazyFrame:
-        if not self.file.is_text:
-            return _scan_columns(self.file, self.wanted)
+    def _text(self, path: Path | None, file: SourceFile) -> pl.LazyFrame:
+        assert path is not None
         lazy = pl.scan_csv(
             path,
-            separator=delimiter(self.file, self.source),
+            separator=delimiter(file, self.source),
             has_header=self.source.header,
             schema=dict.fromkeys(self.columns.values(), pl.String()),
             glob=False,
@@ -254,22 +252,23 @@ class _Table:
         return lazy.select(list(wanted)).rename(wanted)
 
 
-def _table(file: SourceFile, source: Source, kinds: Mapping[str, Kind]) -> _Table:
-    header = text_header(file, source) if file.is_text else None
+def _table(file: TablePart, source: Table, kinds: Mapping[str, Kind]) -> _Table:
+    header = text_header(file, source) if isinstance(file, SourceFile) and file.is_text else None
     names = column_names(file, source) if header is None else header.names
     wanted = {column: kind for column, kind in kinds.items() if column not in file.partitions}
     if file.is_lines:
         return _Table(file, source, dict.fromkeys(names, ""), wanted, 1)
     _require(kinds, [*names, *file.partitions], file, source)
     if header is not None:
+        assert isinstance(file, SourceFile)
         return _Table(file, source, _called(header, file, source), wanted, 1 + header.lines, header.returns)
-    for column, found in _scan_columns(file, wanted, rows=0).collect_schema().items():
+    for column, found in file.scan(wanted, rows=0).collect_schema().items():
         _refuse_type(file, column, found, kinds[column])
     return _Table(file, source, {}, wanted, 1)
 
 
-def _refuse_type(file: SourceFile, column: str, found: pl.DataType, kind: Kind) -> None:
-    where = f"{file.path}: column {column!r}"
+def _refuse_type(file: TablePart, column: str, found: pl.DataType, kind: Kind) -> None:
+    where = f"{file.name}: column {column!r}"
     if kind == "int" and found.is_temporal():
         hint = 'set time.unit = "datetime".'
         if found == pl.Duration:
@@ -286,7 +285,7 @@ def _refuse_type(file: SourceFile, column: str, found: pl.DataType, kind: Kind) 
         )
 
 
-def _called(header: Header, file: SourceFile, source: Source) -> dict[str, str]:
+def _called(header: Header, file: SourceFile, source: Table) -> dict[str, str]:
     """Return what Polars calls the columns of a text file: with quotes in a name doubled, as they are in the file."""
     if '"' not in header.text:
         return {name: name for name in header.names}
@@ -301,33 +300,21 @@ def _called(header: Header, file: SourceFile, source: Source) -> dict[str, str]:
         found = []
     if len(found) != len(header.names) or header.text.count('"') % 2:
         raise SourceError(
-            f"{file.path}: the quotes of line 1 do not fit together.", hint="check the names of the columns."
+            f"{file.name}: the quotes of line 1 do not fit together.", hint="check the names of the columns."
         )
     return dict(zip(header.names, found, strict=True))
 
 
-def _scan_columns(file: SourceFile, columns: Iterable[str], *, rows: int | None = None) -> pl.LazyFrame:
-    """Return some columns; `rows` says that no more are needed, where rows cost something before they are read."""
-    return file.scan(columns, rows=rows) if isinstance(file, FrameSource) else scan_binary(file).select(list(columns))
-
-
-def scan_binary(file: SourceFile) -> pl.LazyFrame:
-    """Return the rows of a file that is no text, read when they are asked for."""
-    if file.format == "parquet":
-        return pl.scan_parquet(file.path, glob=False, hive_partitioning=False)
-    return pl.scan_ipc(file.path)
-
-
-def _require(kinds: Iterable[str], names: list[str], file: SourceFile, source: Source) -> None:
+def _require(kinds: Iterable[str], names: list[str], file: TablePart, source: Table) -> None:
     missing = [c for c in kinds if c not in names]
     if not missing:
         return
-    if len(names) == 1 and file.is_text:
+    if len(names) == 1 and isinstance(file, SourceFile) and file.is_text:
         raise SourceError(
-            f"{file.path}: one column found where the spec needs {len(list(kinds))}.",
+            f"{file.name}: one column found where the spec needs {len(list(kinds))}.",
             hint=f"check source.delimiter (now {delimiter(file, source)!r}).",
         )
-    raise SourceError(f"{file.path}: no column {missing[0]!r}.", hint=nearest(missing[0], names))
+    raise SourceError(f"{file.name}: no column {missing[0]!r}.", hint=nearest(missing[0], names))
 
 
 def _require_keys(tables: list[_Table]) -> None:
@@ -340,12 +327,9 @@ def _require_keys(tables: list[_Table]) -> None:
         _require(sorted(lacking), list(objects[0].columns), objects[0].file, objects[0].source)
 
 
-def _keys(file: SourceFile, source: Source, *, until: Iterable[str] = ()) -> list[str]:
+def _keys(file: TablePart, source: Table, *, until: Iterable[str] = ()) -> list[str]:
     """Return the columns that rows of a file name themselves, those of the first ones; read on until some are found."""
+    assert isinstance(file, SourceFile)
     if file.format == "jsonl":
         return key_names(file.path, source.encoding, until=until)
     return decision_columns(file.path, source.encoding, file.format, until=until)
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0].rstrip(".")

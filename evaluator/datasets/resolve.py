@@ -8,19 +8,18 @@ from os import PathLike
 from pathlib import Path
 from typing import Unpack
 
-from evaluator.datasets.adapter import Reading, read_files
+from evaluator.datasets.adapter import Reading
 from evaluator.datasets.attribution import cut_log
 from evaluator.datasets.canonical import is_canonical, open_canonical
 from evaluator.datasets.delay_laws import delay_files
-from evaluator.datasets.event_kinds import event_files
 from evaluator.datasets.keeping import check_kept
 from evaluator.datasets.locate import bundled_logs, bundled_names
 from evaluator.datasets.make_options import MADE
+from evaluator.datasets.opening import files_read, read_spec_tables
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.promotions.promotion_log import generate_promotions
 from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
 from evaluator.datasets.row_breaches import QUARANTINE
-from evaluator.datasets.sources.files import find_files
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.datasets.spec_file import read_spec
 from evaluator.datasets.synthetic import generate
@@ -95,9 +94,7 @@ def sources(dataset: str | Path, *, path: str | Path | None = None) -> list[Path
     where = spec_path(dataset)
     spec = dataset_spec(dataset)
     if isinstance(spec, FileSpec):
-        files = find_files(spec.source, where.parent, override=path)
-        files += [file for of in event_files(spec, where.parent).values() for file in of]
-        return [where, *(file.path for file in files)]
+        return [where, *files_read(spec, where.parent, override=path)]
     return [where, *(delay_files(spec.scenario, where.parent) if isinstance(spec, ScenarioSpec) else [])]
 
 
@@ -117,7 +114,7 @@ def read(
     dataset
         Name of the dataset, as in `evaluator.datasets.load`.
     into, contexts, advance
-        Destination and extent of reading, as in `evaluator.datasets.adapter.read_files`.
+        Destination and extent of reading, as in `evaluator.datasets.opening.read_spec_tables`.
     **options
         See below.
     """
@@ -134,7 +131,7 @@ def read(
             )
         if asked.sampling_rate is not None:
             spec = spec.model_copy(update={"log": spec.log.model_copy(update={"sampling_rate": asked.sampling_rate})})
-        return read_files(spec, where.parent, asked, into=into, contexts=contexts, advance=advance)
+        return read_spec_tables(spec, where.parent, asked, into=into, contexts=contexts, advance=advance)
     if isinstance(spec, ScenarioSpec):
         _refuse({**reading_rules, "actions": asked.actions}, f"the synthetic dataset {spec.name}")
         log = _drawn(spec, displays=asked.limit, seed=asked.seed, folder=where.parent)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets.sources.files import SourceFile
+from evaluator.datasets.sources.part import TablePart
 from evaluator.errors import DataError, LogError, PropensityError, SourceError
 
 SHOWN = 3
 LINE, FILE = "__line", "__file"
 # In place of a column's name: the breach is of the row as a whole.
 ROW = ""
-QUARANTINE = {"file": pl.String, "line": pl.Int64, "column": pl.String, "value": pl.String, "problem": pl.String}
+_SAID = {"column": pl.String, "value": pl.String, "problem": pl.String}
+_FOUND = {FILE: pl.Int32, "line": pl.Int64, **_SAID}
+QUARANTINE = {"file": pl.String, "line": pl.Int64, "key": pl.String, **_SAID}
 
 
 class Breaches:
@@ -34,7 +37,7 @@ class Breaches:
         Number of rows in breach, each counted once.
     """
 
-    def __init__(self, files: list[SourceFile], *, listed: bool) -> None:
+    def __init__(self, files: list[TablePart], *, listed: bool) -> None:
         self.files = files
         self.rows = 0
         self.listed = listed
@@ -63,7 +66,7 @@ class Breaches:
         for (column, problem), found in broken.items():
             head = pl.concat(found.tables).head(SHOWN).rows(named=True)
             shown = str if column == ROW else repr
-            places = ", ".join(f"{r['file']} {self.files[0].row_word} {r['line']}: {shown(r['value'])}" for r in head)
+            places = ", ".join(f"{self._place(r)}: {shown(r['value'])}" for r in head)
             more = f" and {found.count - SHOWN} more" if found.count > SHOWN else ""
             subject = f"Column {column!r}: {problem}" if column != ROW else problem[:1].upper() + problem[1:]
             said.append(f"{subject} ({places}{more}); {found.repair}.")
@@ -89,21 +92,24 @@ class Breaches:
         column, problem = kind
         where = frame.select(pl.col(FILE, LINE).gather(rows))
         table = {
-            "file": [str(self.files[i].path) for i in where[FILE].to_list()],
+            FILE: where[FILE],
             "line": where[LINE],
             "column": [column] * len(rows),
             "value": cells.gather(rows).cast(pl.String),
             "problem": [problem] * len(rows),
         }
-        found.tables.append(pl.DataFrame(table, schema=QUARANTINE))
+        found.tables.append(pl.DataFrame(table, schema=_FOUND))
+
+    def _place(self, breach: dict[str, Any]) -> str:
+        part: TablePart = self.files[breach[FILE]]
+        return part.places([breach["line"]])[0]
 
     def commonest(self) -> str:
         """Return what is wrong most often: how often, an example, and the repair."""
         (column, problem), found = max(self._found.items(), key=lambda item: item[1].count)
         row = found.tables[0].row(0, named=True)
         subject = f"column {column!r}: {problem}" if column != ROW else problem
-        word = self.files[0].row_word
-        example = f"{row['file']} {word} {row['line']}: {row['value'] if column == ROW else repr(row['value'])}"
+        example = f"{self._place(row)}: {row['value'] if column == ROW else repr(row['value'])}"
         return f"Most often {subject} ({found.count:,} rows, such as {example}); {found.repair}"
 
     @property
@@ -116,9 +122,17 @@ class Breaches:
         }
 
     def table(self) -> pl.DataFrame:
-        """Return one line per breach: file, line, column, value, problem."""
+        """Return one line per breach: file, line, key of the row where it has no line, column, value, problem."""
         tables = [table for found in self._found.values() for table in found.tables]
-        return pl.concat([pl.DataFrame(schema=QUARANTINE), *tables]).sort("file", "line", maintain_order=True)
+        found = pl.concat([pl.DataFrame(schema=_FOUND), *tables])
+        names = pl.Series("file", [self.files[i].name for i in found[FILE]], dtype=pl.String)
+        keys = pl.Series("key", [None], dtype=pl.String).new_from_index(0, found.height)
+        for i in found[FILE].unique():
+            rows = (found[FILE] == i).arg_true()
+            if (of_part := self.files[i].keys(found["line"].gather(rows).to_list())) is not None:
+                keys = keys.scatter(rows, of_part)
+        found = found.with_columns(names, keys).select(list(QUARANTINE))
+        return found.sort("file", "line", maintain_order=True)
 
 
 @dataclass

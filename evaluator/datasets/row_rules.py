@@ -13,7 +13,7 @@ from evaluator.datasets.features import Features
 from evaluator.datasets.frames import CELLS, UNPARSED
 from evaluator.datasets.json_lines import BROKEN
 from evaluator.datasets.row_breaches import FILE, LINE, ROW, CheckedRows
-from evaluator.datasets.sources.files import SourceFile
+from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.vw.decision_frames import NO_DECISION
@@ -121,7 +121,7 @@ def check_displays(
 class TimeOrder:
     """Whether the displays come in the order of their times, chunk by chunk."""
 
-    def __init__(self, files: list[SourceFile], time: str) -> None:
+    def __init__(self, files: list[TablePart], time: str) -> None:
         self._files, self._time = files, time
         self._last: int | None = None
         self._late = 0
@@ -137,7 +137,7 @@ class TimeOrder:
         if len(late) and not self._late:
             row = int(late[0])
             file = self._files[frame[FILE][row]]
-            where = f"{file.path} {file.row_word} {frame[LINE][row]}"
+            (where,) = file.places([frame[LINE][row]])
             self._first = f"{where}: time {times[row]} is earlier than {before[row]} before it"
         self._late += len(late)
         self._last = int(times[-1])

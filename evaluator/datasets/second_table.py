@@ -10,7 +10,7 @@ from evaluator.datasets.event_kinds import EventKind
 from evaluator.datasets.frames import Chunks
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches
 from evaluator.datasets.row_rules import check_cells
-from evaluator.datasets.sources.files import SourceFile
+from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import Time
 from evaluator.datasets.time_guesses import TimeGuesses
 
@@ -30,13 +30,13 @@ class SecondTable:
         Whether every breach will be asked for, as in `Breaches`.
     """
 
-    def __init__(self, kind: EventKind, time: Time, files: list[SourceFile], *, listed: bool) -> None:
+    def __init__(self, kind: EventKind, time: Time, files: list[TablePart], *, listed: bool) -> None:
         source = kind.columns.source
         assert source is not None
         self._kind, self._time, self._column = kind, time, source.display
         self._kinds: dict[str, Kind] = merged_kinds(event_columns(kind, time), {source.display: "text"})
         self.breaches = Breaches(files, listed=listed)
-        self._table = Chunks(files, source.table(), self._kinds, time=time).collect()
+        self._table = Chunks(files, source, self._kinds, time=time).collect()
         self.rows = self._table.height
         self._ids = self._table[source.display].cast(pl.String)
         self._wanted = self._ids.drop_nulls().unique().implode()

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from evaluator.datasets.calendar_sets import CalendarSets, given_flights, read_flights
 from evaluator.datasets.candidate_sets import CandidateSets
 from evaluator.datasets.listed_sets import ListedSets
 from evaluator.datasets.row_breaches import Breaches
 from evaluator.datasets.set_sources import SetSource
-from evaluator.datasets.sources.files import SourceFile, find_files
+from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
 
 
-def find_sets(spec: FileSpec, files: list[SourceFile], *, listed: bool) -> SetSource | None:
+def find_sets(spec: FileSpec, files: list[TablePart], *, listed: bool) -> SetSource | None:
     """Return what reads the eligible actions of a source; None where every action always is eligible.
 
     Parameters
@@ -37,17 +35,6 @@ def find_sets(spec: FileSpec, files: list[SourceFile], *, listed: bool) -> SetSo
         flights = given_flights(spec) if spec.action else read_flights(spec, files)
         return CalendarSets(flights, display.time, display.action)
     return None
-
-
-def set_files(spec: FileSpec, folder: Path, *, override: str | Path | None = None) -> list[SourceFile]:
-    """Return the files of the calendar or of the candidates of a spec in `folder`; none where it has neither.
-
-    What is read in place of the displays' files, `override`, is so for candidates that stand in the same files, too.
-    """
-    table = spec.calendar or spec.candidates
-    if table is None:
-        return []
-    return find_files(table.table(), folder, override=override if table.files == spec.source.files else None)
 
 
 def set_breaches(sets: SetSource | None, *, limited: bool, listed: bool) -> list[Breaches]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from evaluator.datasets.spec_sections import Name, OtherTable, Section
+from evaluator.datasets.spec_sections import Name, Section, Table
 
 Instant = Annotated[int, Field(ge=-(2**62), le=2**62)] | str
 
@@ -23,7 +23,7 @@ class ActionTimes(Section):
     ] = None
 
 
-class Calendar(OtherTable):
+class Calendar(Table):
     """A table of the actions with the times between which they were eligible."""
 
     action: Annotated[Name, Field(description="column that holds the label of the action")]
@@ -40,7 +40,7 @@ class Calendar(OtherTable):
         return [column for column in (self.start, self.until) if column is not None]
 
 
-class Candidates(OtherTable):
+class Candidates(Table):
     """A table of the actions that could have been shown, a row for each of a display."""
 
     display: Annotated[Name, Field(description="column that holds the id of the display")]

@@ -12,7 +12,7 @@ from evaluator.datasets.options import Deduplicate
 from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
 from evaluator.datasets.scenario import BernoulliScenario, LinearScenario
 from evaluator.datasets.set_sections import ActionTimes, Calendar, Candidates
-from evaluator.datasets.spec_sections import Name, OtherTable, Section, Source
+from evaluator.datasets.spec_sections import Name, Section, Source, Table
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE
 
 TimeUnit = Literal["ns", "us", "ms", "s", "min", "h", "d", "round", "datetime"]
@@ -89,7 +89,7 @@ class Display(Section):
         return self
 
 
-class EventSource(OtherTable):
+class EventSource(Table):
     """A table of its own that holds the conversions, or the events of an outcome."""
 
     display: Annotated[Name, Field(description="column that holds the id of the display")]

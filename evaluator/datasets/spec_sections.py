@@ -36,14 +36,20 @@ TextEncoding = Annotated[
 ]
 
 
-class Source(Section):
-    """Files and how to read them."""
+class Storage(Section):
+    """Where an object store answers. Secrets come from the environment alone."""
 
-    files: Annotated[str, Field(min_length=1, description="path, glob or folder, relative to the spec")]
-    format: Annotated[
-        FileFormat | None,
-        Field(description="inferred from the suffix when absent"),
+    endpoint: Annotated[Name | None, Field(description="address of a store that is not the provider's own")] = None
+    region: Name | None = None
+
+
+class Table(Section):
+    """Where a table lies, and how it is read."""
+
+    files: Annotated[
+        Name | None, Field(description="path, glob or folder, relative to the spec, or s3://, gs://, az://")
     ] = None
+    format: Annotated[FileFormat | None, Field(description="inferred from the suffix when absent")] = None
     delimiter: Annotated[Delimiter | None, Field(description="csv ',' and tsv tab by default")] = None
     encoding: TextEncoding = "utf-8"
     header: Annotated[bool, Field(description="the first line names the columns")] = True
@@ -52,26 +58,23 @@ class Source(Section):
         list[Sentinel] | dict[str, list[Sentinel]],
         Field(description="values that mean 'missing', everywhere or by column"),
     ] = []
-    sort: Annotated[bool, Field(description="sort the displays by time instead of refusing unsorted ones")] = False
+    storage: Annotated[
+        Storage | None, Field(description="where the object store answers; that of [source] when absent")
+    ] = None
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether it lies in files on disk."""
+        return self.files is not None and "://" not in self.files
 
     @model_validator(mode="after")
-    def _names_or_header(self) -> Source:
+    def _names_or_header(self) -> Table:
         if self.header == (self.columns is not None):
             raise ValueError("columns must be given with header = false, and only then")
         return self
 
 
-class OtherTable(Section):
-    """A table beside that of the displays: its files, and how to read them."""
+class Source(Table):
+    """The table of the displays."""
 
-    files: Annotated[str, Field(min_length=1)]
-    format: FileFormat | None = None
-    delimiter: Delimiter | None = None
-    encoding: TextEncoding = "utf-8"
-    header: bool = True
-    columns: list[Name] | None = None
-    none: list[Sentinel] | dict[str, list[Sentinel]] = []
-
-    def table(self) -> Source:
-        """Return the reading options alone."""
-        return Source(**self.model_dump(include=set(OtherTable.model_fields)))
+    sort: Annotated[bool, Field(description="sort the displays by time instead of refusing unsorted ones")] = False

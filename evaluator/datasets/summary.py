@@ -53,7 +53,7 @@ def show(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, A
     where = spec_path(dataset)
     spec = dataset_spec(dataset)
     facts: dict[str, Any] = {"name": spec.name if spec else where.name, "spec": _spec_facts(spec), "log": None}
-    if isinstance(spec, FileSpec):
+    if isinstance(spec, FileSpec) and (spec.source.is_on_disk or options.get("path") is not None):
         try:
             find_files(spec.source, where.parent, override=options.get("path"))
         except SourceError as error:

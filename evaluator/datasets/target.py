@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evaluator.datasets.row_breaches import CheckedRows
-from evaluator.datasets.sources.files import SourceFile
+from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.wide_columns import columns_by_label, in_order_of
 from evaluator.log.breaches import SUM_TOLERANCE
@@ -17,7 +17,7 @@ from evaluator.log.breaches import SUM_TOLERANCE
 CODE = "__target_"
 
 
-def target_columns(spec: FileSpec, files: Sequence[SourceFile]) -> dict[str, str]:
+def target_columns(spec: FileSpec, files: Sequence[TablePart]) -> dict[str, str]:
     """Return the column of each action's label; empty without ``[target]``. Errors as of `columns_by_label`."""
     if spec.target is None:
         return {}

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evaluator.datasets.frames import column_names
-from evaluator.datasets.sources.files import SourceFile
-from evaluator.datasets.spec_sections import Source
+from evaluator.datasets.sources.part import TablePart
+from evaluator.datasets.spec_sections import Table
 from evaluator.errors import LogError, SpecError
 
 PLACEHOLDER = "{action}"
 
 
-def columns_by_label(pattern: str, key: str, file: SourceFile, source: Source) -> dict[str, str]:
+def columns_by_label(pattern: str, key: str, file: TablePart, source: Table) -> dict[str, str]:
     """Return the column of each action's label.
 
     Parameters
@@ -38,7 +38,7 @@ def columns_by_label(pattern: str, key: str, file: SourceFile, source: Source) -
     }
     if not found:
         raise SpecError(
-            f"{file.path}: no column fits {key} = {pattern!r}.",
+            f"{file.name}: no column fits {key} = {pattern!r}.",
             hint=f"the columns are {', '.join(names[:8])}{'...' if len(names) > 8 else ''}.",
         )
     return found

@@ -206,9 +206,9 @@ def test_files_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_line_without_end_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from evaluator.datasets import files
+    from evaluator.datasets import text_rows
 
-    monkeypatch.setattr(files, "LINE_MAX", 1_000)
+    monkeypatch.setattr(text_rows, "LINE_MAX", 1_000)
     write_rows(tmp_path / "log.csv", ["," * 5_000])
     spec = written(tmp_path, b"," * 5_000)
     assert "line 1: no row of a table (it has more than 1,000 characters)" in refused(spec)

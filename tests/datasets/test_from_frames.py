@@ -284,13 +284,14 @@ def test_errors_name_the_frame_its_row_and_the_keyword(case: str) -> None:
         Log.from_frames(frame, **roles)  # type: ignore[arg-type]
 
 
-# Keys of a spec that a frame has no use for: its files, and what is written of a dataset for its readers.
+# Keys of a spec that a frame has no use for: where it lies, and what is written of a dataset for its readers.
 OF_FILES_ALONE = {
     "title",
     "licence",
     "homepage",
     "twin",
     "files",
+    "storage",
     "format",
     "delimiter",
     "encoding",

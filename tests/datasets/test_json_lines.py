@@ -15,7 +15,7 @@ from evaluator.datasets.cells import Kind
 from evaluator.datasets.frames import Chunks
 from evaluator.datasets.json_columns import ObjectColumns
 from evaluator.datasets.json_lines import CAREFUL, LINE_MAX
-from evaluator.datasets.sources.files import SourceFile
+from evaluator.datasets.sources.files import SourceFile, file_at
 from evaluator.datasets.spec_sections import Source
 from evaluator.errors import EvaluatorError
 from tests.datasets.sources import write_spec
@@ -146,7 +146,7 @@ def cells_or_error(file: SourceFile, none: list[str | int]) -> pl.DataFrame | st
 def test_lines_read_at_once_are_those_read_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, odd: float
 ) -> None:
-    file = SourceFile(tmp_path / "log.jsonl", "jsonl", {})
+    file = file_at(tmp_path / "log.jsonl", "jsonl")
     file.path.write_text("\n".join(odd_lines(seed, 6 * CAREFUL, odd)), newline="")
     none: list[str | int] = [[], ["-1"], ["NaN", "1.50"], [0, ""]][seed % 4]
     monkeypatch.setattr("evaluator.datasets.json_lines.CAREFUL", 1)

@@ -163,6 +163,7 @@ def test_cell_that_is_no_number_deep_in_a_file(tmp_path: Path, files: str) -> No
         {
             "file": str(tmp_path / files),
             "line": 20001,
+            "key": None,
             "column": "sold",
             "value": "soon",
             "problem": "not a whole number",

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
 
-from evaluator.datasets.sources.files import SourceFile
+from evaluator.datasets.sources.part import Digest, TablePart, first_line
 from evaluator.errors import SourceError, UsageError
 
 # Digits of a decimal that Polars has.
@@ -17,10 +16,25 @@ _PRECISION = 38
 
 
 @dataclass(frozen=True, eq=False)
-class FrameSource(SourceFile):
-    """One frame of a source; its path is the name that messages call it by, and nothing on disk."""
+class FrameSource(TablePart):
+    """One frame in memory."""
 
     rows: pa.Table
+
+    def names(self) -> list[str]:
+        """Return its columns."""
+        return list(self.rows.column_names)
+
+    def state(self) -> object:
+        """Return what nobody changes while it is read."""
+        return self.rows
+
+    def unreadable(self, error: BaseException, *, opening: bool = False) -> SourceError:
+        """Return the error that says why its rows cannot be read."""
+        return SourceError(f"{self.name}: cannot be read: {first_line(error)}.", hint="check the types of its columns.")
+
+    def identify(self, digest: Digest) -> None:
+        """Add nothing: a log of frames is known by what it holds."""
 
     def scan(self, columns: Iterable[str], *, rows: int | None = None) -> pl.LazyFrame:
         """Return some columns, of the first rows alone where these are counted.
@@ -33,7 +47,7 @@ class FrameSource(SourceFile):
         series = []
         for column in columns:
             if self.rows.schema.get_field_index(column) < 0:
-                raise SourceError(f"{self.path}: several columns are called {column!r}.", hint="rename one of them.")
+                raise SourceError(f"{self.name}: several columns are called {column!r}.", hint="rename one of them.")
             cells = self.rows[column] if rows is None else self.rows[column].slice(0, rows)
             try:
                 if isinstance(cells.type, pa.BaseExtensionType) or getattr(cells.type, "precision", 0) > _PRECISION:
@@ -41,7 +55,7 @@ class FrameSource(SourceFile):
                 series.append(pl.Series(column, cells))
             except (ValueError, TypeError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
                 raise SourceError(
-                    f"{self.path}: column {column!r} holds {cells.type}, which cannot be read.",
+                    f"{self.name}: column {column!r} holds {cells.type}, which cannot be read.",
                     hint="write one number or text a row.",
                 ) from None
         return pl.LazyFrame(series)
@@ -79,4 +93,4 @@ def frame_source(frame: object, name: str) -> FrameSource:
             f"{name}: its library cannot hand it over as Arrow: {said}.",
             hint="give every column one type, and a name of its own.",
         ) from None
-    return FrameSource(Path(name), "ipc", {}, table)
+    return FrameSource(name, {}, table)

@@ -1,0 +1,95 @@
+"""From a spec to its log: its tables are found, wherever they lie, and read as one source."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from evaluator.datasets.adapter import Reading, read_tables
+from evaluator.datasets.options import ReadingOptions
+from evaluator.datasets.sources.files import SourceFile, find_files
+from evaluator.datasets.sources.part import TablePart, unchanged
+from evaluator.datasets.sources.places import find_parts
+from evaluator.datasets.sources.staging import Staging, staging
+from evaluator.datasets.spec import FileSpec
+from evaluator.datasets.spec_tables import DISPLAYS, SETS, SpecTable, spec_tables
+from evaluator.errors import EvaluatorError
+
+
+def read_spec_tables(
+    spec: FileSpec,
+    folder: Path,
+    asked: ReadingOptions,
+    *,
+    into: Path | None,
+    contexts: bool,
+    advance: Callable[[int], None],
+) -> Reading:
+    """Return the log in the tables of a spec.
+
+    Parameters
+    ----------
+    spec, folder
+        Spec of the dataset, and the folder that holds it.
+    asked
+        Options of the reading; `seed` and `sampling_rate` are none of files.
+    into
+        Existing folder that gets the canonical form of the log. Its displays then never are in memory; conversions,
+        rows left out, one-hot labels and 16 bytes for each `display.id` are. None keeps all in memory.
+    contexts
+        Whether context vectors become part of the log; they are checked in any case.
+    advance
+        Function called with the number of rows read since the last call.
+    """
+    with staging(into) as place:
+        parts = {name: _parts(of, spec, folder, place, override=asked.path) for name, of in spec_tables(spec).items()}
+        whole = [part for of in parts.values() for part in of]
+        displays = parts.pop(DISPLAYS)
+        of_sets = next((parts.pop(name) for name in SETS if name in parts), [])
+        try:
+            with unchanged(whole):
+                return read_tables(
+                    spec, displays, parts, of_sets, asked, into=into, contexts=contexts, advance=advance,
+                    fingerprint=lambda: fingerprint(whole),
+                )  # fmt: skip
+        except EvaluatorError as error:
+            raise type(error)(_by_name(error.what, whole), hint=_by_name(error.hint, whole)) from None
+
+
+def _parts(
+    of: SpecTable, spec: FileSpec, folder: Path, place: Staging, *, override: str | Path | None
+) -> list[TablePart]:
+    """Return the parts of a table; what is read in place of the displays' files is so for others in the same files."""
+    same = of.table.files is not None and of.table.files == spec.source.files
+    return find_parts(of.table, folder, key=of.key, staging=place, override=override if same else None)
+
+
+def _by_name(message: str, parts: Sequence[TablePart]) -> str:
+    """Return a message that calls copies by the name of what they are copies of."""
+    for part in parts:
+        if isinstance(part, SourceFile) and part.name != str(part.path):
+            message = message.replace(str(part.path), part.name)
+    return message
+
+
+def fingerprint(parts: Sequence[TablePart]) -> str:
+    """Return a SHA-256 over what identifies each part of the tables of a spec.
+
+    It says in manifests where a log came from: to know a log again, hash what it holds
+    (`evaluator.log.content.content_hash`), of which columns that are not read, and rows beyond a limit, are no part.
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        part.identify(digest)
+    return digest.hexdigest()
+
+
+def files_read(spec: FileSpec, folder: Path, *, override: str | Path | None = None) -> list[Path]:
+    """Return the files on disk that a spec's log is read from; `override` as of `ReadingOptions.path`."""
+    found: list[Path] = []
+    for of in spec_tables(spec).values():
+        given = override if of.table.files == spec.source.files else None
+        if of.table.is_on_disk or given is not None:
+            found += [file.path for file in find_files(of.table, folder, override=given)]
+    return found

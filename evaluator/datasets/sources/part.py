@@ -1,0 +1,107 @@
+"""What the reader asks of a part of a table, wherever it lies."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from evaluator.errors import DataError, SourceError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class Digest(Protocol):
+    """A hash in the making."""
+
+    def update(self, data: bytes, /) -> None:
+        """Take in more bytes."""
+
+
+@dataclass(frozen=True)
+class TablePart(ABC):
+    """Rows of a table that lie together, in one order: a file, an object of a store, a frame, a table of a lake.
+
+    Parameters
+    ----------
+    name
+        What messages call it.
+    partitions
+        Values that its hive folders (``day=3``) give to every row, by column.
+    """
+
+    name: str
+    partitions: dict[str, str]
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a table of text, its rows lines and its cells between delimiters."""
+        return False
+
+    @property
+    def is_lines(self) -> bool:
+        """Whether its rows stand in lines of text that are no table: they name their own columns."""
+        return False
+
+    @property
+    def row_word(self) -> str:
+        """What a row is called where its number is told."""
+        return "line" if self.is_text or self.is_lines else "row"
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Return its columns, if it is one whose columns have types."""
+
+    @abstractmethod
+    def scan(self, columns: Iterable[str], *, rows: int | None = None) -> pl.LazyFrame:
+        """Return some of its columns, of the first rows alone where these are counted, if these have types."""
+
+    @abstractmethod
+    def state(self) -> object:
+        """Return what changes when its rows do; None where it is no more."""
+
+    @abstractmethod
+    def identify(self, digest: Digest) -> None:
+        """Add to a fingerprint what tells its rows from others."""
+
+    def keys(self, rows: Sequence[int]) -> list[str] | None:
+        """Return what identifies some rows, by their numbers; None where their numbers do."""
+        return None
+
+    def places(self, rows: Sequence[int]) -> list[str]:
+        """Return what messages call some rows, by their numbers: ``log.csv line 17``."""
+        words = self.keys(rows) or [f"{self.row_word} {row}" for row in rows]
+        return [f"{self.name} {word}" for word in words]
+
+    def unreadable(self, error: BaseException, *, opening: bool = False) -> SourceError:
+        """Return the error that says why its rows cannot be read, or not even its columns (`opening`)."""
+        return SourceError(f"{self.name}: cannot be read: {first_line(error)}.", hint="check the source.")
+
+
+@contextmanager
+def unchanged(parts: Sequence[TablePart]) -> Iterator[None]:
+    """Raise SourceError if one of the parts is not what it was when the block was entered.
+
+    Bad data and failures to read are reported as such only if the parts stayed as they were.
+    """
+    before = [part.state() for part in parts]
+
+    def refuse_changed() -> None:
+        for part, state in zip(parts, before, strict=True):
+            if part.state() != state:
+                raise SourceError(f"{part.name}: it changed while it was read.", hint="wait until it is written.")
+
+    try:
+        yield
+    except (DataError, OSError):
+        refuse_changed()
+        raise
+    refuse_changed()
+
+
+def first_line(error: BaseException) -> str:
+    """Return what an error says first, without a full stop."""
+    return str(error).strip().split("\n")[0].rstrip(".")

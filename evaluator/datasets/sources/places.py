@@ -1,0 +1,37 @@
+"""Which kind of place a table of a spec lies in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from evaluator.datasets.sources.files import find_files
+from evaluator.datasets.sources.part import TablePart
+from evaluator.datasets.sources.staging import Staging
+from evaluator.datasets.spec_sections import Table
+
+
+def find_parts(
+    table: Table, folder: Path, *, key: Sequence[str], staging: Staging, override: str | Path | None = None
+) -> list[TablePart]:
+    """Return the parts of a table, in the order of their rows.
+
+    Parameters
+    ----------
+    table
+        Section of the spec that says where it lies.
+    folder
+        Folder that paths are relative to.
+    key
+        Columns that identify a row, in messages about rows that are in no file.
+    staging
+        Folder of copies of what cannot be read in place.
+    override
+        Path, glob or folder to read instead, relative to the working folder; None reads what the spec names.
+
+    Raises
+    ------
+    SourceError
+        There is no such table, or it cannot be reached.
+    """
+    return [*find_files(table, folder, override=override)]
