@@ -10,14 +10,16 @@ from tests.fuzz.archives import GZIP, NPZ
 from tests.fuzz.raw import RAW, Mutator, Rng
 from tests.fuzz.tables import IPC, PARQUET
 from tests.fuzz.text import TEXT
-from tests.fuzz.trees import change_json, change_toml, deep, deep_toml
+from tests.fuzz.trees import change_json, change_json_line, change_toml, deep, deep_toml
 
 # Of the damage to a file as often each: what knows its format, and what does not.
 SUITED: dict[str, tuple[Mutator, ...]] = {
     ".csv": TEXT,
     ".tsv": TEXT,
     ".json": (*[change_json] * 8, deep, *TEXT),
-    ".jsonl": (deep, *TEXT),
+    ".jsonl": (*[change_json_line] * 8, deep, *TEXT),
+    ".dsjson": (*[change_json_line] * 8, deep, *TEXT),
+    ".txt": TEXT,
     ".toml": (*[change_toml] * 12, deep_toml, *TEXT),
     ".gz": GZIP,
     ".parquet": PARQUET,

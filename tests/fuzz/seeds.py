@@ -26,6 +26,7 @@ from evaluator.log import Log
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.run import execute_all
+from tests.datasets import decisions
 from tests.datasets.sources import write_spec
 from tests.logs import linear_log
 
@@ -217,10 +218,18 @@ def _converted(folder: Path) -> None:
     shutil.rmtree(source)
 
 
+def _decisions(folder: Path, kind: str) -> None:
+    found = decisions.events(ROWS)
+    lines = decisions.as_text(found) if kind == "text" else [json.dumps(one) for one in found]
+    decisions.written(folder, lines, kind=kind)
+
+
 SEEDS: dict[str, Callable[[Path], object]] = {
     "csv": partial(write_log, file="log.csv"),
     "tsv": partial(write_log, file="log.tsv.gz"),
     "jsonl": partial(write_log, file="log.jsonl"),
+    "dsjson": partial(_decisions, kind="dsjson"),
+    "vw-text": partial(_decisions, kind="text"),
     "parquet": partial(write_log, file="log.parquet"),
     "ipc": partial(write_log, file="log.arrow"),
     "two-tables": _two_tables,

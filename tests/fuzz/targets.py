@@ -194,6 +194,8 @@ TARGETS: dict[str, Target] = {
         Target("csv", "csv", "log.csv", read_log),
         Target("tsv", "tsv", "log.tsv.gz", read_log),
         Target("jsonl", "jsonl", "log.jsonl", read_log),
+        Target("dsjson", "dsjson", "decisions.dsjson", read_log),
+        Target("vw-text", "vw-text", "decisions.txt", read_log),
         Target("parquet", "parquet", "log.parquet", read_log),
         Target("ipc", "ipc", "log.arrow", read_log),
         Target("two-tables", "two-tables", "*.*", read_log),

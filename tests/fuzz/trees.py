@@ -103,6 +103,16 @@ change_json: Mutator = _mutator(json.loads, json_text)
 change_toml: Mutator = _mutator(tomllib.loads, toml_text)
 
 
+def change_json_line(rng: Rng, data: bytes) -> bytes:
+    """Change the JSON of one line among many."""
+    lines = data.splitlines()
+    if not lines:
+        return data
+    at = int(rng.integers(len(lines)))
+    changed = change_json(rng, lines[at]).replace(b"\n", b" ")
+    return b"\n".join([*lines[:at], changed, *lines[at + 1 :], b""])
+
+
 def deep(rng: Rng, data: bytes) -> bytes:
     """Open more brackets than any parser follows."""
     return (b"[" if rng.integers(2) else b'{"a":') * 100_000

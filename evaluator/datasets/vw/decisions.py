@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 # What a feature is: a number, or a word.
 Value = float | str
+# Numbers of VowpalWabbit have 32 bits; with larger ones products of features would not be finite.
+_LARGEST = float.fromhex("0x1.fffffep+127")
 
 
 class Action(NamedTuple):
@@ -89,12 +91,16 @@ def finite(value: object, what: str) -> float:
     Raises
     ------
     NoDecisionError
-        It is none, or none that is finite.
+        It is none, none that is finite, or larger than VowpalWabbit's.
     """
     try:
         found = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise NoDecisionError(f"{what} {value!r} is no number") from None
+    except OverflowError:  # a whole number of hundreds of digits
+        found = math.inf
     if isinstance(value, bool) or not math.isfinite(found):
         raise NoDecisionError(f"{what} {value!r} is no finite number")
+    if abs(found) > _LARGEST:
+        raise NoDecisionError(f"{what} {value!r} is beyond {_LARGEST:.2g}, the largest that VowpalWabbit holds")
     return found

@@ -126,5 +126,5 @@ def _text_features(tail: str) -> dict[str, Value]:
             number = finite(value, f"feature {key}") if colon else 1.0
             before = found.get(key, 0.0)
             assert isinstance(before, float)
-            found[key] = before + scale * number
+            found[key] = finite(before + scale * number, f"feature {key}")
     return found
