@@ -89,6 +89,19 @@ def _as_html(result: Any) -> str:
     return as_html(result)
 
 
+def _as_page(result: Any) -> str:
+    from evaluator.report.chapters import chapter_of
+    from evaluator.report.page import page_of
+
+    return page_of([chapter_of(result)])
+
+
+def _as_chart(result: Any, name: str | None) -> Any:
+    from evaluator.report.chapters import chart_of
+
+    return chart_of(result, name)
+
+
 def _read_frames(*given: Any) -> Any:
     from evaluator.datasets.from_frames import read_frames
 
@@ -96,6 +109,8 @@ def _read_frames(*given: Any) -> Any:
 
 
 ShownInNotebooks._as_html = staticmethod(_as_html)
+ShownInNotebooks._as_page = staticmethod(_as_page)
+ShownInNotebooks._as_chart = staticmethod(_as_chart)
 MadeFromFrames._read_frames = staticmethod(_read_frames)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from evaluator.cli import audit, check, compare, datasets, delays, options, policies, replay, simulate
+from evaluator.cli import audit, check, compare, datasets, delays, options, policies, replay, report, simulate
 from evaluator.cli.help import App
 from evaluator.cli.lending import offered
 from evaluator.cli.standard_streams import guard_streams
@@ -55,6 +55,7 @@ app.command("audit", epilog=audit.EXAMPLES)(audit.audit_command)
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate_command)
 app.command("delays", epilog=delays.EXAMPLES)(delays.delays_command)
 app.command("check", epilog=check.EXAMPLES)(check.check_command)
+app.command("report", epilog=report.EXAMPLES)(report.report_command)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(policies.app, name="policies")
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from evaluator.audits.options import AuditOptions
 from evaluator.cli import options as o
 from evaluator.cli.lending import offered, takes
-from evaluator.cli.output import new_folder
+from evaluator.cli.output import new_folder, this_command, wrote
 from evaluator.cli.reading import one_log, open_log, reads_log
 from evaluator.cli.replaying import origin
 
@@ -48,7 +48,7 @@ def audit_command(
         source = open_log(one_log(log, dataset), reading)
         with o.progress("twins and runs", steps(len(descriptions), asked), compiles=True) as advance:
             found = run_audit(source.log, descriptions, asked, advance=advance)
-        save(write_audit, found, source=origin(source, reading))
+        save(write_audit, found, source=origin(source, reading), command=this_command())
     if as_json:
         o.print_json(found.to_dict())
     else:
@@ -56,6 +56,4 @@ def audit_command(
 
         print_audit(o.stdout(), found)
     if out is not None:
-        o.note(
-            f"Wrote {out}/twins.parquet, differences.parquet, live.parquet, result.json, report.txt and manifest.json."
-        )
+        o.note(wrote(out))

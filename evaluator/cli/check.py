@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from evaluator.checks.options import CheckOptions
 from evaluator.cli import options as o
-from evaluator.cli.lending import takes
+from evaluator.cli.lending import offered, takes
+from evaluator.cli.output import new_folder, this_command, wrote
 from evaluator.cli.reading import one_log, open_log, reads_log
+from evaluator.cli.replaying import origin
 
 # The exit code of a log that could be read, and is not fit: scripts tell it from one that could not be.
 NOT_FIT = 4
@@ -25,6 +28,9 @@ def check_command(
     log: o.Log = None,
     dataset: o.Dataset = None,
     as_json: o.AsJson = False,
+    out: Annotated[
+        Path | None, offered("out", o.OUT.but(help="New folder for page, findings, result, report and manifest"))
+    ] = None,
     debug: o.Debug = False,
 ) -> None:
     """Say whether a log is fit for replay, by testing on it what a replay rests on.
@@ -33,15 +39,20 @@ def check_command(
     """
     from evaluator.checks.run import check_log
     from evaluator.log.clusters import source_columns
+    from evaluator.report.result_files import write_check
 
     options = CheckOptions(**checking)
-    source = open_log(one_log(log, dataset), {**reading, "keep": source_columns(options.cluster_by)})
-    found = check_log(source.log, options)
+    with new_folder(out) as save:
+        source = open_log(one_log(log, dataset), {**reading, "keep": source_columns(options.cluster_by)})
+        found = check_log(source.log, options)
+        save(write_check, found, source=origin(source, reading), command=this_command())
     if as_json:
         o.print_json(found.to_dict())
     else:
         from evaluator.report.check import print_check
 
         print_check(o.stdout(), found)
+    if out is not None:
+        o.note(wrote(out))
     if not found.fit:
         raise typer.Exit(NOT_FIT)

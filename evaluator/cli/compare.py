@@ -10,7 +10,7 @@ import typer
 
 from evaluator.cli import options as o
 from evaluator.cli.lending import offered, takes
-from evaluator.cli.output import new_folder
+from evaluator.cli.output import new_folder, wrote
 from evaluator.cli.reading import one_log, open_log, reads_log
 from evaluator.cli.replaying import save_result
 from evaluator.comparisons.options import CompareOptions
@@ -99,7 +99,7 @@ def compare_command(
 
         print_comparison(o.stdout(), found)
     if out is not None:
-        o.note(f"Wrote {out}/trajectory.parquet, curves.parquet, result.json, report.txt and manifest.json.")
+        o.note(wrote(out))
 
 
 def _taken_up(found: FoundResults, variants: int, folder: Path) -> dict[int, ReplayResult]:

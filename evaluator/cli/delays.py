@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from evaluator.cli import options as o
 from evaluator.cli.lending import offered, takes
-from evaluator.cli.output import new_folder
+from evaluator.cli.output import new_folder, this_command, wrote
 from evaluator.cli.reading import one_log, open_log, reads_log
 from evaluator.cli.replaying import origin
 from evaluator.datasets.delay_file_options import FILE, DelayFileOptions
@@ -83,17 +83,17 @@ def delays_command(
             quarantine = opened.quarantine
             study = study_log(opened.log, options, by=group)
             source = origin(opened, reading)
-        written = save(write_study, study, source=source, quarantine=quarantine)
+        written = save(write_study, study, source=source, quarantine=quarantine, command=this_command())
     if as_json:
         o.print_json(study.to_dict())
     else:
         from evaluator.report.delays import print_study
 
         print_study(o.stdout(), study)
-    if written is not None:
-        o.note(f"Wrote {', '.join(written.files)} to {out}.")
+    if out is not None and written is not None:
+        o.note(wrote(out))
         if written.undrawn:
-            o.note(f"{', '.join(written.undrawn)} could not be drawn; delays.html has the same charts.")
+            o.note(f"{', '.join(written.undrawn)} could not be drawn.")
 
 
 def _only_of(file: Path, others: dict[str, Any]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,6 +63,25 @@ def new_file(out: Path | None) -> Iterator[Save]:
 
     with whole_files([out]) as (part,):
         yield _to(part, out)
+
+
+def this_command() -> str:
+    """Return the command that runs, without where its output goes: whoever types it again gets the same result."""
+    words = iter(sys.argv[1:])
+    kept = []
+    for word in words:
+        if word in ("--out", "-o"):
+            next(words, None)
+        elif not word.startswith("--out="):
+            kept.append(word)
+    return shlex.join(["evaluate", *kept])
+
+
+def wrote(out: Path) -> str:
+    """Return a sentence that names the files of an output, the page first."""
+    names = sorted(file.name for file in out.iterdir())
+    page = [name for name in names if name == "report.html"]
+    return f"Wrote {', '.join([*page, *(name for name in names if name not in page)])} to {out}."
 
 
 def refuse_one_place(**outputs: Path | None) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from evaluator.cli import options as o
 from evaluator.cli.lending import offered, only, takes
-from evaluator.cli.output import new_file, new_folder, refuse_one_place
+from evaluator.cli.output import new_file, new_folder, refuse_one_place, wrote
 from evaluator.cli.reading import one_log, open_log, reads_log
 from evaluator.cli.replaying import save_result
 from evaluator.options.declaration import Option
@@ -30,7 +30,7 @@ def replay_command(
     dataset: o.Dataset = None,
     as_json: o.AsJson = False,
     out: Annotated[
-        Path | None, offered("out", o.OUT.but(help="New folder for trajectory, result, report and manifest"))
+        Path | None, offered("out", o.OUT.but(help="New folder for page, trajectory, result, report and manifest"))
     ] = None,
     save_policy: Annotated[
         Path | None,
@@ -89,6 +89,6 @@ def replay_command(
 
         print_result(o.stdout(), result)
     if out is not None:
-        o.note(f"Wrote {out}/trajectory.parquet, result.json, report.txt and manifest.json.")
+        o.note(wrote(out))
     if save_policy is not None:
         o.note(f"Wrote {save_policy}: evaluator.load_policy reads it.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from evaluator.cli.output import Save
+from evaluator.cli.output import Save, this_command
 
 if TYPE_CHECKING:
     from evaluator.comparisons.result import Comparison
@@ -17,7 +17,8 @@ def save_result(save: Save, result: ReplayResult | Comparison, source: Reading, 
     """Write what a command found on a log to its ``--out``."""
     from evaluator.report.result_files import write_result
 
-    save(write_result, result, source=origin(source, reading), quarantine=source.quarantine)
+    where = origin(source, reading)
+    save(write_result, result, source=where, quarantine=source.quarantine, command=this_command())
 
 
 def origin(source: Reading, reading: Mapping[str, Any]) -> dict[str, Any]:

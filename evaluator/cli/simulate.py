@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from evaluator.cli import options as o
 from evaluator.cli.lending import offered, placed, takes
-from evaluator.cli.output import new_folder
+from evaluator.cli.output import new_folder, this_command, wrote
 from evaluator.cli.reading import one_place
 from evaluator.errors import UsageError
 from evaluator.options.declaration import Option
@@ -60,7 +60,7 @@ def simulate_command(
         problem = load_problem(named)
         with o.progress("runs", asked.runs * len(descriptions), compiles=True) as advance:
             found = simulate(problem, descriptions, asked, advance=advance)
-        save(write_simulation, found, options=asked)
+        save(write_simulation, found, options=asked, command=this_command())
     if as_json:
         o.print_json(found.to_dict())
     else:
@@ -68,4 +68,4 @@ def simulate_command(
 
         print_simulation(o.stdout(), found)
     if out is not None:
-        o.note(f"Wrote {out}/curves.parquet, result.json, report.txt and manifest.json.")
+        o.note(wrote(out))

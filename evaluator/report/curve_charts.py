@@ -19,6 +19,8 @@ from evaluator.simulations.result import Simulation
 # Of the rounds: before that a mean says nothing, and would take all of the axis.
 _FIRST_SHARE = 0.05
 _HEIGHT = 220
+# Marks that tell their numbers: of a line, and of a picture.
+_MARKS, _ALL_MARKS = 40, 400
 # More bands hide each other.
 _MOST_BANDS = 4
 Row = dict[str, Any]
@@ -49,6 +51,7 @@ def replay_chart(result: ReplayResult) -> Spec:
         level.mark_rule(strokeDash=[4, 3]).encode(y=y, color=of),
         *([interval.encode(x=x, y=alt.Y("low:Q"), y2="high:Q")] if np.isfinite(result.value.low) else []),
         lines,
+        _pointed_at(values, "mean"),
     ]
     return finished(
         alt.layer(*layers),
@@ -103,11 +106,6 @@ def audit_chart(audit: Audit) -> Spec:
     """Return the replayed values of all twins beside the live value, policy by policy."""
     twins = audit.twins
     policies, replayed = twins["policy"].to_pylist(), twins["value"].to_numpy()
-    values = [
-        {"policy": drawable(p), "value": float(v), "of": "replayed, one twin"}
-        for p, v in zip(policies, replayed, strict=True)
-    ]
-    live = [{"policy": drawable(p.policy), "value": p.live_value, "of": "live, expected"} for p in audit.policies]
     values = [{"policy": drawable(p), "value": float(v)} for p, v in zip(policies, replayed, strict=True)]
     live = [{"policy": drawable(p.policy), "value": p.live_value} for p in audit.policies]
     x = alt.X("value:Q", axis=alt.Axis(title="value per round"), scale=alt.Scale(zero=False))
@@ -132,7 +130,27 @@ def _curves(values: Sequence[Row], names: Sequence[str], *, bands: bool) -> Any:
     )
     line = base.mark_line(strokeWidth=1.5).encode(y=alt.Y("regret:Q", axis=alt.Axis(title="regret")))
     area = base.mark_area(opacity=0.15).encode(y="low:Q", y2="high:Q")
-    return alt.layer(*([area] if bands else []), line)
+    return alt.layer(*([area] if bands else []), line, _pointed_at(values, "regret"))
+
+
+def _pointed_at(values: Sequence[Row], name: str) -> Any:
+    """Return marks that nobody sees, a few a line, which tell their numbers when pointed at."""
+    lines: dict[tuple[str, int], list[Row]] = {}
+    for row in values:
+        lines.setdefault((row["of"], row.get("repeat", 0)), []).append(row)
+    most = max(2, min(_MARKS, _ALL_MARKS // max(len(lines), 1)))
+    few = [
+        {"round": line[i]["round"], name: line[i][name], "told": _told(line[i], name)}
+        for line in lines.values()
+        for i in np.unique(np.linspace(0, len(line) - 1, min(most, len(line))).astype(np.int64))
+    ]
+    marks = alt.Chart(alt.InlineData(few)).mark_point(filled=True, size=160, opacity=0)
+    return marks.encode(x="round:Q", y=f"{name}:Q", description="told:N")
+
+
+def _told(row: Row, name: str) -> str:
+    ends = "" if row.get("low") is None else f" [{row['low']:.4g}, {row['high']:.4g}]"
+    return f"{row['of']}, round {row['round']:,}: {name} {row[name]:.4g}{ends}"
 
 
 def _known(end: float) -> float | None:

@@ -16,6 +16,7 @@ from evaluator.delays.study.result import DelayStudy
 from evaluator.report.console import as_text
 from evaluator.report.delays import print_study
 from evaluator.report.manifest import REPORT, write_json, write_manifest, write_text
+from evaluator.report.page_files import write_page
 from evaluator.report.pictures import pictures
 from evaluator.units import ROUND
 
@@ -31,13 +32,15 @@ class StudyFiles(NamedTuple):
     undrawn: list[str]
 
 
-def write_study(folder: Path, study: DelayStudy, *, source: dict[str, Any], quarantine: pa.Table) -> StudyFiles:
+def write_study(
+    folder: Path, study: DelayStudy, *, source: dict[str, Any], quarantine: pa.Table, command: str = ""
+) -> StudyFiles:
     """Write a study to an empty folder.
 
     ``fit.json`` (product limit) and ``law.json`` (best law) are what ``evaluate replay --delays`` takes.
     ``cdf.parquet`` holds delay (ticks), cdf, naive, low, high, band_low, band_high; ``groups.parquet`` group, delay,
     cdf, low, high.
-    Charts are in ``delays.html``, one page that needs no network, and as PNG.
+    Charts are in ``report.html``, one page that needs no network, and as PNG.
 
     Parameters
     ----------
@@ -49,8 +52,10 @@ def write_study(folder: Path, study: DelayStudy, *, source: dict[str, Any], quar
         Facts about where the delays came from, for the manifest.
     quarantine
         Rows that were left out, written as ``quarantine.parquet`` if there are any.
+    command
+        Command that gave the study, for the page and the manifest.
     """
-    from evaluator.report.delay_page import charts_of, page
+    from evaluator.report.study_charts import charts_of
 
     rows = study.rows
     tick = ROUND if rows.tick == ROUND else f"1 {rows.tick}"
@@ -65,12 +70,12 @@ def write_study(folder: Path, study: DelayStudy, *, source: dict[str, Any], quar
         pq.write_table(quarantine, folder / "quarantine.parquet")
     write_text(folder / REPORT, as_text(print_study, study))
     write_json(folder / "result.json", study.to_dict())
-    (folder / "delays.html").write_text(page(study, charts), encoding="utf-8")
+    write_page(folder, study, command=command, source=source)
     drawn = pictures(charts)
     for name, picture in drawn.items():
         (folder / f"{name}.png").write_bytes(picture)
     done = {"command": "delays", "options": dict(study.options.__dict__), "by": rows.by}
-    write_manifest(folder, libraries=("altair", "vl-convert-python"), source=source, study=done)
+    write_manifest(folder, libraries=("altair", "vl-convert-python"), command=command, source=source, study=done)
     return StudyFiles(
         sorted(file.name for file in folder.iterdir()), [f"{name}.png" for name in charts if name not in drawn]
     )

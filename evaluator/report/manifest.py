@@ -33,11 +33,16 @@ def write_manifest(folder: Path, *, libraries: tuple[str, ...] = (), **done: Any
     document = {
         "schema": MANIFEST_SCHEMA,
         **done,
-        "versions": {"delayed-replay": __version__, **{name: version(name) for name in (*_VERSIONS, *libraries)}},
+        "versions": versions(*libraries),
         "python": platform.python_version(),
         "files": described(folder),
     }
     write_json(folder / MANIFEST, document)
+
+
+def versions(*libraries: str) -> dict[str, str]:
+    """Return the versions of the product, of the libraries that always matter, and of others."""
+    return {"delayed-replay": __version__, **{name: version(name) for name in (*_VERSIONS, *libraries)}}
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -10,12 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluator.audits.result import Audit
+from evaluator.checks.run import CheckReport
 from evaluator.comparisons.result import Comparison
 from evaluator.replays.result import ReplayResult
 from evaluator.report.audit import print_audit
+from evaluator.report.check import print_check
 from evaluator.report.comparison import print_comparison
 from evaluator.report.console import as_text
 from evaluator.report.manifest import REPORT, write_json, write_manifest, write_text
+from evaluator.report.page_files import write_page
 from evaluator.report.simulation import print_simulation
 from evaluator.report.terminal import print_result
 from evaluator.simulations.options import SimulateOptions
@@ -23,11 +26,11 @@ from evaluator.simulations.result import Simulation
 
 
 def write_result(
-    folder: Path, result: ReplayResult | Comparison, *, source: dict[str, Any], quarantine: pa.Table
+    folder: Path, result: ReplayResult | Comparison, *, source: dict[str, Any], quarantine: pa.Table, command: str = ""
 ) -> None:
-    """Write ``trajectory.parquet``, ``result.json``, ``report.txt`` and ``manifest.json`` to an empty folder.
+    """Write ``trajectory.parquet``, ``result.json``, ``report.txt``, the page and ``manifest.json`` to an empty folder.
 
-    A comparison also has ``curves.parquet``.
+    A comparison also has ``curves.parquet``. The page is ``report.html``, and ``chapter.json`` what it is made of.
 
     Parameters
     ----------
@@ -39,6 +42,8 @@ def write_result(
         Facts about where the log came from: dataset, fingerprint, options of the adapter.
     quarantine
         Rows that were left out of the log, written as ``quarantine.parquet`` if there are any.
+    command
+        Command that gave the result, for the page and the manifest.
     """
     plans = [r.plan for r in (result.results if isinstance(result, Comparison) else [result])]
     replays = [{name: plan[name] for name in ("policy", "options", "warm_start")} for plan in plans]
@@ -51,23 +56,35 @@ def write_result(
     report = as_text(print_comparison, result) if isinstance(result, Comparison) else as_text(print_result, result)
     write_text(folder / REPORT, report)
     write_json(folder / "result.json", result.to_dict())
-    write_manifest(folder, source=source, replays=replays)
+    write_page(folder, result, command=command, source=source)
+    write_manifest(folder, command=command, source=source, replays=replays)
 
 
-def write_simulation(folder: Path, found: Simulation, *, options: SimulateOptions) -> None:
-    """Write ``curves.parquet``, ``result.json``, ``report.txt`` and ``manifest.json`` to an empty folder."""
+def write_check(folder: Path, found: CheckReport, *, source: dict[str, Any], command: str = "") -> None:
+    """Write ``findings.parquet``, ``result.json``, ``report.txt``, page and ``manifest.json`` to an empty folder."""
+    pq.write_table(found.finding_table, folder / "findings.parquet")
+    write_text(folder / REPORT, as_text(print_check, found))
+    write_json(folder / "result.json", found.to_dict())
+    write_page(folder, found, command=command, source=source)
+    write_manifest(folder, command=command, source=source, options=asdict(found.options))
+
+
+def write_simulation(folder: Path, found: Simulation, *, options: SimulateOptions, command: str = "") -> None:
+    """Write ``curves.parquet``, ``result.json``, ``report.txt``, page and ``manifest.json`` to an empty folder."""
     policies = [curve.policy for curve in found.curves]
     pq.write_table(found.curve_table, folder / "curves.parquet")
     write_text(folder / REPORT, as_text(print_simulation, found))
     write_json(folder / "result.json", found.to_dict())
-    write_manifest(folder, scenario=found.scenario, policies=policies, options=asdict(options))
+    write_page(folder, found, command=command)
+    write_manifest(folder, command=command, scenario=found.scenario, policies=policies, options=asdict(options))
 
 
-def write_audit(folder: Path, found: Audit, *, source: dict[str, Any]) -> None:
-    """Write what twins and live runs gave, ``result.json``, ``report.txt`` and ``manifest.json`` to an empty folder."""
+def write_audit(folder: Path, found: Audit, *, source: dict[str, Any], command: str = "") -> None:
+    """Write what twins and live runs gave, ``result.json``, ``report.txt``, page and manifest to an empty folder."""
     policies = [policy.policy for policy in found.policies]
     for name in ("twins", "differences", "live"):
         pq.write_table(getattr(found, name), folder / f"{name}.parquet")
     write_text(folder / REPORT, as_text(print_audit, found))
     write_json(folder / "result.json", found.to_dict())
-    write_manifest(folder, source=source, policies=policies, options=found.options.to_dict())
+    write_page(folder, found, command=command, source=source)
+    write_manifest(folder, command=command, source=source, policies=policies, options=found.options.to_dict())

@@ -1,4 +1,4 @@
-"""How results show themselves in a notebook.
+"""How results show themselves: in a notebook, as a page, as a chart.
 
 The report knows every result, so no result may know the report: the package itself, which knows both, brings them
 together when a notebook asks for it. A script that only computes never loads what draws.
@@ -7,7 +7,10 @@ together when a notebook asks for it. A script that only computes never loads wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from altair import Chart
 
 
 class ShownInNotebooks:
@@ -16,6 +19,31 @@ class ShownInNotebooks:
     __slots__ = ()
     # Set by `evaluator`, which is imported before any of its rooms.
     _as_html: ClassVar[Callable[[Any], str]]
+    _as_page: ClassVar[Callable[[Any], str]]
+    _as_chart: ClassVar[Callable[[Any, str | None], Any]]
 
     def _repr_html_(self) -> str:
         return type(self)._as_html(self)
+
+    def page(self) -> str:
+        """Return a self-contained page of HTML: what a notebook shows, and every chart. It runs and asks for nothing.
+
+        ``evaluate report`` makes one page of the folders of several results.
+        """
+        return type(self)._as_page(self)
+
+    def chart(self, name: str | None = None) -> Chart:
+        """Return a chart, to be shown in a notebook, changed or saved.
+
+        Parameters
+        ----------
+        name
+            Name of the chart among those of the page; the most telling one by default.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no chart of this name, or none at all; the message names those there are.
+        """
+        chart: Chart = type(self)._as_chart(self, name)
+        return chart

@@ -54,7 +54,8 @@ def test_out_is_a_whole_folder(tmp_path: Path) -> None:
     run = evaluate("audit", *TWO, *SMALL, "--out", str(out))
     assert run.code == 0, run.err
     assert {p.name for p in out.iterdir()} == {
-        "twins.parquet", "differences.parquet", "live.parquet", "report.txt", "result.json", "manifest.json",
+        "twins.parquet", "differences.parquet", "live.parquet", "chapter.json", "report.html", "report.txt",
+        "result.json", "manifest.json",
     }  # fmt: skip
     twins = pq.read_table(out / "twins.parquet")
     assert twins.num_rows == 20

@@ -23,6 +23,7 @@ COMMANDS = {
     "simulate": [],
     "delays": [],
     "check": [],
+    "report": [],
     "datasets list": [],
     "datasets show": [],
     "datasets validate": [],
@@ -117,7 +118,7 @@ def test_check_takes_every_option_of_the_python_function() -> None:
     given = {p.name: p for p in command("check").params}
     fields = {f.name: f.default for f in dataclasses.fields(CheckOptions)}
     loading = set(inspect.signature(datasets.load).parameters) - {"seed", "keep"}
-    assert set(given) == fields.keys() | loading | {"log", "as_json", "debug"}
+    assert set(given) == fields.keys() | loading | {"log", "as_json", "out", "debug"}
     assert {name: given[name].default for name in fields} == fields
 
 

@@ -47,7 +47,7 @@ def test_files_are_completed_that_can_be_read() -> None:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        ("evaluate rep", ["replay"]),
+        ("evaluate rep", ["replay", "report"]),
         ("evaluate replay -p otfl", ["otflinucb", "otflints"]),
         ("evaluate compare --policies ucb1,lin", ["ucb1,linucb", "ucb1,lints"]),
         ("evaluate policies show qpm", ["qpm-d"]),

@@ -139,7 +139,7 @@ def test_a_log_is_named_by_its_place_or_by_its_option(command: tuple[str, ...]) 
         ("replay", "evaluate replay needs --policy. Hint: name[:parameter=value,...], or path/to/mine.py:Class"),
         ("datasets convert synthetic", "evaluate datasets convert needs OUT. Hint: New folder."),
         ("replay -p", "-p needs a value. Hint: name[:parameter=value,...]"),
-        ("replay -p ucb1 --out=", "--out is empty. Hint: give a value, or leave it out. New folder for trajectory"),
+        ("replay -p ucb1 --out=", "--out is empty. Hint: give a value, or leave it out. New folder for page"),
         ("compare -p ucb1 --windows 5,,6", "--windows is empty. Hint: give a value such as 500,2000,7d,none, or leave"),
         ("replay -p ucb1 --policies ucb1", "--policy is given 2 times: ucb1. Hint: give it once."),
         ("replay -p ucb1 --seed", "--seed needs a value. Hint: Seed of all draws: --seed 7"),

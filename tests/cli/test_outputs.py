@@ -82,7 +82,7 @@ def test_it_is_in_place_before_the_result_is_printed(
     assert run.code == 0
     assert seen == [["run"]]
     # Pictures come last, and what cannot be drawn costs no table.
-    undrawn = "cdf.png, density.png, groups.png, rates.png could not be drawn; delays.html has the same charts.\n"
+    undrawn = "cdf.png, density.png, groups.png, rates.png could not be drawn.\n"
     assert run.err.endswith(undrawn) == ("delays" in words)
 
 

@@ -126,7 +126,9 @@ def test_out_holds_everything_and_is_not_overwritten(tmp_path: Path) -> None:
     words = ("replay", "-p", "ucb1", *SMALL, "--repeats", "2", "--out", str(out))
     run = evaluate(*words)
     assert run.code == 0, run.err
-    assert sorted(p.name for p in out.iterdir()) == ["manifest.json", "report.txt", "result.json", "trajectory.parquet"]
+    assert sorted(p.name for p in out.iterdir()) == [
+        "chapter.json", "manifest.json", "report.html", "report.txt", "result.json", "trajectory.parquet",
+    ]  # fmt: skip
     result = json.loads((out / "result.json").read_text())
     jsonschema.validate(result, schema())
     trajectory = pq.read_table(out / "trajectory.parquet")

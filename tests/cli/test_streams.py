@@ -28,7 +28,7 @@ def test_a_lost_stream_costs_no_result(tmp_path: Path, redirected: str, code: in
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == code, done.stderr
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
-        "curves.parquet", "manifest.json", "report.txt", "result.json",
+        "chapter.json", "curves.parquet", "manifest.json", "report.html", "report.txt", "result.json",
     ]  # fmt: skip
     errors = [line for line in done.stderr.splitlines() if not line.startswith("Wrote ")]
     assert len(errors) == bool(said)

@@ -18,6 +18,9 @@ from evaluator import Log
 from evaluator.comparisons.curves import Band, VariantCurve
 from evaluator.datasets.summary import log_facts
 from evaluator.report.audit import print_audit
+from evaluator.report.block_console import BlockConsole
+from evaluator.report.block_html import COLOURS
+from evaluator.report.chapters import FOLDED
 from evaluator.report.check import print_check
 from evaluator.report.command_words import in_command_words
 from evaluator.report.comparison import print_comparison
@@ -25,8 +28,7 @@ from evaluator.report.console import ReportConsole
 from evaluator.report.curve_charts import audit_chart, comparison_chart, replay_chart, simulation_chart
 from evaluator.report.dataset import print_facts
 from evaluator.report.delays import print_study
-from evaluator.report.html_console import COLOURS, HtmlConsole
-from evaluator.report.notebook import FOLDED, as_html
+from evaluator.report.notebook import as_html
 from evaluator.report.pictures import svg_pictures
 from evaluator.report.simulation import print_simulation
 from evaluator.report.terminal import print_result
@@ -36,7 +38,7 @@ from tests.report.conftest import ATTACK
 PICTURES = {"replay", "compare", "audit", "simulate", "delays"}
 # What a report is made of: nothing that loads, runs, or is clicked but for the fold.
 HTML = {"style", "div", "p", "span", "br", "ul", "li", "table", "caption", "thead", "tbody", "tr", "th", "td", "figure"}
-TAGS = HTML | {"details", "summary", "svg", "g", "path", "line", "text", "tspan", "rect", "defs", "clippath"}
+TAGS = HTML | {"details", "summary", "svg", "g", "path", "line", "text", "tspan", "rect", "defs", "clippath", "title"}
 
 
 def _print_log(console: ReportConsole, log: Log) -> None:
@@ -189,5 +191,5 @@ def test_a_log_that_breaks_its_contract_says_how() -> None:
 def test_what_has_no_report_is_refused() -> None:
     with pytest.raises(TypeError, match="A int has no report"):
         as_html(1)
-    with pytest.raises(TypeError, match="A report prints a int, which has no HTML yet"):
-        HtmlConsole().print(1)
+    with pytest.raises(TypeError, match="A report prints a int, which has no block yet"):
+        BlockConsole().print(1)

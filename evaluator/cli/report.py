@@ -1,0 +1,36 @@
+"""``evaluate report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from evaluator.cli import options as o
+from evaluator.cli.lending import offered, placed
+from evaluator.cli.output import new_file
+from evaluator.options.declaration import Option
+
+EXAMPLES = "Examples: evaluate report run1   |   evaluate report check1 compare1 audit1 -o decision.html"
+_PAGE = Path("report.html")
+FOLDERS = Option(default=..., help="Folders that commands wrote with --out")
+
+
+def report_command(
+    folders: Annotated[list[Path], placed(FOLDERS)],
+    out: Annotated[
+        Path, offered("out", o.OUT.but(default=_PAGE, help="New file for the page", example="decision.html"))
+    ] = _PAGE,
+    debug: o.Debug = False,
+) -> None:
+    """Make one page of results: a chapter for each folder that a command wrote with --out.
+
+    The page is one file that needs no network and runs no script.
+    """
+    from evaluator.report.chapter import read_chapter
+    from evaluator.report.manifest import write_text
+    from evaluator.report.page import page_of
+
+    chapters = [read_chapter(folder) for folder in folders]
+    with new_file(out) as save:
+        save(write_text, page_of(chapters))
+    o.note(f"Wrote {out}.")

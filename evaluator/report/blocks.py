@@ -1,0 +1,99 @@
+"""A report as data: sections of sentences, lists and tables, whose words every page escapes anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Colour = Literal["", "green", "yellow", "red", "cyan"]
+# How the cells of a column stand: left, right as numbers do, or never broken over lines.
+Standing = Literal["", "number", "whole"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Some words in one style; a line break in them is one of the page.
+
+    Parameters
+    ----------
+    text
+        Words, as data: nothing of them is markup.
+    bold, dim, colour
+        Style of the words.
+    """
+
+    text: str
+    bold: bool = False
+    dim: bool = False
+    colour: Colour = ""
+
+
+Words = tuple[Run, ...]
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A sentence, or some."""
+
+    words: Words
+    kind: Literal["paragraph"] = "paragraph"
+
+
+@dataclass(frozen=True)
+class Bullets:
+    """A list of sentences."""
+
+    items: tuple[Words, ...]
+    kind: Literal["bullets"] = "bullets"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table, whose first column names the rows.
+
+    Parameters
+    ----------
+    caption
+        Words above it; none for no caption.
+    head
+        Names of the columns; none where they have none.
+    rows
+        Cells of each row.
+    standing
+        Standing of each column.
+    kind
+        Kind of the block, as files name it.
+    """
+
+    caption: Words
+    head: tuple[Words, ...]
+    rows: tuple[tuple[Words, ...], ...]
+    standing: tuple[Standing, ...]
+    kind: Literal["grid"] = "grid"
+
+
+Block = Paragraph | Bullets | Grid
+
+
+@dataclass(frozen=True)
+class Section:
+    """What stands under one title.
+
+    Parameters
+    ----------
+    title
+        Words of the title; none for what stands under no title of its own.
+    blocks
+        Blocks in their order.
+    folded
+        Whether it explains or repeats, so that a page shows it on a click.
+    """
+
+    title: Words = ()
+    blocks: list[Block] = field(default_factory=list)
+    folded: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return the title without its style."""
+        return "".join(run.text for run in self.title).strip()

@@ -1,0 +1,34 @@
+"""The page of a result, ``report.html``, and ``chapter.json``, from which pages of several results are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from evaluator.report.chapter import write_chapter
+from evaluator.report.chapters import chapter_of
+from evaluator.report.manifest import MANIFEST, versions, write_text
+from evaluator.report.page import PAGE, page_of
+
+
+def write_page(folder: Path, result: object, *, command: str, source: Mapping[str, Any] | None = None) -> None:
+    """Write the page of a result, and the chapter that it is of other pages.
+
+    Parameters
+    ----------
+    folder
+        Folder of the result.
+    result
+        Result to show.
+    command
+        Command that gave it; empty for none.
+    source
+        Facts about where its log came from.
+    """
+    facts = {"command": command, **{name: str((source or {}).get(name) or "") for name in ("dataset", "fingerprint")}}
+    facts["versions"] = ", ".join(f"{name} {number}" for name, number in versions().items())
+    facts["manifest"] = f"{MANIFEST}, beside this page: every option, and the checksum of every file"
+    chapter = chapter_of(result, {name: fact for name, fact in facts.items() if fact})
+    write_chapter(folder, chapter)
+    write_text(folder / PAGE, page_of([chapter]))

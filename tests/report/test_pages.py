@@ -1,0 +1,101 @@
+"""Pages of results: from Python, from the folders of commands, and from damaged ones."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evaluator
+from evaluator.errors import SourceError, UnknownNameError
+from evaluator.report.chapter import CHAPTER, read_chapter, write_chapter
+from evaluator.report.chapters import chapter_of
+from evaluator.report.page import page_of
+from tests.cli.runs import evaluate
+from tests.report.conftest import ATTACK
+
+CHARTS = {
+    "replay": {"replay", "actions", "groups by shop"},
+    "compare": {"comparison", "differences", "actions 1", "actions 2", "actions 3", "actions 4"},
+    "audit": {"audit"},
+    "simulate": {"simulation"},
+    "delays": {"cdf", "density", "groups", "rates"},
+}
+
+
+@pytest.mark.parametrize("name", ["log", "check", *CHARTS])
+def test_a_chapter_comes_back_from_its_folder(name: str, results: dict[str, Any], tmp_path: Path) -> None:
+    found = chapter_of(results[name], {"command": "evaluate ..."})
+    assert set(found.charts) == CHARTS.get(name, set())
+    write_chapter(tmp_path, found)
+    again = read_chapter(tmp_path)
+    assert page_of([again]) == page_of([found])
+    assert ATTACK not in page_of([found])
+
+
+def test_results_are_pages_and_charts(results: dict[str, Any]) -> None:
+    found = results["replay"]
+    page = found.page()
+    assert page.startswith("<!DOCTYPE html>")
+    assert f"{found.value.estimate:.5g}" in page
+    assert found.chart().to_dict()["title"]["text"] == "Mean reward per round"
+    assert found.chart("actions").to_dict()["title"]["text"].startswith("What ucb1 showed")
+    with pytest.raises(UnknownNameError, match=r"has no chart 'action'.*did you mean actions"):
+        found.chart("action")
+    with pytest.raises(UnknownNameError, match="This CheckReport has no chart"):
+        results["check"].chart()
+
+
+def test_a_page_of_several_folders_has_a_chapter_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    short = ("--limit", "3000")
+    assert evaluate("check", "synthetic", *short, "--out", "checked").code in (0, 4)
+    words = ("replay", "-p", "ucb1", "--window", "200", *short)
+    assert evaluate(*words, "--out", "run").code == 0
+    run = evaluate("report", "checked", "run", "-o", "both.html")
+    assert (run.code, run.out, run.err) == (0, "", "Wrote both.html.\n")
+    page = (tmp_path / "both.html").read_text()
+    assert re.findall(r'<h2 id="chapter-\d-title">(.*?)</h2>', page) == [
+        "Checks of synthetic", "ucb1 replayed on synthetic"
+    ]  # fmt: skip
+    assert "<code>evaluate replay -p ucb1 --window 200 --limit 3000</code>" in page
+    own = (tmp_path / "run" / "report.html").read_text()
+    assert "<h1>ucb1 replayed on synthetic</h1>" in own
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["command"] == "evaluate " + " ".join(words)
+    again = evaluate("report", "run", "-o", "both.html")
+    assert again.code == 2
+    assert "both.html exists" in again.err
+
+
+def test_python_has_no_command_to_name(tmp_path: Path) -> None:
+    found = evaluator.replay("synthetic", "random", window=50, horizon=100)
+    assert "How to reproduce it" not in found.page()
+
+
+def changed(file: Path, before: str, after: str) -> None:
+    file.write_text(file.read_text().replace(before, after))
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda file: file.unlink(), "holds no chapter.json: no result of this version"),
+        (lambda file: file.write_text("{"), "cannot be read"),
+        (lambda file: file.write_text("[" * 100_000), "cannot be read"),
+        (lambda file: file.write_text("{}"), "no evaluate.chapter/1"),
+        (lambda file: file.write_text('{"schema": "evaluate.chapter/2"}'), "no evaluate.chapter/1"),
+        (
+            lambda file: file.write_text(file.read_text().replace('"paragraph"', '"script"')),
+            "not as a command wrote it",
+        ),
+        (lambda file: file.write_text(file.read_text().replace('"text"', '"html"')), "not as a command wrote it"),
+    ],
+)
+def test_a_damaged_chapter_is_told_in_a_line(damage: Any, said: str, results: dict[str, Any], tmp_path: Path) -> None:
+    write_chapter(tmp_path, chapter_of(results["simulate"]))
+    damage(tmp_path / CHAPTER)
+    with pytest.raises(SourceError, match=said):
+        read_chapter(tmp_path)
