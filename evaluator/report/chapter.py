@@ -59,6 +59,9 @@ def read_chapter(folder: Path) -> Chapter:
 
     path = folder / CHAPTER
     again = "run the command again with --out."
+    if not folder.is_dir():
+        what = "is a file" if folder.exists() else "no such folder"
+        raise SourceError(f"{folder}: {what}.", hint="name a folder that a command wrote with --out.")
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -70,6 +70,15 @@ def test_a_page_of_several_folders_has_a_chapter_each(tmp_path: Path, monkeypatc
     assert "both.html exists" in again.err
 
 
+def test_what_is_no_folder_of_a_result_is_told(tmp_path: Path) -> None:
+    (tmp_path / "result.json").touch()
+    for name, said in (("nowhere", "no such folder"), ("result.json", "is a file")):
+        run = evaluate("report", str(tmp_path / name), "-o", str(tmp_path / "page.html"))
+        hint = "Hint: name a folder that a command wrote with --out."
+        assert (run.code, run.err) == (3, f"error: {tmp_path / name}: {said}. {hint}\n")
+    assert not (tmp_path / "page.html").exists()
+
+
 def test_python_has_no_command_to_name(tmp_path: Path) -> None:
     found = evaluator.replay("synthetic", "random", window=50, horizon=100)
     assert "How to reproduce it" not in found.page()
