@@ -90,10 +90,10 @@ def _as_html(result: Any) -> str:
 
 
 def _as_page(result: Any) -> str:
-    from evaluator.report.chapters import chapter_of
+    from evaluator.report.chapters import chapter_of, report_of
     from evaluator.report.page import page_of
 
-    return page_of([chapter_of(result)])
+    return page_of([chapter_of(report_of(result))])
 
 
 def _as_chart(result: Any, name: str | None) -> Any:

@@ -11,6 +11,7 @@ from evaluator.cli import datasets_init, datasets_make
 from evaluator.cli import options as o
 from evaluator.cli.help import App
 from evaluator.cli.lending import offered, placed, takes
+from evaluator.cli.output import new_folder, this_command, wrote
 from evaluator.cli.reading import one_log, reads_log
 from evaluator.datasets.options import ReadingOptions
 from evaluator.errors import UsageError
@@ -56,18 +57,30 @@ def show_command(
     reading: dict[str, Any],
     dataset: Name = "synthetic",
     as_json: o.AsJson = False,
+    out: Annotated[
+        Path | None, offered("out", o.OUT.but(help="New folder for page, facts, report and manifest"))
+    ] = None,
     debug: o.Debug = False,
 ) -> None:
     """Show what a dataset's spec says and, where its files are at hand, what its log holds."""
     from evaluator.datasets import show
 
-    facts = show(dataset, **reading)
+    with new_folder(out) as save:
+        facts = show(dataset, **reading)
+        if out is not None:
+            from evaluator.report.result_files import write_facts
+
+            fingerprint = "" if facts["log"] is None else facts["log"]["fingerprint"]
+            source = {"dataset": facts["name"], "fingerprint": fingerprint, "reading": reading}
+            save(write_facts, facts, source=source, command=this_command())
     if as_json:
         o.print_json({"schema": "evaluate.dataset/1", **facts})
-        return
-    from evaluator.report.dataset import print_facts
+    else:
+        from evaluator.report.dataset import print_facts
 
-    print_facts(o.stdout(), facts)
+        print_facts(o.stdout(), facts)
+    if out is not None:
+        o.note(wrote(out))
 
 
 @app.command("validate", epilog="Example: evaluate datasets validate shop/spec.toml")

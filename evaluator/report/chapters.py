@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaluator.audits.result import Audit
 from evaluator.checks.run import CheckReport
@@ -60,9 +60,17 @@ def report_of(result: object) -> Report:
     return Report(kind, title, console.sections(), charts)
 
 
-def chapter_of(result: object, reproduce: Mapping[str, str] | None = None) -> Chapter:
-    """Return a result as a chapter of a page; errors as of `report_of`."""
-    found = report_of(result)
+def report_of_facts(facts: dict[str, Any]) -> Report:
+    """Return what `evaluator.datasets.show` found of a dataset."""
+    from evaluator.report.dataset import print_facts
+
+    console = BlockConsole(FOLDED)
+    print_facts(console, facts)
+    return Report("datasets show", f"The log {facts['name']}", console.sections(), {})
+
+
+def chapter_of(found: Report, reproduce: Mapping[str, str] | None = None) -> Chapter:
+    """Return a report as a chapter of a page."""
     return Chapter(found.kind, found.title, tuple(found.sections), found.charts, reproduce or {})
 
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from evaluator.delays.fit_file import fill_fit_file
 from evaluator.delays.nonparametric import NonparametricFit
 from evaluator.delays.study.result import DelayStudy
+from evaluator.report.chapters import report_of
 from evaluator.report.console import as_text
 from evaluator.report.delays import print_study
 from evaluator.report.manifest import REPORT, write_json, write_manifest, write_text
@@ -70,7 +71,7 @@ def write_study(
         pq.write_table(quarantine, folder / "quarantine.parquet")
     write_text(folder / REPORT, as_text(print_study, study))
     write_json(folder / "result.json", study.to_dict())
-    write_page(folder, study, command=command, source=source)
+    write_page(folder, report_of(study), command=command, source=source)
     drawn = pictures(charts)
     for name, picture in drawn.items():
         (folder / f"{name}.png").write_bytes(picture)

@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.report.chapter import write_chapter
-from evaluator.report.chapters import chapter_of
+from evaluator.report.chapters import Report, chapter_of
 from evaluator.report.manifest import MANIFEST, versions, write_text
 from evaluator.report.page import PAGE, page_of
 
 
-def write_page(folder: Path, result: object, *, command: str, source: Mapping[str, Any] | None = None) -> None:
+def write_page(folder: Path, found: Report, *, command: str, source: Mapping[str, Any] | None = None) -> None:
     """Write the page of a result, and the chapter that it is of other pages.
 
     Parameters
     ----------
     folder
         Folder of the result.
-    result
-        Result to show.
+    found
+        Report of the result, as of `evaluator.report.chapters.report_of`.
     command
         Command that gave it; empty for none.
     source
@@ -29,6 +29,6 @@ def write_page(folder: Path, result: object, *, command: str, source: Mapping[st
     facts = {"command": command, **{name: str((source or {}).get(name) or "") for name in ("dataset", "fingerprint")}}
     facts["versions"] = ", ".join(f"{name} {number}" for name, number in versions().items())
     facts["manifest"] = f"{MANIFEST}, beside this page: every option, and the checksum of every file"
-    chapter = chapter_of(result, {name: fact for name, fact in facts.items() if fact})
+    chapter = chapter_of(found, {name: fact for name, fact in facts.items() if fact})
     write_chapter(folder, chapter)
     write_text(folder / PAGE, page_of([chapter]))

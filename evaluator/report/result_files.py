@@ -14,9 +14,11 @@ from evaluator.checks.run import CheckReport
 from evaluator.comparisons.result import Comparison
 from evaluator.replays.result import ReplayResult
 from evaluator.report.audit import print_audit
+from evaluator.report.chapters import report_of, report_of_facts
 from evaluator.report.check import print_check
 from evaluator.report.comparison import print_comparison
 from evaluator.report.console import as_text
+from evaluator.report.dataset import print_facts
 from evaluator.report.manifest import REPORT, write_json, write_manifest, write_text
 from evaluator.report.page_files import write_page
 from evaluator.report.simulation import print_simulation
@@ -56,7 +58,7 @@ def write_result(
     report = as_text(print_comparison, result) if isinstance(result, Comparison) else as_text(print_result, result)
     write_text(folder / REPORT, report)
     write_json(folder / "result.json", result.to_dict())
-    write_page(folder, result, command=command, source=source)
+    write_page(folder, report_of(result), command=command, source=source)
     write_manifest(folder, command=command, source=source, replays=replays)
 
 
@@ -65,7 +67,7 @@ def write_check(folder: Path, found: CheckReport, *, source: dict[str, Any], com
     pq.write_table(found.finding_table, folder / "findings.parquet")
     write_text(folder / REPORT, as_text(print_check, found))
     write_json(folder / "result.json", found.to_dict())
-    write_page(folder, found, command=command, source=source)
+    write_page(folder, report_of(found), command=command, source=source)
     write_manifest(folder, command=command, source=source, options=asdict(found.options))
 
 
@@ -75,7 +77,7 @@ def write_simulation(folder: Path, found: Simulation, *, options: SimulateOption
     pq.write_table(found.curve_table, folder / "curves.parquet")
     write_text(folder / REPORT, as_text(print_simulation, found))
     write_json(folder / "result.json", found.to_dict())
-    write_page(folder, found, command=command)
+    write_page(folder, report_of(found), command=command)
     write_manifest(folder, command=command, scenario=found.scenario, policies=policies, options=asdict(options))
 
 
@@ -86,5 +88,13 @@ def write_audit(folder: Path, found: Audit, *, source: dict[str, Any], command: 
         pq.write_table(getattr(found, name), folder / f"{name}.parquet")
     write_text(folder / REPORT, as_text(print_audit, found))
     write_json(folder / "result.json", found.to_dict())
-    write_page(folder, found, command=command, source=source)
+    write_page(folder, report_of(found), command=command, source=source)
     write_manifest(folder, command=command, source=source, policies=policies, options=found.options.to_dict())
+
+
+def write_facts(folder: Path, facts: dict[str, Any], *, source: dict[str, Any], command: str = "") -> None:
+    """Write what `evaluator.datasets.show` found: ``result.json``, ``report.txt``, page and ``manifest.json``."""
+    write_text(folder / REPORT, as_text(print_facts, facts))
+    write_json(folder / "result.json", {"schema": "evaluate.dataset/1", **facts})
+    write_page(folder, report_of_facts(facts), command=command, source=source)
+    write_manifest(folder, command=command, source=source)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evaluator.report.chapter import Chapter
-from evaluator.report.chapters import chapter_of
+from evaluator.report.chapters import chapter_of, report_of
 from evaluator.report.page import page_of
 from tests.report.conftest import ATTACK
 
@@ -37,7 +37,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def page_file(results: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One page of every kind of result; each label of the log is an attack."""
-    chapters = [chapter_of(result, REPRODUCE) for result in results.values()]
+    chapters = [chapter_of(report_of(result), REPRODUCE) for result in results.values()]
     file = tmp_path_factory.mktemp("page") / "report.html"
     file.write_text(page_of(chapters), encoding="utf-8")
     return file
@@ -131,7 +131,7 @@ def test_a_page_of_many_variants_is_small_and_opens_at_once(browser: Any, tmp_pa
     many = [f"otflinucb:alpha={alpha / 10}" for alpha in range(1, 21)]
     found = evaluator.compare("synthetic", many, window=500, horizon=1_000)
     file = tmp_path / "report.html"
-    file.write_text(page_of([chapter_of(found)]), encoding="utf-8")
+    file.write_text(page_of([chapter_of(report_of(found))]), encoding="utf-8")
     assert os.path.getsize(file) < 2_000_000
     page, told = opened(browser, file)
     assert told == []

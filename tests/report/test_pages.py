@@ -12,7 +12,7 @@ import pytest
 import evaluator
 from evaluator.errors import SourceError, UnknownNameError
 from evaluator.report.chapter import CHAPTER, read_chapter, write_chapter
-from evaluator.report.chapters import chapter_of
+from evaluator.report.chapters import chapter_of, report_of
 from evaluator.report.page import page_of
 from tests.cli.runs import evaluate
 from tests.report.conftest import ATTACK
@@ -28,7 +28,7 @@ CHARTS = {
 
 @pytest.mark.parametrize("name", ["log", "check", *CHARTS])
 def test_a_chapter_comes_back_from_its_folder(name: str, results: dict[str, Any], tmp_path: Path) -> None:
-    found = chapter_of(results[name], {"command": "evaluate ..."})
+    found = chapter_of(report_of(results[name]), {"command": "evaluate ..."})
     assert set(found.charts) == CHARTS.get(name, set())
     write_chapter(tmp_path, found)
     again = read_chapter(tmp_path)
@@ -70,6 +70,19 @@ def test_a_page_of_several_folders_has_a_chapter_each(tmp_path: Path, monkeypatc
     assert "both.html exists" in again.err
 
 
+def test_a_log_has_a_page_too(tmp_path: Path) -> None:
+    out = tmp_path / "shown"
+    run = evaluate("datasets", "show", "promotions", "--limit", "3000", "--out", str(out), "--json")
+    assert run.code == 0, run.err
+    assert {file.name for file in out.iterdir()} == {
+        "chapter.json", "manifest.json", "report.html", "report.txt", "result.json"
+    }  # fmt: skip
+    assert json.loads((out / "result.json").read_text()) == run.json
+    page = page_of([read_chapter(out)])
+    assert "<h1>The log promotions</h1>" in page
+    assert "<td>3,000</td>" in page
+
+
 def test_what_is_no_folder_of_a_result_is_told(tmp_path: Path) -> None:
     (tmp_path / "result.json").touch()
     for name, said in (("nowhere", "no such folder"), ("result.json", "is a file")):
@@ -104,7 +117,7 @@ def changed(file: Path, before: str, after: str) -> None:
     ],
 )
 def test_a_damaged_chapter_is_told_in_a_line(damage: Any, said: str, results: dict[str, Any], tmp_path: Path) -> None:
-    write_chapter(tmp_path, chapter_of(results["simulate"]))
+    write_chapter(tmp_path, chapter_of(report_of(results["simulate"])))
     damage(tmp_path / CHAPTER)
     with pytest.raises(SourceError, match=said):
         read_chapter(tmp_path)
