@@ -147,6 +147,12 @@ class _Plan:
     kept: dict[str, str]
     fingerprint: Callable[[], str]
 
+    @property
+    def notes(self) -> list[str]:
+        """What the log must say of where its rows are from."""
+        parts = [*self.files, *(part for of in self.others.values() for part in of), *self.of_sets]
+        return list(dict.fromkeys(part.note for part in parts if part.note is not None))
+
 
 @contextmanager
 def _waiting_room(into: Path | None) -> Iterator[Callable[[], Spool]]:
@@ -290,7 +296,7 @@ def _finish(
         fingerprint=plan.fingerprint(),
         observed_until=outcomes.observed_until,
         attribution_window=outcomes.attribution_window,
-        notes=[*outcomes.notes, *filter(None, [left_out_note(breaches, by_outcome)])],
+        notes=[*plan.notes, *outcomes.notes, *filter(None, [left_out_note(breaches, by_outcome)])],
         propensities=kept.propensities,
         outcomes=[
             Outcome(

@@ -9,6 +9,7 @@ from pathlib import Path
 from evaluator.datasets.adapter import Reading, read_tables
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.sources.files import SourceFile, find_files
+from evaluator.datasets.sources.lakes import lake_paths
 from evaluator.datasets.sources.part import TablePart, unchanged
 from evaluator.datasets.sources.places import find_parts
 from evaluator.datasets.sources.staging import Staging, staging
@@ -60,8 +61,8 @@ def read_spec_tables(
 def _parts(
     of: SpecTable, spec: FileSpec, folder: Path, place: Staging, *, override: str | Path | None
 ) -> list[TablePart]:
-    """Return the parts of a table; what is read in place of the displays' files is so for others in the same files."""
-    same = of.table.files is not None and of.table.files == spec.source.files
+    """Return the parts of a table; what is read in place of the displays' is so for others that lie there, too."""
+    same = of.table.place == spec.source.place
     return find_parts(of.table, folder, key=of.key, staging=place, override=override if same else None)
 
 
@@ -86,10 +87,12 @@ def fingerprint(parts: Sequence[TablePart]) -> str:
 
 
 def files_read(spec: FileSpec, folder: Path, *, override: str | Path | None = None) -> list[Path]:
-    """Return the files on disk that a spec's log is read from; `override` as of `ReadingOptions.path`."""
+    """Return the files and tables on disk that a spec's log is read from; `override` as of `ReadingOptions.path`."""
     found: list[Path] = []
     for of in spec_tables(spec).values():
-        given = override if of.table.files == spec.source.files else None
+        given = override if of.table.place == spec.source.place else None
         if of.table.is_on_disk or given is not None:
             found += [file.path for file in find_files(of.table, folder, override=given)]
+        else:
+            found += lake_paths(of.table, folder)
     return found

@@ -63,10 +63,12 @@ class Breaches:
         if any(column == ROW for column, _ in broken):
             error = SourceError
         said = []
+        heads = {kind: pl.concat(found.tables).head(SHOWN).rows(named=True) for kind, found in broken.items()}
+        called = self._places([row for head in heads.values() for row in head])
         for (column, problem), found in broken.items():
-            head = pl.concat(found.tables).head(SHOWN).rows(named=True)
             shown = str if column == ROW else repr
-            places = ", ".join(f"{self._place(r)}: {shown(r['value'])}" for r in head)
+            head = heads[column, problem]
+            places = ", ".join(f"{called[r[FILE], r['line']]}: {shown(r['value'])}" for r in head)
             more = f" and {found.count - SHOWN} more" if found.count > SHOWN else ""
             subject = f"Column {column!r}: {problem}" if column != ROW else problem[:1].upper() + problem[1:]
             said.append(f"{subject} ({places}{more}); {found.repair}.")
@@ -100,16 +102,22 @@ class Breaches:
         }
         found.tables.append(pl.DataFrame(table, schema=_FOUND))
 
-    def _place(self, breach: dict[str, Any]) -> str:
-        part: TablePart = self.files[breach[FILE]]
-        return part.places([breach["line"]])[0]
+    def _places(self, breaches: list[dict[str, Any]]) -> dict[tuple[int, int], str]:
+        """Return what messages call the rows of some breaches, by file and line: each file is asked once."""
+        found: dict[tuple[int, int], str] = {}
+        for file in {breach[FILE] for breach in breaches}:
+            lines = sorted({breach["line"] for breach in breaches if breach[FILE] == file})
+            part: TablePart = self.files[file]
+            found |= {(file, line): place for line, place in zip(lines, part.places(lines), strict=True)}
+        return found
 
     def commonest(self) -> str:
         """Return what is wrong most often: how often, an example, and the repair."""
         (column, problem), found = max(self._found.items(), key=lambda item: item[1].count)
         row = found.tables[0].row(0, named=True)
         subject = f"column {column!r}: {problem}" if column != ROW else problem
-        example = f"{self._place(row)}: {row['value'] if column == ROW else repr(row['value'])}"
+        place = self._places([row])[row[FILE], row["line"]]
+        example = f"{place}: {row['value'] if column == ROW else repr(row['value'])}"
         return f"Most often {subject} ({found.count:,} rows, such as {example}); {found.repair}"
 
     @property

@@ -43,12 +43,25 @@ class Storage(Section):
     region: Name | None = None
 
 
+# Keys of a section of which each says alone where its table lies, and what says which state of it is read.
+PLACES = {"files": None, "delta": "version", "iceberg": "snapshot"}
+# What is said of files alone.
+OF_FILES = ("format", "delimiter", "columns")
+
+
 class Table(Section):
     """Where a table lies, and how it is read."""
 
     files: Annotated[
         Name | None, Field(description="path, glob or folder, relative to the spec, or s3://, gs://, az://")
     ] = None
+    delta: Annotated[Name | None, Field(description="folder or URL of a Delta table, in place of files")] = None
+    version: Annotated[int | None, Field(ge=0, description="of the Delta table; the last when absent")] = None
+    iceberg: Annotated[
+        Name | None,
+        Field(description="table folder, metadata.json or catalog.namespace.table of Iceberg, in place of files"),
+    ] = None
+    snapshot: Annotated[int | None, Field(ge=0, description="of the Iceberg table; the current one when absent")] = None
     format: Annotated[FileFormat | None, Field(description="inferred from the suffix when absent")] = None
     delimiter: Annotated[Delimiter | None, Field(description="csv ',' and tsv tab by default")] = None
     encoding: TextEncoding = "utf-8"
@@ -63,9 +76,27 @@ class Table(Section):
     ] = None
 
     @property
+    def place(self) -> dict[str, object]:
+        """What it says of where it lies: equal for sections that are read from the same rows."""
+        return self.model_dump(include={*PLACES, *filter(None, PLACES.values())})
+
+    @property
     def is_on_disk(self) -> bool:
         """Whether it lies in files on disk."""
         return self.files is not None and "://" not in self.files
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Table:
+        given = [place for place in PLACES if getattr(self, place) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give exactly one of {', '.join(PLACES)}: where the table lies")
+        for place, state in PLACES.items():
+            if state is not None and getattr(self, state) is not None and place not in given:
+                raise ValueError(f"{state} goes with {place} = '...'")
+        for key in OF_FILES if given != ["files"] else ():
+            if getattr(self, key) is not None:
+                raise ValueError(f"{key} says how files are read: it does not go with {given[0]}")
+        return self
 
     @model_validator(mode="after")
     def _names_or_header(self) -> Table:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from evaluator.datasets.sources.part import TablePart
 
+# What no column is called.
+NUMBER = "__number"
+
 
 @dataclass(frozen=True)
 class KeyedPart(TablePart):
@@ -26,10 +29,10 @@ class KeyedPart(TablePart):
             return None
         import polars as pl
 
-        wanted = pl.Series("row", rows, dtype=pl.Int64)
-        numbered = self.scan(self.key).with_row_index("row", offset=1).with_columns(pl.col("row").cast(pl.Int64))
-        found = wanted.to_frame().join(
-            numbered.filter(pl.col("row").is_in(wanted.unique().implode())).collect(engine="streaming"), on="row",
-            how="left", maintain_order="left",
-        )  # fmt: skip
+        wanted = pl.Series(NUMBER, rows, dtype=pl.Int64)
+        numbered = self.scan(self.key, rows=max(rows, default=0)).with_row_index(NUMBER, offset=1)
+        asked = numbered.with_columns(pl.col(NUMBER).cast(pl.Int64)).filter(
+            pl.col(NUMBER).is_in(wanted.unique().implode())
+        )
+        found = wanted.to_frame().join(asked.collect(engine="streaming"), on=NUMBER, how="left", maintain_order="left")
         return [", ".join(f"{name} = {row[name]}" for name in self.key) for row in found.iter_rows(named=True)]

@@ -51,6 +51,11 @@ class TablePart(ABC):
         """What a row is called where its number is told."""
         return "line" if self.is_text or self.is_lines else "row"
 
+    @property
+    def note(self) -> str | None:
+        """What a log must say of where these rows are from; None where the spec says it all."""
+        return None
+
     @abstractmethod
     def names(self) -> list[str]:
         """Return its columns, if it is one whose columns have types."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from evaluator.datasets.sources.delta_table import open_delta
 from evaluator.datasets.sources.files import find_files
+from evaluator.datasets.sources.iceberg_table import open_iceberg
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.sources.staging import Staging
 from evaluator.datasets.spec_sections import Table
@@ -34,4 +36,8 @@ def find_parts(
     SourceError
         There is no such table, or it cannot be reached.
     """
+    if override is None and table.delta is not None:
+        return [open_delta(table, folder, key=key)]
+    if override is None and table.iceberg is not None:
+        return [open_iceberg(table, folder, key=key)]
     return [*find_files(table, folder, override=override)]

@@ -1,0 +1,105 @@
+"""A table of Delta Lake, at one version."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaluator.datasets.sources.lakes import LakeTable, lake_table, not_installed, store_options
+from evaluator.datasets.sources.part import first_line
+from evaluator.datasets.spec_sections import Table
+from evaluator.errors import SourceError
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+ENDPOINT = "AWS_ENDPOINT_URL"
+# What marks causes of causes, each on a line of its own, as on a terminal.
+_MARKS = re.compile(r"\x1b\[\d*m|↳")
+
+
+def open_delta(table: Table, folder: Path, *, key: Sequence[str]) -> LakeTable:
+    """Return a Delta table at the version that a spec names, or at its last one.
+
+    Its files are read in the order in which they were written; so are those that one commit wrote.
+
+    Parameters
+    ----------
+    table
+        Section of the spec that says where it lies.
+    folder
+        Folder that a path is relative to.
+    key
+        Columns that identify a row, as far as the spec tells.
+
+    Raises
+    ------
+    SourceError
+        There is no such table or version, or it cannot be reached, or needs what Polars cannot read.
+    EvaluatorError
+        The extra `delta` is not installed.
+    """
+    assert table.delta is not None
+    name = table.delta if "://" in table.delta else str(folder / table.delta)
+    options = store_options(name, table.storage, endpoint=ENDPOINT, region="AWS_REGION")
+    if {**os.environ, **options}.get(ENDPOINT, "").startswith("http://"):
+        options["AWS_ALLOW_HTTP"] = "true"
+    found = _opened(name, table.version, options)
+    import polars as pl
+
+    try:
+        return lake_table(
+            pl.scan_delta(found), name, key, kind="delta", identity=str(found.metadata().id),
+            pinned=f"version {found.version()}",
+        )  # fmt: skip
+    except Exception as error:  # of deltalake, by way of Polars: what the table asks of its readers
+        raise SourceError(
+            f"{name}: cannot be read: {first_line(error)}.", hint="write the table anew without that feature."
+        ) from None
+
+
+def _opened(name: str, version: int | None, options: dict[str, str]) -> DeltaTable:
+    try:
+        import deltalake
+    except ImportError:
+        raise not_installed("delta", "deltalake") from None
+
+    class InOrder(deltalake.DeltaTable):
+        """A table whose files are listed as they were written: its log lists the last first, or in any order."""
+
+        def file_uris(self, *args: Any, **keywords: Any) -> list[str]:
+            import polars as pl
+
+            uris = super().file_uris(*args, **keywords)
+            written = pl.DataFrame(self.get_add_actions())["modification_time"].to_list()
+            return [uri for _, uri in sorted(zip(written, uris, strict=True))]
+
+    if "://" not in name and not Path(name).is_dir():
+        raise SourceError(f"{name}: no such folder.", hint="name the folder of a Delta table.")
+    try:
+        return InOrder(name, version=version, storage_options=options)
+    except deltalake.exceptions.TableNotFoundError:
+        raise SourceError(f"{name}: no Delta table.", hint="name the folder that holds its _delta_log.") from None
+    except Exception as error:  # the library's own, or of any of the stores that it speaks to
+        last = None if version is None else _last_version(name, options)
+        if last is not None:
+            what = f"{name}: no version {version} of the table is left; its last is {last}."
+            raise SourceError(what, hint="name another version, or none for the last.") from None
+        causes = ": ".join(filter(None, (_MARKS.sub("", line).strip() for line in str(error).split("\n"))))
+        raise SourceError(
+            f"{name}: cannot be opened: {causes.rstrip('.')}.",
+            hint="check where it lies, and whether this version of deltalake reads what it holds.",
+        ) from None
+
+
+def _last_version(name: str, options: dict[str, str]) -> int | None:
+    """Return the last version of a table; None where nothing of it can be opened."""
+    import deltalake
+
+    try:
+        return deltalake.DeltaTable(name, storage_options=options).version()
+    except Exception:  # as above
+        return None

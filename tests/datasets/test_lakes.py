@@ -1,0 +1,374 @@
+"""Tables of Delta and Iceberg: the log of their rows, pinned to one state, and rows that are known by their keys."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from evaluator import datasets, load
+from evaluator.datasets import opening
+from evaluator.datasets.resolve import read
+from evaluator.datasets.sources.part import TablePart
+from evaluator.datasets.sources.places import find_parts
+from evaluator.datasets.sources.staging import staging
+from evaluator.datasets.spec_sections import Table
+from evaluator.errors import DataError, EvaluatorError, LogError, OutputExistsError, SourceError, SpecError
+from evaluator.log import Log
+from tests.datasets.lakes import KINDS, STATE, append, catalog, current, iceberg_table, place, rows_of
+from tests.datasets.sources import write_spec
+from tests.datasets.test_column_types import ROLES, TYPES
+from tests.datasets.test_column_types import source as source_of_type
+
+N = 90
+START = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def displays() -> pa.Table:
+    times = [START + timedelta(minutes=i // 2, microseconds=i % 2) for i in range(N)]
+    return pa.table({
+        "id": pa.array(range(1000, 1000 + N)),
+        "t": pa.array(times, pa.timestamp("us", "UTC")),
+        "ad": [("red", "grün", "b c")[i % 3] for i in range(N)],
+        "p": [0.25 + (i % 3) / 8 for i in range(N)],
+        "paid": pa.array([Decimal(i) / 4 for i in range(N)], pa.decimal128(12, 2)),
+        "day": [f"2026-03-0{1 + i // 30}" for i in range(N)],
+        "place": [None if i % 7 == 0 else f"shop {i % 5}" for i in range(N)],
+        "who": [["red", "grün", "b c"][: 1 + (i % 3)] + (["b c"] if i % 3 == 0 else []) for i in range(N)],
+    })  # fmt: skip
+
+
+def sales() -> pa.Table:
+    rows = [i for i in range(N) if i % 4 == 0]
+    sold = [START + timedelta(minutes=i // 2 + i % 50, seconds=1) for i in rows]
+    value = pa.array([Decimal(i) / 8 for i in rows], pa.decimal128(12, 3))
+    return pa.table({
+        "sale": pa.array(rows), "of": pa.array([1000 + i for i in rows]),
+        "at": pa.array(sold, pa.timestamp("us", "UTC")), "gain": value,
+    })  # fmt: skip
+
+
+def candidates() -> pa.Table:
+    rows = [(1000 + i, ad, (i + j) / 16) for i in range(N) for j, ad in enumerate(("red", "grün", "b c"))]
+    return pa.table({"of": [r[0] for r in rows], "ad": [r[1] for r in rows], "x": [r[2] for r in rows]})
+
+
+TABLES = {"log": displays, "sales": sales, "choices": candidates}
+SECTIONS: dict[str, dict[str, Any]] = {
+    "time": {"unit": "datetime"},
+    "display": {"id": "id", "propensity": "p", "cost": "paid"},
+    "context": {"columns": ["place", "day"], "dimensions": 32},
+    "keep": {"day": "day"},
+}
+
+
+def spec_of(folder: Path, kind: str, *, sets: str = "lists", **state: int) -> Path:
+    at = {
+        name: {"files": f"{name}.parquet"}
+        if kind == "parquet"
+        else place(kind, name, **(state if name == "log" else {}))
+        for name in TABLES
+    }
+    at = {name: {k: v for k, v in of.items() if v is not None} for name, of in at.items()}
+    own = {"display": {"eligible": "who"}} if sets == "lists" else {}
+    named = (
+        {"candidates": {**at["choices"], "display": "of", "action": "ad", "features": ["x"]}} if sets != "lists" else {}
+    )
+    sections = {**SECTIONS, **named, "display": {**SECTIONS["display"], **own.get("display", {})}}
+    return write_spec(
+        folder, source={"files": None, **at["log"]},
+        conversion={"time": "at", "value": "gain", "key": ["sale"], "source": {**at["sales"], "display": "of"}},
+        **sections,
+    )  # fmt: skip
+
+
+def write_all(folder: Path, kind: str, *, commits: int = 30) -> None:
+    for name, of in TABLES.items():
+        if kind == "parquet":
+            pq.write_table(of(), folder / f"{name}.parquet")
+        else:
+            append(kind, folder, name, of(), commits=commits if name == "log" else 3)
+
+
+def everything(log: Log) -> list[Any]:
+    meta = log.with_meta(fingerprint="", notes=()).meta
+    return [log.displays.to_pydict(), log.conversions.to_pydict(), log.actions.to_pydict(), meta]
+
+
+def parts(folder: Path, **at: Any) -> list[TablePart]:
+    with staging(None) as place:
+        return find_parts(Table(**{k: v for k, v in at.items() if v is not None}), folder, key=["id"], staging=place)
+
+
+def ids(part: TablePart) -> list[int]:
+    return list(part.scan(["id"]).collect(engine="streaming")["id"])
+
+
+@pytest.mark.parametrize("sets", ["lists", "candidates"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_rows_are_the_same_log_as_in_a_file(tmp_path: Path, kind: str, sets: str) -> None:
+    for of in ("parquet", kind):
+        write_all(tmp_path, of)
+    of_files = load(spec_of(tmp_path, "parquet", sets=sets))
+    found = load(spec_of(tmp_path, kind, sets=sets))
+    assert len(found) == N
+    assert found.conversions.num_rows == 23
+    assert everything(found) == everything(of_files)
+    limited = load(tmp_path / "spec.toml", limit=17)
+    assert everything(limited) == everything(load(spec_of(tmp_path, "parquet", sets=sets), limit=17))
+    assert len(found.meta.notes) == 2 + (sets == "candidates")
+    assert found.meta.notes[0].startswith(f"{kind} table {tmp_path / place(kind, 'log')[kind]} at {STATE[kind]} ")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_small_chunks_are_the_same_log(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_all(tmp_path, kind)
+    whole = load(spec_of(tmp_path, kind))
+    monkeypatch.setattr("evaluator.datasets.frames.CHUNK_ROWS", 7)
+    assert everything(load(tmp_path / "spec.toml")) == everything(whole)
+
+
+def test_columns_of_partitions_are_columns(tmp_path: Path) -> None:
+    write_all(tmp_path, "parquet")
+    of_files = load(spec_of(tmp_path, "parquet"))
+    append("delta", tmp_path, "log", displays(), commits=30, partition_by=["day", "ad"])
+    append("delta", tmp_path, "sales", sales())
+    assert list((tmp_path / "log").glob("day=*/ad=*"))
+    assert everything(load(spec_of(tmp_path, "delta"), sort=True)) == everything(of_files)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_come_as_they_were_committed(tmp_path: Path, kind: str) -> None:
+    rows = pa.table({"id": range(40)})
+    append(kind, tmp_path, "log", rows, commits=40)
+    (part,) = parts(tmp_path, **place(kind, "log"))
+    assert ids(part) == list(range(40))
+    assert ids(part) == list(range(40))
+    if kind == "delta":  # of which the log lists other files first
+        DeltaTable(tmp_path / "log").create_checkpoint()
+    (again,) = parts(tmp_path, **place(kind, "log"))
+    assert ids(again) == list(range(40))
+    assert [frame["id"][0] for frame in again.scan(["id"]).head(12).collect_batches(chunk_size=5)] == [0, 5, 10]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_table_that_grows_is_read_as_it_was_opened(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_all(tmp_path, kind, commits=3)
+    before = load(spec_of(tmp_path, kind))
+    whole = opening.read_tables
+
+    def read_later(*given: Any, **options: Any) -> Any:
+        append(kind, tmp_path, "log", displays().slice(0, 5))
+        return whole(*given, **options)
+
+    monkeypatch.setattr(opening, "read_tables", read_later)
+    found = load(tmp_path / "spec.toml")
+    assert everything(found) == everything(before)
+    assert (found.meta.fingerprint, found.meta.notes) == (before.meta.fingerprint, before.meta.notes)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_state_is_a_fingerprint_and_reads_the_same_rows_again(tmp_path: Path, kind: str) -> None:
+    append(kind, tmp_path, "sales", sales())
+    append(kind, tmp_path, "log", displays().slice(0, 50))
+    options: dict[str, Any] = {"on_error": "quarantine", "quarantine_at_most": 1}  # conversions without displays yet
+    first, at = load(spec_of(tmp_path, kind), **options), current(kind, tmp_path, "log")
+    assert load(tmp_path / "spec.toml", **options).meta == first.meta
+    append(kind, tmp_path, "log", displays().slice(50))
+    later = load(tmp_path / "spec.toml", **options)
+    assert len(later) == N
+    assert later.meta.fingerprint != first.meta.fingerprint
+    pinned = load(spec_of(tmp_path, kind, **{STATE[kind]: at}), **options)
+    assert pinned.displays.equals(first.displays)
+    assert pinned.meta.fingerprint == first.meta.fingerprint
+    assert f"at {STATE[kind]} {at}" in pinned.meta.notes[0]
+
+
+def test_deleted_rows_of_iceberg_are_not_read_and_columns_keep_their_new_names(tmp_path: Path) -> None:
+    append("iceberg", tmp_path, "log", pa.table({"old": range(6)}), commits=2)
+    with iceberg_table(tmp_path, "log") as table:
+        table.delete("old == 1")
+        with table.update_schema() as update:
+            update.rename_column("old", "id")
+        table.append(pa.table({"id": [9]}))
+    (part,) = parts(tmp_path, iceberg="ns/log")
+    assert sorted(ids(part)) == [0, 2, 3, 4, 5, 9]
+
+
+def test_an_iceberg_table_is_named_by_folder_file_or_catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    append("iceberg", tmp_path, "log", pa.table({"id": range(6)}), commits=3)
+    with iceberg_table(tmp_path, "log") as table:
+        location = table.metadata_location
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG.config", {
+        "catalog": {"tests": {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db"}},
+    })  # fmt: skip
+    digests = []
+    for name in ("ns/log", location, location.removeprefix("file://"), "tests.ns.log"):
+        (part,) = parts(tmp_path, iceberg=name)
+        assert ids(part) == list(range(6))
+        digests.append(part.state())
+    assert len(set(digests)) == 1
+    (tmp_path / "ns" / "log" / "metadata" / "version-hint.text").write_text(Path(location).name)
+    assert ids(parts(tmp_path, iceberg="ns/log")[0]) == list(range(6))
+    for name, said in (("tests.ns.lag", "does not exist"), ("yours.ns.log", "PYICEBERG_CATALOG__YOURS__URI")):
+        with pytest.raises(SourceError, match=rf"^{name}: cannot be opened: .*{said}"):
+            parts(tmp_path, iceberg=name)
+
+
+def test_a_folder_that_does_not_say_which_metadata_is_the_last_is_refused(tmp_path: Path) -> None:
+    append("iceberg", tmp_path, "log", pa.table({"id": range(6)}))
+    metadata = tmp_path / "ns" / "log" / "metadata"
+    last = max(metadata.glob("*.metadata.json"))
+    (metadata / "00001-another.metadata.json").write_bytes(last.read_bytes())
+    with pytest.raises(SourceError, match=r"metadata holds both 00001-\S+ and 00001-\S+\. Hint: name the metadata"):
+        parts(tmp_path, iceberg="ns/log")
+
+
+@pytest.mark.parametrize(
+    ("at", "error", "said"),
+    [
+        ({"delta": "none"}, SourceError, r"none: no such folder"),
+        ({"delta": "empty"}, SourceError, r"empty: no Delta table"),
+        ({"delta": "log", "version": 7}, SourceError, r"log: no version 7 of the table is left; its last is 1\."),
+        ({"delta": "gs://logs/log", "storage": {"endpoint": "http://here"}}, SourceError, r"an S3 store answers"),
+        ({"iceberg": "none"}, SourceError, r"none/metadata holds no metadata\.json"),
+        ({"iceberg": "none.metadata.json"}, SourceError, r"none\.metadata\.json: cannot be opened: .*No such file"),
+        ({"iceberg": "ns/log", "snapshot": 7}, SourceError, r"no snapshot 7 .* its current one is \d+\. Hint: name"),
+        ({}, SpecError, r"\$\.source`: give exactly one of files, delta, iceberg"),
+        ({"delta": "log", "files": "log.csv"}, SpecError, r"give exactly one of files, delta, iceberg"),
+        ({"delta": "log", "iceberg": "ns/log"}, SpecError, r"give exactly one of files, delta, iceberg"),
+        ({"delta": "log", "snapshot": 7}, SpecError, r"snapshot goes with iceberg = '\.\.\.'"),
+        ({"files": "log.csv", "version": 7}, SpecError, r"version goes with delta = '\.\.\.'"),
+        ({"delta": "log", "version": -1}, SpecError, r"\$\.source\.version`: .*greater than or equal to 0, got -1"),
+        ({"delta": "log", "format": "csv"}, SpecError, r"format says how files are read: it does not go with delta"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_opened_is_said_in_a_line(
+    tmp_path: Path, at: dict[str, Any], error: type[DataError], said: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    for kind in KINDS:
+        append(kind, tmp_path, "log", displays().slice(0, 4), commits=2)
+    with pytest.raises(error, match=said) as raised:
+        load(write_spec(tmp_path, source={"files": None, **at}))
+    assert "\n" not in str(raised.value)
+    assert raised.value.exit_code == 3
+
+
+def test_a_version_whose_files_are_gone_is_said_in_a_line(tmp_path: Path) -> None:
+    for _ in range(2):
+        write_deltalake(tmp_path / "log", displays(), mode="overwrite")
+    DeltaTable(tmp_path / "log").vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+    spec = {"time": {"unit": "datetime"}, "conversion": {"time": "t"}}
+    assert len(load(write_spec(tmp_path, source=place("delta", "log"), **spec))) == N
+    with pytest.raises(SourceError, match=r"log: version 0 cannot be read: .*\. Hint: its files may have been removed"):
+        load(write_spec(tmp_path, source=place("delta", "log", version=0), **spec))
+
+
+def test_an_expired_snapshot_is_said_in_a_line(tmp_path: Path) -> None:
+    append("iceberg", tmp_path, "log", displays(), commits=3)
+    with iceberg_table(tmp_path, "log") as table:
+        first = table.snapshots()[0].snapshot_id
+        table.maintenance.expire_snapshots().by_id(first).commit()
+    with pytest.raises(SourceError, match=f"no snapshot {first} of the table is left"):
+        load(write_spec(tmp_path, source=place("iceberg", "log", snapshot=first)))
+
+
+def test_a_table_without_a_snapshot_is_an_empty_log(tmp_path: Path) -> None:
+    with catalog(tmp_path) as found:
+        found.create_table("ns.log", displays().drop_columns(["who"]).schema)
+    with pytest.raises(LogError, match="ns/log: the log is empty"):
+        load(write_spec(tmp_path, source=place("iceberg", "log"), conversion={"time": "t"}, time={"unit": "datetime"}))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_that_break_a_rule_are_named_by_their_keys(tmp_path: Path, kind: str) -> None:
+    bad, late = displays(), sales()
+    bad = bad.set_column(3, "p", [[1.5 if i == 40 else -1.0 if i == 41 else 0.5 for i in range(N)]])
+    late = late.set_column(1, "of", [[7 if i == 3 else of for i, of in enumerate(late["of"].to_pylist())]])
+    for name, rows in (("log", bad), ("sales", late)):
+        append(kind, tmp_path, name, rows, commits=4)
+    spec = spec_of(tmp_path, kind)
+    where = str(tmp_path / place(kind, "log")[kind])
+    with pytest.raises(DataError, match=rf"negative propensity \({where} id = 1041: '-1\.0'\).* id = 1040: '1\.5'"):
+        load(spec)
+    found = read(spec, on_error="quarantine", quarantine_at_most=0.5)
+    named = {(row["file"], row["key"], row["value"]) for row in found.quarantine.to_pylist()}
+    of = str(tmp_path / place(kind, "sales")[kind])
+    assert {(where, "id = 1040", "1.5"), (where, "id = 1041", "-1.0"), (of, "of = 7, sale = 12", "7")} <= named
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_a_table_without_an_id_are_named_by_their_numbers(tmp_path: Path, kind: str) -> None:
+    rows = pa.table({"t": [1, 2, 3], "ad": ["a", "b", None], "sold": pa.array([4, None, None], pa.int64())})
+    append(kind, tmp_path, "log", rows, commits=3)
+    with pytest.raises(LogError, match=r"log row 3: None"):
+        load(write_spec(tmp_path, source=place(kind, "log")))
+    (found,) = read(tmp_path / "spec.toml", on_error="quarantine", quarantine_at_most=0.5).quarantine.to_pylist()
+    assert (found["line"], found["key"]) == (3, None)
+
+
+@pytest.mark.parametrize(("kind", "library"), [("delta", "deltalake"), ("iceberg", "pyiceberg.table")])
+def test_what_is_not_installed_is_said_with_what_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, library: str
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(EvaluatorError, match=rf"is not installed\. Hint: pip install 'delayed-replay\[{kind}\]'\.$"):
+        load(write_spec(tmp_path, source=place(kind, "log")))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tables_are_shown_checked_and_converted(tmp_path: Path, kind: str) -> None:
+    write_all(tmp_path, kind)
+    spec = spec_of(tmp_path, kind)
+    assert f"{kind} table" in datasets.show(spec)["log"]["notes"][0]
+    assert datasets.validate(spec)["ok"]
+    converted = datasets.convert(spec, tmp_path / "out").log
+    assert everything(load(tmp_path / "out")) == everything(load(spec))
+    assert converted.meta.notes == load(spec).meta.notes
+    datasets.convert(spec, tmp_path / "out", overwrite=True)
+    with pytest.raises(OutputExistsError):
+        datasets.convert(spec, tmp_path / place(kind, "log")[kind], overwrite=True)
+    assert len(load(spec)) == N
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_can_be_read_in_place_of_a_table(tmp_path: Path, kind: str) -> None:
+    write_all(tmp_path, kind)
+    pq.write_table(displays().slice(0, 44), tmp_path / "some.parquet")
+    found = load(spec_of(tmp_path, kind), path=tmp_path / "some.parquet", on_error="quarantine", quarantine_at_most=1)
+    assert len(found) == 44
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_type_is_what_it_is_in_a_file(tmp_path: Path, kind: str, role: str) -> None:
+    written = 0
+    for number, (name, column) in enumerate(TYPES.items()):
+        source_of_type(tmp_path, column)
+        try:
+            append(kind, tmp_path, f"log{number}", pq.read_table(tmp_path / "log.parquet"))
+        except Exception:  # a type that such tables do not have
+            continue
+        written += 1
+        pq.write_table(rows_of(kind, tmp_path, f"log{number}"), tmp_path / "log.parquet")
+        expected = _log_or_error(write_spec(tmp_path, source={"files": "log.parquet"}, **ROLES[role]))
+        found = _log_or_error(write_spec(tmp_path, source=place(kind, f"log{number}"), **ROLES[role]))
+        assert found == expected, name
+    assert written >= 10
+
+
+def _log_or_error(spec: Path) -> Any:
+    try:
+        return everything(load(spec))
+    except DataError as error:
+        return type(error)
