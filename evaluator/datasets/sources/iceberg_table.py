@@ -156,12 +156,12 @@ def _in_order(table: IcebergTable, snapshot: Snapshot | None) -> IcebergTable:
                 # Tables of the first format have no sequence numbers.
                 committed = entry.sequence_number or 0, at.get(entry.snapshot_id or 0, 0)
                 order[entry.data_file.file_path] = committed
+    found = () if snapshot is None else table.scan(snapshot_id=snapshot.snapshot_id).plan_files()
+    planned = sorted(found, key=lambda task: (order[task.file.file_path], task.file.file_path))
 
     class InOrder(DataScan):
         def plan_files(self) -> Iterable[FileScanTask]:
-            return sorted(
-                super().plan_files(), key=lambda task: (*order.get(task.file.file_path, (0, 0)), task.file.file_path)
-            )
+            return planned
 
     class Pinned(IcebergTable):
         def scan(self, *args: Any, **keywords: Any) -> DataScan:
