@@ -246,7 +246,8 @@ def _finish(
 ) -> Reading:
     spec, breaches = plan.spec, [intake.breaches]
     if intake.rows == 0:
-        raise LogError(f"{plan.files[0].name}: the log is empty, no rows below the header.", hint="check the export.")
+        header = " below the header" if plan.files[0].is_text else ""
+        raise LogError(f"{plan.files[0].name}: the log is empty, no rows{header}.", hint="check the export.")
     if not plan.listed:
         intake.breaches.refuse()
     breaches += set_breaches(intake.sets, limited=plan.limit is not None, listed=plan.listed)

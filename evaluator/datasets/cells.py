@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import polars as pl
 
 from evaluator.datasets.instants import instants
 from evaluator.datasets.label_lists import label_lists
 
+Texts = TypeVar("Texts", pl.Series, pl.Expr)
 Kind = Literal["int", "float", "text", "category", "datetime", "labels"]
 TYPES: dict[Kind, pl.DataType] = {
     "labels": pl.List(pl.String()),
@@ -105,9 +106,20 @@ def in_calendar(column: pl.Series) -> bool:
     return bool(-last <= int(ticks.min()) and int(ticks.max()) <= last)  # type: ignore[arg-type]
 
 
+def plain_decimals(text: Texts) -> Texts:
+    """Return decimal numbers without zeros at their ends: 17, 17.0 and 17.00 are one number.
+
+    >>> plain_decimals(pl.Series(["17.00", "-0.50", "100", "nan"])).to_list()
+    ['17', '-0.5', '100', 'nan']
+    """
+    return text.str.replace(r"^(-?\d+)\.0+$", "$1").str.replace(r"^(-?\d+\.\d*[1-9])0+$", "$1")
+
+
 def _text(column: pl.Series, kind: Kind) -> pl.Series:
     if column.dtype == pl.Boolean and kind == "text":
         column = column.cast(pl.Int8)
+    if column.dtype.is_decimal():
+        return plain_decimals(column.cast(pl.String))
     return column if column.dtype == pl.String else column.cast(pl.String)
 
 

@@ -191,8 +191,8 @@ def number_columns(files: Sequence[TablePart], source: Table, columns: Iterable[
         return kinds
     for column in columns:
         found = [_type_of(column, file, source) for file in files]
-        if all(kind.is_float() or (kind.is_integer() and kind not in _BEYOND) for kind in found):
-            kinds[column] = "float" if any(kind.is_float() for kind in found) else "int"
+        if all(kind.is_float() or kind.is_decimal() or (kind.is_integer() and kind not in _BEYOND) for kind in found):
+            kinds[column] = "int" if all(kind.is_integer() for kind in found) else "float"
     return kinds
 
 
@@ -200,7 +200,7 @@ def _type_of(column: str, file: TablePart, source: Table) -> pl.DataType:
     """Return the type of a column of a file that says types; of one that it lacks, which is told later, text."""
     if column not in column_names(file, source) or column in file.partitions:
         return pl.String()
-    return file.scan([column], rows=0).collect_schema()[column]
+    return file.type_of(column)
 
 
 @dataclass(frozen=True)

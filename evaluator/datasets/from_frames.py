@@ -49,7 +49,7 @@ _OF_OUTCOME = re.compile(r" in \[outcomes\.([^\]]*)\]")
 _OF_FILES = {
     "`$.": "`",
     "at `$`: ": "",
-    ", no rows below the header": ": the frame has no rows",
+    ", no rows": ": the frame has no rows",
     "check the export": "check what made it",
     "check source.format and source.delimiter": "check the types of its columns",
     "of time, delay and": "of conversion_time, delay and",

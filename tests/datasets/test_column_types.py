@@ -113,3 +113,14 @@ def test_a_truncated_parquet_file(tmp_path: Path, cut: float) -> None:
     file.write_bytes(file.read_bytes()[: int(cut * file.stat().st_size)])
     with pytest.raises(DataError, match="not a readable parquet file"):
         load(spec)
+
+
+def test_decimal_numbers_are_one_number_however_many_zeros_they_end_with(tmp_path: Path) -> None:
+    cells = [Decimal(x) for x in ("17", "0.5", "100", "-2.25", "0", "1.10")]
+    log = load(source(tmp_path, pa.array(cells, pa.decimal128(12, 4)), display={"action": "v", "id": "v"}))
+    assert sorted(log.labels) == sorted(["17", "0.5", "100", "-2.25", "0", "1.1"])
+
+
+def test_a_kept_column_of_decimal_numbers_holds_numbers(tmp_path: Path) -> None:
+    log = load(source(tmp_path, pa.array([Decimal("1.50")] * N, pa.decimal128(12, 2)), keep={"v": "v"}))
+    assert log.column("v").tolist() == [1.5] * N

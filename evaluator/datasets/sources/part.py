@@ -64,6 +64,10 @@ class TablePart(ABC):
     def scan(self, columns: Iterable[str], *, rows: int | None = None) -> pl.LazyFrame:
         """Return some of its columns, of the first rows alone where these are counted, if these have types."""
 
+    def type_of(self, column: str) -> pl.DataType:
+        """Return what one of its columns holds, if these have types."""
+        return self.scan([column], rows=0).collect_schema()[column]
+
     @abstractmethod
     def state(self) -> object:
         """Return what changes when its rows do; None where it is no more."""
