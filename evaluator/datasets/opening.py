@@ -7,7 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evaluator.datasets.adapter import Reading, read_tables
+from evaluator.datasets.canonical import open_canonical
+from evaluator.datasets.meta_file import write_meta
 from evaluator.datasets.options import ReadingOptions
+from evaluator.datasets.sources.databases import Databases
 from evaluator.datasets.sources.files import SourceFile, find_files
 from evaluator.datasets.sources.lakes import lake_paths
 from evaluator.datasets.sources.part import TablePart, unchanged
@@ -16,6 +19,7 @@ from evaluator.datasets.sources.staging import Staging, staging
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spec_tables import DISPLAYS, SETS, SpecTable, spec_tables
 from evaluator.errors import EvaluatorError
+from evaluator.log.content import content_hash
 
 
 def read_spec_tables(
@@ -44,26 +48,48 @@ def read_spec_tables(
         Function called with the number of rows read since the last call.
     """
     with staging(into) as place:
-        parts = {name: _parts(of, spec, folder, place, override=asked.path) for name, of in spec_tables(spec).items()}
+        with Databases() as databases:
+            parts = {
+                name: _parts(of, spec, folder, place, databases, override=asked.path)
+                for name, of in spec_tables(spec).items()
+            }
         whole = [part for of in parts.values() for part in of]
         displays = parts.pop(DISPLAYS)
         of_sets = next((parts.pop(name) for name in SETS if name in parts), [])
         try:
             with unchanged(whole):
-                return read_tables(
+                done = read_tables(
                     spec, displays, parts, of_sets, asked, into=into, contexts=contexts, advance=advance,
-                    fingerprint=lambda: fingerprint(whole),
+                    fingerprint=lambda: "" if queries(spec) else fingerprint(whole),
                 )  # fmt: skip
         except EvaluatorError as error:
             raise type(error)(_by_name(error.what, whole), hint=_by_name(error.hint, whole)) from None
+    return _known_by_content(done, into) if queries(spec) else done
+
+
+def queries(spec: FileSpec) -> list[str]:
+    """Return the names of those tables of a spec that a database answers with, as its sections are called."""
+    return [of.section for of in spec_tables(spec).values() if of.table.database is not None]
+
+
+def _known_by_content(done: Reading, into: Path | None) -> Reading:
+    """Return a log whose fingerprint is that of what it holds: nobody can hash the tables of a database."""
+    log = done.log.with_meta(fingerprint=content_hash(done.log))
+    if into is not None:
+        write_meta(into, log.meta)
+        log = open_canonical(into)
+    return Reading(log, done.quarantine)
 
 
 def _parts(
-    of: SpecTable, spec: FileSpec, folder: Path, place: Staging, *, override: str | Path | None
+    of: SpecTable, spec: FileSpec, folder: Path, place: Staging, databases: Databases, *, override: str | Path | None
 ) -> list[TablePart]:
     """Return the parts of a table; what is read in place of the displays' is so for others that lie there, too."""
     same = of.table.place == spec.source.place
-    return find_parts(of.table, folder, key=of.key, staging=place, override=override if same else None)
+    return find_parts(
+        of.table, folder, section=of.section, key=of.key, staging=place, databases=databases,
+        override=override if same else None,
+    )  # fmt: skip
 
 
 def _by_name(message: str, parts: Sequence[TablePart]) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
+from shlex import quote
 from typing import Unpack
 
 from evaluator.datasets.adapter import Reading
@@ -15,7 +16,7 @@ from evaluator.datasets.delay_laws import delay_files
 from evaluator.datasets.keeping import check_kept
 from evaluator.datasets.locate import bundled_logs, bundled_names
 from evaluator.datasets.make_options import MADE
-from evaluator.datasets.opening import files_read, read_spec_tables
+from evaluator.datasets.opening import files_read, queries, read_spec_tables
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.promotions.promotion_log import generate_promotions
 from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
@@ -131,6 +132,7 @@ def read(
             )
         if asked.sampling_rate is not None:
             spec = spec.model_copy(update={"log": spec.log.model_copy(update={"sampling_rate": asked.sampling_rate})})
+        _refuse_queries(spec, where, asked, written=into is not None)
         return read_spec_tables(spec, where.parent, asked, into=into, contexts=contexts, advance=advance)
     if isinstance(spec, ScenarioSpec):
         _refuse({**reading_rules, "actions": asked.actions}, f"the synthetic dataset {spec.name}")
@@ -149,6 +151,21 @@ def read(
     import polars as pl
 
     return Reading(log, pl.DataFrame(schema=QUARANTINE).to_arrow())
+
+
+def _refuse_queries(spec: FileSpec, where: Path, asked: ReadingOptions, *, written: bool) -> None:
+    """Refuse a log that a database answers with unless it is written: the next answer may be another one."""
+    asking = queries(spec)
+    if asking and not written:
+        raise UsageError(
+            f"{where}: [{asking[0]}] is a query, whose rows may be others the next time: only `convert`, `validate` "
+            "and `show` read it.",
+            hint=f"convert it first: evaluate datasets convert {quote(str(where))} {quote(spec.name)}-log.",
+        )
+    if asking and asked.path is not None and spec.source.files is None:
+        raise UsageError(
+            f"`path` names other files than the spec, where [source] of {spec.name} is a query.", hint="leave it out."
+        )
 
 
 def _drawn(spec: ScenarioSpec, *, displays: int | None, seed: int | None, folder: Path) -> Log:

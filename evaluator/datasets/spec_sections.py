@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from evaluator.datasets.query_keys import Database, Parameter, Query, VariableName
 from evaluator.datasets.text import known_encoding
 
 Name = Annotated[str, Field(min_length=1)]
@@ -43,10 +44,14 @@ class Storage(Section):
     region: Name | None = None
 
 
-# Keys of a section of which each says alone where its table lies, and what says which state of it is read.
-PLACES = {"files": None, "delta": "version", "iceberg": "snapshot"}
-# What is said of files alone.
-OF_FILES = ("format", "delimiter", "columns")
+# Keys of a section of which each says alone where its table lies, and the keys that go with it.
+PLACES = {
+    "files": ("format", "delimiter", "encoding", "header", "columns", "storage"),
+    "delta": ("version", "storage"),
+    "iceberg": ("snapshot", "storage"),
+    "database": ("uri_env", "query", "parameters"),
+}
+_ROWS = {*PLACES, "version", "snapshot", *PLACES["database"]}
 
 
 class Table(Section):
@@ -74,11 +79,19 @@ class Table(Section):
     storage: Annotated[
         Storage | None, Field(description="where the object store answers; that of [source] when absent")
     ] = None
+    database: Annotated[Database | None, Field(description="in place of files: what answers a query")] = None
+    uri_env: Annotated[
+        VariableName | None, Field(description="environment variable that holds the database's URI, or its path")
+    ] = None
+    query: Annotated[Query | None, Field(description="what gives the rows; it is run once, and can only read")] = None
+    parameters: Annotated[
+        list[Parameter], Field(description="values bound to the query, in the order of its placeholders")
+    ] = []
 
     @property
     def place(self) -> dict[str, object]:
         """What it says of where it lies: equal for sections that are read from the same rows."""
-        return self.model_dump(include={*PLACES, *filter(None, PLACES.values())})
+        return self.model_dump(include=_ROWS)
 
     @property
     def is_on_disk(self) -> bool:
@@ -89,13 +102,16 @@ class Table(Section):
     def _one_place(self) -> Table:
         given = [place for place in PLACES if getattr(self, place) is not None]
         if len(given) != 1:
-            raise ValueError(f"give exactly one of {', '.join(PLACES)}: where the table lies")
-        for place, state in PLACES.items():
-            if state is not None and getattr(self, state) is not None and place not in given:
-                raise ValueError(f"{state} goes with {place} = '...'")
-        for key in OF_FILES if given != ["files"] else ():
-            if getattr(self, key) is not None:
-                raise ValueError(f"{key} says how files are read: it does not go with {given[0]}")
+            *most, last = PLACES
+            raise ValueError(f"give exactly one of {', '.join(most)} and {last}: where the table lies")
+        (place,) = given
+        for other, keys in PLACES.items():
+            # A spec that was written out again has all keys, those that say nothing at their defaults.
+            said = [key for key in keys if getattr(self, key) != type(self).model_fields[key].default]
+            if stray := [key for key in said if key not in PLACES[place]]:
+                raise ValueError(f"{stray[0]} goes with {other} = '...', not with {place}")
+        if self.database is not None and (lacking := [key for key in ("uri_env", "query") if not getattr(self, key)]):
+            raise ValueError(f"database = '{self.database}' needs {lacking[0]}")
         return self
 
     @model_validator(mode="after")

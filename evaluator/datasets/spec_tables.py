@@ -19,24 +19,28 @@ class SpecTable(NamedTuple):
         Section that says where it lies and how it is read, its object store that of the displays unless it has one.
     key
         Columns that identify a row, as far as the spec tells.
+    section
+        Name of the section.
     """
 
     table: Table
     key: tuple[str, ...]
+    section: str
 
 
 def spec_tables(spec: FileSpec) -> dict[str, SpecTable]:
     """Return the tables of a spec: `DISPLAYS`, those of events (``conversion``, ``outcomes.NAME``), one of `SETS`."""
     found: dict[str, SpecTable] = {}
-    found[DISPLAYS] = SpecTable(spec.source, tuple(filter(None, [spec.display.id])))
+    found[DISPLAYS] = SpecTable(spec.source, tuple(filter(None, [spec.display.id])), DISPLAYS)
     for name, of in spec.events().items():
         if of.source is not None:
-            found[name] = SpecTable(of.source, (of.source.display, *of.key))
+            found[name] = SpecTable(of.source, (of.source.display, *of.key), f"{name}.source")
     if spec.calendar is not None:
-        found["calendar"] = SpecTable(spec.calendar, (spec.calendar.action,))
+        found["calendar"] = SpecTable(spec.calendar, (spec.calendar.action,), "calendar")
     if spec.candidates is not None:
-        found["candidates"] = SpecTable(spec.candidates, (spec.candidates.display, spec.candidates.action))
-    return {name: SpecTable(_stored(of.table, spec.source), of.key) for name, of in found.items()}
+        key = (spec.candidates.display, spec.candidates.action)
+        found["candidates"] = SpecTable(spec.candidates, key, "candidates")
+    return {name: of._replace(table=_stored(of.table, spec.source)) for name, of in found.items()}
 
 
 def _stored(table: Table, displays: Table) -> Table:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from evaluator.datasets.adapter import Reading
 from evaluator.datasets.canonical import open_canonical, remarks, verify
+from evaluator.datasets.opening import queries
 from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
 from evaluator.datasets.promotions.true_values import true_values
 from evaluator.datasets.resolve import dataset_spec, read, spec_path
@@ -62,6 +63,9 @@ def show(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, A
                 raise
             made = f" Or make it: evaluate datasets make {spec.name} -o {spec.source.files}" if spec.twin else ""
             return {**facts, "missing": f"{error}{made}"}
+    if isinstance(spec, FileSpec) and queries(spec):
+        with TemporaryDirectory(prefix="evaluate-") as folder, writing(Path(folder)):
+            return {**facts, "log": log_facts(read(dataset, into=Path(folder), **options).log)}
     log = open_canonical(where) if spec is None and not options else read(dataset, **options).log
     facts["log"] = log_facts(log)
     if isinstance(spec, ScenarioSpec) and isinstance(spec.scenario, PromotionsScenario):

@@ -29,10 +29,13 @@ class KeyedPart(TablePart):
             return None
         import polars as pl
 
+        from evaluator.datasets.cells import plain_decimals
+
         wanted = pl.Series(NUMBER, rows, dtype=pl.Int64)
         numbered = self.scan(self.key, rows=max(rows, default=0)).with_row_index(NUMBER, offset=1)
         asked = numbered.with_columns(pl.col(NUMBER).cast(pl.Int64)).filter(
             pl.col(NUMBER).is_in(wanted.unique().implode())
         )
         found = wanted.to_frame().join(asked.collect(engine="streaming"), on=NUMBER, how="left", maintain_order="left")
+        found = found.with_columns(plain_decimals(pl.selectors.decimal().cast(pl.String)))
         return [", ".join(f"{name} = {row[name]}" for name in self.key) for row in found.iter_rows(named=True)]
