@@ -24,7 +24,8 @@ def shop_of(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
     """What fills a database of some kind, and sets the variable of its URI."""
 
     def filled(kind: str) -> Shop:
-        pytest.importorskip("adbc_driver_manager", reason="pip install 'delayed-replay[sql]'")
+        for module in ("adbc_driver_manager", f"adbc_driver_{kind}"):
+            pytest.importorskip(module, reason="pip install 'delayed-replay[sql]'")
         folder = tmp_path / SECRET
         folder.mkdir(exist_ok=True)
         uri = request.getfixturevalue("postgresql") if kind == "postgresql" else str(folder / f"shop.{kind}")

@@ -6,6 +6,7 @@ import json
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -83,7 +84,7 @@ def server() -> Iterator[str]:
         yield f"postgresql://shop:{QUOTED}@/postgres?host={folder}"
     finally:
         if process is not None:
-            process.terminate()
+            process.send_signal(signal.SIGINT)  # whoever is connected
             try:
                 process.wait(10)
             except subprocess.TimeoutExpired:

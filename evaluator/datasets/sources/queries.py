@@ -39,14 +39,14 @@ class QueryPart(KeyedPart):
         Names of the columns.
     exact
         Columns of decimal numbers of any length, which the file holds as text.
-    unreadable
+    refused
         Columns that are not in the file, by name, and why.
     """
 
     path: Path
     columns: Sequence[str]
     exact: frozenset[str]
-    unreadable_columns: Mapping[str, str]
+    refused: Mapping[str, str]
 
     def names(self) -> list[str]:
         """Return the columns of the answer."""
@@ -64,7 +64,7 @@ class QueryPart(KeyedPart):
 
         wanted = list(columns)
         for column in wanted:
-            if why := self.unreadable_columns.get(column):
+            if why := self.refused.get(column):
                 raise SourceError(f"{self.name}: column {column!r} {why}.", hint="write so in the query.")
         found = pl.scan_parquet(self.path, glob=False, hive_partitioning=False).select(wanted)
         return found.with_columns(plain_decimals(pl.col(column)) for column in wanted if column in self.exact)

@@ -40,9 +40,9 @@ def stored_column(field: pa.Field) -> StoredColumn:
     named = (field.metadata or {}).get(b"POSTGRESQL:type", b"")
     if named in _DISGUISED:
         return _refused(field.name, named.decode(), f"CAST({field.name} AS {_DISGUISED[named]})")
-    if named == b"numeric" and not pa.types.is_nested(kind):
-        return StoredColumn(pa.string(), exact=True)
     if isinstance(kind, pa.BaseExtensionType):
+        if getattr(kind, "type_name", None) == "numeric":
+            return StoredColumn(pa.string(), exact=True)
         if kind.extension_name == "arrow.uuid" or _is_text(kind.storage_type):
             return StoredColumn(pa.string())
         return _refused(field.name, str(getattr(kind, "type_name", kind.extension_name)))
