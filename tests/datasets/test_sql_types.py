@@ -176,3 +176,12 @@ def test_cells_that_do_not_fit_are_named(shop_of: Callable[[str], Shop], tmp_pat
     shop.run("UPDATE sales SET amount = 'much' WHERE id = 10", "UPDATE displays SET p = 'half' WHERE id = 17")
     with pytest.raises(LogError, match=r"Column 'p': not a number \(query of \[source\] id = 17: 'half'\)"):
         convert(shop.spec(tmp_path), tmp_path / "out")
+
+
+def test_eligible_actions_are_arrays_or_json(shop_of: Callable[[str], Shop], tmp_path: Path) -> None:
+    shop = shop_of("postgresql")
+    usual = convert(shop.spec(tmp_path, sets="listed"), tmp_path / "usual").log
+    for name in ("to_json", "to_jsonb"):
+        columns = f"id, shown, ad, p, country, basket, {name}(eligible) AS eligible"
+        spec = shop.spec(tmp_path, sets="listed", displays=f"SELECT {columns} FROM displays ORDER BY shown, id")
+        assert convert(spec, tmp_path / name).log.meta.fingerprint == usual.meta.fingerprint

@@ -17,8 +17,9 @@ from urllib.parse import quote, unquote
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Rows that a database hands over at a time.
-_FETCHED, _SQLITE_ROWS = 50_000, 16_384
+# Rows that a database hands over at a time: PostgreSQL first few, and then as many as take some bytes.
+_FIRST, _MOST, _BYTES = 1_000, 50_000, 16 * 1024 * 1024
+_SQLITE_ROWS = 4_096
 _LITERALS = {"integer": "0", "real": "0.0", "text": "''", "blob": "x''"}
 _ENDS = re.compile(r"(?:[;\s]|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 
@@ -79,18 +80,19 @@ class PostgreSQL(Engine):
         """Yield the rows of a cursor, which takes nothing but one statement that reads."""
         with closing(connection.cursor()) as cursor:
             cursor.execute(f"DECLARE answer NO SCROLL CURSOR FOR\n{query}", list(values) or None)
-        first = True
+        wanted, first = _FIRST, True
         while True:
             with closing(connection.cursor()) as cursor:
                 cursor.adbc_statement.set_options(**{"adbc.postgresql.use_copy": "false"})
-                cursor.execute(f"FETCH {_FETCHED} FROM answer")
+                cursor.execute(f"FETCH {wanted} FROM answer")
+                rows = size = 0
                 with closing(cursor.fetch_record_batch()) as reader:
-                    rows = 0
                     for batch in _batches(reader, empty=first):
-                        rows, first = rows + batch.num_rows, False
+                        rows, size, first = rows + batch.num_rows, size + batch.nbytes, False
                         yield batch
-            if rows < _FETCHED:
+            if rows < wanted:
                 break
+            wanted = min(max(wanted * _BYTES // max(size, 1), 1), _MOST)
         with closing(connection.cursor()) as cursor:
             cursor.execute("CLOSE answer")
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-# Rows of a group of the file.
-_GROUP = 65_536
+# Rows of a group of the file, and bytes of one whose rows are wide.
+_GROUP, _BYTES = 65_536, 32 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class QueryPart(KeyedPart):
 def ask(table: Table, section: str, *, key: Sequence[str], staging: Staging, databases: Databases) -> QueryPart:
     """Return the rows of a query.
 
-    Memory: some 65,000 rows.
+    Memory: some tens of megabytes, however many rows there are and however wide they are.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class _Writing:
         self._schema = pa.schema([(column, of.type) for column, of in found.items() if of.type is not None])
         self._path, self._stack = path, ExitStack()
         self._waiting: list[pa.RecordBatch] = []
-        self._rows = 0
+        self._rows = self._size = 0
 
     def __enter__(self) -> None:
         import pyarrow.parquet as pq
@@ -167,12 +167,12 @@ class _Writing:
                     f"holds dates beyond any calendar; NULLIF({field.name}, 'infinity') holds none"
                 )
         self._waiting.append(pa.record_batch(cells, schema=self._schema))
-        self._rows += batch.num_rows
-        if self._rows >= _GROUP:
+        self._rows, self._size = self._rows + batch.num_rows, self._size + self._waiting[-1].nbytes
+        if self._rows >= _GROUP or self._size >= _BYTES:
             self._write()
 
     def _write(self) -> None:
         import pyarrow as pa
 
         self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema))
-        self._waiting, self._rows = [], 0
+        self._waiting, self._rows, self._size = [], 0, 0
