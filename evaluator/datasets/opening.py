@@ -86,10 +86,7 @@ def _parts(
 ) -> list[TablePart]:
     """Return the parts of a table; what is read in place of the displays' is so for others that lie there, too."""
     same = of.table.place == spec.source.place
-    return find_parts(
-        of.table, folder, section=of.section, key=of.key, staging=place, databases=databases,
-        override=override if same else None,
-    )  # fmt: skip
+    return find_parts(of, folder, staging=place, databases=databases, override=override if same else None)
 
 
 def _by_name(message: str, parts: Sequence[TablePart]) -> str:

@@ -16,10 +16,12 @@ from deltalake import DeltaTable, write_deltalake
 from evaluator import datasets, load
 from evaluator.datasets import opening
 from evaluator.datasets.resolve import read
+from evaluator.datasets.sources.databases import Databases
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.sources.places import find_parts
 from evaluator.datasets.sources.staging import staging
 from evaluator.datasets.spec_sections import Table
+from evaluator.datasets.spec_tables import SpecTable
 from evaluator.errors import DataError, EvaluatorError, LogError, OutputExistsError, SourceError, SpecError
 from evaluator.log import Log
 from tests.datasets.lakes import KINDS, STATE, append, catalog, current, iceberg_table, place, rows_of
@@ -103,8 +105,9 @@ def everything(log: Log) -> list[Any]:
 
 
 def parts(folder: Path, **at: Any) -> list[TablePart]:
-    with staging(None) as place:
-        return find_parts(Table(**{k: v for k, v in at.items() if v is not None}), folder, key=["id"], staging=place)
+    of = SpecTable(Table(**{k: v for k, v in at.items() if v is not None}), ("id",), "source")
+    with staging(None) as place, Databases() as databases:
+        return find_parts(of, folder, staging=place, databases=databases)
 
 
 def ids(part: TablePart) -> list[int]:
@@ -249,7 +252,7 @@ def test_a_folder_that_does_not_say_which_metadata_is_the_last_is_refused(tmp_pa
         ({"delta": "log", "snapshot": 7}, SpecError, r"snapshot goes with iceberg = '\.\.\.'"),
         ({"files": "log.csv", "version": 7}, SpecError, r"version goes with delta = '\.\.\.'"),
         ({"delta": "log", "version": -1}, SpecError, r"\$\.source\.version`: .*greater than or equal to 0, got -1"),
-        ({"delta": "log", "format": "csv"}, SpecError, r"format says how files are read: it does not go with delta"),
+        ({"delta": "log", "format": "csv"}, SpecError, r"format goes with files = '\.\.\.', not with delta"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_opened_is_said_in_a_line(
