@@ -6,7 +6,6 @@ import json
 import os
 import pwd
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -41,12 +40,14 @@ for statement in sys.argv[2:]:
 database.commit()
 print(json.dumps(rows))
 """
+# Runs a server, whose folder is $0, until nobody holds its standard input: it ends with the tests, however these end.
+_WHILE_ASKED = '"$@" & server=$!; read -r _; kill -INT $server; wait $server; rm -rf "$0"'
 
 
 def programs() -> Path | None:
     """Return the folder of PostgreSQL's programs: Debian's, of the newest version, or that of the search path."""
     found = sorted(_PROGRAMS.glob("*/bin/postgres"), key=lambda path: float(path.parts[-3]))
-    other = shutil.which("postgres")
+    other = shutil.which("pg_isready") if shutil.which("postgres") and shutil.which("initdb") else None
     return found[-1].parent if found else Path(other).parent if other else None
 
 
@@ -70,11 +71,16 @@ def server() -> Iterator[str]:
             [of / "initdb", "-D", folder / "data", "-U", "shop", "-A", "scram-sha-256", f"--pwfile={password}",
              "--no-sync", "-E", "UTF8", "--locale=C"], check=True, capture_output=True, cwd=folder, **user,
         )  # fmt: skip
-        settings = {"listen_addresses": "", "unix_socket_directories": folder, "fsync": "off", "shared_buffers": "16MB"}
+        settings = [
+            "--listen_addresses=",
+            f"--unix_socket_directories={folder}",
+            "--fsync=off",
+            "--shared_buffers=16MB",
+        ]
         with log.open("wb") as said:
             process = subprocess.Popen(
-                [of / "postgres", "-D", folder / "data", *(f"--{name}={value}" for name, value in settings.items())],
-                stdout=said, stderr=said, cwd=folder, **user,
+                ["sh", "-c", _WHILE_ASKED, folder, of / "postgres", "-D", folder / "data", *settings],
+                stdin=subprocess.PIPE, stdout=said, stderr=said, start_new_session=True, cwd=folder, **user,
             )  # fmt: skip
         patience = time.monotonic() + 60
         while subprocess.run([of / "pg_isready", "-q", "-h", folder], check=False).returncode:
@@ -84,12 +90,7 @@ def server() -> Iterator[str]:
         yield f"postgresql://shop:{QUOTED}@/postgres?host={folder}"
     finally:
         if process is not None:
-            process.send_signal(signal.SIGINT)  # whoever is connected
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            process.communicate()
         shutil.rmtree(folder, ignore_errors=True)
 
 
