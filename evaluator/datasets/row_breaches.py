@@ -130,7 +130,7 @@ class Breaches:
         }
 
     def table(self) -> pl.DataFrame:
-        """Return one line per breach: file, line, key of the row where it has no line, column, value, problem."""
+        """Return one line per breach: file, line, or key of the row where it has no line, column, value, problem."""
         tables = [table for found in self._found.values() for table in found.tables]
         found = pl.concat([pl.DataFrame(schema=_FOUND), *tables])
         names = pl.Series("file", [self.files[i].name for i in found[FILE]], dtype=pl.String)
@@ -140,7 +140,8 @@ class Breaches:
             if (of_part := self.files[i].keys(found["line"].gather(rows).to_list())) is not None:
                 keys = keys.scatter(rows, of_part)
         found = found.with_columns(names, keys).select(list(QUARANTINE))
-        return found.sort("file", "line", maintain_order=True)
+        found = found.sort("file", "line", maintain_order=True)
+        return found.with_columns(pl.when(pl.col("key").is_null()).then(pl.col("line")).alias("line"))
 
 
 @dataclass

@@ -308,6 +308,7 @@ def test_rows_that_break_a_rule_are_named_by_their_keys(tmp_path: Path, kind: st
     named = {(row["file"], row["key"], row["value"]) for row in found.quarantine.to_pylist()}
     of = str(tmp_path / place(kind, "sales")[kind])
     assert {(where, "id = 1040", "1.5"), (where, "id = 1041", "-1.0"), (of, "of = 7, sale = 12", "7")} <= named
+    assert all(row["line"] is None for row in found.quarantine.to_pylist())
 
 
 @pytest.mark.parametrize("kind", KINDS)
