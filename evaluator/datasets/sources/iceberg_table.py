@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaluator.datasets.sources.lakes import LakeTable, lake_table, not_installed, store_options
 from evaluator.datasets.sources.part import first_line
-from evaluator.datasets.spec_sections import Table
+from evaluator.datasets.spec_sections import Storage, Table
 from evaluator.errors import SourceError
 
 if TYPE_CHECKING:
@@ -57,11 +57,10 @@ def open_iceberg(table: Table, folder: Path, *, key: Sequence[str]) -> LakeTable
     given = str(table.iceberg)
     in_catalog = bool(_IN_CATALOG.fullmatch(given)) and not (folder / given).exists()
     name = given if in_catalog or "://" in given else str(folder / given)
-    options = store_options("" if in_catalog else name, table.storage, endpoint=ENDPOINT, region=REGION)
     # Another planner of Polars lists files in an order of its own, and warns where it is not installed.
     os.environ["POLARS_ICEBERG_PLANNER"] = "pyiceberg"
     try:
-        found = _of_catalog(name, options) if in_catalog else _of_metadata(name, options)
+        found = _of_catalog(name) if in_catalog else _of_metadata(name, table.storage)
         snapshot = _snapshot(found, table.snapshot, name)
         rows = pl.scan_iceberg(
             _in_order(found, snapshot), snapshot_id=table.snapshot,
@@ -94,18 +93,19 @@ def _snapshot(table: IcebergTable, number: int | None, name: str) -> Snapshot | 
     return found
 
 
-def _of_catalog(name: str, options: dict[str, str]) -> IcebergTable:
+def _of_catalog(name: str) -> IcebergTable:
+    """Return a table of a catalog, whose configuration says where its store answers, too."""
     from pyiceberg.catalog import load_catalog
 
     catalog, _, rest = name.partition(".")
-    with closing(load_catalog(catalog, **options)) as found:
+    with closing(load_catalog(catalog)) as found:
         return found.load_table(rest)
 
 
-def _of_metadata(name: str, options: dict[str, str]) -> IcebergTable:
+def _of_metadata(name: str, storage: Storage | None) -> IcebergTable:
     from pyiceberg.table import StaticTable
 
-    options = _with_environment(name, options)
+    options = _with_environment(name, store_options(name, storage, endpoint=ENDPOINT, region=REGION))
     return StaticTable.from_metadata(name if name.endswith(METADATA) else _last_metadata(name, options), options)
 
 
