@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from evaluator import datasets, load
 from evaluator.datasets import opening
-from evaluator.datasets.resolve import read
+from evaluator.datasets.resolve import read, sources
 from evaluator.datasets.sources.databases import Databases
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.sources.places import find_parts
@@ -343,6 +343,7 @@ def test_tables_are_shown_checked_and_converted(tmp_path: Path, kind: str) -> No
     with pytest.raises(OutputExistsError):
         datasets.convert(spec, tmp_path / place(kind, "log")[kind], overwrite=True)
     assert len(load(spec)) == N
+    assert sources(spec) == [spec, *(tmp_path / place(kind, name)[kind] for name in ("log", "sales"))]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -353,22 +354,28 @@ def test_files_can_be_read_in_place_of_a_table(tmp_path: Path, kind: str) -> Non
     assert len(found) == 44
 
 
-@pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_type_is_what_it_is_in_a_file(tmp_path: Path, kind: str, role: str) -> None:
-    written = 0
+@pytest.fixture(scope="module", params=KINDS)
+def typed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, dict[str, str]]:
+    """Write a table for each type that a table of a kind may hold, and the rows that it gave to a file beside it."""
+    kind, folder, tables = request.param, tmp_path_factory.mktemp("types"), {}
     for number, (name, column) in enumerate(TYPES.items()):
-        source_of_type(tmp_path, column)
+        source_of_type(folder, column)
         try:
-            append(kind, tmp_path, f"log{number}", pq.read_table(tmp_path / "log.parquet"))
+            append(kind, folder, f"log{number}", pq.read_table(folder / "log.parquet"))
         except Exception:  # a type that such tables do not have
             continue
-        written += 1
-        pq.write_table(rows_of(kind, tmp_path, f"log{number}"), tmp_path / "log.parquet")
-        expected = _log_or_error(write_spec(tmp_path, source={"files": "log.parquet"}, **ROLES[role]))
-        found = _log_or_error(write_spec(tmp_path, source=place(kind, f"log{number}"), **ROLES[role]))
-        assert found == expected, name
-    assert written >= 10
+        tables[name] = f"log{number}"
+        pq.write_table(rows_of(kind, folder, tables[name]), folder / f"{tables[name]}.parquet")
+    return kind, folder, tables
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_type_is_what_it_is_in_a_file(typed: tuple[str, Path, dict[str, str]], role: str) -> None:
+    kind, folder, tables = typed
+    assert len(tables) >= 10
+    for name, table in tables.items():
+        of_file = _log_or_error(write_spec(folder, source={"files": f"{table}.parquet"}, **ROLES[role]))
+        assert _log_or_error(write_spec(folder, source=place(kind, table), **ROLES[role])) == of_file, name
 
 
 def _log_or_error(spec: Path) -> Any:
