@@ -16,6 +16,7 @@ from evaluator.datasets.cells import TYPES, Kind, in_calendar, parse
 from evaluator.datasets.json_lines import BROKEN, key_names, object_frames
 from evaluator.datasets.row_breaches import FILE, LINE
 from evaluator.datasets.sources.files import SourceFile
+from evaluator.datasets.sources.keyed import KeyedPart
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import Time
 from evaluator.datasets.spec_sections import Table
@@ -99,7 +100,7 @@ class Chunks:
 
     def _next(self, batches: Iterator[pl.DataFrame], file: TablePart) -> pl.DataFrame | None:
         try:
-            raw = next(batches, None)
+            raw = _next_rows(batches, file)
             return None if raw is None else self._parsed(raw, file)
         except SourceError:
             raise
@@ -127,6 +128,16 @@ class Chunks:
                 columns.append(cells.unparsed.alias(UNPARSED + name))
         columns += [raw[name] for name in (LINE, BROKEN, NO_DECISION) if name in raw.columns]
         return pl.DataFrame(columns)
+
+
+def _next_rows(batches: Iterator[pl.DataFrame], part: TablePart) -> pl.DataFrame | None:
+    """Return the next rows, None behind the last; what holds no files raises whatever its library does."""
+    try:
+        return next(batches, None)
+    except Exception as error:
+        if isinstance(part, KeyedPart):
+            raise part.unreadable(error) from None
+        raise
 
 
 def _counted(frame: pl.DataFrame, widths: Widths, start: int, width: int) -> pl.DataFrame:

@@ -77,10 +77,23 @@ def spec_of(folder: Path, **at: str) -> Path:
 
 
 def test_rows_of_deletion_vectors_are_not_read(tmp_path: Path) -> None:
-    delta_table(tmp_path / "log", "deletionVectors", deleted=[1, 2])
+    features = ("deletionVectors", "timestampNtz", "v2Checkpoint")
+    delta_table(tmp_path / "log", *features, deleted=[1, 2])
     log = load(spec_of(tmp_path, delta="log"))
     assert log.column("time").tolist() == [1, 1, 2, 2, 5, 5]
     assert log.conversions["time"].to_pylist() == [4, 4, 9]
+
+
+def test_what_a_table_asks_of_those_who_read_its_log_is_no_matter(tmp_path: Path) -> None:
+    delta_table(tmp_path / "log", "vacuumProtocolCheck", "v2Checkpoint")
+    assert len(load(spec_of(tmp_path, delta="log"))) == 8
+
+
+def test_what_the_library_cannot_read_after_all_is_said_in_a_line(tmp_path: Path) -> None:
+    delta_table(tmp_path / "log", "vacuumProtocolCheck", "deletionVectors", deleted=[1, 2])
+    with pytest.raises(SourceError, match=r"log: version 0 cannot be read: .*VacuumProtocolCheck") as raised:
+        load(spec_of(tmp_path, delta="log"))
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,11 @@ from evaluator.errors import SourceError
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
+    from deltalake.table import ProtocolVersions
 
 ENDPOINT = "AWS_ENDPOINT_URL"
+# What a table asks of those who read its log, and of nobody who reads its files.
+OF_THE_LOG = ("v2Checkpoint", "vacuumProtocolCheck")
 # What marks causes of causes, each on a line of its own, as on a terminal.
 _MARKS = re.compile(r"\x1b\[\d*m|↳")
 
@@ -68,7 +71,11 @@ def _opened(name: str, version: int | None, options: dict[str, str]) -> DeltaTab
         raise not_installed("delta", "deltalake") from None
 
     class InOrder(deltalake.DeltaTable):
-        """A table whose files are listed as they were written: its log lists the last first, or in any order."""
+        """A table as Polars is to find it.
+
+        Its files are listed as they were written: its log lists the last first, or in any order. It asks of its readers
+        what concerns the files alone: the log is read.
+        """
 
         def file_uris(self, *args: Any, **keywords: Any) -> list[str]:
             import polars as pl
@@ -76,6 +83,11 @@ def _opened(name: str, version: int | None, options: dict[str, str]) -> DeltaTab
             uris = super().file_uris(*args, **keywords)
             written = pl.DataFrame(self.get_add_actions())["modification_time"].to_list()
             return [uri for _, uri in sorted(zip(written, uris, strict=True))]
+
+        def protocol(self) -> ProtocolVersions:
+            found = super().protocol()
+            asked = found.reader_features
+            return found._replace(reader_features=None if asked is None else [f for f in asked if f not in OF_THE_LOG])
 
     if "://" not in name and not Path(name).is_dir():
         raise SourceError(f"{name}: no such folder.", hint="name the folder of a Delta table.")
