@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 
 from evaluator import datasets, load
 from evaluator.datasets import opening
@@ -22,9 +21,9 @@ from evaluator.datasets.sources.places import find_parts
 from evaluator.datasets.sources.staging import staging
 from evaluator.datasets.spec_sections import Table
 from evaluator.datasets.spec_tables import SpecTable
-from evaluator.errors import DataError, EvaluatorError, LogError, OutputExistsError, SourceError, SpecError
+from evaluator.errors import DataError, LogError, OutputExistsError, SourceError
 from evaluator.log import Log
-from tests.datasets.lakes import KINDS, STATE, append, catalog, current, iceberg_table, place, rows_of
+from tests.datasets.lakes import KINDS, STATE, append, current, iceberg_table, place, rows_of
 from tests.datasets.sources import write_spec
 from tests.datasets.test_column_types import ROLES, TYPES
 from tests.datasets.test_column_types import source as source_of_type
@@ -131,6 +130,32 @@ def test_the_same_rows_are_the_same_log_as_in_a_file(tmp_path: Path, kind: str, 
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_calendar_and_outcomes_lie_there_too(tmp_path: Path, kind: str) -> None:
+    log, clicks = displays(), pa.table({"who": [1000, 1001, 1080], "at": displays()["t"].take([3, 4, 81])})
+    ends = pa.array([None, None, START + timedelta(days=2)], pa.timestamp("us", "UTC"))
+    flights = pa.table({"ad": ["red", "grün", "b c"], "ends": ends})
+    found = []
+    for of in ("parquet", kind):
+        at: dict[str, dict[str, Any]] = {}
+        for name, rows in (("log", log), ("clicks", clicks), ("flights", flights)):
+            at[name] = {"files": f"{name}.parquet"} if of == "parquet" else place(of, name)
+            at[name] = {key: said for key, said in at[name].items() if said is not None}
+            if of == "parquet":
+                pq.write_table(rows, tmp_path / f"{name}.parquet")
+            else:
+                append(of, tmp_path, name, rows, commits=2)
+        found.append(load(write_spec(
+            tmp_path, source={"files": None, **at["log"]}, time={"unit": "datetime"}, display={"id": "id"},
+            conversion={"time": "t"}, calendar={**at["flights"], "action": "ad", "until": "ends"},
+            outcomes={"click": {"time": "at", "source": {**at["clicks"], "display": "who"}}},
+        )))  # fmt: skip
+    assert everything(found[1]) == everything(found[0])
+    assert found[1].outcomes.to_pydict() == found[0].outcomes.to_pydict()
+    assert found[1].outcomes.num_rows == 3
+    assert len(found[1].meta.notes) == 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_small_chunks_are_the_same_log(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write_all(tmp_path, kind)
     whole = load(spec_of(tmp_path, kind))
@@ -227,72 +252,6 @@ def test_an_iceberg_table_is_named_by_folder_file_or_catalog(tmp_path: Path, mon
             parts(tmp_path, iceberg=name)
 
 
-def test_a_folder_that_does_not_say_which_metadata_is_the_last_is_refused(tmp_path: Path) -> None:
-    append("iceberg", tmp_path, "log", pa.table({"id": range(6)}))
-    metadata = tmp_path / "ns" / "log" / "metadata"
-    last = max(metadata.glob("*.metadata.json"))
-    (metadata / "00001-another.metadata.json").write_bytes(last.read_bytes())
-    with pytest.raises(SourceError, match=r"metadata holds both 00001-\S+ and 00001-\S+\. Hint: name the metadata"):
-        parts(tmp_path, iceberg="ns/log")
-
-
-@pytest.mark.parametrize(
-    ("at", "error", "said"),
-    [
-        ({"delta": "none"}, SourceError, r"none: no such folder"),
-        ({"delta": "empty"}, SourceError, r"empty: no Delta table"),
-        ({"delta": "log", "version": 7}, SourceError, r"log: no version 7 of the table is left; its last is 1\."),
-        ({"delta": "gs://logs/log", "storage": {"endpoint": "http://here"}}, SourceError, r"an S3 store answers"),
-        ({"iceberg": "none"}, SourceError, r"none/metadata holds no metadata\.json"),
-        ({"iceberg": "none.metadata.json"}, SourceError, r"none\.metadata\.json: cannot be opened: .*No such file"),
-        ({"iceberg": "ns/log", "snapshot": 7}, SourceError, r"no snapshot 7 .* its current one is \d+\. Hint: name"),
-        ({}, SpecError, r"\$\.source`: give exactly one of files, delta, iceberg"),
-        ({"delta": "log", "files": "log.csv"}, SpecError, r"give exactly one of files, delta, iceberg"),
-        ({"delta": "log", "iceberg": "ns/log"}, SpecError, r"give exactly one of files, delta, iceberg"),
-        ({"delta": "log", "snapshot": 7}, SpecError, r"snapshot goes with iceberg = '\.\.\.'"),
-        ({"files": "log.csv", "version": 7}, SpecError, r"version goes with delta = '\.\.\.'"),
-        ({"delta": "log", "version": -1}, SpecError, r"\$\.source\.version`: .*greater than or equal to 0, got -1"),
-        ({"delta": "log", "format": "csv"}, SpecError, r"format goes with files = '\.\.\.', not with delta"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_opened_is_said_in_a_line(
-    tmp_path: Path, at: dict[str, Any], error: type[DataError], said: str
-) -> None:
-    (tmp_path / "empty").mkdir()
-    for kind in KINDS:
-        append(kind, tmp_path, "log", displays().slice(0, 4), commits=2)
-    with pytest.raises(error, match=said) as raised:
-        load(write_spec(tmp_path, source={"files": None, **at}))
-    assert "\n" not in str(raised.value)
-    assert raised.value.exit_code == 3
-
-
-def test_a_version_whose_files_are_gone_is_said_in_a_line(tmp_path: Path) -> None:
-    for _ in range(2):
-        write_deltalake(tmp_path / "log", displays(), mode="overwrite")
-    DeltaTable(tmp_path / "log").vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
-    spec = {"time": {"unit": "datetime"}, "conversion": {"time": "t"}}
-    assert len(load(write_spec(tmp_path, source=place("delta", "log"), **spec))) == N
-    with pytest.raises(SourceError, match=r"log: version 0 cannot be read: .*\. Hint: its files may have been removed"):
-        load(write_spec(tmp_path, source=place("delta", "log", version=0), **spec))
-
-
-def test_an_expired_snapshot_is_said_in_a_line(tmp_path: Path) -> None:
-    append("iceberg", tmp_path, "log", displays(), commits=3)
-    with iceberg_table(tmp_path, "log") as table:
-        first = table.snapshots()[0].snapshot_id
-        table.maintenance.expire_snapshots().by_id(first).commit()
-    with pytest.raises(SourceError, match=f"no snapshot {first} of the table is left"):
-        load(write_spec(tmp_path, source=place("iceberg", "log", snapshot=first)))
-
-
-def test_a_table_without_a_snapshot_is_an_empty_log(tmp_path: Path) -> None:
-    with catalog(tmp_path) as found:
-        found.create_table("ns.log", displays().drop_columns(["who"]).schema)
-    with pytest.raises(LogError, match="ns/log: the log is empty"):
-        load(write_spec(tmp_path, source=place("iceberg", "log"), conversion={"time": "t"}, time={"unit": "datetime"}))
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_that_break_a_rule_are_named_by_their_keys(tmp_path: Path, kind: str) -> None:
     bad, late = displays(), sales()
@@ -319,15 +278,6 @@ def test_rows_of_a_table_without_an_id_are_named_by_their_numbers(tmp_path: Path
         load(write_spec(tmp_path, source=place(kind, "log")))
     (found,) = read(tmp_path / "spec.toml", on_error="quarantine", quarantine_at_most=0.5).quarantine.to_pylist()
     assert (found["line"], found["key"]) == (3, None)
-
-
-@pytest.mark.parametrize(("kind", "library"), [("delta", "deltalake"), ("iceberg", "pyiceberg.table")])
-def test_what_is_not_installed_is_said_with_what_installs_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, library: str
-) -> None:
-    monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(EvaluatorError, match=rf"is not installed\. Hint: pip install 'delayed-replay\[{kind}\]'\.$"):
-        load(write_spec(tmp_path, source=place(kind, "log")))
 
 
 @pytest.mark.parametrize("kind", KINDS)
