@@ -16,6 +16,7 @@ from evaluator.datasets.sources.lakes import lake_paths
 from evaluator.datasets.sources.part import TablePart, unchanged
 from evaluator.datasets.sources.places import find_parts
 from evaluator.datasets.sources.staging import Staging, staging
+from evaluator.datasets.sources.stores import is_address
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spec_tables import DISPLAYS, SETS, SpecTable, spec_tables
 from evaluator.errors import EvaluatorError
@@ -114,7 +115,7 @@ def files_read(spec: FileSpec, folder: Path, *, override: str | Path | None = No
     found: list[Path] = []
     for of in spec_tables(spec).values():
         given = override if of.table.place == spec.source.place else None
-        if of.table.is_on_disk or given is not None:
+        if of.table.is_on_disk if given is None else not is_address(str(given)):
             found += [file.path for file in find_files(of.table, folder, override=given)]
         else:
             found += lake_paths(of.table, folder)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from evaluator.datasets.query_keys import Database, Parameter, Query, VariableName
+from evaluator.datasets.secrets import refuse_secret_keys, without_secret
 from evaluator.datasets.text import known_encoding
 
 Name = Annotated[str, Field(min_length=1)]
@@ -37,11 +38,31 @@ TextEncoding = Annotated[
 ]
 
 
+# A path, or where a store answers; no message repeats one that holds a secret.
+Address = Annotated[Name, AfterValidator(without_secret)]
+
+
 class Storage(Section):
     """Where an object store answers. Secrets come from the environment alone."""
 
-    endpoint: Annotated[Name | None, Field(description="address of a store that is not the provider's own")] = None
-    region: Name | None = None
+    endpoint: Annotated[
+        Address | None, Field(description="http(s):// address of a store that is not the provider's own")
+    ] = None
+    region: Annotated[Name | None, Field(description="of s3://; that of AWS_REGION when absent, else us-east-1")] = None
+    account: Annotated[
+        Name | None, Field(description="storage account of az://; that of AZURE_STORAGE_ACCOUNT_NAME when absent")
+    ] = None
+    anonymous: Annotated[bool, Field(description="ask without credentials, as public buckets allow")] = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_secrets(cls, data: Any) -> Any:
+        if not isinstance(data, dict | Storage):
+            raise ValueError(
+                'expected a table such as { endpoint = "https://minio.example.org", region = "eu-west-1" }'
+            )
+        refuse_secret_keys(data if isinstance(data, dict) else ())
+        return data
 
 
 # Keys of a section of which each says alone where its table lies, and the keys that go with it.
@@ -58,12 +79,12 @@ class Table(Section):
     """Where a table lies, and how it is read."""
 
     files: Annotated[
-        Name | None, Field(description="path, glob or folder, relative to the spec, or s3://, gs://, az://")
+        Address | None, Field(description="path, glob or folder, relative to the spec, or s3://, gs://, az://")
     ] = None
-    delta: Annotated[Name | None, Field(description="folder or URL of a Delta table, in place of files")] = None
+    delta: Annotated[Address | None, Field(description="folder or URL of a Delta table, in place of files")] = None
     version: Annotated[int | None, Field(ge=0, description="of the Delta table; the last when absent")] = None
     iceberg: Annotated[
-        Name | None,
+        Address | None,
         Field(description="table folder, metadata.json or catalog.namespace.table of Iceberg, in place of files"),
     ] = None
     snapshot: Annotated[int | None, Field(ge=0, description="of the Iceberg table; the current one when absent")] = None

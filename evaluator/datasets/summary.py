@@ -19,6 +19,7 @@ from evaluator.datasets.promotions.true_values import true_values
 from evaluator.datasets.resolve import dataset_spec, read, spec_path
 from evaluator.datasets.set_facts import set_facts
 from evaluator.datasets.sources.files import find_files
+from evaluator.datasets.sources.stores import is_address
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.errors import SourceError
 from evaluator.log import Log, Outcome
@@ -54,12 +55,13 @@ def show(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, A
     where = spec_path(dataset)
     spec = dataset_spec(dataset)
     facts: dict[str, Any] = {"name": spec.name if spec else where.name, "spec": _spec_facts(spec), "log": None}
-    if isinstance(spec, FileSpec) and (spec.source.is_on_disk or options.get("path") is not None):
+    path = options.get("path")
+    if isinstance(spec, FileSpec) and (spec.source.is_on_disk if path is None else not is_address(str(path))):
         try:
-            find_files(spec.source, where.parent, override=options.get("path"))
+            find_files(spec.source, where.parent, override=path)
         except SourceError as error:
             # Only an absent file leaves the facts of the spec alone; one given by the caller must be there.
-            if options.get("path") is not None or not str(error).startswith("No file matches"):
+            if path is not None or not str(error).startswith("No file matches"):
                 raise
             made = f" Or make it: evaluate datasets make {spec.name} -o {spec.source.files}" if spec.twin else ""
             return {**facts, "missing": f"{error}{made}"}

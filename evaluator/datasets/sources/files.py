@@ -6,13 +6,14 @@ import io
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from evaluator.datasets.sources.part import Digest, TablePart, first_line
+from evaluator.datasets.sources.stores import is_address
 from evaluator.datasets.spec_sections import FileFormat, Table
 from evaluator.datasets.text import is_gzip
-from evaluator.errors import SourceError, refuse_no_utf8
+from evaluator.errors import SourceError, UsageError, refuse_no_utf8
 from evaluator.log.stored import file_state
 from evaluator.visible import shortened
 
@@ -118,8 +119,13 @@ def find_files(table: Table, folder: Path, *, override: str | Path | None = None
     SourceError
         No file matches, or the format cannot be told from the suffix.
     UsageError
-        The name of a file is not UTF-8.
+        The name of a file is not UTF-8, or an object of a store is named.
     """
+    if is_address(str(override or table.files)):
+        raise UsageError(
+            f"{override or table.files}: only specs, and path= with one, name objects of a store.",
+            hint="copy one of them to this machine.",
+        )
     pattern = Path(override) if override is not None else folder / (table.files or "")
     root = pattern
     try:
@@ -132,48 +138,62 @@ def find_files(table: Table, folder: Path, *, override: str | Path | None = None
         ) from None
     if pattern.is_dir():
         paths = [p for p in pattern.rglob("*") if p.is_file() and not p.name.startswith("_")]
-        paths = [p for p in paths if not _is_hidden(p, pattern) and (table.format or _suffix(p) in SUFFIXES)]
+        paths = [p for p in paths if not is_hidden(p, pattern) and format_of(table, p)]
     elif pattern.is_file():
         paths, root = [pattern], pattern.parent
     else:
         anchor = pattern
-        while _is_glob(str(anchor)):
+        while is_glob(str(anchor)):
             anchor = anchor.parent
         paths = [p for p in anchor.glob(str(pattern.relative_to(anchor))) if p.is_file()] if anchor != pattern else []
-        if not _is_hidden(pattern, anchor):
-            paths = [p for p in paths if not _is_hidden(p, anchor)]
+        if not is_hidden(pattern, anchor):
+            paths = [p for p in paths if not is_hidden(p, anchor)]
         root = anchor
     if not paths:
         raise SourceError(f"No file matches {pattern}.", hint="download it (see the dataset's card) or give path=.")
     files = []
-    for path in sorted(paths, key=lambda p: _natural(str(p))):
+    for path in sorted(paths, key=lambda p: natural(str(p))):
         refuse_no_utf8(str(path))
-        kind = table.format or SUFFIXES.get(_suffix(path))
+        kind = format_of(table, path)
         if kind is None:
-            raise SourceError(f"{path}: unknown suffix.", hint="set source.format to csv, tsv, jsonl, parquet or ipc.")
-        parts = (part.split("=", 1) for part in path.relative_to(root).parts[:-1] if "=" in part)
-        files.append(file_at(path, kind, {part[0]: part[1] for part in parts}))
-        _check_gzip(path)
+            raise unknown_suffix(str(path))
+        files.append(file_at(path, kind, hive_values(path, root)))
+        check_gzip(path, str(path))
     return files
 
 
-def _check_gzip(path: Path) -> None:
+def unknown_suffix(name: str) -> SourceError:
+    """Return the error that says that the name of a file does not tell its format."""
+    return SourceError(f"{name}: unknown suffix.", hint="set source.format to csv, tsv, jsonl, parquet or ipc.")
+
+
+def check_gzip(path: Path, name: str) -> None:
+    """Refuse a file that messages call `name`, which ends in .gz, if it is no gzip file."""
     if path.suffix == ".gz" and not is_gzip(path):
-        raise SourceError(f"{path}: not a gzip file.", hint="remove .gz from its name, or download it again.")
+        raise SourceError(f"{name}: not a gzip file.", hint="remove .gz from its name, or download it again.")
 
 
-def _suffix(path: Path) -> str:
-    return Path(path.stem).suffix.lower() if path.suffix == ".gz" else path.suffix.lower()
+def format_of(table: Table, path: PurePath) -> FileFormat | None:
+    """Return the format of a file of a table; None where neither the spec nor the suffix tells."""
+    return table.format or SUFFIXES.get(Path(path.stem).suffix.lower() if path.suffix == ".gz" else path.suffix.lower())
 
 
-def _is_glob(text: str) -> bool:
+def is_glob(text: str) -> bool:
+    """Return whether a path names files by a pattern."""
     return any(c in text for c in "*?[")
 
 
-def _is_hidden(path: Path, root: Path) -> bool:
-    """Whether the file, or a folder between it and `root`, is hidden: outputs in the making are."""
+def is_hidden(path: PurePath, root: PurePath) -> bool:
+    """Return whether the file, or a folder between it and `root`, is hidden: outputs in the making are."""
     return any(part.startswith(".") for part in path.relative_to(root).parts)
 
 
-def _natural(text: str) -> list[tuple[int, str]]:
+def hive_values(path: PurePath, root: PurePath) -> dict[str, str]:
+    """Return the values that the folders (``day=3``) between a file and `root` give to all of its rows, by column."""
+    parts = (part.split("=", 1) for part in path.relative_to(root).parts[:-1] if "=" in part)
+    return {part[0]: part[1] for part in parts}
+
+
+def natural(text: str) -> list[tuple[int, str]]:
+    """Return what sorts numbers within a text as numbers."""
     return [(int(t), "") if t.isdigit() else (-1, t) for t in re.split(r"(\d+)", text)]

@@ -72,6 +72,10 @@ class TablePart(ABC):
     def state(self) -> object:
         """Return what changes when its rows do; None where it is no more."""
 
+    def found(self) -> object:
+        """Return its state when it was found."""
+        return self.state()
+
     @abstractmethod
     def identify(self, digest: Digest) -> None:
         """Add to a fingerprint what tells its rows from others."""
@@ -96,12 +100,12 @@ def unchanged(parts: Sequence[TablePart]) -> Iterator[None]:
 
     Bad data and failures to read are reported as such only if the parts stayed as they were.
     """
-    before = [part.state() for part in parts]
+    before = [part.found() for part in parts]
 
     def refuse_changed() -> None:
         for part, state in zip(parts, before, strict=True):
-            if part.state() != state:
-                raise SourceError(f"{part.name}: it changed while it was read.", hint="wait until it is written.")
+            if (now := part.state()) != state:
+                raise changed(part.name, gone=now is None)
 
     try:
         yield
@@ -109,6 +113,13 @@ def unchanged(parts: Sequence[TablePart]) -> Iterator[None]:
         refuse_changed()
         raise
     refuse_changed()
+
+
+def changed(name: str, *, gone: bool) -> SourceError:
+    """Return the error that says that a part changed, or is `gone`, while it was read."""
+    if gone:
+        return SourceError(f"{name}: it vanished while it was read.", hint="put it back, or read what is left.")
+    return SourceError(f"{name}: it changed while it was read.", hint="wait until it is written.")
 
 
 def first_line(error: BaseException) -> str:

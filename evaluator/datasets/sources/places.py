@@ -8,9 +8,11 @@ from evaluator.datasets.sources.databases import Databases
 from evaluator.datasets.sources.delta_table import open_delta
 from evaluator.datasets.sources.files import find_files
 from evaluator.datasets.sources.iceberg_table import open_iceberg
+from evaluator.datasets.sources.objects import find_objects
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.sources.queries import ask
 from evaluator.datasets.sources.staging import Staging
+from evaluator.datasets.sources.stores import is_address
 from evaluator.datasets.spec_tables import SpecTable
 
 
@@ -30,7 +32,8 @@ def find_parts(
     databases
         Connections to databases that are open.
     override
-        Path, glob or folder to read instead, relative to the working folder; None reads what the spec names.
+        Path, glob or folder to read instead, relative to the working folder, or address of objects; None reads what
+        the spec names.
 
     Raises
     ------
@@ -44,4 +47,7 @@ def find_parts(
         return [open_iceberg(table, folder, key=of.key)]
     if table.database is not None:
         return [ask(table, of.section, key=of.key, staging=staging, databases=databases)]
+    named = str(override) if override is not None else table.files or ""
+    if is_address(named):
+        return find_objects(table, named, staging)
     return [*find_files(table, folder, override=override)]

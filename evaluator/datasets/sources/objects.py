@@ -1,0 +1,202 @@
+"""Objects of an object store: which make up a table, and how each is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from evaluator.datasets.sources.files import (
+    SourceFile,
+    check_gzip,
+    format_of,
+    hive_values,
+    is_glob,
+    is_hidden,
+    natural,
+    unknown_suffix,
+)
+from evaluator.datasets.sources.part import Digest, TablePart, changed, first_line
+from evaluator.datasets.sources.staging import Staging
+from evaluator.datasets.sources.store_errors import explain, is_of_store
+from evaluator.datasets.sources.stores import Store, StoredObject, open_store
+from evaluator.datasets.spec_sections import FileFormat, Table
+from evaluator.errors import SourceError
+from evaluator.outputs.failures import writing
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class ObjectPart(TablePart):
+    """An object whose columns have types: only those that are wanted travel.
+
+    Parameters
+    ----------
+    store, listed
+        Object as it was listed, and where.
+    format
+        ``parquet`` or ``ipc``.
+    """
+
+    store: Store
+    listed: StoredObject
+    format: FileFormat
+
+    def names(self) -> list[str]:
+        """Return its columns."""
+        return list(self._schema)
+
+    def scan(self, columns: Iterable[str], *, rows: int | None = None) -> pl.LazyFrame:
+        """Return some of its columns, read when they are asked for; without rows, from what is known already."""
+        import polars as pl
+
+        if rows == 0:
+            return pl.LazyFrame(schema={column: self._schema[column] for column in columns})
+        return self._rows().select(list(columns))
+
+    @cached_property
+    def _schema(self) -> dict[str, pl.DataType]:
+        return dict(self._rows().collect_schema())
+
+    def _rows(self) -> pl.LazyFrame:
+        import polars as pl
+
+        # Without a provider of credentials Polars takes them from the environment, as what lists the objects does.
+        options = self.store.polars_options
+        if self.format == "parquet":
+            return pl.scan_parquet(
+                self.name, glob=False, hive_partitioning=False, storage_options=options, credential_provider=None
+            )
+        return pl.scan_ipc(self.name, storage_options=options, credential_provider=None)
+
+    def state(self) -> object:
+        """Return its ETag and size now; None where it is no more."""
+        return self.store.head(self.listed.key)
+
+    def found(self) -> object:
+        """Return its ETag and size when it was listed."""
+        return self.listed
+
+    def identify(self, digest: Digest) -> None:
+        """Add address, ETag and size."""
+        _identify(self.name, self.listed, digest)
+
+    def unreadable(self, error: BaseException, *, opening: bool = False) -> SourceError:
+        """Return the error that says why its rows cannot be read, or not even its columns (`opening`)."""
+        if is_of_store(error):
+            return explain(error, self.name, self.store.storage.endpoint)
+        what = f"not a readable {self.format} file" if opening else "cannot be read"
+        return SourceError(f"{self.name}: {what} ({first_line(error)}).", hint="check source.format.")
+
+
+@dataclass(frozen=True)
+class CopiedObject(SourceFile):
+    """A copy of an object that cannot be read in place: text, which is read line by line.
+
+    Parameters
+    ----------
+    object
+        Object that it is a copy of.
+    """
+
+    listed: StoredObject
+
+    def identify(self, digest: Digest) -> None:
+        """Add address, ETag and size of the object."""
+        _identify(self.name, self.listed, digest)
+
+
+def find_objects(table: Table, address: str, staging: Staging) -> list[TablePart]:
+    """Return the objects of a table, in natural order of their keys (``day=2`` before ``day=10``).
+
+    Globs and folders give what they would give of files. Text is copied, at once.
+
+    Parameters
+    ----------
+    table
+        Section of the spec that says how the objects are read, and where their store answers.
+    address
+        Address of an object, glob or folder: ``s3://bucket/displays/**/*.parquet``.
+    staging
+        Folder of the copies; their disk is that of the objects.
+
+    Raises
+    ------
+    SourceError
+        No object matches, the store cannot be reached or refuses, or an object changes while it is copied.
+    UsageError
+        It is no address of an object store, or holds a secret.
+    OutputError
+        The copies do not fit into the folder of temporary files.
+    """
+    store, key = open_store(address, table.storage)
+    objects, root = _matching(table, store, key)
+    if not objects:
+        raise SourceError(f"No object matches {address}.", hint="check its name, or give path=.")
+    parts: list[TablePart] = []
+    for one in sorted(objects, key=lambda found: natural(found.key)):
+        name, kind = store.url(one.key), format_of(table, one.path)
+        if kind is None:
+            raise unknown_suffix(name)
+        values = hive_values(one.path, root)
+        if kind == "parquet" or (kind == "ipc" and not is_glob(one.key)):
+            parts.append(ObjectPart(name, values, store, one, kind))
+        else:
+            parts.append(_copied(name, values, store, one, kind, staging))
+    return parts
+
+
+def _matching(table: Table, store: Store, key: str) -> tuple[list[StoredObject], PurePosixPath]:
+    """Return the objects of a table, and the folder that their hive folders are relative to."""
+    if key and not key.endswith("/") and "*" not in key and (whole := store.head(key)) is not None:
+        return [whole], whole.path.parent
+    path = PurePosixPath(key)
+    if not is_glob(key):
+        inside = [one for one in store.objects(key.strip("/")) if one.path != path]
+        seen = [one for one in inside if not one.path.name.startswith("_") and not is_hidden(one.path, path)]
+        return [one for one in seen if format_of(table, one.path)], path
+    root = path
+    while is_glob(str(root)):
+        root = root.parent
+    pattern = path.relative_to(root).parts
+    folder = "" if str(root) == "." else str(root)
+    found = [one for one in store.objects(folder) if _fits(one.path.relative_to(root).parts, pattern)]
+    if not is_hidden(path, root):
+        found = [one for one in found if not is_hidden(one.path, root)]
+    return found, root
+
+
+def _fits(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+    """Return whether a glob matches a key, part by part: ``**`` stands for any folders."""
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        return any(_fits(parts[skip:], pattern[1:] or ("*",)) for skip in range(len(parts)))
+    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
+
+
+def _copied(
+    name: str, values: dict[str, str], store: Store, one: StoredObject, kind: FileFormat, staging: Staging
+) -> CopiedObject:
+    """Return a copy of an object, which is that one that was listed and whole."""
+    path = staging.new_file("object.gz" if one.path.suffix == ".gz" else "object")  # Polars takes other names as globs
+    got = store.get(one.key)
+    if got is None or got[0] != one:
+        raise changed(name, gone=got is None)
+    with writing(path), path.open("wb") as stream:
+        for piece in got[1]:
+            stream.write(piece)
+    if path.stat().st_size != one.size:
+        size = path.stat().st_size
+        raise SourceError(f"{name}: {size:,} of its {one.size:,} bytes came.", hint="check the network, and try again.")
+    check_gzip(path, name)
+    return CopiedObject(name, values, path, kind, one)
+
+
+def _identify(name: str, one: StoredObject, digest: Digest) -> None:
+    digest.update(f"{name}\0{one.tag}\0{one.size}\0".encode())

@@ -1,0 +1,202 @@
+"""Object stores: which an address names, how it is asked, and what it lists."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Any
+
+from evaluator.datasets.secrets import VARIABLES, holds_secret
+from evaluator.datasets.sources.store_errors import explain
+from evaluator.datasets.spec_sections import Storage
+from evaluator.errors import UsageError
+
+# A store that does not answer is told within some seconds: object_store would try for three minutes.
+RETRIES, SECONDS = 3, 10
+# What the libraries call a setting of [source.storage], by scheme. Both know these names.
+_KEYS = {
+    "s3": {"endpoint": "aws_endpoint_url", "region": "aws_region", "anonymous": "aws_skip_signature"},
+    "gs": {"endpoint": "google_base_url", "anonymous": "google_skip_signature"},
+    "az": {
+        "endpoint": "azure_endpoint",
+        "account": "azure_storage_account_name",
+        "anonymous": "azure_skip_signature",
+    },
+}
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+
+
+@dataclass(frozen=True)
+class StoredObject:
+    """An object as a store lists it.
+
+    Parameters
+    ----------
+    key
+        Its path within the bucket.
+    tag
+        What changes with its content: its ETag, or where a store has none the time of its last change.
+    size
+        Its bytes.
+    """
+
+    key: str
+    tag: str
+    size: int
+
+    @property
+    def path(self) -> PurePosixPath:
+        """Its key as a path."""
+        return PurePosixPath(self.key)
+
+
+@dataclass(frozen=True)
+class Store:
+    """A bucket (of Azure: a container) of an object store; credentials come from the environment.
+
+    Parameters
+    ----------
+    scheme
+        ``s3``, ``gs`` or ``az``.
+    bucket
+        Its name.
+    storage
+        Where the store answers.
+    """
+
+    scheme: str
+    bucket: str
+    storage: Storage
+
+    def url(self, key: str) -> str:
+        """Return the address of an object."""
+        return f"{self.scheme}://{self.bucket}/{key}"
+
+    @property
+    def polars_options(self) -> dict[str, Any]:
+        """What Polars is told about the store."""
+        http = {"allow_http": "true"} if self._allows_http else {}
+        retries = {"max_retries": RETRIES, "retry_timeout_ms": SECONDS * 1000}
+        return {**self._settings, **http, **retries}
+
+    def objects(self, prefix: str) -> Iterator[StoredObject]:
+        """Yield the objects in a folder, the empty ones that stand for folders left out."""
+        import obstore
+
+        client = self._client
+        with self._explained(prefix):
+            for page in obstore.list(client, prefix=prefix or None):
+                for meta in page:
+                    if meta["size"] or PurePosixPath(meta["path"]).suffix:
+                        yield _object(meta)
+
+    def head(self, key: str) -> StoredObject | None:
+        """Return an object as it is now; None where there is none."""
+        import obstore
+
+        client = self._client
+        with self._explained(key):
+            try:
+                return _object(obstore.head(client, key))
+            except FileNotFoundError:
+                return None
+
+    def get(self, key: str) -> tuple[StoredObject, Iterator[memoryview]] | None:
+        """Return an object with what yields its bytes piece by piece; None where there is none."""
+        import obstore
+
+        client = self._client
+        with self._explained(key):
+            try:
+                result = obstore.get(client, key)
+            except FileNotFoundError:
+                return None
+            return _object(result.meta), self._pieces(key, result)
+
+    def _pieces(self, key: str, result: Any) -> Iterator[memoryview]:
+        with self._explained(key):
+            for piece in result.stream():
+                yield memoryview(piece)
+
+    @contextmanager
+    def _explained(self, key: str) -> Iterator[None]:
+        import obstore.exceptions
+
+        try:
+            yield
+        except (obstore.exceptions.BaseError, OSError, ValueError) as error:
+            raise explain(error, self.url(key), self.storage.endpoint) from None
+
+    @property
+    def _settings(self) -> dict[str, str]:
+        given = {key: value for key, value in self.storage.model_dump(exclude_none=True).items() if value is not False}
+        if self.scheme == "s3":  # else Polars asks Amazon which region has the bucket, and obstore does not
+            here = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+            given.setdefault("region", here)
+        names = _KEYS[self.scheme]
+        for key in given:
+            if key not in names:
+                raise UsageError(
+                    f"`storage.{key}` does not apply to {self.scheme}://.", hint=f"leave it out; {', '.join(names)} do."
+                )
+        return {names[key]: str(value).lower() if value is True else value for key, value in given.items()}
+
+    @property
+    def _allows_http(self) -> bool:
+        asked = [self.storage.endpoint] if self.storage.endpoint else [os.environ.get(name) for name in _ENDPOINTS]
+        return any((endpoint or "").startswith("http://") for endpoint in asked)
+
+    @cached_property
+    def _client(self) -> Any:
+        from obstore import store
+
+        make: dict[str, Any] = {"s3": store.S3Store, "gs": store.GCSStore, "az": store.AzureStore}
+        settings = self._settings
+        with self._explained(""):
+            return make[self.scheme](
+                self.bucket,
+                config=settings,
+                client_options={"allow_http": self._allows_http, "connect_timeout": "5s"},
+                retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=SECONDS)},
+            )
+
+
+def is_address(text: str) -> bool:
+    """Return whether this is an address, and no path.
+
+    >>> is_address("s3://bucket/log.csv"), is_address("logs/day=3.csv")
+    (True, False)
+    """
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text) is not None
+
+
+def open_store(address: str, storage: Storage | None) -> tuple[Store, str]:
+    """Return the store of an address, and the key, glob or folder within it.
+
+    Raises
+    ------
+    UsageError
+        It is no address of an object store, or holds a secret.
+    """
+    if holds_secret(address):
+        raise UsageError(
+            "The address holds a secret.", hint="leave it out: credentials come from the environment alone."
+        )
+    scheme, _, rest = address.partition("://")
+    bucket, _, key = rest.partition("/")
+    if scheme not in VARIABLES or not bucket:
+        known = ", ".join(f"{name}://bucket/path" for name in VARIABLES)
+        raise UsageError(f"{address}: no address of an object store.", hint=f"write {known}.")
+    return Store(scheme, bucket, storage or Storage()), key
+
+
+def _object(meta: Any) -> StoredObject:
+    # Azure quotes the ETag of an object, and not those that it lists.
+    tag = meta["e_tag"].strip('"') if meta["e_tag"] else meta["last_modified"].isoformat()
+    return StoredObject(meta["path"], tag, meta["size"])
