@@ -25,7 +25,7 @@ class ReadingOptions(Options):
     path: str | Path | None = option(
         None,
         "Data file, glob or folder in place of the spec's",
-        more="Relative to the working folder.",
+        more="Relative to the working folder, or an address of objects: s3://, gs://, az://.",
         example="log.tsv.gz",
         panel=LOG,
     )

@@ -68,5 +68,12 @@ class Bucket:
             if path.is_file():
                 self.put(path.relative_to(folder).as_posix(), path)
 
+    def publish(self, key: str) -> None:
+        """Let everybody read an object."""
+        ask = urllib.request.Request(f"{self.endpoint}/{self.name}/{key}?acl", method="PUT")
+        ask.add_header("x-amz-acl", "public-read")
+        ask.add_header("Authorization", "AWS4-HMAC-SHA256 Credential=a/20200101/us-east-1/s3/aws4_request")
+        urllib.request.urlopen(ask, timeout=30).close()
+
     def delete(self, key: str) -> None:
         obstore.delete(self.store, key)

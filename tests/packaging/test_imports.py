@@ -54,6 +54,7 @@ ALLOWED: dict[str, set[str] | None] = {
 # Third parties that only these folders touch.
 FENCES = {
     "polars": {"datasets"},
+    "obstore": {"datasets"},
     "pyarrow": {
         "results",
         "outputs",

@@ -11,7 +11,10 @@ from evaluator.errors import SourceError
 # long, and repeat the names of keys and signed addresses.
 _NO_BUCKET = r"NoSuchBucket|ContainerNotFound|specified bucket does not exist"
 _EXPIRED = r"ExpiredToken|RequestTimeTooSkewed|[Tt]oken (has|is) expired|RequestExpired"
-_ABSENT = r"169\.254\.169\.254|169\.254\.170|metadata\.google|[Mm]issing ?(account|credential|config)|computeMetadata"
+_ABSENT = (
+    r"latest/(api/token|meta-data)|169\.254\.1(69\.254|70)|metadata\.google|computeMetadata|"
+    r"[Mm]issing ?(account|credential|config)"
+)
 _REGION = (
     r"PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraint|[Rr]edirect without LOCATION|: 301 "
 )

@@ -15,10 +15,12 @@ from typing import Any
 from evaluator.datasets.secrets import VARIABLES, holds_secret
 from evaluator.datasets.sources.store_errors import explain
 from evaluator.datasets.spec_sections import Storage
-from evaluator.errors import UsageError
+from evaluator.errors import SourceError, UsageError
 
 # A store that does not answer is told within some seconds: object_store would try for three minutes.
 RETRIES, SECONDS = 3, 10
+# How long it may say nothing. As a whole an object may take a day: by itself object_store would cut it at 30 seconds.
+SILENCE, WHOLE = "8s", "1d"
 # What the libraries call a setting of [source.storage], by scheme. Both know these names.
 _KEYS = {
     "s3": {"endpoint": "aws_endpoint_url", "region": "aws_region", "anonymous": "aws_skip_signature"},
@@ -82,7 +84,7 @@ class Store:
     def polars_options(self) -> dict[str, Any]:
         """What Polars is told about the store."""
         http = {"allow_http": "true"} if self._allows_http else {}
-        retries = {"max_retries": RETRIES, "retry_timeout_ms": SECONDS * 1000}
+        retries = {"max_retries": RETRIES, "retry_timeout_ms": SECONDS * 1000, "read_timeout": SILENCE}
         return {**self._settings, **http, **retries}
 
     def objects(self, prefix: str) -> Iterator[StoredObject]:
@@ -154,17 +156,25 @@ class Store:
 
     @cached_property
     def _client(self) -> Any:
+        import obstore.exceptions
         from obstore import store
 
         make: dict[str, Any] = {"s3": store.S3Store, "gs": store.GCSStore, "az": store.AzureStore}
         settings = self._settings
-        with self._explained(""):
+        client = {"connect_timeout": "5s", "read_timeout": SILENCE, "timeout": WHOLE}
+        retries = {"max_retries": RETRIES, "retry_timeout": timedelta(seconds=SECONDS)}
+        try:
             return make[self.scheme](
                 self.bucket,
                 config=settings,
-                client_options={"allow_http": self._allows_http, "connect_timeout": "5s"},
-                retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=SECONDS)},
+                client_options={"allow_http": self._allows_http, **client},
+                retry_config=retries,
             )
+        except (obstore.exceptions.BaseError, OSError, ValueError):
+            raise SourceError(
+                f"{self.url('')}: what is said of its store cannot be used.",
+                hint=f"check {VARIABLES[self.scheme]}, and [source.storage].",
+            ) from None
 
 
 def is_address(text: str) -> bool:
