@@ -16,6 +16,7 @@ from evaluator.datasets.left_out import left_out_note, refuse_many
 from evaluator.datasets.options import share_of
 from evaluator.datasets.row_breaches import Breaches, CheckedRows
 from evaluator.datasets.row_rules import check_cells
+from evaluator.datasets.secrets import refuse_secret
 from evaluator.datasets.sources.files import find_files
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec_sections import Source
@@ -56,6 +57,7 @@ def read_delay_file(path: str | Path, asked: DelayFileOptions) -> DelayReading:
     by, followed, unit = asked.by, asked.followed, asked.unit or "s"
     if unit not in UNITS:
         raise ParameterError(f"`unit` {unit!r} is no unit of time.", hint=f"one of {', '.join(UNITS)}.")
+    refuse_secret(str(path))
     source = Source(files=str(path))
     files: list[TablePart] = [*find_files(source, Path(), override=path)]
     names = column_names(files[0], source)

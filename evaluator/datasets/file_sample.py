@@ -14,6 +14,7 @@ import polars as pl
 
 from evaluator.datasets.frames import UNREADABLE, column_names
 from evaluator.datasets.json_lines import object_frames
+from evaluator.datasets.secrets import refuse_secret
 from evaluator.datasets.sources.files import SUFFIXES, SourceFile, find_files
 from evaluator.datasets.spec_sections import Source
 from evaluator.datasets.text import UTF8, open_text, unzipped_pieces
@@ -64,6 +65,7 @@ def sample_file(path: str | Path) -> FileSample:
     SourceError
         There is no such file, or it is no table.
     """
+    refuse_secret(str(path))
     kind = None if Path(path).is_dir() or _known(Path(path)) or not Path(path).is_file() else "csv"
     file = find_files(Source.model_validate({"files": str(path), "format": kind}), Path())[0]
     given: dict[str, Any] = {"files": str(path)} | ({"format": kind} if kind else {})

@@ -21,6 +21,7 @@ from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.promotions.promotion_log import generate_promotions
 from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
 from evaluator.datasets.row_breaches import QUARANTINE
+from evaluator.datasets.secrets import refuse_secret
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.datasets.spec_file import read_spec
 from evaluator.datasets.synthetic import generate
@@ -47,10 +48,11 @@ def spec_path(dataset: str | Path) -> Path:
     SourceError
         It is the path of a folder, and none is there, or it holds neither a spec nor a converted log.
     UsageError
-        It is a frame, or nothing that names a dataset.
+        It is a frame, or nothing that names a dataset, or an address that holds a secret.
     """
     if not isinstance(dataset, str | PathLike):
         raise no_log(dataset)
+    refuse_secret(str(dataset))
     path = Path(dataset)
     bundled = bundled_names()
     if str(dataset) in bundled:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from evaluator.errors import UsageError
+
 # What object stores are told who asks by, by the scheme of their addresses.
 VARIABLES = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN)",
@@ -16,7 +18,8 @@ _KEY = re.compile(
     r"secret|token|passw|access_?key|key_?id|account_?key|sas|connection_?string|credential|signature|service_?account",
     re.IGNORECASE,
 )
-_USER = re.compile(r"^(?!abfss?:)[a-z0-9+.-]+://[^/]*@", re.IGNORECASE)
+# One slash is left of an address made a Path; what Azure calls abfss:// has its container there.
+_USER = re.compile(r"^(?!abfss?:)[a-z][a-z0-9+.-]+:/+[^/]*@", re.IGNORECASE)
 _SIGNED = re.compile(
     r"[?&](x-(amz|goog)-(signature|credential|security-token)|awsaccesskeyid|signature|sig|token)=", re.IGNORECASE
 )
@@ -38,6 +41,12 @@ def holds_secret(address: str) -> bool:
     [False, True, True]
     """
     return bool(_USER.search(address) or _SIGNED.search(address))
+
+
+def refuse_secret(address: str) -> None:
+    """Raise UsageError if an address that a caller gave holds a secret, which is not repeated."""
+    if holds_secret(address):
+        raise UsageError("The address holds a secret.", hint=f"leave it out, and set the environment ({_EVERY}).")
 
 
 def without_secret(address: str) -> str:

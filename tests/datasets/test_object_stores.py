@@ -405,6 +405,18 @@ def test_a_public_bucket_needs_none(bucket: Bucket, tmp_path: Path, monkeypatch:
         assert len(load(spec)) == N
 
 
+def test_the_client_of_google_is_asked_likewise(bucket: Bucket, tmp_path: Path) -> None:
+    """The XML interface of Google's store, which both libraries use, lists and gives objects in the words of S3."""
+    storage = {"endpoint": bucket.endpoint, "anonymous": True}
+    for name in ("log.csv", "log.parquet"):
+        write(displays(), tmp_path / "logs" / name)
+        bucket.put(f"logs/{name}", tmp_path / "logs" / name)
+        bucket.publish(f"logs/{name}")
+        for files in (f"logs/{name}", f"logs/*{name[3:]}"):
+            spec = write_spec(tmp_path, source={"files": f"gs://{bucket.name}/{files}", "storage": storage})
+            assert len(load(spec)) == N
+
+
 def test_settings_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", f"no base64: {SECRET}")
     spec = write_spec(tmp_path, source={"files": "az://somewhere/log.csv", "storage": {"account": "mine"}})
@@ -427,10 +439,10 @@ def test_a_store_fails_after_the_listing(bucket: Bucket, tmp_path: Path, monkeyp
 
 def test_settings_of_other_stores_are_refused(tmp_path: Path) -> None:
     spec = write_spec(tmp_path, source={"files": "s3://somewhere/log.csv", "storage": {"account": "mine"}})
-    with pytest.raises(UsageError, match=r"`storage.account` does not apply to s3://"):
+    with pytest.raises(SourceError, match=r"`storage.account` does not apply to s3://"):
         load(spec)
     spec = write_spec(tmp_path, source={"files": "ftp://somewhere/log.csv"})
-    with pytest.raises(UsageError, match=r"ftp://somewhere/log.csv: no address of an object store"):
+    with pytest.raises(SourceError, match=r"ftp://somewhere/log.csv: no address of an object store"):
         load(spec)
 
 
@@ -460,6 +472,13 @@ def test_an_address_that_holds_a_secret_is_refused_without_repeating_it(address:
     with pytest.raises(UsageError, match="address holds a secret") as given:
         load(write_spec(tmp_path), path=address)
     assert SECRET not in str(given.value)
+    show_at = ["datasets", "show", str(write_spec(tmp_path)), "--path"]
+    for words in (["datasets", "validate"], ["datasets", "init"], show_at, ["delays"]):
+        run = evaluate(*words, address)
+        assert run.code == 2
+        assert SECRET not in run.out + run.err
+    with pytest.raises(UsageError, match="address holds a secret"):
+        load(write_spec(tmp_path), path=Path(address))
     with pytest.raises(SpecError) as odd:
         parse_spec(spec_data(source={"files": "s3://b/log.csv", "storage": SECRET}))  # type: ignore[dict-item]
     assert SECRET not in str(odd.value)

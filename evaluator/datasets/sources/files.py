@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from evaluator.datasets.secrets import refuse_secret
 from evaluator.datasets.sources.part import Digest, TablePart, first_line
 from evaluator.datasets.sources.stores import is_address
 from evaluator.datasets.spec_sections import FileFormat, Table
@@ -121,6 +122,7 @@ def find_files(table: Table, folder: Path, *, override: str | Path | None = None
     UsageError
         The name of a file is not UTF-8, or an object of a store is named.
     """
+    refuse_secret(str(override or table.files))
     if is_address(str(override or table.files)):
         raise UsageError(
             f"{override or table.files}: only specs, and path= with one, name objects of a store.",

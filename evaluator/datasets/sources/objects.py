@@ -100,7 +100,7 @@ class CopiedObject(SourceFile):
 
     Parameters
     ----------
-    object
+    listed
         Object that it is a copy of.
     """
 
@@ -128,9 +128,10 @@ def find_objects(table: Table, address: str, staging: Staging) -> list[TablePart
     Raises
     ------
     SourceError
-        No object matches, the store cannot be reached or refuses, or an object changes while it is copied.
+        It is no address of an object store, no object matches, the store cannot be reached or refuses, or an object
+        changes while it is copied.
     UsageError
-        It is no address of an object store, or holds a secret.
+        The address holds a secret.
     OutputError
         The copies do not fit into the folder of temporary files.
     """

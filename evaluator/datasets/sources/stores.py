@@ -12,10 +12,10 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
-from evaluator.datasets.secrets import VARIABLES, holds_secret
+from evaluator.datasets.secrets import VARIABLES, refuse_secret
 from evaluator.datasets.sources.store_errors import explain
 from evaluator.datasets.spec_sections import Storage
-from evaluator.errors import SourceError, UsageError
+from evaluator.errors import SourceError
 
 # A store that does not answer is told within some seconds: object_store would try for three minutes.
 RETRIES, SECONDS = 3, 10
@@ -144,7 +144,7 @@ class Store:
         names = _KEYS[self.scheme]
         for key in given:
             if key not in names:
-                raise UsageError(
+                raise SourceError(
                     f"`storage.{key}` does not apply to {self.scheme}://.", hint=f"leave it out; {', '.join(names)} do."
                 )
         return {names[key]: str(value).lower() if value is True else value for key, value in given.items()}
@@ -191,18 +191,17 @@ def open_store(address: str, storage: Storage | None) -> tuple[Store, str]:
 
     Raises
     ------
+    SourceError
+        It is no address of an object store.
     UsageError
-        It is no address of an object store, or holds a secret.
+        It holds a secret.
     """
-    if holds_secret(address):
-        raise UsageError(
-            "The address holds a secret.", hint="leave it out: credentials come from the environment alone."
-        )
+    refuse_secret(address)
     scheme, _, rest = address.partition("://")
     bucket, _, key = rest.partition("/")
     if scheme not in VARIABLES or not bucket:
         known = ", ".join(f"{name}://bucket/path" for name in VARIABLES)
-        raise UsageError(f"{address}: no address of an object store.", hint=f"write {known}.")
+        raise SourceError(f"{address}: no address of an object store.", hint=f"write {known}.")
     return Store(scheme, bucket, storage or Storage()), key
 
 
