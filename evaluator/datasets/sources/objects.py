@@ -38,7 +38,7 @@ class ObjectPart(TablePart):
     Parameters
     ----------
     store, listed
-        Object as it was listed, and where.
+        Store that holds it, and the object as it was listed.
     format
         ``parquet`` or ``ipc``.
     """

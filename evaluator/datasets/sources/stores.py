@@ -41,11 +41,11 @@ class StoredObject:
     Parameters
     ----------
     key
-        Its path within the bucket.
+        Path within the bucket.
     tag
-        What changes with its content: its ETag, or where a store has none the time of its last change.
+        Text that changes with the content: the ETag, or where a store has none the time of the last change.
     size
-        Its bytes.
+        Number of bytes.
     """
 
     key: str
@@ -67,9 +67,9 @@ class Store:
     scheme
         ``s3``, ``gs`` or ``az``.
     bucket
-        Its name.
+        Name of the bucket.
     storage
-        Where the store answers.
+        Section of the spec that says where the store answers.
     """
 
     scheme: str
