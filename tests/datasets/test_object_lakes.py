@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,17 +14,23 @@ from deltalake import write_deltalake
 from evaluator import load
 from evaluator.errors import SourceError
 from tests.datasets.lakes import KINDS, append, catalog, place
-from tests.datasets.s3_server import BUCKET, ENVIRONMENT, s3_server
+from tests.datasets.object_store import KEYS, Bucket, s3_server
 from tests.datasets.sources import write_spec
 from tests.datasets.test_lakes import everything
 
+# What the store's clients find in the environment: none of them may look elsewhere.
+ENVIRONMENT = {
+    **KEYS, "AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+}  # fmt: skip
+BUCKET = "logs"
 ROWS = pa.table({"t": range(30), "ad": list("abc") * 10, "sold": pa.array([None, 40, None] * 10, pa.int64())})
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with s3_server() as address:
-        yield address
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with s3_server(tmp_path_factory.mktemp("moto") / "server.txt") as address:
+        yield Bucket(address, BUCKET).endpoint
 
 
 @pytest.fixture(autouse=True)

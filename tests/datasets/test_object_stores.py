@@ -19,11 +19,13 @@ import pytest
 from evaluator.datasets import convert, load
 from evaluator.datasets.opening import files_read
 from evaluator.datasets.sources import objects, stores
+from evaluator.datasets.sources.databases import Databases
 from evaluator.datasets.sources.places import find_parts
 from evaluator.datasets.sources.staging import staging
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spec_file import parse_spec, read_spec
 from evaluator.datasets.spec_sections import Storage, Table
+from evaluator.datasets.spec_tables import SpecTable
 from evaluator.datasets.summary import show, validate
 from evaluator.errors import EvaluatorError, SourceError, SpecError, UsageError
 from evaluator.log import Log
@@ -213,8 +215,8 @@ def test_more_objects_than_a_page_are_listed(bucket: Bucket, tmp_path: Path) -> 
     for i in range(2_000):
         bucket.put(f"logs/{i}.parquet", b"x")
     table = Table(files=f"s3://{bucket.name}/logs", storage=Storage(**bucket.storage))
-    with staging(tmp_path) as place:
-        found = find_parts(table, tmp_path, key=(), staging=place)
+    with staging(tmp_path) as place, Databases() as databases:
+        found = find_parts(SpecTable(table, (), "source"), tmp_path, staging=place, databases=databases)
     assert [part.name for part in found] == [f"s3://{bucket.name}/logs/{i}.parquet" for i in range(2_000)]
 
 

@@ -105,8 +105,15 @@ def store_options(location: str, storage: Storage | None, *, endpoint: str, regi
     Raises
     ------
     SourceError
-        The store is of another kind, where an address is not needed, or not known how to give.
+        The store is of another kind, where an address is not needed, or not known how to give; or more is said of it
+        than a library can be told.
     """
+    for key in ("account", "anonymous"):
+        if storage is not None and getattr(storage, key):
+            raise SourceError(
+                f"{location}: storage.{key} is of files alone.",
+                hint="take it out: the environment says who asks the store of a table.",
+            )
     given = {endpoint: storage.endpoint, region: storage.region} if storage is not None else {}
     said = {name: value for name, value in given.items() if value is not None}
     if said and "://" in location and not location.startswith(("s3://", "s3a://")):
