@@ -9,6 +9,9 @@ from numba import types
 
 from evaluator.kernels.compiling import inlinable, instruction, overloads
 
+# The highest bit of a word, which stands in where none is set.
+LAST_BIT = np.uint64(1 << 63)
+
 
 def count_bits(word: Any) -> Any:
     """Return how many bits of a word are set."""
@@ -24,6 +27,12 @@ def lowest_bit(word: Any) -> Any:
 def bits_below(word: Any, place: Any) -> Any:
     """Return how many bits of a word are set below a place of 0 to 63."""
     return count_bits(word & ((np.uint64(1) << np.uint64(place)) - np.uint64(1)))
+
+
+@inlinable
+def not_negative(index: Any) -> Any:
+    """Return an index below 2^31 so that compiled code knows that it does not count from the end, and need not look."""
+    return index & 0x7FFF_FFFF
 
 
 @instruction

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.kernels.argmax import LOWEST_FIRST, goes_first, tie_key
-from evaluator.kernels.bits import bits_below, count_bits, lowest_bit
+from evaluator.kernels.bits import LAST_BIT, bits_below, count_bits, lowest_bit, not_negative
 from evaluator.kernels.compiling import compiled, compiled_uncached, inlinable
-from evaluator.kernels.memory import DISPLAYS_AHEAD, borrowed, one_row, prefetch
+from evaluator.kernels.memory import borrowed, one_row, prefetch
 from evaluator.kernels.scores import check_score
 from evaluator.policies.dispatch import begin_among, choose_among, score, scores
 from evaluator.replays.loop.kernel import ReplayCounters, play_round
@@ -25,8 +25,9 @@ from evaluator.replays.rounds.batch import Batch, EligibleActions
 
 # A key that is not drawn yet.
 NO_KEY = -2
-# Bytes of a cache line, and how many of them a display's vectors are asked for ahead of time.
-_LINE, _LINES = 64, 4
+# Displays that are looked at together before the policy is asked about each: so many that memory has answered when they
+# are read, so few that the nearest cache still holds them.
+_AHEAD = 16
 
 
 class Held(NamedTuple):
@@ -39,15 +40,20 @@ class Held(NamedTuple):
     rival
         Action that won or beat the logged one last, shape (1,): where it is eligible it is asked first, which changes
         how fast, never what is answered.
+    row, full
+        What was found of some displays ahead, from the first of them on: the row of the logged action's vector, -1
+        where no policy can choose it, and which of the set's first 64 words are not empty, each of shape (16,).
     """
 
     tie_key: npt.NDArray[np.int64]
     rival: npt.NDArray[np.int64]
+    row: npt.NDArray[np.int64]
+    full: npt.NDArray[np.uint64]
 
 
 def nothing_held(key: int = NO_KEY) -> Held:
     """Return what is held before the first round, or in a round whose key was drawn before."""
-    return Held(np.array([key]), np.zeros(1, np.int64))
+    return Held(np.array([key]), np.zeros(1, np.int64), np.zeros(_AHEAD, np.int64), np.zeros(_AHEAD, np.uint64))
 
 
 def _match_among(
@@ -71,7 +77,7 @@ def _match_among(
     state, rng, batch, held, pending, progress = borrowed((state, rng, batch, held, pending, progress))
     eligible: Any = batch.eligible
     recorded = choices.shape[0] > 0
-    written = i = 0
+    written = i = known = 0
     while i < batch.action.shape[0] and progress.rounds[0] < horizon:
         if progress.prepared[0] == 0:
             begin_among(state, rng)
@@ -86,8 +92,10 @@ def _match_among(
                 choices[i] = chosen
             matches = chosen == action
         else:
-            _prefetch_vectors(batch, i)
-            matches = action >= 0 and _wins(state, batch.vectors[0], eligible, i, action, held)
+            if i == known:
+                _look_ahead(batch, i, held)
+                known += _AHEAD
+            matches = _wins(state, batch.vectors[0], eligible, i, action, held, i - known + _AHEAD)
         if matches:
             own = own_vector(batch.vectors[0], eligible, i, action)
             play_round(state, own, batch, i, action, window, pending, progress)
@@ -98,18 +106,23 @@ def _match_among(
 
 
 @inlinable
-def _prefetch_vectors(batch: Batch, i: int) -> None:
-    """Ask for vectors of the display that follows display i by `DISPLAYS_AHEAD`: the logged action's, or the first."""
+def _look_ahead(batch: Batch, first: int, held: Held) -> None:
+    """Find, of this display and those after it, what does not depend on the policy, and ask for what it will read.
+
+    Where an action's vector lies takes all words of the set. Found display by display it was waited for whenever the
+    policy's answer was not the one that the processor had guessed, about once a display; here nothing is guessed.
+    """
     eligible: Any = batch.eligible
-    vectors = batch.vectors[0]
-    soon = min(i + DISPLAYS_AHEAD, batch.action.shape[0] - 1)
-    if eligible.by_place:
-        # Each call asks for a row's first and last element: these lie a cache line apart, or are long rows.
-        step = max(_LINE // max(vectors.shape[1] * vectors.itemsize, 1), 1)
-        for ahead in range(_LINES):
-            prefetch(vectors, 0, eligible.row[soon] + ahead * step)
-    else:
-        prefetch(vectors, 0, eligible.row[soon] + eligible.by_action * max(batch.action[soon], 0))
+    n = batch.action.shape[0]
+    for i in range(not_negative(first), min(not_negative(first) + _AHEAD, n)):
+        prefetch(eligible.word, 0, eligible.of[min(i + _AHEAD, n - 1)])
+        action, r = _wide(batch.action[i]), _wide(-1)
+        if action >= 0 and _holds(eligible, i, not_negative(action)):
+            r = _own_row(eligible, i, not_negative(action))
+            held.full[i - first] = _full_words(_words(eligible, i), 0)
+            prefetch(batch.vectors[0], 0, r)
+            prefetch(batch.vectors[0], 0, eligible.row[i])
+        held.row[i - first] = r
 
 
 @inlinable
@@ -123,21 +136,32 @@ def own_vector(
     vectors: npt.NDArray[np.floating], eligible: EligibleActions, i: int, action: int
 ) -> npt.NDArray[np.floating]:
     """Return the vector of an action at display i, shape (1, d)."""
+    return one_row(vectors, _own_row(eligible, i, action))
+
+
+@inlinable
+def _own_row(eligible: EligibleActions, i: int, action: int) -> Any:
+    """Return the row of an action's vector at display i."""
     r = eligible.row[i] + eligible.by_action * action
     if eligible.by_place:
-        word, at = eligible.word[eligible.of[i]], action >> 6
-        below = bits_below(word[at], action & 63)
+        word, at = _words(eligible, i), action >> 6
+        r += bits_below(word[at], action & 63)
         # Of all words: where to stop would be a guess for the processor.
         for before in range(word.shape[0]):
-            below += count_bits(word[before]) if before < at else 0
-        r += below
-    return one_row(vectors, r)
+            r += count_bits(word[before]) if before < at else 0
+    return r
+
+
+@inlinable
+def _words(eligible: EligibleActions, i: int) -> Any:
+    """Return the words of display i's set."""
+    return eligible.word[np.uint32(eligible.of[i])]
 
 
 @inlinable
 def _holds(eligible: EligibleActions, i: int, action: int) -> bool:
     """Return whether a policy may choose an action at display i."""
-    word = eligible.word[eligible.of[i], action >> 6] & eligible.playable[action >> 6]
+    word = _words(eligible, i)[action >> 6] & eligible.playable[action >> 6]
     return bool((word >> np.uint64(action & 63)) & np.uint64(1))
 
 
@@ -154,6 +178,31 @@ def _full_words(word: npt.NDArray[np.uint64], begin: int) -> Any:
 
 
 @inlinable
+def _first_word(word: npt.NDArray[np.uint64], begin: int, full: Any) -> Any:
+    """Return the place of a set's first word that is not empty, of those that `full` names, and the word: 0 if none."""
+    at = not_negative(min(begin + lowest_bit(full | LAST_BIT), word.shape[0] - 1))
+    return at, word[at] if full else np.uint64(0)
+
+
+@inlinable
+def _without_lowest(word: npt.NDArray[np.uint64], begin: int, at: Any, left: Any, full: Any) -> Any:
+    """Return where a walk through a set is after its next action: place of the word, what is left of it, full words.
+
+    The word is empty at the walk's end alone, so that an action is found without a guess whether its word has another.
+    """
+    left &= left - np.uint64(1)
+    rest = full & (full - np.uint64(1))
+    after, following = _first_word(word, begin, rest)
+    return (at, left, full) if left else (after, following, rest)
+
+
+@inlinable
+def _is_playable(eligible: EligibleActions, k: Any) -> bool:
+    """Return whether a policy may choose an action where it is eligible."""
+    return bool((eligible.playable[k >> 6] >> np.uint64(k & 63)) & np.uint64(1))
+
+
+@inlinable
 def best_among(state: Any, vectors: npt.NDArray[np.floating], eligible: EligibleActions, i: int, key: int) -> Any:
     """Return the action that the policy chooses at display i. O(|E|) scores."""
     if not scores(state):
@@ -163,30 +212,26 @@ def best_among(state: Any, vectors: npt.NDArray[np.floating], eligible: Eligible
             raise ValueError("the policy chose an action that is not eligible")
         return chosen
     winner, top = _wide(-1), 0.0
-    word, r = eligible.word[eligible.of[i]], eligible.row[i]
+    word, r = _words(eligible, i), eligible.row[i]
     for begin in range(0, word.shape[0], 64):
         full = _full_words(word, begin)
-        while full:
-            at = begin + lowest_bit(full)
-            full &= full - np.uint64(1)
-            left = word[at] & eligible.playable[at]
-            while left:
-                bit = lowest_bit(left)
-                left &= left - np.uint64(1)
-                k = 64 * at + bit
-                own = r + eligible.by_action * k + eligible.by_place * bits_below(word[at], bit)
-                s = score(state, one_row(vectors, own), k)
+        at, left = _first_word(word, begin, full)
+        while left:
+            k = not_negative(64 * at + lowest_bit(left))
+            at, left, full = _without_lowest(word, begin, at, left, full)
+            if _is_playable(eligible, k):
+                s = score(state, one_row(vectors, r + eligible.by_action * k), k)
                 check_score(s, k)
                 if winner < 0 or s > top or (s == top and goes_first(k, winner, key)):
                     winner, top = k, s
-            r += eligible.by_place * count_bits(word[at])
+            r += eligible.by_place
     return winner
 
 
 @inlinable
 def listed(eligible: EligibleActions, i: int) -> Any:
     """Return the actions that a policy may choose at display i, increasing, shape (|E|,)."""
-    word, size = eligible.word[eligible.of[i]], 0
+    word, size = _words(eligible, i), 0
     for at in range(word.shape[0]):
         size += count_bits(word[at] & eligible.playable[at])
     found, place = np.empty(size, np.int32), 0
@@ -219,34 +264,34 @@ def _wins(
     i: int,
     action: int,
     held: Held,
+    place: int,
 ) -> bool:
-    """Return whether `best_among` would choose the logged action, stopping at the first one that beats it."""
-    if not _holds(eligible, i, action):
+    """Return whether `best_among` would choose the logged action, stopping at the first one that beats it.
+
+    `place` is the display's among those that were looked at ahead.
+    """
+    own_row, action = held.row[not_negative(place)], not_negative(action)
+    if own_row < 0:
         return False
-    key, rival = held.tie_key[0], held.rival[0]
-    own = score(state, own_vector(vectors, eligible, i, action), action)
+    key, rival = held.tie_key[0], not_negative(held.rival[0])
+    own = score(state, one_row(vectors, own_row), action)
     if rival != action and _holds(eligible, i, rival):
         s = score(state, own_vector(vectors, eligible, i, rival), rival)
         if s > own or (s == own and goes_first(rival, action, key)):
             return False
-    word, r = eligible.word[eligible.of[i]], eligible.row[i]
+    word, r = _words(eligible, i), eligible.row[i]
     for begin in range(0, word.shape[0], 64):
-        full = _full_words(word, begin)
-        while full:
-            at = begin + lowest_bit(full)
-            full &= full - np.uint64(1)
-            left = word[at] & eligible.playable[at]
-            while left:
-                bit = lowest_bit(left)
-                left &= left - np.uint64(1)
-                k = 64 * at + bit
-                if k != action and k != rival:
-                    row = r + eligible.by_action * k + eligible.by_place * bits_below(word[at], bit)
-                    s = score(state, one_row(vectors, row), k)
-                    if s > own or (s == own and goes_first(k, action, key)):
-                        held.rival[0] = k
-                        return False
-            r += eligible.by_place * count_bits(word[at])
+        full = held.full[not_negative(place)] if begin == 0 else _full_words(word, begin)
+        at, left = _first_word(word, begin, full)
+        while left:
+            k = not_negative(64 * at + lowest_bit(left))
+            at, left, full = _without_lowest(word, begin, at, left, full)
+            if k != action and k != rival and _is_playable(eligible, k):
+                s = score(state, one_row(vectors, r + eligible.by_action * k), k)
+                if s > own or (s == own and goes_first(k, action, key)):
+                    held.rival[0] = k
+                    return False
+            r += eligible.by_place
     # Nothing beats NaN: it comes to here whenever the action is logged, and costs nothing before.
     check_score(own, action)
     held.rival[0] = action
