@@ -77,6 +77,7 @@ def _match_among(
     state, rng, batch, held, pending, progress = borrowed((state, rng, batch, held, pending, progress))
     eligible: Any = batch.eligible
     recorded = choices.shape[0] > 0
+    thin = _is_thin(eligible)
     written = i = known = 0
     while i < batch.action.shape[0] and progress.rounds[0] < horizon:
         if progress.prepared[0] == 0:
@@ -92,10 +93,17 @@ def _match_among(
                 choices[i] = chosen
             matches = chosen == action
         else:
-            if i == known:
-                _look_ahead(batch, i, held)
-                known += _AHEAD
-            matches = _wins(state, batch.vectors[0], eligible, i, action, held, i - known + _AHEAD)
+            if not thin:
+                own_row, place = _row_of_logged(batch, i), -1
+            else:
+                if i == known:
+                    _look_ahead(batch, i, held)
+                    known += _AHEAD
+                place = not_negative(i - known + _AHEAD)
+                own_row = held.row[place]
+            matches = own_row >= 0 and _wins(
+                state, batch.vectors[0], eligible, i, not_negative(action), own_row, held, place
+            )
         if matches:
             own = own_vector(batch.vectors[0], eligible, i, action)
             play_round(state, own, batch, i, action, window, pending, progress)
@@ -116,13 +124,35 @@ def _look_ahead(batch: Batch, first: int, held: Held) -> None:
     n = batch.action.shape[0]
     for i in range(not_negative(first), min(not_negative(first) + _AHEAD, n)):
         prefetch(eligible.word, 0, eligible.of[min(i + _AHEAD, n - 1)])
-        action, r = _wide(batch.action[i]), _wide(-1)
-        if action >= 0 and _holds(eligible, i, not_negative(action)):
-            r = _own_row(eligible, i, not_negative(action))
+        r = _row_of_logged(batch, i)
+        if r >= 0:
             held.full[i - first] = _full_words(_words(eligible, i), 0)
             prefetch(batch.vectors[0], 0, r)
             prefetch(batch.vectors[0], 0, eligible.row[i])
         held.row[i - first] = r
+
+
+@inlinable
+def _is_thin(eligible: EligibleActions) -> bool:
+    """Return whether few of many actions are eligible at the first display: fewer than one in eight, of more than 64.
+
+    Of larger sets the last winner or the first word decide, and what is found ahead would be found in vain.
+    """
+    size, words = 0, eligible.word.shape[1]
+    if words > 1 and eligible.of.shape[0] > 0:
+        for word in _words(eligible, 0):
+            size += count_bits(word)
+    return words > 1 and size < 8 * words
+
+
+@inlinable
+def _row_of_logged(batch: Batch, i: int) -> Any:
+    """Return the row of the logged action's vector at display i; -1 where it was thinned out or cannot be chosen."""
+    eligible: Any = batch.eligible
+    action = _wide(batch.action[i])
+    if action < 0 or not _holds(eligible, i, not_negative(action)):
+        return _wide(-1)
+    return _wide(_own_row(eligible, i, not_negative(action)))
 
 
 @inlinable
@@ -263,16 +293,14 @@ def _wins(
     eligible: EligibleActions,
     i: int,
     action: int,
+    own_row: int,
     held: Held,
     place: int,
 ) -> bool:
     """Return whether `best_among` would choose the logged action, stopping at the first one that beats it.
 
-    `place` is the display's among those that were looked at ahead.
+    `own_row` is the row of its vector, `place` the display's among those that were looked at ahead, or -1.
     """
-    own_row, action = held.row[not_negative(place)], not_negative(action)
-    if own_row < 0:
-        return False
     key, rival = held.tie_key[0], not_negative(held.rival[0])
     own = score(state, one_row(vectors, own_row), action)
     if rival != action and _holds(eligible, i, rival):
@@ -281,7 +309,7 @@ def _wins(
             return False
     word, r = _words(eligible, i), eligible.row[i]
     for begin in range(0, word.shape[0], 64):
-        full = held.full[not_negative(place)] if begin == 0 else _full_words(word, begin)
+        full = held.full[place] if begin == 0 and place >= 0 else _full_words(word, begin)
         at, left = _first_word(word, begin, full)
         while left:
             k = not_negative(64 * at + lowest_bit(left))

@@ -127,6 +127,57 @@ def test_compiled_and_interpreted_loops_agree(policy: str, monkeypatch: pytest.M
     np.testing.assert_array_equal(fast.displays, slow.displays)
 
 
+def log_of_places(places: npt.NDArray[np.int64], n_actions: int, vectors: str, n: int = 400) -> Log:
+    """Return a log whose actions have these numbers, increasing, among others that are never eligible."""
+    rng = np.random.default_rng(5)
+    own = rng.random((n, len(places))) < 0.3
+    logged = own & (rng.random(len(places)) < 0.8)  # some are eligible and never logged
+    logged[np.arange(n), rng.integers(0, 2, n)] = True
+    own |= logged
+    action = np.array([rng.choice(np.flatnonzero(row)) for row in logged])
+    sets = np.zeros((n, n_actions), np.bool_)
+    sets[:, places] = own
+    converted = np.flatnonzero(rng.random(n) < 0.3)
+    context, action_set = rng.normal(size=(n, D)), rng.normal(size=(n, len(places), D))
+    log = build_log(
+        time=np.arange(n),
+        action=places[action],
+        propensity=1.0 / logged.sum(axis=1),
+        context=context if vectors == "context" else None,
+        conversion_display=converted,
+        conversion_time=converted + rng.integers(0, 40, len(converted)),
+        eligible=sets,
+        n_actions=n_actions,
+    )
+    if vectors == "uneven":
+        lists = uneven_lists(action_set[own], own.sum(axis=1))
+        log = replace(log, displays=log.displays.append_column("action_set", lists))
+    return log
+
+
+@pytest.mark.parametrize("vectors", ["context", "uneven"])
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("recorded", [True, False])
+def test_where_among_thousands_the_actions_lie_changes_no_choice(
+    vectors: str, together: bool, recorded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(among, "match_among", COMPILED)
+    # The first or second group of 64 words, each action in a word of its own or several in one.
+    far = np.array([0, 1, 62, 63, 64, 127, 128, 1000, 4095, 4096, 4097, 4160, 4299])
+    first = np.arange(len(far))
+    places = first + 4090 if together else far
+    spread = log_of_places(places, 4_300, vectors)
+    near = log_of_places(first, len(far), vectors)
+    one = walked(spread, "linucb:ties=lowest", recorded=recorded, size=50)
+    other = walked(near, "linucb:ties=lowest", recorded=recorded)
+    assert len(one.displays) > 40
+    np.testing.assert_array_equal(one.displays, other.displays)
+    if recorded:
+        assert one.choices is not None
+        assert other.choices is not None
+        np.testing.assert_array_equal(one.choices, places[other.choices])
+
+
 def test_random_play_is_even_over_each_set_and_a_fixed_action_gives_way_at_random() -> None:
     n = 20_000
     sets = random_sets(n)
