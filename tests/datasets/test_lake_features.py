@@ -76,10 +76,11 @@ def spec_of(folder: Path, **at: str) -> Path:
     return write_spec(folder, source={"files": None, "sort": True, **at}, time={"ties": "file"})
 
 
-def test_rows_of_deletion_vectors_are_not_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["log", "Läden & mehr, 100 %", "a+b#c?d"])
+def test_rows_of_deletion_vectors_are_not_read(tmp_path: Path, name: str) -> None:
     features = ("deletionVectors", "timestampNtz", "v2Checkpoint")
-    delta_table(tmp_path / "log", *features, deleted=[1, 2])
-    log = load(spec_of(tmp_path, delta="log"))
+    delta_table(tmp_path / name, *features, deleted=[1, 2])
+    log = load(spec_of(tmp_path, delta=name))
     assert log.column("time").tolist() == [1, 1, 2, 2, 5, 5]
     assert log.conversions["time"].to_pylist() == [4, 4, 9]
 

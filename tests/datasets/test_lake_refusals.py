@@ -68,6 +68,20 @@ def test_a_version_whose_files_are_gone_is_said_in_a_line(tmp_path: Path) -> Non
         load(write_spec(tmp_path, source=place("delta", "log", version=0), **spec))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_that_was_cut_off_is_said_in_a_line(tmp_path: Path, kind: str) -> None:
+    append(kind, tmp_path, "log", displays(), commits=3)
+    spec = write_spec(tmp_path, source=place(kind, "log"), time={"unit": "datetime"}, conversion={"time": "t"})
+    assert len(load(spec)) == N
+    file = max(tmp_path.rglob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
+    file.write_bytes(file.read_bytes()[:-40])
+    with pytest.raises(
+        SourceError, match=r"log: (version|snapshot) \d+ cannot be read: .*\. Hint: its files"
+    ) as raised:
+        load(spec)
+    assert "\n" not in str(raised.value)
+
+
 def test_an_expired_snapshot_is_said_in_a_line(tmp_path: Path) -> None:
     append("iceberg", tmp_path, "log", displays(), commits=3)
     with iceberg_table(tmp_path, "log") as table:

@@ -83,6 +83,18 @@ def test_a_table_in_a_store_is_the_log_that_it_is_on_disk(
     assert found.meta.notes[0].startswith(f"{kind} table {tables[name]} at ")
 
 
+def test_the_place_of_a_table_may_be_any_text(tmp_path: Path, server: str) -> None:
+    store = {"AWS_ENDPOINT_URL": server, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1"}
+    location = f"s3://{BUCKET}/Läden & mehr/log"
+    rows = ROWS.append_column("shop", [["b c/%d", "ü"] * 15])
+    write_deltalake(location, rows, partition_by=["shop"], storage_options=store)
+    spec = write_spec(
+        tmp_path, source={"files": None, "delta": location, "sort": True, "storage": {"endpoint": server}},
+        keep={"shop": "shop"},
+    )  # fmt: skip
+    assert load(spec).displays["shop"].to_pylist() == rows["shop"].to_pylist()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_table_that_is_not_there_is_said_in_a_line(tmp_path: Path, server: str, kind: str) -> None:
     for location, said in (

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from evaluator.datasets.sources.lakes import LakeTable, lake_table, not_installed, store_options
 from evaluator.datasets.sources.part import first_line
@@ -54,10 +55,15 @@ def open_delta(table: Table, folder: Path, *, key: Sequence[str]) -> LakeTable:
     import polars as pl
 
     try:
-        return lake_table(
+        part = lake_table(
             pl.scan_delta(found), name, key, kind="delta", identity=str(found.metadata().id),
             pinned=f"version {found.version()}",
         )  # fmt: skip
+        if "://" not in name and (lost := _lost(found)) is not None:
+            raise part.unreadable(lost)
+        return part
+    except SourceError:
+        raise
     except Exception as error:  # of deltalake, by way of Polars: what the table asks of its readers
         raise SourceError(
             f"{name}: cannot be read: {first_line(error)}.", hint="write the table anew without that feature."
@@ -82,7 +88,23 @@ def _opened(name: str, version: int | None, options: dict[str, str]) -> DeltaTab
 
             uris = super().file_uris(*args, **keywords)
             written = pl.DataFrame(self.get_add_actions())["modification_time"].to_list()
-            return [uri for _, uri in sorted(zip(written, uris, strict=True))]
+            return [self.found(uri) for _, uri in sorted(zip(written, uris, strict=True))]
+
+        def deletion_vectors(self) -> Any:
+            import polars as pl
+
+            vectors = pl.DataFrame(super().deletion_vectors())
+            paths = pl.Series("filepath", [self.found(uri) for uri in vectors["filepath"]], dtype=pl.String)
+            if unknown := set(paths) - set(self.file_uris()):  # Polars would read the rows of that file all the same
+                raise deltalake.exceptions.DeltaError(
+                    f"rows of {min(unknown)} are deleted, which is no file of the table"
+                )
+            return vectors.with_columns(paths)
+
+        def found(self, uri: str) -> str:
+            """Return where Polars finds a file: deltalake writes the root of the table as in a URL."""
+            root, path = self.table_uri.removeprefix("file://"), uri.removeprefix("file://")
+            return unquote(root) + path.removeprefix(root) if path.startswith(root) else uri
 
         def protocol(self) -> ProtocolVersions:
             found = super().protocol()
@@ -105,6 +127,21 @@ def _opened(name: str, version: int | None, options: dict[str, str]) -> DeltaTab
             f"{name}: cannot be opened: {causes.rstrip('.')}.",
             hint="check where it lies, and whether this version of deltalake reads what it holds.",
         ) from None
+
+
+def _lost(table: DeltaTable) -> OSError | None:
+    """Return what is wrong with a file on disk that is gone or cut off: of the latter Polars may leave out the rows."""
+    import polars as pl
+
+    sizes = {
+        Path(path).name: size for path, size in pl.DataFrame(table.get_add_actions())[["path", "size_bytes"]].rows()
+    }
+    for path in map(Path, table.file_uris()):
+        if not path.is_file():
+            return FileNotFoundError(f"{path} is gone")
+        if path.stat().st_size < sizes.get(path.name, 0):
+            return OSError(f"{path} has been cut off")
+    return None
 
 
 def _last_version(name: str, options: dict[str, str]) -> int | None:
