@@ -35,9 +35,14 @@ LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!
 
 
 def delta_table(
-    folder: Path, *features: str, reader: int = 3, deleted: list[int] | None = None, physical: str = ""
+    folder: Path,
+    *features: str,
+    reader: int = 3,
+    deleted: list[int] | None = None,
+    physical: str = "",
+    within: str = "",
 ) -> None:
-    """Write a Delta table of two files by hand; the second file lacks some of its rows."""
+    """Write a Delta table of two files by hand; the second file lacks some of its rows, and is said to be of shop a."""
     (folder / "_delta_log").mkdir(parents=True)
     names = {name: f"{physical}{name}" for name in ROWS.column_names}
     fields = [
@@ -45,18 +50,24 @@ def delta_table(
          "metadata": {"delta.columnMapping.id": i, "delta.columnMapping.physicalName": of} if physical else {}}
         for i, (name, of) in enumerate(names.items())
     ]  # fmt: skip
+    if within:
+        fields.append({"name": "shop", "type": "string", "nullable": True, "metadata": {}})
     protocol: dict[str, Any] = {"minReaderVersion": reader, "minWriterVersion": {2: 5, 3: 7}.get(reader, reader)}
     if reader == 3:
         protocol |= {"readerFeatures": list(features), "writerFeatures": list(features)}
     metadata = {
         "id": "0c0ffee0-0000-4000-8000-000000000000", "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps({"type": "struct", "fields": fields}), "partitionColumns": [], "createdTime": 1,
+        "schemaString": json.dumps({"type": "struct", "fields": fields}), "createdTime": 1, "partitionColumns": ["shop"] if within else [],
         "configuration": {"delta.columnMapping.mode": "name"} if physical else {},
     }  # fmt: skip
     actions: list[dict[str, Any]] = [{"protocol": protocol}, {"metaData": metadata}]
-    for number, name in enumerate(("b.parquet", "a.parquet")):
+    for number, name in enumerate(
+        ("shop=b/b.parquet", f"{within}/a.parquet") if within else ("b.parquet", "a.parquet")
+    ):
+        (folder / name).parent.mkdir(exist_ok=True)
         pq.write_table(ROWS.rename_columns(list(names.values())), folder / name)
-        add = {"path": name, "partitionValues": {}, "size": (folder / name).stat().st_size, "modificationTime": number,
+        of = {"shop": "ba"[number]} if within else {}
+        add = {"path": name, "partitionValues": of, "size": (folder / name).stat().st_size, "modificationTime": number,
                "dataChange": True, "stats": json.dumps({"numRecords": len(ROWS)})}  # fmt: skip
         actions.append({"add": add | ({"deletionVector": deletion_vector(deleted)} if number and deleted else {})})
     log = "\n".join(json.dumps(action) for action in actions)
@@ -83,6 +94,16 @@ def test_rows_of_deletion_vectors_are_not_read(tmp_path: Path, name: str) -> Non
     log = load(spec_of(tmp_path, delta=name))
     assert log.column("time").tolist() == [1, 1, 2, 2, 5, 5]
     assert log.conversions["time"].to_pylist() == [4, 4, 9]
+
+
+def test_files_outside_of_the_folders_of_their_partitions_are_refused(tmp_path: Path) -> None:
+    delta_table(tmp_path / "log", within="shop=a")
+    kept = load(write_spec(tmp_path, source={"files": None, "delta": "log", "sort": True}, keep={"shop": "shop"}))
+    assert sorted(kept.displays["shop"].to_pylist()) == list("aaaabbbb")
+    for number, within in enumerate(("xz", "shop=c")):
+        delta_table(tmp_path / f"log{number}", within=within)
+        with pytest.raises(SourceError, match=r"a\.parquet lies in no folder that says shop=a"):
+            load(spec_of(tmp_path, delta=f"log{number}"))
 
 
 def test_what_a_table_asks_of_those_who_read_its_log_is_no_matter(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ def open_delta(table: Table, folder: Path, *, key: Sequence[str]) -> LakeTable:
             pl.scan_delta(found), name, key, kind="delta", identity=str(found.metadata().id),
             pinned=f"version {found.version()}",
         )  # fmt: skip
+        _check_folders(found, name)
         if "://" not in name and (lost := _lost(found)) is not None:
             raise part.unreadable(lost)
         return part
@@ -136,12 +137,36 @@ def _lost(table: DeltaTable) -> OSError | None:
     sizes = {
         Path(path).name: size for path, size in pl.DataFrame(table.get_add_actions())[["path", "size_bytes"]].rows()
     }
-    for path in map(Path, table.file_uris()):
+    for path in (Path(uri.removeprefix("file://")) for uri in table.file_uris()):
         if not path.is_file():
             return FileNotFoundError(f"{path} is gone")
         if path.stat().st_size < sizes.get(path.name, 0):
             return OSError(f"{path} has been cut off")
     return None
+
+
+def _check_folders(table: DeltaTable, name: str) -> None:
+    """Refuse files in other folders than those of their partitions: Polars reads the values of partitions there.
+
+    The log has them too, and allows any folder: with random prefixes, say, all values would be missing.
+    """
+    import deltalake
+    import polars as pl
+
+    if not table.metadata().partition_columns:
+        return
+    values = pl.DataFrame(table.get_add_actions())["partition"].to_list()
+    for uri, partition in zip(deltalake.DeltaTable.file_uris(table), values, strict=True):
+        folders = dict(unquote(part).split("=", 1) for part in uri.split("/")[:-1] if "=" in part)
+        for column, value in partition.items():
+            told = folders.get(column)
+            # Other types than text are written in more than one way.
+            if told is None or (isinstance(value, str) and told != value):
+                raise SourceError(
+                    f"{name}: {uri.rsplit('/', 1)[-1]} lies in no folder that says {column}={value}: "
+                    "the column cannot be read.",
+                    hint="write the table anew, in folders of its partitions.",
+                )
 
 
 def _last_version(name: str, options: dict[str, str]) -> int | None:
