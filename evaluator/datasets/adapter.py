@@ -34,7 +34,7 @@ from evaluator.datasets.event_kinds import REWARDS, EventKind, event_kinds
 from evaluator.datasets.event_tables import event_tables
 from evaluator.datasets.features import Features, choose_features
 from evaluator.datasets.frames import Chunks, missing_values, number_columns
-from evaluator.datasets.identity import repeated
+from evaluator.datasets.identity import SeenIds, repeated
 from evaluator.datasets.intake import TIME, Intake
 from evaluator.datasets.keeping import columns_to_keep
 from evaluator.datasets.labels import Labels
@@ -119,7 +119,9 @@ def read_tables(
     )
     with _waiting_room(into) as new_spool:
         seconds = {
-            kind.table: SecondTable(kind, spec.time, plan.others[kind.table], listed=plan.listed)
+            kind.table: SecondTable(
+                kind, spec.time, plan.others[kind.table], listed=plan.listed, new_spool=new_spool
+            )
             for kind in events
             if kind.table in plan.others
         }
@@ -202,7 +204,7 @@ def _take_in(
             return all_rows
         return whole_ties((lambda limit: all_rows) if plan.sort else read, spec.display.time, plan.limit)
 
-    def one_pass(again: npt.NDArray[np.int64]) -> Intake:
+    def one_pass(again: npt.NDArray[np.int64], ids: SeenIds | None = None) -> Intake:
         intake = Intake(
             spec=spec,
             kinds=kinds,
@@ -220,13 +222,17 @@ def _take_in(
             keep={name: Labels() for name, column in plan.kept.items() if column not in numbers},
             numbers=tuple(name for name, column in plan.kept.items() if column in numbers),
             limit=plan.limit,
+            ids=ids,
         )
         intake.see(chunks(), advance)
         return intake
 
-    intake = one_pass(np.zeros(0, np.int64))
-    suspects = intake.ids.suspects()
-    if spec.display.id is None or len(suspects) == 0:
+    if spec.display.id is None:
+        return one_pass(np.zeros(0, np.int64))
+    ids = SeenIds(new_spool)
+    intake = one_pass(np.zeros(0, np.int64), ids)
+    suspects = ids.suspects()
+    if len(suspects) == 0:
         return intake
     again = repeated((chunk[spec.display.id] for chunk in chunks()), suspects)
     if len(again) == 0:

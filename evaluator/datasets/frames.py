@@ -72,10 +72,13 @@ class Chunks:
     def __iter__(self) -> Iterator[pl.DataFrame]:
         return of_equal_size(self._frames(), CHUNK_ROWS)
 
+    def empty(self) -> pl.DataFrame:
+        """Return a frame without rows."""
+        return pl.DataFrame(schema={FILE: pl.Int32, LINE: pl.Int64, **{c: TYPES[k] for c, k in self.kinds.items()}})
+
     def collect(self) -> pl.DataFrame:
         """Return all rows as one frame."""
-        empty = pl.DataFrame(schema={FILE: pl.Int32, LINE: pl.Int64, **{c: TYPES[k] for c, k in self.kinds.items()}})
-        whole: pl.DataFrame = pl.concat([empty, *self], how="diagonal")
+        whole: pl.DataFrame = pl.concat([self.empty(), *self], how="diagonal")
         return whole
 
     def _frames(self) -> Iterator[pl.DataFrame]:

@@ -1,33 +1,80 @@
-"""Displays listed twice, found exactly with two numbers a display in memory."""
+"""Displays listed twice, found exactly, in bounded memory where the hashes of their ids wait on disk."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evaluator.datasets.spool import Spool, split
+
+ID, HASH = "id", "hash"
+# So many hashes are sorted in memory.
+SORTED_HASHES = 4_000_000
+# Files that hashes are distributed into.
+MOST_PARTS = 256
+
+
+def hashed(ids: pl.Series) -> pl.DataFrame:
+    """Return ids as text, `ID`, with their hashes, `HASH` uint64; both null where an id is missing.
+
+    Equal ids have equal hashes: without equal hashes there are no equal ids.
+    """
+    text = ids.cast(pl.String)
+    found = _hashes(text)
+    return pl.DataFrame({ID: text, HASH: found.set(text.is_null(), None) if text.null_count() else found})
+
+
+def by_hash(frames: Iterable[pl.DataFrame], parts: int, new_spool: Callable[[], Spool]) -> list[Spool]:
+    """Return rows in `parts` spools, in their order, those of equal `HASH` in the same one."""
+    spools = [new_spool() for _ in range(parts)]
+    for frame in frames:
+        for part, rows in split(frame, frame[HASH].to_numpy() % np.uint64(parts), parts):
+            spools[part].add(rows)
+    return spools
+
 
 class SeenIds:
-    """The ids met so far, as hashes: 8 bytes a display, and as much again for `suspects`.
+    """The ids met so far, as hashes that wait in a spool; `repeated` settles equal ones by reading their ids again.
 
-    Equal ids have equal hashes, so that without equal hashes there are no equal ids; `repeated` settles the others by
-    reading their ids again.
+    Parameters
+    ----------
+    new_spool
+        Function that makes a temporary file, in which 8 bytes of each display wait.
     """
 
-    def __init__(self) -> None:
-        self._hashes: list[npt.NDArray[np.uint64]] = []
+    def __init__(self, new_spool: Callable[[], Spool]) -> None:
+        self._new_spool = new_spool
+        self._spool = new_spool()
+        self._rows = 0
 
-    def add(self, ids: pl.Series) -> None:
-        """Add the ids of a chunk; missing ones equal no other."""
-        self._hashes.append(_hashes(ids.drop_nulls()))
+    def add(self, ids: pl.DataFrame) -> None:
+        """Add the ids of a chunk, as of `hashed`; missing ones equal no other."""
+        found = ids.select(HASH).drop_nulls()
+        self._rows += found.height
+        self._spool.add(found)
 
     def suspects(self) -> pl.Series:
         """Return the hashes met more than once."""
-        hashes = np.concatenate([np.zeros(0, np.uint64), *self._hashes])
-        hashes.sort()
-        return pl.Series(np.unique(hashes[1:][hashes[1:] == hashes[:-1]]))
+        found = [np.zeros(0, np.uint64)]
+        for frames in self._parts():
+            hashes = np.concatenate([np.zeros(0, np.uint64), *(frame[HASH].to_numpy() for frame in frames)])
+            hashes.sort()
+            found.append(np.unique(hashes[1:][hashes[1:] == hashes[:-1]]))
+        return pl.Series(np.concatenate(found))
+
+    def _parts(self) -> Iterator[Iterable[pl.DataFrame]]:
+        """Yield all hashes, equal ones together, as many at a time as are sorted in memory."""
+        parts = min(self._rows // SORTED_HASHES + 1, MOST_PARTS)
+        if parts == 1:
+            yield self._spool.frames()
+        else:
+            for spool in by_hash(self._spool.frames(), parts, self._new_spool):
+                yield spool.frames()
+                spool.discard()
+        self._spool.discard()
 
 
 def repeated(ids: Iterable[pl.Series], suspects: pl.Series) -> npt.NDArray[np.int64]:
@@ -42,13 +89,14 @@ def repeated(ids: Iterable[pl.Series], suspects: pl.Series) -> npt.NDArray[np.in
     """
     found, before = [], 0
     for chunk in ids:
-        rows = pl.Series(_hashes(chunk)).is_in(suspects.implode()) & chunk.is_not_null()
+        of = hashed(chunk)
         number = pl.int_range(before, before + len(chunk), dtype=pl.Int64, eager=True)
-        found.append(pl.DataFrame({"id": chunk.cast(pl.String), "row": number}).filter(rows))
+        rows = of[HASH].is_in(suspects.implode())
+        found.append(of.select(ID, number.alias("row")).filter(rows))
         before += len(chunk)
     rows_of = pl.concat(found)
-    return rows_of.filter(~rows_of["id"].is_first_distinct())["row"].to_numpy()
+    return rows_of.filter(~rows_of[ID].is_first_distinct())["row"].to_numpy()
 
 
-def _hashes(ids: pl.Series) -> npt.NDArray[np.uint64]:
-    return ids.cast(pl.String).hash().to_numpy()
+def _hashes(text: pl.Series) -> pl.Series:
+    return text.hash()

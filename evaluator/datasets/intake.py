@@ -14,7 +14,7 @@ from evaluator.datasets.cells import Kind
 from evaluator.datasets.contexts import ContextCodes
 from evaluator.datasets.conversions import event_rows
 from evaluator.datasets.event_kinds import REWARDS, EventKind
-from evaluator.datasets.identity import SeenIds
+from evaluator.datasets.identity import SeenIds, hashed
 from evaluator.datasets.labels import KEPT, Labels, texts
 from evaluator.datasets.left_out import LeftOut, says_converted
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, CheckedRows
@@ -76,7 +76,7 @@ class Intake:
     labels
         Labels of the actions seen so far.
     ids
-        Hashes of the ids of the displays seen so far.
+        Hashes of the ids of the displays seen so far; None where nobody asks for them.
     rows
         Number of rows read so far, those in breach among them.
     last_time
@@ -108,7 +108,7 @@ class Intake:
     numbers: tuple[str, ...] = ()
     limit: int | None = None
     labels: Labels = field(default_factory=Labels)
-    ids: SeenIds = field(default_factory=SeenIds)
+    ids: SeenIds | None = None
     rows: int = 0
     last_time: int = np.iinfo(np.int64).min
     shown: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -134,7 +134,12 @@ class Intake:
     def found(self) -> list[pl.DataFrame]:
         """Return the rows that hold an event, kind by kind, with the number of their display."""
         places, numbers = np.concatenate(self._places), self.ties.numbers()
-        return [self._numbered(pl.concat(of_kind), places, numbers) for of_kind in zip(*self._found, strict=True)]
+        chunks, self._found, self._places = self._found, [], []
+        found = [self._numbered(pl.concat(of_kind), places, numbers) for of_kind in zip(*chunks, strict=True)]
+        return [
+            self.seconds[kind.table].named(rows) if kind.table in self.seconds else rows
+            for kind, rows in zip(self.events, found, strict=True)
+        ]
 
     def _numbered(
         self, found: pl.DataFrame, places: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]
@@ -148,6 +153,8 @@ class Intake:
 
     def see(self, chunks: Iterable[pl.DataFrame], advance: Callable[[int], None]) -> None:
         """Take in all chunks; `advance` is told the rows of each."""
+        for second in self.seconds.values():
+            second.begin()
         with behind(self._set_aside) as set_aside:
             for chunk in chunks:
                 if (found := self._checked(chunk)) is not None:
@@ -168,8 +175,9 @@ class Intake:
         check_vectors(rows, frame, self.vectors)
         frame = frame if self.sets is None else self.sets.check(rows, frame)
         self.rows += frame.height
-        if self.spec.display.id is not None:
-            self.ids.add(frame[self.spec.display.id])
+        ids = None if self.spec.display.id is None else hashed(frame[self.spec.display.id])
+        if self.ids is not None and ids is not None:
+            self.ids.add(ids)
         own = {kind.table: self._own(frame, rows, kind) for kind in self.events if kind.table not in self.seconds}
         sound = rows.close()
         if self.breaches.listed and REWARDS in own:
@@ -178,13 +186,14 @@ class Intake:
             return None
         number = self._sound + np.cumsum(sound) - 1
         self._sound += int(sound.sum())
-        if self.seconds:
+        if ids is not None and self.seconds:
             place = {"display": number, "shown": frame[self.spec.display.time], "sound": sound}
-            displays = pl.DataFrame({"id": frame[str(self.spec.display.id)].cast(pl.String), **place})
+            ids = ids.hstack(pl.DataFrame(place))
         found = []
         for kind in self.events:
             if kind.table in self.seconds:
-                found.append(self.seconds[kind.table].wanted(displays))
+                assert ids is not None
+                found.append(self.seconds[kind.table].wanted(ids))
                 continue
             at = own[kind.table]["display"].to_numpy()
             # A row may have broken a rule of a later kind.

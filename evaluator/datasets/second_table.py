@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
+from evaluator.datasets import identity
 from evaluator.datasets.cells import Kind, merged_kinds
 from evaluator.datasets.conversions import event_columns, event_rows
 from evaluator.datasets.event_kinds import EventKind
 from evaluator.datasets.frames import Chunks
+from evaluator.datasets.identity import HASH, ID
+from evaluator.datasets.named_ids import NamedIds
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches
 from evaluator.datasets.row_rules import check_cells
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import Time
+from evaluator.datasets.spool import Spool
 from evaluator.datasets.time_guesses import TimeGuesses
+
+# So many rows, and displays that they may name, are joined in memory.
+JOINED_ROWS = 1_000_000
+ASKED, ROW, PLACE = "asked", "row", "place"
 
 
 class SecondTable:
-    """The rows of ``[conversion.source]``, or an outcome's, in memory: the displays are joined as they pass by.
+    """The rows of ``[conversion.source]``, or an outcome's, which wait in a spool until all displays have passed by.
+
+    Of the displays those wait, too, that may be named: their ids in a spool, in memory 25 bytes of each. Both are then
+    joined by id, those of some hashes at a time.
 
     Parameters
     ----------
@@ -28,22 +44,95 @@ class SecondTable:
         Files of that table.
     listed
         Whether every breach will be asked for, as in `Breaches`.
+    new_spool
+        Function that makes a temporary file in which rows wait.
     """
 
-    def __init__(self, kind: EventKind, time: Time, files: list[TablePart], *, listed: bool) -> None:
+    def __init__(
+        self, kind: EventKind, time: Time, files: list[TablePart], *, listed: bool, new_spool: Callable[[], Spool]
+    ) -> None:
         source = kind.columns.source
         assert source is not None
-        self._kind, self._time, self._column = kind, time, source.display
+        self._kind, self._time, self._column, self._new_spool = kind, time, source.display, new_spool
         self._kinds: dict[str, Kind] = merged_kinds(event_columns(kind, time), {source.display: "text"})
         self.breaches = Breaches(files, listed=listed)
-        self._table = Chunks(files, source, self._kinds, time=time).collect()
-        self.rows = self._table.height
-        self._ids = self._table[source.display].cast(pl.String)
-        self._wanted = self._ids.drop_nulls().unique().implode()
+        self.rows = 0
+        self._spool, self._named, self._asked = new_spool(), NamedIds(), new_spool()
+        chunks = Chunks(files, source, self._kinds, time=time)
+        self._empty = chunks.empty()
+        for frame in chunks:
+            self._named.add(identity.hashed(frame[source.display])[HASH].drop_nulls())
+            self._spool.add(frame)
+            self.rows += frame.height
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget all displays: they are going to pass by."""
+        self._asked.discard()
+        self._asked, self._n_asked = self._new_spool(), 0
+        self._place = np.zeros(0, np.int64)
 
     def wanted(self, displays: pl.DataFrame) -> pl.DataFrame:
-        """Return the displays whose ``id`` occurs here."""
-        return displays.filter(displays["id"].is_in(self._wanted))
+        """Return those of the next displays that may be named here, without their ids, which `named` reads again.
+
+        Parameters
+        ----------
+        displays
+            Displays with the columns of `evaluator.datasets.identity.hashed`, and others.
+        """
+        known = displays if displays[HASH].null_count() == 0 else displays.filter(pl.col(HASH).is_not_null())
+        found = known.filter(pl.Series(self._named.may_hold(known[HASH])))
+        asked = pl.int_range(self._n_asked, self._n_asked + found.height, dtype=pl.Int64, eager=True)
+        self._n_asked += found.height
+        found = found.with_columns(asked.alias(ASKED))
+        self._asked.add(found.select(ID, HASH, ASKED))
+        return found.drop(ID, HASH)
+
+    def named(self, displays: pl.DataFrame) -> pl.DataFrame:
+        """Return those displays that are named here.
+
+        Parameters
+        ----------
+        displays
+            All displays that may be, from `wanted`, in their order, or some of them.
+        """
+        place = np.full(self._n_asked, -1, np.int64)
+        place[displays[ASKED].to_numpy()] = np.arange(displays.height)
+        named = np.zeros(displays.height, np.bool_)
+        self._place = np.full(self.rows, -1, np.int64)
+        for asked, rows in self._parts():
+            asked = asked.select(ID, pl.Series(PLACE, place[asked[ASKED].to_numpy()])).filter(pl.col(PLACE) >= 0)
+            named[asked.join(rows, on=ID, how="semi")[PLACE].to_numpy()] = True
+            # Of displays listed twice the first one counts.
+            found = rows.join(asked.unique(ID, keep="first", maintain_order=True), on=ID)
+            self._place[found[ROW].to_numpy()] = found[PLACE].to_numpy()
+        self._asked.discard()
+        moved = np.append(np.where(named, np.cumsum(named) - 1, -1), -1)
+        self._place = moved[self._place]  # -1 takes the last
+        return displays.filter(pl.Series(named)).drop(ASKED)
+
+    def _parts(self) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+        """Yield the ids of displays and those of rows, equal ones together, as many at a time as fit into memory."""
+        both = [self._asked.frames(), self._row_ids()]
+        parts = min((self._n_asked + self.rows) // JOINED_ROWS + 1, identity.MOST_PARTS)
+        empty = [pl.DataFrame(schema={ID: pl.String, name: pl.Int64}) for name in (ASKED, ROW)]
+        if parts == 1:
+            asked, rows = (_whole(frames, none) for frames, none in zip(both, empty, strict=True))
+            yield asked, rows
+            return
+        for of in zip(*(identity.by_hash(frames, parts, self._new_spool) for frames in both), strict=True):
+            asked, rows = (_whole(spool.frames(), none) for spool, none in zip(of, empty, strict=True))
+            yield asked, rows
+            for spool in of:
+                spool.discard()
+
+    def _row_ids(self) -> Iterator[pl.DataFrame]:
+        """Yield the ids of the rows that have one, with their hashes and the number of the row."""
+        first = 0
+        for frame in self._spool.frames():
+            number = pl.int_range(first, first + frame.height, dtype=pl.Int64, eager=True)
+            first += frame.height
+            yield identity.hashed(frame[self._column]).with_columns(number.alias(ROW)).drop_nulls()
 
     def converted(self, displays: pl.DataFrame, *, limited: bool) -> tuple[pl.DataFrame, int]:
         """Return the rows that hold an event of a display, and how many have none because of a limit.
@@ -51,21 +140,36 @@ class SecondTable:
         Parameters
         ----------
         displays
-            All displays that are `wanted`: ``id``, ``display`` (number), ``shown`` (time in ticks), ``sound``.
+            All displays that are `named`: ``display`` (number), ``shown`` (time in ticks), ``sound``.
         limited
             Whether only the first displays were read, so that some events belong to none of them.
         """
-        rows = self.breaches.check(self._table)
         clock = self._kind.columns.time
         times = TimeGuesses(self._time, [] if clock is None else [clock])
-        check_cells(rows, self._table, self._kinds, times)
-        first = displays.unique("id", keep="first", maintain_order=True)
-        shown = self._ids.alias("id").to_frame().join(first, on="id", how="left", maintain_order="left").drop("id")
-        shown = shown.hstack(self._table.select(FILE, LINE))
-        lost = shown["display"].is_null()
-        if not limited:
-            rows.add(self._column, lost, f"{self._kind.word} without display",
-                     f"check {self._kind.table}.source.display")  # fmt: skip
-        found = event_rows(self._table, shown, self._kind, rows)
-        rows.close()
-        return found.filter(pl.col("display").is_not_null()), int(lost.sum())
+        found, first, without = [], 0, 0
+        # The first one, without rows, has the columns where there are no others.
+        for frame in chain([self._empty], self._spool.frames()):
+            rows = self.breaches.check(frame)
+            check_cells(rows, frame, self._kinds, times)
+            shown = _gathered(displays, self._place[first : first + frame.height]).hstack(frame.select(FILE, LINE))
+            first += frame.height
+            lost = shown["display"].is_null()
+            without += int(lost.sum())
+            if not limited:
+                rows.add(self._column, lost, f"{self._kind.word} without display",
+                         f"check {self._kind.table}.source.display")  # fmt: skip
+            events = event_rows(frame, shown, self._kind, rows)
+            rows.close()
+            found.append(events.filter(pl.col("display").is_not_null()))
+        self._spool.discard()
+        return pl.concat(found), without
+
+
+def _whole(frames: Iterator[pl.DataFrame], empty: pl.DataFrame) -> pl.DataFrame:
+    return pl.concat([empty, *(frame.select(empty.columns) for frame in frames)])
+
+
+def _gathered(displays: pl.DataFrame, places: npt.NDArray[np.int64]) -> pl.DataFrame:
+    """Return the displays at some places, shape (n,), nulls where a place is -1."""
+    at = pl.Series(places)
+    return displays.select(pl.all().gather(at.set(at < 0, None)))

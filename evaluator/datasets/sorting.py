@@ -9,16 +9,16 @@ import numpy.typing as npt
 import polars as pl
 
 from evaluator.datasets import frames as scan
-from evaluator.datasets.spool import Spool
+from evaluator.datasets.spool import Spool, split
 
 # So many rows are sorted in memory.
 RANGE_ROWS = 500_000
 # Files that one distribution writes; a larger source is distributed again.
 MOST_RANGES = 64
-# Times of each frame that guide the distribution: it misjudges a range by at most this fraction of the rows.
-SAMPLED = 1_024
+# One of so many times guides the distribution, taken from the sorted ones of each frame.
+SAMPLED = 64
 
-_LAST = np.iinfo(np.int64).max
+_FIRST, _LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 class SortedChunks:
@@ -82,14 +82,9 @@ class SortedChunks:
         edges = part.edges()
         ranges = [_Range(self._new_spool()) for _ in range(len(edges) + 1)]
         for frame in part.spool.frames():
-            times = self._times(frame)
-            into = np.searchsorted(edges, times, side="right")
-            order = np.argsort(into, kind="stable")
-            moved = frame.select(pl.all().gather(pl.Series(order)))
-            bounds = np.searchsorted(into[order], np.arange(len(ranges) + 1))
-            for found, low, high in zip(ranges, bounds[:-1], bounds[1:], strict=True):
-                if low < high:
-                    found.add(moved.slice(low, high - low), times[order[low:high]])
+            into = np.searchsorted(edges, self._times(frame), side="right")
+            for number, rows in split(frame, into, len(ranges)):
+                ranges[number].add(rows, self._times(rows))
         return ranges
 
 
@@ -100,25 +95,26 @@ class _Range:
         self.spool = spool
         self.rows = 0
         self.in_order = True
-        self._last = np.iinfo(np.int64).min
+        self._least, self._greatest, self._last = _LAST, _FIRST, _FIRST
         self._sample: list[npt.NDArray[np.int64]] = []
 
     def add(self, frame: pl.DataFrame, times: npt.NDArray[np.int64]) -> None:
         """Add rows and their times."""
         self.spool.add(frame)
-        self.rows += len(times)
         self.in_order = self.in_order and bool(times[0] >= self._last) and bool((times[1:] >= times[:-1]).all())
         self._last = int(times[-1])
         ranked = np.sort(times)
-        self._sample.append(ranked[np.linspace(0, len(times) - 1, min(SAMPLED, len(times))).astype(np.int64)])
+        self._least, self._greatest = min(self._least, int(ranked[0])), max(self._greatest, int(ranked[-1]))
+        self._sample.append(ranked[-self.rows % SAMPLED :: SAMPLED].copy())
+        self.rows += len(times)
 
     def edges(self) -> npt.NDArray[np.int64]:
         """Return times that part the rows, a time that holds many rows by itself."""
         sample = np.sort(np.concatenate(self._sample))
         parts = min(MOST_RANGES, 2 * self.rows // RANGE_ROWS + 1)
         picked, often = np.unique(sample[np.arange(1, parts) * len(sample) // parts], return_counts=True)
-        heavy = picked[(often > 1) | (picked == sample[0])]
+        heavy = picked[(often > 1) | (picked == self._least)]
         edges = np.unique(np.concatenate([picked, heavy[heavy < _LAST] + 1]))
         # The least time is on one side of every edge, the greatest on the other: both parts are smaller than the whole.
-        inside: npt.NDArray[np.int64] = edges[(edges > sample[0]) & (edges <= sample[-1])]
+        inside: npt.NDArray[np.int64] = edges[(edges > self._least) & (edges <= self._greatest)]
         return inside

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -83,6 +85,18 @@ class FileSpool:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+
+
+def split(
+    frame: pl.DataFrame, into: npt.NDArray[np.integer], parts: int
+) -> Iterator[tuple[int, pl.DataFrame]]:
+    """Yield the part, below `parts`, that some rows go into, and these rows in their order; `into` has shape (n,)."""
+    order = np.argsort(into, kind="stable")
+    moved = frame.select(pl.all().gather(pl.Series(order)))
+    bounds = np.searchsorted(into[order], np.arange(parts + 1, dtype=into.dtype))
+    for part, (low, high) in enumerate(itertools.pairwise(bounds.tolist())):
+        if low < high:
+            yield part, moved.slice(low, high - low)
 
 
 def spools(folder: Path | None) -> Callable[[], Spool]:
