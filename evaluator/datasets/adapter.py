@@ -119,9 +119,7 @@ def read_tables(
     )
     with _waiting_room(into) as new_spool:
         seconds = {
-            kind.table: SecondTable(
-                kind, spec.time, plan.others[kind.table], listed=plan.listed, new_spool=new_spool
-            )
+            kind.table: SecondTable(kind, spec.time, plan.others[kind.table], listed=plan.listed, new_spool=new_spool)
             for kind in events
             if kind.table in plan.others
         }

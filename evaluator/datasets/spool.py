@@ -87,9 +87,7 @@ class FileSpool:
             self._writer = None
 
 
-def split(
-    frame: pl.DataFrame, into: npt.NDArray[np.integer], parts: int
-) -> Iterator[tuple[int, pl.DataFrame]]:
+def split(frame: pl.DataFrame, into: npt.NDArray[np.integer], parts: int) -> Iterator[tuple[int, pl.DataFrame]]:
     """Yield the part, below `parts`, that some rows go into, and these rows in their order; `into` has shape (n,)."""
     order = np.argsort(into, kind="stable")
     moved = frame.select(pl.all().gather(pl.Series(order)))
