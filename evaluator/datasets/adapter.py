@@ -124,7 +124,9 @@ def read_tables(
             if kind.table in plan.others
         }
         intake = _take_in(plan, seconds, find_sets(spec, plan.of_sets, listed=plan.listed), new_spool, advance)
-        return _finish(plan, intake, seconds, asked.actions, into=into, contexts=contexts)
+        log, quarantine = _finish(plan, intake, seconds, asked.actions, into=into, contexts=contexts)
+    # Verified when nothing of its making is in memory any more.
+    return Reading(open_canonical(into) if log is None else log, quarantine)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,12 +227,9 @@ def _take_in(
         intake.see(chunks(), advance)
         return intake
 
-    if spec.display.id is None:
-        return one_pass(np.zeros(0, np.int64))
-    ids = SeenIds(new_spool)
-    intake = one_pass(np.zeros(0, np.int64), ids)
+    intake = one_pass(np.zeros(0, np.int64), ids := SeenIds(new_spool))
     suspects = ids.suspects()
-    if len(suspects) == 0:
+    if spec.display.id is None or len(suspects) == 0:
         return intake
     again = repeated((chunk[spec.display.id] for chunk in chunks()), suspects)
     if len(again) == 0:
@@ -247,7 +246,8 @@ def _finish(
     *,
     into: Path | None,
     contexts: bool,
-) -> Reading:
+) -> tuple[Log | None, pa.Table]:
+    """Return the log, None where it was written `into` a folder, and the rows left out."""
     spec, breaches = plan.spec, [intake.breaches]
     if intake.rows == 0:
         header = " below the header" if plan.files[0].is_text else ""
@@ -266,8 +266,8 @@ def _finish(
     if by_outcome:
         counts["quarantined_by_outcome"] = intake.breaches.rows
     counted = []
-    for kind, rows in zip(plan.events, found, strict=True):
-        events, said = _count_events(plan, intake, kind, seconds.get(kind.table), rows, breaches)
+    for kind in plan.events:
+        events, said = _count_events(plan, intake, kind, seconds.get(kind.table), found.pop(0), breaches)
         counted.append(events)
         counts |= {} if kind.outcome else said
     outcomes = counted[0]
@@ -316,11 +316,9 @@ def _finish(
     )
     quarantine = pl.concat([b.table() for b in breaches]).to_arrow()
     if into is None:
-        log = Log(displays=displays, meta=meta, **tables).validated()
-    else:
-        write_rest(into, meta=meta, quarantine=quarantine, **tables)
-        log = open_canonical(into)
-    return Reading(log, quarantine)
+        return Log(displays=displays, meta=meta, **tables).validated(), quarantine
+    write_rest(into, meta=meta, quarantine=quarantine, **tables)
+    return None, quarantine
 
 
 def _count_events(
@@ -341,7 +339,7 @@ def _count_events(
         if not plan.listed:
             second.breaches.refuse()
         refuse_many(second.breaches.rows, second.rows, second.breaches, plan.most_left_out, f"rows of {kind.word}s")
-    sound = found if second is None else found.filter("sound")
+    sound = found if second is None or found["sound"].all() else found.filter("sound")
     counts["conversion_rows_of_quarantined"] = found.height - sound.height
     intake.order.refuse()
     late = Breaches(plan.others.get(kind.table, plan.files), listed=plan.listed)

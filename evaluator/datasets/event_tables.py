@@ -27,18 +27,25 @@ def event_tables(
         Number of the display of each of all these events, kind by kind, -1 where it was dropped, shape (n,).
     """
     numbers = np.split(display_id, np.cumsum([of.events.height for of in counted])[:-1])
-    tables = [
-        of.events.select(pl.lit(kind.outcome).alias("outcome"), pl.Series("display_id", number), "time", "value")
-        .filter(pl.col("display_id") >= 0)
-        for kind, of, number in zip(kinds, counted, numbers, strict=True)
-    ]  # fmt: skip
-    empty = pl.DataFrame(schema={"outcome": pl.String, "display_id": pl.Int64, "time": pl.Int64, "value": pl.Float64})
-    conversions, others = (_sorted(pl.concat([empty, *some])) for some in (tables[:1], tables[1:]))
-    return conversions.drop_columns(["outcome"]), others
+    conversions, *others = (
+        of.events.select(pl.Series("display_id", number), "time", "value").filter(pl.col("display_id") >= 0)
+        for of, number in zip(counted, numbers, strict=True)
+    )
+    named = [
+        events.with_columns(pl.lit(kind.outcome).alias("outcome"))
+        for kind, events in zip(kinds[1:], others, strict=True)
+    ]
+    empty = conversions.clear().with_columns(pl.lit("").alias("outcome"))
+    of_others = _sorted(pl.concat([empty, *named]))
+    names = pa.array(of_others["outcome"].to_list(), pa.string())
+    return _as_arrow(_sorted(conversions)), _as_arrow(of_others).add_column(0, "outcome", names)
 
 
-def _sorted(events: pl.DataFrame) -> pa.Table:
-    events = events.sort("display_id", "time", maintain_order=True)
-    kinds = pa.array(events["outcome"].to_list(), pa.string())
-    numbers = {name: pa.array(events[name].to_numpy(), OUTCOMES[name]) for name in ("display_id", "time", "value")}
-    return pa.table({"outcome": kinds, **numbers})
+def _sorted(events: pl.DataFrame) -> pl.DataFrame:
+    return events.sort("display_id", "time", maintain_order=True)
+
+
+def _as_arrow(events: pl.DataFrame) -> pa.Table:
+    return pa.table(
+        {name: pa.array(events[name].to_numpy(), OUTCOMES[name]) for name in ("display_id", "time", "value")}
+    )

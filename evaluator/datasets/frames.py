@@ -278,7 +278,8 @@ def _table(file: TablePart, source: Table, kinds: Mapping[str, Kind]) -> _Table:
         return _Table(file, source, _called(header, file, source), wanted, 1 + header.lines, header.returns)
     for column, found in file.scan(wanted, rows=0).collect_schema().items():
         _refuse_type(file, column, found, kinds[column])
-    return _Table(file, source, {}, wanted, 1)
+    # In the order of the file: another one is a step of its own for Polars, which then holds twice as many rows.
+    return _Table(file, source, {}, {column: wanted[column] for column in names if column in wanted}, 1)
 
 
 def _refuse_type(file: TablePart, column: str, found: pl.DataType, kind: Kind) -> None:

@@ -14,7 +14,7 @@ ID, HASH = "id", "hash"
 # So many hashes are sorted in memory.
 SORTED_HASHES = 4_000_000
 # Files that hashes are distributed into.
-MOST_PARTS = 256
+MOST_PARTS = 64
 
 
 def hashed(ids: pl.Series) -> pl.DataFrame:
@@ -33,6 +33,8 @@ def by_hash(frames: Iterable[pl.DataFrame], parts: int, new_spool: Callable[[], 
     for frame in frames:
         for part, rows in split(frame, frame[HASH].to_numpy() % np.uint64(parts), parts):
             spools[part].add(rows)
+    for spool in spools:
+        spool.close()
     return spools
 
 

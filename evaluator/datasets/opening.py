@@ -42,7 +42,7 @@ def read_spec_tables(
         Options of the reading; `seed` and `sampling_rate` are none of files.
     into
         Existing folder that gets the canonical form of the log. Its displays then never are in memory; conversions,
-        rows left out, one-hot labels and 16 bytes for each `display.id` are. None keeps all in memory.
+        rows left out and one-hot labels are. None keeps all in memory.
     contexts
         Whether context vectors become part of the log; they are checked in any case.
     advance

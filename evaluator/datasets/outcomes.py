@@ -100,9 +100,9 @@ def find_outcomes(
             kind.clock, delay > stated, f"{kind.word} later after its display than attribution_window = {said!r}",
             f"{cut_them}raise attribution_window in [{kind.log_table}]", values=_instants(rewards["time"], spec),
         )  # fmt: skip
-        rewards = rewards.filter(pl.Series(rows.close()))
+        rewards = _where(rewards, rows.close())
     return Outcomes(
-        events=_bounded(rewards, kind, breaches),
+        events=_bounded(rewards, kind, breaches).select("display", "time", "value"),
         observed_until=until,
         attribution_window=stated if cut is None else cut,
         counts=counts,
@@ -132,7 +132,7 @@ def _followed(
             kind.clock, found["time"] > until, f"{kind.word} later than observed_until = {with_date(until, seconds)}",
             f"raise observed_until in [{kind.log_table}], or drop the row", values=_instants(found["time"], spec),
         )  # fmt: skip
-        return found.filter(pl.Series(rows.close())), until
+        return _where(found, rows.close()), until
     # What the window of the spec refuses says nothing about the end.
     inside = np.full(len(time), True) if stated is None or cut is not None else time - shown <= stated
     end = find_end(times, last=last, shown=shown[inside], time=time[inside])
@@ -150,7 +150,7 @@ def _followed(
         f"drop the row, or say in [{kind.log_table}] until when the log was followed, observed_until = a time",
         values=_instants(found["time"], spec),
     )  # fmt: skip
-    return found.filter(pl.Series(rows.close())), end.until
+    return _where(found, rows.close()), end.until
 
 
 def _bounded(rewards: pl.DataFrame, kind: EventKind, breaches: Breaches) -> pl.DataFrame:
@@ -168,8 +168,13 @@ def _bounded(rewards: pl.DataFrame, kind: EventKind, breaches: Breaches) -> pl.D
             f"{change} {key} in [{kind.log_table}], or repair the values or the rows that repeat",
             values=pl.Series(total),
         )  # fmt: skip
-        rewards = rewards.filter(pl.Series(rows.close()))
+        rewards = _where(rewards, rows.close())
     return rewards
+
+
+def _where(events: pl.DataFrame, sound: npt.NDArray[np.bool_]) -> pl.DataFrame:
+    """Return the events of sound rows, without a copy where all are."""
+    return events if sound.all() else events.filter(pl.Series(sound))
 
 
 def _instants(time: pl.Series, spec: FileSpec) -> pl.Series:

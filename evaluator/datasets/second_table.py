@@ -162,6 +162,7 @@ class SecondTable:
             rows.close()
             found.append(events.filter(pl.col("display").is_not_null()))
         self._spool.discard()
+        self._place = np.zeros(0, np.int64)
         return pl.concat(found), without
 
 

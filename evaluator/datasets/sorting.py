@@ -14,7 +14,7 @@ from evaluator.datasets.spool import Spool, split
 # So many rows are sorted in memory.
 RANGE_ROWS = 500_000
 # Files that one distribution writes; a larger source is distributed again.
-MOST_RANGES = 64
+MOST_RANGES = 128
 # One of so many times guides the distribution, taken from the sorted ones of each frame.
 SAMPLED = 64
 
@@ -64,13 +64,14 @@ class SortedChunks:
         return found
 
     def _times(self, frame: pl.DataFrame) -> npt.NDArray[np.int64]:
-        return frame[self._time].fill_null(_LAST).to_numpy()
+        times = frame[self._time]
+        return (times.fill_null(_LAST) if times.null_count() else times).to_numpy()
 
     def _in_order(self, part: _Range) -> Iterator[pl.DataFrame]:
         if part.in_order:
             yield from part.spool.frames()
         elif part.rows <= RANGE_ROWS:
-            whole = pl.concat(part.spool.frames(), how="diagonal")
+            whole = pl.concat(part.spool.frames(), how="diagonal", rechunk=True)
             order = np.argsort(self._times(whole), kind="stable")
             yield whole.select(pl.all().gather(pl.Series(order)))
         else:
@@ -81,10 +82,13 @@ class SortedChunks:
     def _distributed(self, part: _Range) -> list[_Range]:
         edges = part.edges()
         ranges = [_Range(self._new_spool()) for _ in range(len(edges) + 1)]
-        for frame in part.spool.frames():
+        # Of larger frames each range gets fewer and larger pieces.
+        for frame in scan.of_equal_size(part.spool.frames(), max(RANGE_ROWS // 2, 1)):
             into = np.searchsorted(edges, self._times(frame), side="right")
             for number, rows in split(frame, into, len(ranges)):
                 ranges[number].add(rows, self._times(rows))
+        for found in ranges:
+            found.spool.close()
         return ranges
 
 

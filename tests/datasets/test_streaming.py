@@ -231,7 +231,7 @@ def peak_mb(spec: Path, out: str, **options: Any) -> int:
 def test_memory_does_not_grow_with_the_log(tmp_path: Path, job: str) -> None:
     peaks = []
     # Both larger than what is sorted at once.
-    small, large = 100_000, 300_000
+    small, large = 200_000, 600_000
     context = {"columns": ["user", "city"], "dimensions": 128}
     for n in (small, large):
         folder = tmp_path / str(n)
