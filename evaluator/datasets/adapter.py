@@ -126,7 +126,7 @@ def read_tables(
         intake = _take_in(plan, seconds, find_sets(spec, plan.of_sets, listed=plan.listed), new_spool, advance)
         log, quarantine = _finish(plan, intake, seconds, asked.actions, into=into, contexts=contexts)
     # Verified when nothing of its making is in memory any more.
-    return Reading(open_canonical(into) if log is None else log, quarantine)
+    return Reading(open_canonical(log) if isinstance(log, Path) else log, quarantine)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,8 +246,8 @@ def _finish(
     *,
     into: Path | None,
     contexts: bool,
-) -> tuple[Log | None, pa.Table]:
-    """Return the log, None where it was written `into` a folder, and the rows left out."""
+) -> tuple[Log | Path, pa.Table]:
+    """Return the log, or the folder that it was written into, and the rows left out."""
     spec, breaches = plan.spec, [intake.breaches]
     if intake.rows == 0:
         header = " below the header" if plan.files[0].is_text else ""
@@ -318,7 +318,7 @@ def _finish(
     if into is None:
         return Log(displays=displays, meta=meta, **tables).validated(), quarantine
     write_rest(into, meta=meta, quarantine=quarantine, **tables)
-    return None, quarantine
+    return into, quarantine
 
 
 def _count_events(
