@@ -27,8 +27,9 @@ def frames(times: list[int | None], size: int) -> list[pl.DataFrame]:
 @pytest.mark.parametrize("on_disk", [False, True])
 @settings(max_examples=80, deadline=None)
 @given(
-    st.lists(TIMES, max_size=60), st.integers(1, 9), st.integers(1, 9), st.integers(2, 5), st.none() | st.integers(1, 9)
-)
+    st.lists(TIMES, max_size=60), st.integers(1, 9), st.integers(1, 9), st.integers(2, 5), st.sampled_from([1, 3, 64]),
+    st.none() | st.integers(1, 9),
+)  # fmt: skip
 def test_order_is_that_of_a_stable_sort(
     tmp_path_factory: pytest.TempPathFactory,
     on_disk: bool,
@@ -36,6 +37,7 @@ def test_order_is_that_of_a_stable_sort(
     size: int,
     fits: int,
     ranges: int,
+    sampled: int,
     limit: int | None,
 ) -> None:
     folder = tmp_path_factory.mktemp("sort") if on_disk else None
@@ -43,6 +45,7 @@ def test_order_is_that_of_a_stable_sort(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sorting, "RANGE_ROWS", fits)
         patch.setattr(sorting, "MOST_RANGES", ranges)
+        patch.setattr(sorting, "SAMPLED", sampled)
         patch.setattr(scan, "CHUNK_ROWS", 7)
         chunks = SortedChunks(frames(times, size), "t", limit, spools(folder))
         for _ in range(2):  # as often as wanted

@@ -197,6 +197,23 @@ def test_second_table_is_joined_across_chunks(tmp_path: Path) -> None:
     assert [tuple(c.values()) for c in log.conversions.to_pylist()] == [(2, 9, 1.0), (17, 39, 1.0), (17, 40, 1.0)]
 
 
+def test_columns_of_parquet_are_read_in_the_order_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # In another one Polars holds twice as many row groups.
+    asked: list[list[str]] = []
+    batches = pl.LazyFrame.collect_batches
+
+    def noted(self: pl.LazyFrame, **options: Any) -> Iterator[pl.DataFrame]:
+        asked.append(self.collect_schema().names())
+        return batches(self, **options)
+
+    monkeypatch.setattr(pl.LazyFrame, "collect_batches", noted)
+    rows = {"city": ["Rome", "Oslo"], "sold": [4, None], "id": [7, 8], "ad": ["a", "b"], "t": [1, 2]}
+    pl.DataFrame(rows).write_parquet(tmp_path / "l.parquet")
+    columns = {"columns": ["city"]}
+    load(write_spec(tmp_path, source={"files": "l.parquet"}, display={"id": "id"}, context=columns))
+    assert asked == [["city", "sold", "id", "ad", "t"]]
+
+
 def test_validate_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = ["t,ad,sold,city", "1,a,4,Rome", "2,b,,Oslo"]
     spec = dataset(tmp_path, rows, context={"columns": ["city"]})
