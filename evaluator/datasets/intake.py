@@ -35,7 +35,7 @@ WEIGHT, COST = "display.weight", "display.cost"
 
 @dataclass(kw_only=True)
 class Intake:
-    """What is known of the displays seen so far. Memory: the events and what `spool` takes; the ids' hashes.
+    """What is known of the displays seen so far. Memory: the events and what `spool` takes.
 
     Parameters
     ----------
