@@ -57,7 +57,8 @@ def delta_table(
         protocol |= {"readerFeatures": list(features), "writerFeatures": list(features)}
     metadata = {
         "id": "0c0ffee0-0000-4000-8000-000000000000", "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps({"type": "struct", "fields": fields}), "createdTime": 1, "partitionColumns": ["shop"] if within else [],
+        "schemaString": json.dumps({"type": "struct", "fields": fields}), "createdTime": 1,
+        "partitionColumns": ["shop"] if within else [],
         "configuration": {"delta.columnMapping.mode": "name"} if physical else {},
     }  # fmt: skip
     actions: list[dict[str, Any]] = [{"protocol": protocol}, {"metaData": metadata}]

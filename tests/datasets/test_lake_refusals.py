@@ -33,7 +33,7 @@ def test_a_folder_that_does_not_say_which_metadata_is_the_last_is_refused(tmp_pa
         ({"delta": "empty"}, SourceError, r"empty: no Delta table"),
         ({"delta": "log", "version": 7}, SourceError, r"log: no version 7 of the table is left; its last is 1\."),
         ({"delta": "gs://logs/log", "storage": {"endpoint": "http://here"}}, SourceError, r"an S3 store answers"),
-        ({"delta": "s3://logs/log", "storage": {"anonymous": True}}, SourceError, r"storage\.anonymous is of files alone"),
+        ({"delta": "s3://logs/log", "storage": {"anonymous": True}}, SourceError, r"storage\.anonymous is of files"),
         ({"iceberg": "none"}, SourceError, r"none/metadata holds no metadata\.json"),
         ({"iceberg": "none.metadata.json"}, SourceError, r"none\.metadata\.json: cannot be opened: .*No such file"),
         ({"iceberg": "ns/log", "snapshot": 7}, SourceError, r"no snapshot 7 .* its current one is \d+\. Hint: name"),
