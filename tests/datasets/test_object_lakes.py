@@ -14,7 +14,7 @@ from deltalake import write_deltalake
 from evaluator import load
 from evaluator.errors import SourceError
 from tests.datasets.lakes import KINDS, append, catalog, place
-from tests.datasets.object_store import KEYS, Bucket, s3_server
+from tests.datasets.object_stores.server import KEYS, Bucket, s3_server
 from tests.datasets.sources import write_spec
 from tests.datasets.test_lakes import everything
 
