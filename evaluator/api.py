@@ -121,8 +121,8 @@ def compare(
     """
     refuse_unknown("compare", options, CompareOptions, ReplayOptions)
     given = under_own_names(CompareOptions, under_own_names(ReplayOptions, options))
-    own = CompareOptions(windows=given.pop("windows", None), study=given.pop("study", None))
-    cut_offs = own.asked_windows
+    own = CompareOptions(**{name: given.pop(name, None) for name in ("windows", "study", "ship_if")})
+    cut_offs, rule = own.asked_windows, own.rule
     descriptions = as_descriptions(policies)
     reading: dict[str, Any] = {}
     said: dict[str, Any] = {}
@@ -133,13 +133,14 @@ def compare(
         descriptions = descriptions or as_descriptions(asked.policies)
         cut_offs = asked.windows if cut_offs is None else cut_offs
         baseline = asked.baseline if baseline is None else baseline
+        rule = asked.rule if rule is None else rule
         said = asked.options
     chosen = ReplayOptions(**{**said, **given})
     reading |= {"keep": chosen.keeps} if chosen.keeps else {}
     log = log.checked() if isinstance(log, Log) else load("synthetic" if log is None else log, **reading)
     plans = plan_comparison(log, descriptions, cut_offs or (None,), chosen)
     spec = None if baseline is None else as_description(baseline).spec
-    return execute_comparison(plans, baseline=find_baseline(plans, spec))
+    return execute_comparison(plans, baseline=find_baseline(plans, spec), rule=rule)
 
 
 @shows(AuditOptions)

@@ -65,7 +65,7 @@ def compare_command(
     dataset = one_log(log, dataset)
     with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
         own = CompareOptions(**comparing)
-        specs, windows, baseline = policies or [], own.asked_windows, own.baseline
+        specs, windows, baseline, rule = policies or [], own.asked_windows, own.baseline, own.rule
         if own.study is not None:
             from evaluator.comparisons.study_file import read_study
 
@@ -77,6 +77,7 @@ def compare_command(
             specs = specs or list(said.policies)
             windows = said.windows if windows is None else windows
             baseline = said.baseline if baseline is None else baseline
+            rule = said.rule if rule is None else rule
         descriptions = as_descriptions(specs)
         kept = None if folder is None else KeptResults(folder, descriptions)
         o.kept_in = folder
@@ -88,9 +89,11 @@ def compare_command(
         total = sum(max(len(plans[i].rounds) for i in group) for group in scans(plans, finished))
         with o.progress("displays", total * (1 + options.bootstrap), compiles=True) as advance:
             if kept is None:
-                found = execute_comparison(plans, baseline=first, advance=advance)
+                found = execute_comparison(plans, baseline=first, rule=rule, advance=advance)
             else:
-                found = execute_comparison(plans, baseline=first, finished=finished, keep=kept.keep, advance=advance)
+                found = execute_comparison(
+                    plans, baseline=first, rule=rule, finished=finished, keep=kept.keep, advance=advance
+                )
         save_result(save, found, source, reading)
     if as_json:
         o.print_json(found.to_dict())

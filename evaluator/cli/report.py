@@ -24,13 +24,15 @@ def report_command(
 ) -> None:
     """Make one page of results: a chapter for each folder that a command wrote with --out.
 
-    The page is one file that needs no network and runs no script.
+    The page is one file that needs no network and runs no script. What a check or an audit of the same log found goes
+    into the verdict of a comparison.
     """
     from evaluator.report.chapter import read_chapter
+    from evaluator.report.known_log import with_known
     from evaluator.report.manifest import write_text
     from evaluator.report.page import page_of
 
-    chapters = [read_chapter(folder) for folder in folders]
+    chapters = with_known(folders, [read_chapter(folder) for folder in folders])
     with new_file(out) as save:
         save(write_text, page_of(chapters))
     o.note(f"Wrote {out}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from evaluator.comparisons.horizon import FirstRounds
 from evaluator.comparisons.realised import SAME, RealisedEvidence, in_order, p_values_of, weigh
@@ -59,8 +60,20 @@ class Difference:
         )
 
 
+def turned(of: Interval) -> Interval:
+    """Return the interval of a difference seen from the other side."""
+    return replace(of, estimate=0.0 - of.estimate, low=0.0 - of.high, high=0.0 - of.low)
+
+
 def _turned(of: Interval | None) -> Interval | None:
-    return None if of is None else replace(of, estimate=0.0 - of.estimate, low=0.0 - of.high, high=0.0 - of.low)
+    return None if of is None else turned(of)
+
+
+class FoundDifferences(NamedTuple):
+    """Realised differences of pairs (variant, reference), and the evidence of those that have one."""
+
+    differences: dict[tuple[int, int], Difference]
+    evidence: dict[tuple[int, int], RealisedEvidence]
 
 
 def find_differences(
@@ -71,7 +84,7 @@ def find_differences(
     rounds: int,
     fixed: bool,
     jobs: int = 1,
-) -> dict[tuple[int, int], Difference]:
+) -> FoundDifferences:
     """Return the realised difference of each pair (variant, reference), each once.
 
     Paired: what both showed cancels, where the same display earns the same in both. Where both replays read the log in
@@ -104,7 +117,7 @@ def find_differences(
         else:
             compared.append(pair)
     if not compared:
-        return found
+        return FoundDifferences(found, {})
     shared = plans[0].options.reward == "eventual"
     bounds = [reward_bounds(plan) for plan in plans]
 
@@ -130,7 +143,7 @@ def find_differences(
         if of.kind == UNPAIRED:
             lacks = "unpaired: rewards are those observed by the horizon"
         found[pair] = Difference(*pair, of.interval(alpha), float(p), lacks)
-    return found
+    return FoundDifferences(found, dict(zip(compared, evidence, strict=True)))
 
 
 def to_widest_window(plans: Sequence[ReplayPlan]) -> list[tuple[int, int]]:

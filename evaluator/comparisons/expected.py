@@ -33,8 +33,10 @@ class ExpectedDifference(NamedTuple):
     why_not: str
 
 
-def expected_difference(variant: ReplayResult, reference: ReplayResult) -> ExpectedDifference:
-    """Return what a variant is expected to earn per round beyond a reference.
+def expected_difference(
+    variant: ReplayResult, reference: ReplayResult, *, level: float | None = None
+) -> ExpectedDifference:
+    """Return what a variant is expected to earn per round beyond a reference, at a level, None for the replays' own.
 
     None without a bootstrap; where the two ended after different numbers of rounds, so that these are expectations at
     different horizons; and where they earned alike on all but a few resampled logs: a spread of 0 would be read as a
@@ -56,7 +58,7 @@ def expected_difference(variant: ReplayResult, reference: ReplayResult) -> Expec
             f"the two earned differently on {different:,} of {len(gaps):,} resampled logs only: how far their expected "
             "values differ is not known from so few",
         )
-    (_, interval) = expected_differences([reference, variant])
+    (_, interval) = expected_differences([reference, variant], level=level)
     freedom = len(gaps) - 1
     half = (interval.high - interval.low) / 2
     t = abs(interval.estimate) / half * float(stdtrit(freedom, 0.5 + interval.level / 2))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from evaluator.comparisons.ship_rule import ShipRule, parse_ship_rule
 from evaluator.options.declaration import Options, documented, option
 from evaluator.options.shared import WINDOWS
 
@@ -25,6 +26,30 @@ class CompareOptions(Options):
         more="`evaluator.comparisons.study_file` shows one.",
         example="study.toml",
     )
+
+    ship_if: str | None = option(
+        None,
+        "What must be told of the difference to the baseline before a policy ships, stated before the run",
+        more="'uplift > 0.002': the interval of the difference lies above 0.002 per round. The log is checked, too. "
+        "Without a rule the verdict is by 'uplift > 0', on a log that was not checked.",
+        example="'uplift > 0.002'",
+    )
+
+    def __post_init__(self) -> None:
+        """Check the rule.
+
+        Raises
+        ------
+        ParameterError
+            It is no rule; says how one is written.
+        """
+        super().__post_init__()
+        _ = self.rule
+
+    @property
+    def rule(self) -> ShipRule | None:
+        """The rule by which a policy ships; None where none was stated."""
+        return None if self.ship_if is None else parse_ship_rule(self.ship_if)
 
     @property
     def asked_windows(self) -> tuple[str | int | None, ...] | None:

@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from evaluator.checks.options import CheckOptions
+from evaluator.checks.run import CheckReport, check_log
 from evaluator.comparisons.assumed_bound import honest_difference, honest_ranking
+from evaluator.comparisons.candidates import find_verdict
 from evaluator.comparisons.curves import VariantCurve, curve_table, draw_curve
 from evaluator.comparisons.differences import Difference, find_differences, reward_cut, to_widest_window
 from evaluator.comparisons.expected import expected_difference
 from evaluator.comparisons.horizon import CommonHorizon, FirstRounds, common_horizon, comparable, first_rounds
+from evaluator.comparisons.log_conditions import with_checks
 from evaluator.comparisons.ranking import Ranking, rank, ranked_pairs
 from evaluator.comparisons.result_tables import difference_table, ranking_table, test_table, variant_table
 from evaluator.comparisons.segment_differences import (
@@ -21,7 +25,9 @@ from evaluator.comparisons.segment_differences import (
     segment_difference_table,
     segment_differences,
 )
+from evaluator.comparisons.ship_rule import ANY_UPLIFT, ShipRule
 from evaluator.comparisons.variant_inputs import VariantInputs, assumed_by
+from evaluator.comparisons.verdict import Verdict
 from evaluator.errors import NoRoundsError, ParameterError, nearest
 from evaluator.log import Log
 from evaluator.replays.basis import read_basis
@@ -74,6 +80,10 @@ class Comparison(ShownInNotebooks):
         Sentences on the comparison, beside those of each result, to read before the numbers.
     segments
         Difference of every other variant to the baseline in the groups of each column that ``by`` named; none without.
+    verdict
+        Ship, wait or don't, by the rule that was stated before the run; None of a single variant.
+    check
+        Check of the log, where a rule was stated; else None.
     """
 
     results: tuple[ReplayResult, ...]
@@ -86,6 +96,8 @@ class Comparison(ShownInNotebooks):
     assumed: tuple[VariantInputs, ...]
     warnings: tuple[str, ...]
     segments: tuple[SegmentDifferences, ...] = ()
+    verdict: Verdict | None = None
+    check: CheckReport | None = None
 
     @property
     def trajectory(self) -> pa.Table:
@@ -176,12 +188,15 @@ class Comparison(ShownInNotebooks):
                     "assumed": [asdict(assumed) for assumed in self.assumed],
                     "warnings": self.warnings,
                     "segments": [asdict(of) for of in self.segments],
+                    "verdict": None if self.verdict is None else asdict(self.verdict),
+                    "check": None if self.check is None else self.check.to_dict(),
                 }
             ),
         }
 
     def __repr__(self) -> str:
-        return "\n".join([*map(repr, self.results), self.ranking.conclusion])
+        said = self.ranking.conclusion if self.verdict is None else self.verdict.sentence
+        return "\n".join([*map(repr, self.results), said])
 
 
 def _numbered(tables: Sequence[pa.Table]) -> pa.Table:
@@ -261,6 +276,7 @@ def execute_comparison(
     plans: Sequence[ReplayPlan],
     *,
     baseline: int = 0,
+    rule: ShipRule | None = None,
     finished: Mapping[int, ReplayResult] | None = None,
     keep: Callable[[ReplayPlan, ReplayResult], None] = lambda plan, result: None,
     advance: Callable[[int], None] = lambda displays: None,
@@ -273,6 +289,8 @@ def execute_comparison(
         Plans of the variants, in their order.
     baseline
         Number of the variant that others are compared with.
+    rule
+        Rule by which a variant ships, and for which the log is checked; None for any uplift, on a log not checked.
     finished
         Results that are there already, by the number of their variant; None for none.
     keep
@@ -286,11 +304,13 @@ def execute_comparison(
         for i, result in zip(group, execute_all(together, jobs=plans[0].options.jobs, advance=advance), strict=True):
             keep(plans[i], result)
             done[i] = result
-    return compare_results(plans, [done[i] for i in range(len(plans))], baseline=baseline)
+    return compare_results(plans, [done[i] for i in range(len(plans))], baseline=baseline, rule=rule)
 
 
-def compare_results(plans: Sequence[ReplayPlan], results: Sequence[ReplayResult], *, baseline: int = 0) -> Comparison:
-    """Compare finished replays of one log at their common horizon.
+def compare_results(
+    plans: Sequence[ReplayPlan], results: Sequence[ReplayResult], *, baseline: int = 0, rule: ShipRule | None = None
+) -> Comparison:
+    """Compare finished replays of one log at their common horizon; check the log where a rule was stated.
 
     Raises
     ------
@@ -311,19 +331,27 @@ def compare_results(plans: Sequence[ReplayPlan], results: Sequence[ReplayResult]
     costs = to_widest_window(plans)
     others = [i for i in range(len(plans)) if i != baseline]
     asked = [*ranked_pairs(len(plans), baseline), *((min(pair), max(pair)) for pair in costs)]
-    found = find_differences(plans, lived, asked, rounds=horizon.rounds, fixed=horizon.fixed, jobs=options.jobs)
+    realised = find_differences(plans, lived, asked, rounds=horizon.rounds, fixed=horizon.fixed, jobs=options.jobs)
     unbounded = next((plan for plan in plans if not plan.bounded), plans[0])
     found = {
         pair: honest_difference(unbounded, of if of.realised is None else _with_expected(of, results))
-        for pair, of in found.items()
+        for pair, of in realised.differences.items()
     }
+    judged = judged_together(plans, results)
 
     def to_reference(variant: int, reference: int) -> Difference:
         return found[variant, reference] if variant < reference else found[reference, variant].turned()
 
     values = [float(curve.value.estimate[-1]) if len(curve.rounds) else np.nan for curve in curves]
+    verdict = find_verdict(
+        plans, judged, realised.evidence, baseline=baseline, horizon=horizon, rule=rule or ANY_UPLIFT
+    )  # fmt: skip
+    check = None
+    if rule is not None:
+        check = check_log(plans[0].log, CheckOptions(propensity=options.propensity, cluster_by=options.cluster_by))
+        verdict = verdict and with_checks(verdict, check.to_dict())
     return Comparison(
-        results=tuple(judged_together(plans, results)),
+        results=tuple(judged),
         horizon=horizon,
         baseline=baseline,
         differences=tuple(to_reference(i, baseline) for i in others),
@@ -335,6 +363,8 @@ def compare_results(plans: Sequence[ReplayPlan], results: Sequence[ReplayResult]
         assumed=tuple(assumed_by(plan) for plan in plans),
         warnings=tuple(_warnings(plans, results, lived, horizon)),
         segments=segment_differences(plans, lived, baseline=baseline, rounds=horizon.rounds, fixed=horizon.fixed),
+        verdict=verdict,
+        check=check,
     )
 
 

@@ -6,6 +6,7 @@
     policies = ["random", "delayed-klucb"]  # as --policy
     windows = [500, 2000, "7d", "none"]     # as --windows; one alone: window = 500
     baseline = "random"
+    ship_if = "uplift > 0.002"              # as --ship-if
     guardrails = ["complaint < +0.001"]     # as --guardrail
     by = "device,country"                   # as --by
     repeats = 5                             # any option of a replay: seed, horizon, jobs, traffic_share, ...
@@ -26,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evaluator.comparisons.ship_rule import ShipRule, parse_ship_rule
 from evaluator.datasets.options import ReadingOptions
 from evaluator.errors import EvaluatorError, KeyOfFileError, SourceError, nearest
 from evaluator.inputs.toml_file import NotTomlError, read_toml
@@ -49,7 +51,9 @@ def _keys(options: type[Options], *, but: Sequence[str]) -> dict[str, type]:
 # A comparison says itself by which windows; generated logs have a seed in their spec, and groups are not its matter.
 READING = _keys(ReadingOptions, but=("seed", "keep"))
 REPLAYING = _keys(ReplayOptions, but=("window",))
-_OWN: dict[str, type] = {"dataset": str, "baseline": str, "policies": list, "windows": list, "policy": list}
+_OWN: dict[str, type] = {
+    "dataset": str, "baseline": str, "ship_if": str, "policies": list, "windows": list, "policy": list,
+}  # fmt: skip
 # What takes several values, of which one may be named alone.
 _PLURALS = {"policies": POLICIES, "windows": WINDOWS, "guardrails": GUARDRAILS}
 _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false", list: "a list"}
@@ -67,6 +71,8 @@ class StudyFile:
         Specs of the policies.
     windows, baseline
         Windows and baseline, as `evaluator.compare` takes them; None where the file does not say.
+    rule
+        Rule by which a policy ships; None where the file states none.
     options
         Values of fields of `ReplayOptions`, by name.
     """
@@ -76,6 +82,7 @@ class StudyFile:
     policies: tuple[str, ...]
     windows: tuple[str | int | None, ...] | None
     baseline: str | None
+    rule: ShipRule | None
     options: dict[str, Any]
 
 
@@ -120,6 +127,7 @@ def read_study(path: str | Path) -> StudyFile:
     try:
         ReadingOptions(**reading)
         ReplayOptions(**options)
+        rule = parse_ship_rule(said["ship_if"]) if "ship_if" in said else None
     except EvaluatorError as error:
         named = re.match(r"`(\w+)", error.what)  # what errors of options begin with
         where = path if named is None else _line(path, named[1])
@@ -130,6 +138,7 @@ def read_study(path: str | Path) -> StudyFile:
         policies=tuple(_specs(path, said)),
         windows=tuple(_window(path, i, w) for i, w in enumerate(said["windows"])) if "windows" in said else None,
         baseline=said.get("baseline"),
+        rule=rule,
         options=options,
     )
 

@@ -75,6 +75,7 @@ class CompareKeywords(SharedKeywords, total=False):
 
     windows: str | int | Sequence[str | int | None] | None
     study: str | Path | None
+    ship_if: str | None
     window: str | int | None
 
 

@@ -5,15 +5,25 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 
-from evaluator.report.blocks import Block, Bullets, Grid, Paragraph, Run, Section, Standing, Words
+from evaluator.report.blocks import Block, Bullets, Grid, Paragraph, Run, Section, Standing, VerdictBlock, Words
 from evaluator.report.command_words import in_command_words
+from evaluator.report.shown_verdict import in_words_of_the_command
+from evaluator.report.verdict_html import verdict_html
 from evaluator.visible import visible
 
 # Seen on light and dark backgrounds alike: about as far from white as from black.
 COLOURS = {"green": "#1f8a45", "yellow": "#a86a00", "red": "#d5433f", "cyan": "#1c86a5"}
+NO_LINKS: Mapping[str, str] = {}
 
 
-def section_html(section: Section, *, colours: Mapping[str, str] = COLOURS, heading: str = "") -> str:
+def section_html(
+    section: Section,
+    *,
+    colours: Mapping[str, str] = COLOURS,
+    heading: str = "",
+    anchor: str = "",
+    links: Mapping[str, str] = NO_LINKS,
+) -> str:
     """Return a section.
 
     Parameters
@@ -24,20 +34,26 @@ def section_html(section: Section, *, colours: Mapping[str, str] = COLOURS, head
         Colour of each of the report's colours: a value of CSS.
     heading
         Tag of the title, ``h3``, on a page whose wide tables the keyboard can scroll; empty for a paragraph.
+    anchor
+        Name by which links find the section; empty for none.
+    links
+        Place on the page of each condition of a verdict, by its name, where there is one.
     """
-    page = _Html(colours, focusable=bool(heading))
+    page = _Html(colours, links, focusable=bool(heading))
+    named = f' id="{html.escape(anchor)}"' if anchor else ""
     body = "".join(page.block(block) for block in section.blocks)
     if not section.title:
         return body
     words = page.words(section.title)
     if section.folded:
-        return f"<details><summary>{words}</summary>{body}</details>"
-    return f"<{heading}>{words}</{heading}>{body}" if heading else f'<p class="title">{words}</p>{body}'
+        return f"<details{named}><summary>{words}</summary>{body}</details>"
+    return f"<{heading}{named}>{words}</{heading}>{body}" if heading else f'<p class="title">{words}</p>{body}'
 
 
 class _Html:
-    def __init__(self, colours: Mapping[str, str], *, focusable: bool) -> None:
+    def __init__(self, colours: Mapping[str, str], links: Mapping[str, str], *, focusable: bool) -> None:
         self._colours = colours
+        self._links = links
         self._focus = ' tabindex="0"' if focusable else ""
 
     def block(self, block: Block) -> str:
@@ -48,6 +64,8 @@ class _Html:
                 return f"<ul>{''.join(f'<li>{self.words(item)}</li>' for item in block.items)}</ul>"
             case Grid():
                 return self._table(block)
+            case VerdictBlock():
+                return verdict_html(block.verdict, colours=self._colours, links=self._links)
 
     def _table(self, grid: Grid) -> str:
         named = zip(grid.head, grid.standing, strict=True) if grid.head else ()
@@ -101,5 +119,7 @@ def in_words_of_commands(section: Section) -> Section:
             case Grid():
                 rows = tuple(tuple(map(spoken, row)) for row in block.rows)
                 return Grid(spoken(block.caption), tuple(map(spoken, block.head)), rows, block.standing)
+            case VerdictBlock():
+                return VerdictBlock(in_words_of_the_command(block.verdict))
 
     return Section(spoken(section.title), [changed(block) for block in section.blocks], section.folded)

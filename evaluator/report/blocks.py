@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from evaluator.comparisons.verdict import Verdict
+
 Colour = Literal["", "green", "yellow", "red", "cyan"]
 # How the cells of a column stand: left, right as numbers do, or never broken over lines.
 Standing = Literal["", "number", "whole"]
@@ -72,7 +74,15 @@ class Grid:
     kind: Literal["grid"] = "grid"
 
 
-Block = Paragraph | Bullets | Grid
+@dataclass(frozen=True)
+class VerdictBlock:
+    """Ship, wait or don't, with a link to each part of the page that it rests on."""
+
+    verdict: Verdict
+    kind: Literal["verdict"] = "verdict"
+
+
+Block = Paragraph | Bullets | Grid | VerdictBlock
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,23 @@ def _paragraph(f: Finding) -> RenderableType:
     )
 
 
+def checks_of_log(report: CheckReport) -> RenderableType:
+    """Return what a check found, in brief, beside numbers of the log."""
+    counts = {verdict: len(report.having(verdict)) for verdict in ("fail", "warn", "pass", "not applicable")}
+    said = ", ".join(f"{number} {word}" for (_, number), word in zip(counts.items(), _COUNTED, strict=True))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    for name in ("verdict", "check", "number"):
+        table.add_column(name, no_wrap=name != "number")
+    for f in (*report.having("fail"), *report.having("warn")):
+        table.add_row(Text(f.verdict, _STYLES[f.verdict]), f.name, f.number)
+    below: list[RenderableType] = [table] if table.row_count else []
+    title = Text.assemble(("\nChecks of the log ", "bold"), f"{said}: `evaluate check` says more")
+    return Group(title, *(Padding(one, (0, 0, 0, 2), expand=False) for one in below))
+
+
+_COUNTED = ("failed", "warned", "passed", "not applicable")
+
+
 def _summary(report: CheckReport) -> RenderableType:
     """Return the verdict, what it rests on, what was not tested, and what such a log could have shown."""
     failed, warned = len(report.having("fail")), len(report.having("warn"))

@@ -12,14 +12,17 @@ from rich.table import Table
 from rich.text import Text
 
 from evaluator.comparisons.differences import Difference
+from evaluator.comparisons.lines import window_text
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.variant_inputs import VariantInputs
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
 from evaluator.replays.result import ReplayResult
+from evaluator.report.check import checks_of_log
 from evaluator.report.console import ReportConsole
 from evaluator.report.outcome_tables import guardrails, outcomes
 from evaluator.report.segment_tables import segments
+from evaluator.report.shown_verdict import ShownVerdict
 from evaluator.report.terminal import delivered_each, details, sentences
 from evaluator.visible import visible
 
@@ -54,6 +57,9 @@ def print_comparison(console: ReportConsole, comparison: Comparison) -> None:
     """Print a comparison."""
     results = comparison.results
     wide = console.width >= _WIDE
+    if comparison.verdict is not None:
+        console.print(ShownVerdict(comparison.verdict))
+        console.print()
     console.print(Text.assemble(f"{len(results)} replays of ", (visible(results[0].plan["dataset"]), "bold")))
     for line in _together([result.meaning[:1] for result in results]):
         console.print(line, style="dim")
@@ -92,6 +98,8 @@ def print_comparison(console: ReportConsole, comparison: Comparison) -> None:
     if any(len(curve.rounds) for curve in comparison.curves):
         console.print(_regret(comparison, level, wide=wide))
     console.print(details("Actions (share of rounds)", [(str(i + 1), _shares(results[i])) for i in lines]))
+    if comparison.check is not None:
+        console.print(checks_of_log(comparison.check))
     warnings = [*comparison.warnings, *_together([result.warnings for result in results])]
     if warnings:
         console.print(sentences("Read before trusting the numbers", warnings, style="yellow"))
@@ -258,14 +266,6 @@ def _told(assumed: VariantInputs) -> list[str]:
     if assumed.horizon is not None:
         said.append(f"the policy was told the horizon: at most {assumed.horizon:,} rounds")
     return said
-
-
-def window_text(result: ReplayResult) -> str:
-    """Return the window of a variant as tables name it."""
-    window, ticks = result.plan["window_rounds"], result.plan["window_ticks"]
-    if window is None:
-        return "none"
-    return f"{window:,}" if ticks is None else str(result.plan["options"]["window"])
 
 
 def _table(

@@ -10,9 +10,9 @@ import numpy as np
 
 from evaluator.audits.result import Audit
 from evaluator.comparisons.curves import checkpoints
+from evaluator.comparisons.lines import window_text
 from evaluator.comparisons.result import Comparison
 from evaluator.replays.result import ReplayResult
-from evaluator.report.comparison import window_text
 from evaluator.report.delay_charts import CORRECTED, GREY, LINES, NAIVE, Spec, drawable, finished
 from evaluator.simulations.result import Simulation
 

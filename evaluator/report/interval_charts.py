@@ -8,10 +8,10 @@ from typing import Any
 import altair as alt
 import numpy as np
 
+from evaluator.comparisons.lines import window_text
 from evaluator.comparisons.result import Comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.result import ReplayResult
-from evaluator.report.comparison import window_text
 from evaluator.report.delay_charts import CORRECTED, GREY, Spec, drawable, finished
 
 _ROW = 26

@@ -1,4 +1,4 @@
-"""Dependencies point one way: cli -> report -> audits, comparisons -> replays -> policies -> kernels."""
+"""Dependencies point one way: cli -> report -> audits -> comparisons -> checks -> replays -> policies -> kernels."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ALLOWED: dict[str, set[str] | None] = {
     "replays": {
         "delays", "estimates", "kernels", "log", "policies", "replays/learned", "replays/loop", "replays/rounds",
     },
-    "comparisons": {"datasets", "estimates", "log", "policies", "replays", "replays/loop"},
+    "comparisons": {"checks", "datasets", "estimates", "log", "policies", "replays", "replays/loop"},
     "checks": {"delays", "delays/study", "estimates", "log", "replays", "replays/rounds"},
     "audits": {
         "comparisons", "delays", "estimates", "kernels", "log", "policies", "replays", "replays/loop", "replays/rounds",

@@ -121,3 +121,57 @@ def test_a_damaged_chapter_is_told_in_a_line(damage: Any, said: str, results: di
     damage(tmp_path / CHAPTER)
     with pytest.raises(SourceError, match=said):
         read_chapter(tmp_path)
+
+
+def test_a_verdict_stands_first_knows_what_lies_beside_it_and_links_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    of_log = ("--limit", "4000")
+    two = ("-p", "fixed:action=0", "-p", "random")
+    assert evaluate("compare", *two, *of_log, "--out", "compared").code == 0
+    assert evaluate("check", "synthetic", *of_log, "--out", "checked").code == 0
+    assert evaluate("audit", *two, *of_log, "--twins", "10", "--out", "audited").code == 0
+    assert evaluate("check", "synthetic", "--limit", "3000", "--out", "other").code == 0
+
+    def conditions(*folders: str) -> dict[str, tuple[str, str]]:
+        """Name, link and state of each condition."""
+        assert evaluate("report", *folders, "-o", f"{'-'.join(folders)}.html").code == 0
+        page = (tmp_path / f"{'-'.join(folders)}.html").read_text()
+        assert page.count('class="verdict"') == 1
+        assert page.index('class="verdict"') < page.index("<figure")
+        box = page[page.index('class="verdict"') :].partition("</div>")[0]
+        rows = re.findall(r'<th scope="row">(?:<a href="#([^"]*)">)?(\w+)(?:</a>)?</th><td><span[^>]*>. ([^<]*)<', box)
+        assert all(f'id="{link}"' in page for link, _, _ in rows if link)
+        return {name: (link, state) for link, name, state in rows}
+
+    alone = conditions("compared")
+    assert alone["checks"] == ("", "open")
+    assert alone["difference"][0] == "chapter-1-difference-per-round"
+    assert "audit" not in alone
+    known = conditions("checked", "compared", "audited")
+    assert known["checks"] == ("chapter-1", "met")
+    assert known["audit"] == ("chapter-3", "met")
+    assert known["difference"] == ("chapter-2-difference-per-round", "open")
+    # A check of another log says nothing of this one.
+    assert conditions("other", "compared")["checks"] == ("", "open")
+
+    checked = json.loads((tmp_path / "checked" / "result.json").read_text())
+    checked["checks"][0] |= {"verdict": "fail", "do": "repair it"}
+    (tmp_path / "checked" / "result.json").write_text(json.dumps(checked))
+    assert conditions("compared", "checked")["checks"] == ("chapter-2", "not met")
+    (tmp_path / "checked" / "result.json").write_text("{}")
+    run = evaluate("report", "checked", "compared", "-o", "x.html")
+    assert (run.code, run.err.count("\n")) == (3, 1)
+    assert "result.json: not as a command wrote it" in run.err
+
+
+def test_a_rule_puts_the_checks_of_the_log_on_the_page_of_a_comparison(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = ("compare", "-p", "fixed:action=0", "-p", "random", "--limit", "4000", "--ship-if", "uplift > 0.002")
+    assert evaluate(*words, "--out", str(out)).code == 0
+    page = (out / "report.html").read_text()
+    assert 'href="#chapter-1-checks-of-the-log"' in page
+    assert 'id="chapter-1-checks-of-the-log"' in page
+    assert "Rule: uplift &gt; 0.002 at 95 %" in page
+    assert "Rule: uplift > 0.002 at 95 %" in (out / "report.txt").read_text()

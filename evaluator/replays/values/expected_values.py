@@ -65,7 +65,9 @@ def with_expected_value(result: ReplayResult, resampled: ResampledValues, number
     )
 
 
-def expected_differences(results: Sequence[ReplayResult], *, baseline: int = 0) -> tuple[Interval, ...]:
+def expected_differences(
+    results: Sequence[ReplayResult], *, baseline: int = 0, level: float | None = None
+) -> tuple[Interval, ...]:
     """Return expected value minus that of a baseline for each result, at the horizon that all share.
 
     The values of both come from the same resampled logs, so what the two have in common cancels.
@@ -76,6 +78,8 @@ def expected_differences(results: Sequence[ReplayResult], *, baseline: int = 0) 
         Replays of one log with the same seed and `bootstrap`.
     baseline
         Number of the result that all are compared with; its own difference is 0.
+    level
+        Confidence level of each interval; None for that of the replays.
 
     Raises
     ------
@@ -93,7 +97,7 @@ def expected_differences(results: Sequence[ReplayResult], *, baseline: int = 0) 
             result.value.estimate - of.value.estimate,
             np.subtract(result.resampled, of.resampled),
             n=result.value.n,
-            level=result.plan["options"]["level"],
+            level=result.plan["options"]["level"] if level is None else level,
             target=f"difference of expected values at {result.rounds:,} rounds",
             clusters=None if of.clusters is None or result.clusters is None else min(of.clusters, result.clusters),
         )

@@ -1,0 +1,209 @@
+"""What a comparison's own numbers say of each condition under which a variant ships."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from evaluator.comparisons.differences import turned
+from evaluator.comparisons.expected import expected_difference
+from evaluator.comparisons.horizon import CommonHorizon
+from evaluator.comparisons.lines import line_of
+from evaluator.comparisons.realised import RealisedEvidence
+from evaluator.comparisons.ship_rule import ShipRule
+from evaluator.comparisons.verdict import Candidate, Condition, Target, Verdict, decide
+from evaluator.estimates.confidence import Interval
+from evaluator.replays.guardrails import GuardrailAnswer
+from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.result import ReplayResult
+
+# Beyond so many times the log nobody plans.
+_MOST = 1_000.0
+_Z80 = 0.8416212335729143
+# How a bootstrap is asked for where there was none.
+_BOOTSTRAP = 200
+
+UNCHECKED = Condition(
+    "checks", None, "the log was not checked", "`evaluate check`, or a rule of your own (`ship_if`), which checks it"
+)
+
+
+class _Judged(NamedTuple):
+    """The difference of a candidate, and whether it is told to lie above the limit."""
+
+    interval: Interval | None
+    target: Target
+    condition: Condition
+
+
+def find_verdict(
+    plans: Sequence[ReplayPlan],
+    results: Sequence[ReplayResult],
+    evidence: Mapping[tuple[int, int], RealisedEvidence],
+    *,
+    baseline: int,
+    horizon: CommonHorizon,
+    rule: ShipRule,
+) -> Verdict | None:
+    """Return the verdict of a comparison of which the log is not yet checked; None without a variant to decide on.
+
+    What decides is the difference of expected values, from the common resampled logs; between policies that do not
+    learn, whose runs tell what they always earn, without a bootstrap the realised difference. Both at 1 - alpha / m,
+    for m variants.
+
+    Parameters
+    ----------
+    plans, results
+        Plans and results of the variants; guardrails are answered for all together.
+    evidence
+        What the rewards say of the realised difference of each pair (lower number, higher number) that has one.
+    baseline
+        Number of the variant that the others are compared with.
+    horizon
+        Common horizon of the realised differences.
+    rule
+        Rule that was stated before the run.
+    """
+    others = [i for i in range(len(plans)) if i != baseline]
+    if not others:
+        return None
+    level = plans[0].options.level
+    each = 1.0 - (1.0 - level) / len(others)
+    candidates = []
+    for i in others:
+        pair = (i, baseline) if i < baseline else (baseline, i)
+        found = _judged(plans, results, i, baseline, evidence.get(pair), horizon=horizon, rule=rule, level=each)
+        conditions = [found.condition]
+        if results[i].guardrails:
+            conditions.append(_guardrails(results[i].guardrails))
+        conditions += [_propensities(plans[i]), UNCHECKED]
+        candidates.append(Candidate(line_of(i, results[i]), "wait", found.interval, found.target, tuple(conditions)))
+    return decide(candidates, rule=rule, level=level, baseline=line_of(baseline, results[baseline]))
+
+
+def _judged(
+    plans: Sequence[ReplayPlan],
+    results: Sequence[ReplayResult],
+    i: int,
+    baseline: int,
+    evidence: RealisedEvidence | None,
+    *,
+    horizon: CommonHorizon,
+    rule: ShipRule,
+    level: float,
+) -> _Judged:
+    both = (plans[i], plans[baseline])
+    target: Target = "expected" if results[i].resampled and results[baseline].resampled else "realised"
+    if target == "expected":
+        found = expected_difference(results[i], results[baseline], level=level)
+        if found.interval is None or math.isnan(found.interval.low):
+            return _unknown(None, target, found.why_not or "too few clusters", _of_expected(results, i, baseline))
+        interval = found.interval
+    elif evidence is None:
+        return _unknown(None, target, "the two have no rewards that can be compared", "windows that cut alike")
+    else:
+        interval = evidence.interval(1.0 - level)
+        interval = interval if i < baseline else turned(interval)
+        missing = _why_runs_do_not_tell(both, horizon)
+        if missing is not None:
+            return _unknown(interval, target, *missing)
+    if biased := _why_biased(both):
+        return _unknown(interval, target, *biased)
+    limit = "0" if rule.limit == 0 else f"the {rule.limit:g} asked for"
+    if interval.low > rule.limit:
+        return _Judged(interval, target, Condition("difference", True, f"its interval lies above {limit}"))
+    if interval.high <= rule.limit:
+        return _Judged(interval, target, Condition("difference", False, f"its interval does not reach beyond {limit}"))
+    said = f"its interval holds {limit}" if rule.limit == 0 else f"its interval does not lie above {limit}"
+    more = _more_displays(interval, rule.limit, int(plans[i].maturity.used))
+    return _Judged(interval, target, Condition("difference", None, said, more))
+
+
+def _unknown(interval: Interval | None, target: Target, said: str, settle: str) -> _Judged:
+    return _Judged(interval, target, Condition("difference", None, said, settle))
+
+
+def _of_expected(results: Sequence[ReplayResult], i: int, baseline: int) -> str:
+    """Return what gives the two an interval of their expected difference."""
+    if results[i].rounds != results[baseline].rounds:
+        return f"a common horizon: `horizon={min(results[i].rounds, results[baseline].rounds)}`"
+    return "a longer log: on this one the two hardly ever differ"
+
+
+def _why_runs_do_not_tell(both: tuple[ReplayPlan, ReplayPlan], horizon: CommonHorizon) -> tuple[str, str] | None:
+    """Return why what two runs earned decides nothing, and what would; None where it does."""
+    with_horizon = f"`bootstrap={_BOOTSTRAP}` and `horizon={horizon.rounds}`"
+    if any(plan.policy.learns for plan in both):
+        return "policies that learn fare otherwise in another run: these two say little of what to expect", with_horizon
+    if any(plan.clusters is not None for plan in both):
+        return "what these runs earned is of the clusters of this log, not of new ones", with_horizon
+    if any(not plan.bounded for plan in both):
+        return "nobody knows how much a display can earn at most", "`reward_max`, or a cap of the rewards (`cap`)"
+    if not horizon.fixed:
+        return "the number of rounds compared depended on the run", "a smaller `horizon`"
+    return None
+
+
+def _why_biased(both: tuple[ReplayPlan, ReplayPlan]) -> tuple[str, str] | None:
+    """Return why the values of either are not those that it would have live, and what mends it; None where they are."""
+    for plan in both:
+        if not plan.maturity.known:
+            said = "nothing says how long conversions take, so that young displays may count as failures"
+            return said, "an attribution_window in the spec, or a `window`"
+        if plan.options.accept_quantile > 0.0:
+            return "accepting by a quantile of the propensities buys rounds by bias", "no `accept_quantile`"
+        if plan.sampler == "queue":
+            return "the sampler queue is not right where rates move with time", "`sampler='keep'`"
+        if plan.clock.kind == "wall" and plan.policy.learns:
+            return "on the wall clock feedback comes in fewer rounds than it would live", "`clock='traffic'`"
+    return None
+
+
+def _more_displays(of: Interval, limit: float, displays: int) -> str:
+    """Return how many more displays would tell on 80 % of logs, if the difference is what it is here.
+
+    The half-width h shrinks with the root of the number of displays, and so does the standard error, of which h is at
+    least z times, z the normal quantile of the level: needed is h' + z_.8 h' / z < |d - limit|.
+    """
+    from scipy.special import ndtri
+
+    gap, half = abs(of.estimate - limit), (of.high - of.low) / 2.0
+    needed = half * (1.0 + _Z80 / float(ndtri(0.5 + of.level / 2.0)))
+    if not gap > 0.0 or needed / gap > math.sqrt(_MOST):
+        return f"no log of this kind: more than {_MOST:,.0f} times its displays"
+    more = max((needed / gap) ** 2 - 1.0, 0.0) * displays
+    digits = max(10 ** (len(str(int(more))) - 2), 1)
+    return (
+        f"about {math.ceil(more / digits) * digits:,} more displays like the {displays:,} replayed, if the difference "
+        "is what it is here"
+    )
+
+
+def _guardrails(answers: Sequence[GuardrailAnswer]) -> Condition:
+    broken = [of.guardrail for of in answers if of.answer == "broken"]
+    open_ = [of.guardrail for of in answers if of.answer == "cannot tell"]
+    if broken:
+        return Condition("guardrails", False, f"the guardrail {_listed(broken)} is broken")
+    if open_:
+        said = f"whether the guardrail {_listed(open_)} holds cannot be told"
+        return Condition("guardrails", None, said, "more displays, for the guardrail's interval to leave its limit")
+    return Condition("guardrails", True, f"{len(answers):,} of {len(answers):,} guardrails hold")
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(f"'{one}'" for one in words)
+
+
+def _propensities(plan: ReplayPlan) -> Condition:
+    kind = plan.propensities.kind
+    if kind == "logged":
+        return Condition("propensities", True, "the propensities are the logged ones")
+    if kind == "uniform":
+        return Condition("propensities", True, "actions were logged uniformly at random")
+    said = "propensities were estimated" if kind == "estimated" else "the log has no propensities"
+    settle = (
+        "the probability with which the logging policy chose the action shown, logged with every display; or, where it "
+        "chose at random, `propensity='uniform'`"
+    )
+    return Condition("propensities", False, f"{said}, and nothing in the log tells whether they are right", settle)

@@ -1,0 +1,40 @@
+"""What reports call the variants of a comparison: lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evaluator.replays.result import ReplayResult
+
+
+@dataclass(frozen=True)
+class Line:
+    """A variant as reports name it.
+
+    Parameters
+    ----------
+    variant
+        Number of the variant, from 0; people count from 1.
+    policy, window
+        Policy and window, as they were asked for.
+    """
+
+    variant: int
+    policy: str
+    window: str
+
+    def __str__(self) -> str:
+        return f"line {self.variant + 1} ({self.policy}, window {self.window})"
+
+
+def line_of(variant: int, result: ReplayResult) -> Line:
+    """Return a variant as reports name it."""
+    return Line(variant, result.plan["policy"], window_text(result))
+
+
+def window_text(result: ReplayResult) -> str:
+    """Return the window of a variant as reports name it."""
+    window, ticks = result.plan["window_rounds"], result.plan["window_ticks"]
+    if window is None:
+        return "none"
+    return f"{window:,}" if ticks is None else str(result.plan["options"]["window"])

@@ -1,0 +1,314 @@
+"""Ship, wait or don't: what decides, and what would settle it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluator import Log, compare, load
+from evaluator.comparisons.candidates import UNCHECKED
+from evaluator.comparisons.lines import Line
+from evaluator.comparisons.log_conditions import with_audit, with_checks
+from evaluator.comparisons.result import Comparison
+from evaluator.comparisons.ship_rule import ANY_UPLIFT, ShipRule, parse_ship_rule
+from evaluator.comparisons.verdict import Candidate, Condition, ConditionName, Decision, decide
+from evaluator.errors import ParameterError
+from evaluator.estimates.confidence import Interval
+from tests.cli.runs import evaluate
+from tests.logs import build_log, with_outcome
+
+BASELINE = Line(0, "ucb1", "500")
+NAMES: tuple[ConditionName, ...] = ("difference", "guardrails", "checks", "propensities", "audit")
+
+
+def candidate(variant: int, estimate: float, **met: bool | None) -> Candidate:
+    conditions = tuple(Condition(name, met.get(name, True), f"{name} said", f"{name} settles") for name in NAMES)
+    found = Interval(estimate, estimate - 1, estimate + 1, 10, 0.95, "test")
+    return Candidate(Line(variant, "linucb", "500"), "wait", found, "expected", conditions)
+
+
+@pytest.mark.parametrize(
+    ("met", "decision"),
+    [
+        ({}, "ship"),
+        ({"difference": None}, "wait"),
+        ({"difference": False}, "don't"),
+        ({"guardrails": False}, "don't"),
+        ({"guardrails": None}, "wait"),
+        ({"checks": None}, "wait"),
+        # Of a log that no number is believed of, no number says don't either.
+        ({"checks": False, "difference": False, "guardrails": False}, "wait"),
+        ({"propensities": False}, "wait"),
+        ({"audit": False, "difference": False}, "wait"),
+        ({"checks": None, "difference": False}, "don't"),
+    ],
+)
+def test_what_decides(met: dict[str, bool | None], decision: Decision) -> None:
+    found = decide([candidate(1, 2.0, **met)], rule=ANY_UPLIFT, level=0.95, baseline=BASELINE)
+    assert found.decision == decision
+    open_ = [name for name in NAMES if met.get(name, True) is not True]
+    assert found.settle == (() if decision == "don't" else tuple(f"{name} settles" for name in open_))
+
+
+def test_the_best_of_those_that_ship_is_named_else_of_those_that_wait() -> None:
+    lines = [
+        candidate(1, 3.0, difference=None),
+        candidate(2, 1.5),
+        candidate(3, 2.0),
+        candidate(4, 9.0, guardrails=False),
+    ]
+    found = decide(lines, rule=ANY_UPLIFT, level=0.95, baseline=BASELINE)
+    assert (found.variant, found.decision) == (3, "ship")
+    assert [of.decision for of in found.candidates] == ["wait", "ship", "ship", "don't"]
+    assert found.sentence == (
+        "Ship line 4 (linucb, window 500): it is expected to earn +2 [+1, +3] per round beyond line 1 (ucb1, window "
+        "500)."
+    )
+    waiting = decide([lines[0], lines[3]], rule=ANY_UPLIFT, level=0.95, baseline=BASELINE)
+    assert (waiting.variant, waiting.decision) == (1, "wait")
+    assert waiting.sentence.endswith("Difference said.")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "uplift", "uplift < 1", "value > 1", "uplift > x", "uplift > 2%", "uplift > 1e999"]
+)
+def test_what_is_no_rule_is_refused_in_a_line_that_says_how_one_is_written(text: str) -> None:
+    with pytest.raises(ParameterError, match=r"uplift > 0\.002") as error:
+        parse_ship_rule(text)
+    assert text in str(error.value)
+
+
+def shown(rates: tuple[float, ...], *, n: int = 6_000, seed: int = 0, **more: Any) -> Log:
+    """Return a uniform log of actions with these rates, whose conversions come at once."""
+    rng = np.random.default_rng(seed)
+    action = rng.integers(0, len(rates), n)
+    of = np.flatnonzero(rng.random(n) < np.array(rates)[action])
+    return build_log(
+        time=np.arange(n), action=action, conversion_display=of, conversion_time=of, n_actions=len(rates),
+        propensity=np.full(n, 1 / len(rates)), **more,
+    )  # fmt: skip
+
+
+def by_name(found: Comparison, number: int = 0) -> dict[str, Condition]:
+    assert found.verdict is not None
+    return {of.name: of for of in found.verdict.candidates[number].conditions}
+
+
+def test_policies_that_do_not_learn_are_decided_by_what_they_earned() -> None:
+    log = shown((0.2, 0.6))
+    found = compare(log, ["fixed:action=0", "fixed:action=1"], ship_if="uplift > 0.3").verdict
+    assert found is not None
+    assert (found.decision, found.variant, found.candidates[0].target) == ("ship", 1, "realised")
+    worse = compare(log, ["fixed:action=1", "fixed:action=0"], ship_if="uplift > 0").verdict
+    assert worse is not None
+    assert worse.decision == "don't"
+    # The interval that decides is the one of the report, where only one line is tested.
+    report = compare(log, ["fixed:action=0", "fixed:action=1"])
+    assert report.verdict is not None
+    assert report.verdict.candidates[0].difference == report.differences[0].realised
+    three = compare(log, ["fixed:action=0", "fixed:action=1", "random"]).verdict
+    assert three is not None
+    wide = three.candidates[0].difference
+    plain = report.differences[0].realised
+    assert wide is not None
+    assert plain is not None
+    assert wide.level == pytest.approx(0.975)
+    assert wide.high - wide.low > plain.high - plain.low
+
+
+def test_a_difference_is_seen_from_the_baseline_wherever_it_stands() -> None:
+    log = shown((0.2, 0.6))
+    first = compare(log, ["fixed:action=0", "fixed:action=1"], baseline="fixed:action=1").verdict
+    second = compare(log, ["fixed:action=1", "fixed:action=0"]).verdict
+    assert first is not None
+    assert second is not None
+    one, other = first.candidates[0].difference, second.candidates[0].difference
+    assert one is not None
+    assert other is not None
+    assert (one.estimate, one.low, one.high) == (other.estimate, other.low, other.high)
+    assert one.estimate < 0
+
+
+def test_policies_that_learn_wait_for_what_is_to_be_expected_of_them() -> None:
+    log = shown((0.1, 0.8))
+    runs = compare(log, ["random", "ucb1"], ship_if="uplift > 0")
+    assert runs.verdict is not None
+    assert runs.verdict.decision == "wait"
+    horizon = runs.horizon.rounds
+    assert f"`bootstrap=200` and `horizon={horizon}`" in runs.verdict.settle
+    found = compare(log, ["random", "ucb1"], ship_if="uplift > 0", bootstrap=40, horizon=horizon).verdict
+    assert found is not None
+    assert (found.decision, found.candidates[0].target) == ("ship", "expected")
+    different = compare(log, ["random", "ucb1"], ship_if="uplift > 0", bootstrap=20, sampler="queue")
+    assert different.verdict is not None
+    assert different.verdict.decision == "wait"
+
+
+def test_waiting_says_how_many_more_displays_would_tell() -> None:
+    """Of a log whose estimate is the truth; as many displays tell it on 80 % of logs, up to 3 standard errors of 40."""
+    rates, policies = (0.40, 0.44), ["fixed:action=0", "fixed:action=1"]
+    for seed in range(100):
+        found = compare(shown(rates, n=4_000, seed=seed), policies).verdict
+        assert found is not None
+        difference = found.candidates[0].difference
+        assert difference is not None
+        if abs(difference.estimate - 0.04) < 0.001:
+            break
+    said = re.fullmatch(r"about ([\d,]+) more displays like the 4,000 replayed, .*", found.conditions[0].settle)
+    assert said is not None
+    n = 4_000 + int(said[1].replace(",", ""))
+    assert 10_000 < n < 100_000
+    longer = [compare(shown(rates, n=n, seed=seed), policies).verdict for seed in range(1_000, 1_040)]
+    told = sum(of is not None and of.conditions[0].met is True for of in longer)
+    assert told / 40 > 0.8 - 3 * (0.8 * 0.2 / 40) ** 0.5
+
+
+def test_a_log_without_propensities_waits_for_them_and_one_that_chose_at_random_says_so() -> None:
+    log = shown((0.2, 0.6)).with_meta(propensity="absent")
+    none = [np.full(len(log), np.nan)]
+    log = replace(log, displays=log.displays.set_column(log.schema.names.index("propensity"), "propensity", none))
+    policies = ["fixed:action=0", "fixed:action=1"]
+    for asked in ({}, {"propensity": "estimate"}):
+        found = compare(log, policies, ship_if="uplift > 0", **asked)  # type: ignore[arg-type]
+        assert found.verdict is not None
+        assert found.verdict.decision == "wait"
+        assert by_name(found)["propensities"].met is False
+        assert "`propensity='uniform'`" in by_name(found)["propensities"].settle
+    known = compare(log, policies, ship_if="uplift > 0", propensity="uniform").verdict
+    assert known is not None
+    assert known.decision == "ship"
+
+
+@pytest.mark.parametrize(("limit", "met"), [("0.5", True), ("0.1", False), ("0.2", None)])
+def test_guardrails_are_conditions(limit: str, met: bool | None) -> None:
+    log = shown((0.2, 0.6))
+    rng = np.random.default_rng(1)
+    of = np.flatnonzero(rng.random(len(log)) < 0.2)
+    log = with_outcome(log, "complaint", of, of)
+    found = compare(
+        log, ["fixed:action=0", "fixed:action=1"], ship_if="uplift > 0", guardrails=[f"complaint < {limit}"]
+    )
+    assert by_name(found)["guardrails"].met is met
+    assert found.verdict is not None
+    assert found.verdict.decision == {True: "ship", False: "don't", None: "wait"}[met]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"sampler": "queue"}, "queue is not right"),
+        ({"accept_quantile": 0.05, "sampler": "rejection"}, "buys rounds by bias"),
+        ({}, "how much a display can earn"),
+    ],
+)
+def test_what_the_difference_does_not_tell_is_said(options: dict[str, Any], words: str) -> None:
+    unbounded = {} if options else {"values": True}
+    log = shown((0.2, 0.6))
+    if unbounded:
+        value = np.random.default_rng(0).lognormal(size=log.conversions.num_rows)
+        log = replace(log, conversions=log.conversions.set_column(2, "value", [value])).with_meta(reward_max=None)
+    found = compare(log, ["fixed:action=0", "fixed:action=1"], **options)
+    assert by_name(found)["difference"].met is None
+    assert words in by_name(found)["difference"].said
+
+
+def test_where_nothing_says_how_long_conversions_take_nothing_ships() -> None:
+    log = shown((0.2, 0.6)).with_meta(observed_until=6_000)
+    found = compare(log, ["fixed:action=0", "fixed:action=1"], ship_if="uplift > 0")
+    assert "how long conversions take" in by_name(found)["difference"].said
+
+
+def test_a_failed_check_of_the_log_lets_nothing_ship() -> None:
+    log = shown((0.2, 0.6))
+    wrong = np.where(log.displays["action"].to_numpy() == 0, 0.8, 0.2)
+    log = replace(log, displays=log.displays.set_column(log.schema.names.index("propensity"), "propensity", [wrong]))
+    log = log.with_meta(propensity="logged")
+    found = compare(log, ["fixed:action=0", "fixed:action=1"], ship_if="uplift > 0")
+    assert found.check is not None
+    assert not found.check.fit
+    assert found.verdict is not None
+    assert found.verdict.decision == "wait"
+    failed = found.check.having("fail")
+    assert all(of.name in by_name(found)["checks"].said and of.do in by_name(found)["checks"].settle for of in failed)
+
+
+def test_without_a_rule_the_log_is_not_checked() -> None:
+    found = compare(shown((0.2, 0.6)), ["fixed:action=0", "fixed:action=1"])
+    assert found.check is None
+    assert by_name(found)["checks"] == UNCHECKED
+    assert found.verdict is not None
+    assert found.verdict.decision == "wait"
+    known = with_checks(found.verdict, {"checks": [{"name": "overlap", "verdict": "warn", "do": ""}]})
+    assert known.decision == "ship"
+    assert known.conditions[-1].said == "no check of the log failed, 1 warned"
+    assert compare(shown((0.2, 0.6)), ["random"]).verdict is None
+
+
+def audited(*, biased: bool = False, difference: float | None = 0.01, window: int | None = 500) -> dict[str, Any]:
+    power = {"difference": difference}
+    return {
+        "options": {"window": window},
+        "policies": [{"policy": "linucb", "biased": biased}, {"policy": "ucb1", "biased": False}],
+        "pairs": [{"first": "linucb", "second": "ucb1", "alone": power, "expected": power}],
+    }
+
+
+def test_an_audit_is_a_condition_of_the_pairs_that_it_is_about() -> None:
+    asking = ShipRule("uplift > 0.02", 0.02)
+    one = replace(candidate(1, 2.0), conditions=candidate(1, 2.0).conditions[:-1])
+    verdict = decide([one], rule=asking, level=0.95, baseline=BASELINE)
+    assert with_audit(verdict, audited()).decision == "ship"
+    assert with_audit(verdict, audited(biased=True)).decision == "wait"
+    for difference in (0.03, None):
+        too_small = with_audit(verdict, audited(difference=difference))
+        assert too_small.decision == "wait"
+        assert "too small for the 0.02 asked for" in too_small.sentence
+    assert with_audit(verdict, audited(window=None)) == verdict
+    assert with_audit(replace(verdict, rule=ANY_UPLIFT), audited(difference=None)).decision == "ship"
+    # Another candidate, of which it says nothing, is not known to be without bias.
+    other = replace(one, line=Line(2, "klucb", "500"))
+    both = with_audit(decide([one, other], rule=asking, level=0.95, baseline=BASELINE), audited())
+    assert [of.decision for of in both.candidates] == ["ship", "wait"]
+
+
+def test_the_command_says_its_verdict_first_and_in_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("compare", "-p", "fixed:action=0", "-p", "random", "--limit", "5000", "--ship-if", "uplift > 0")
+    run = evaluate(*words)
+    assert run.out.startswith(("Ship ", "Wait ", "Don't "))
+    assert "Rule: uplift > 0 at 95 %" in run.out
+    found = evaluate(*words, "--json").json
+    twin = compare(load("synthetic", limit=5000), ["fixed:action=0", "random"], ship_if="uplift > 0")
+    assert found["verdict"] == twin.to_dict()["verdict"]
+    assert found["verdict"]["rule"] == {"text": "uplift > 0", "limit": 0.0}
+    assert found["check"]["schema"] == "evaluate.check/1"
+    assert found["verdict"]["sentence"] == repr(twin).splitlines()[-1]
+    bad = evaluate("compare", "-p", "random", "-p", "fixed", "--ship-if", "uplift >")
+    assert (bad.code, bad.err.count("\n")) == (2, 1)
+    assert "--ship-if" in bad.err
+
+
+def test_a_study_states_its_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = tmp_path / "study.toml"
+    text = 'dataset = "synthetic"\nlimit = 3000\npolicies = ["fixed:action=0", "random"]\nship_if = "uplift > {}"\n'
+    study.write_text(text.format(0.1))
+    found = evaluate("compare", "--study", "study.toml", "--json").json
+    assert found["verdict"]["rule"]["limit"] == 0.1
+    assert (
+        evaluate("compare", "--study", "study.toml", "--ship-if", "uplift > 0", "--json").json["verdict"]["rule"][
+            "limit"
+        ]
+        == 0
+    )
+    twin = compare(study=study)
+    assert json.loads(json.dumps(twin.to_dict()))["verdict"] == found["verdict"]
+    study.write_text(text.format("much"))
+    bad = evaluate("compare", "--study", "study.toml")
+    assert "study.toml: line 4: `ship_if`" in bad.err or "study.toml: line 4: --ship-if" in bad.err
