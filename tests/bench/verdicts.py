@@ -1,0 +1,103 @@
+"""How often a verdict ships what is no better than was asked: ``python -m tests.bench.verdicts``.
+
+On each log the rule asks for just the difference that is true, so that whoever ships is wrong: ``uplift > D``. D is
+known display by display for policies that do not learn. For those that do, rates are made the same for all actions, so
+that no policy earns more than another, and D is 0. Logs of all kinds of `tests.untidy`; what cannot be read, or not be
+replayed, is refused and ships nothing. `powers` says how often what is better by some margin ships.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from evaluator import compare
+from evaluator.errors import EvaluatorError
+from tests.untidy.defects import rows_of
+from tests.untidy.kinds import KINDS, Kind
+from tests.untidy.traffic import Traffic, draw_traffic
+from tests.untidy.truth import expected_rewards, value_of_fixed, value_of_random
+from tests.untidy.writing import as_log
+
+# (baseline, candidate), none of which learns.
+STEADY = (("random", "fixed:action=2"), ("fixed:action=2", "random"), ("fixed:action=0", "fixed:action=1"))
+LEARNING = ("random", "ucb1", "klucb")
+OUTCOMES = ("ship", "wait", "don't", "refused")
+HORIZON, BOOTSTRAP = 500, 100
+
+
+def steady(kind: Kind, seed: int, *, beyond: float = 0.0) -> Iterator[str]:
+    """Yield the decision on each pair of `STEADY` by a rule that asks for its true difference less `beyond`."""
+    traffic = draw_traffic(kind.untidy, seed)
+    try:
+        log, of = as_log(traffic, rows_of(traffic, seed))
+    except EvaluatorError:
+        yield from ["refused"] * len(STEADY)
+        return
+    for base, candidate in STEADY:
+        true = _value(traffic, kind, candidate, of) - _value(traffic, kind, base, of) - beyond
+        yield _decision(log, (base, candidate), kind, seed=seed, ship_if=f"uplift > {true:.12f}", **kind.options)
+
+
+def learning(kind: Kind, seed: int) -> str:
+    """Return the decision on policies that learn, on a log whose actions all earn the same."""
+    same = replace(kind.untidy, means=(0.4,) * kind.untidy.n_actions, mean_values=None)
+    traffic = draw_traffic(same, seed)
+    log, _ = as_log(traffic, rows_of(traffic, seed))
+    return _decision(
+        log, LEARNING, kind, seed=seed, ship_if="uplift > 0", horizon=HORIZON, bootstrap=BOOTSTRAP, jobs=2
+    )  # fmt: skip
+
+
+def _decision(log: object, policies: tuple[str, ...], kind: Kind, **asked: object) -> str:
+    try:
+        found = compare(log, list(policies), windows=[kind.window], **asked)  # type: ignore[arg-type]
+    except EvaluatorError:
+        return "refused"
+    assert found.verdict is not None
+    return found.verdict.decision
+
+
+def _value(traffic: Traffic, kind: Kind, policy: str, of: np.ndarray) -> float:
+    window = None if kind.window_s is None else float(kind.window_s)
+    expected = expected_rewards(traffic, window_s=window)
+    if policy == "random":
+        return value_of_random(traffic, expected, of)
+    return value_of_fixed(expected, of, int(policy.partition("=")[2]))
+
+
+# Kinds in which all actions earn the same where their rates are the same: contexts change which is best, and delays by
+# action what comes within a window.
+ALIKE = tuple(
+    name for name, kind in KINDS.items()
+    if kind.untidy.contexts == 1 and kind.untidy.slowness is None and kind.untidy.launches is None
+    and kind.untidy.users == 0
+)  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.verdicts", description=__doc__)
+    parser.add_argument("kinds", nargs="*", default=list(KINDS), help="all by default")
+    parser.add_argument("--logs", type=int, default=100, help="of each kind")
+    parser.add_argument("--learning", action="store_true", help="policies that learn, on logs whose actions earn alike")
+    parser.add_argument("--beyond", type=float, default=0.0, help="how much better than the rule asks for")
+    asked = parser.parse_args()
+    print("| kind | verdicts | ship | wait | don't | refused |")
+    print("|---|---|---|---|---|---|")
+    for name in asked.kinds:
+        if asked.learning and name not in ALIKE:
+            continue
+        seeds = range(7_000, 7_000 + asked.logs)
+        if asked.learning:
+            found = [learning(KINDS[name], seed) for seed in seeds]
+        else:
+            found = [one for seed in seeds for one in steady(KINDS[name], seed, beyond=asked.beyond)]
+        shares = [np.mean([one == outcome for one in found]) for outcome in OUTCOMES]
+        print(f"| {name} | {len(found)} | {' | '.join(f'{share:.1%}' for share in shares)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
