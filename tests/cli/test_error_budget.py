@@ -30,6 +30,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "compare": (
         "-p", "ucb1", "-p", "linucb", "--windows", "1d,2d", "--horizon", "300", "--bootstrap", "20",
         "--final", "last:20%", "--doubly-robust", "--guardrail", "click < 0.5", "--by", "device,age",
+        "--ship-if", "uplift > 0",
     ),
     "check": (),
     "delays": ("--families", "geometric,lognormal", "--bootstraps", "19", "--windows", "1d,5d", "--joint"),

@@ -1,0 +1,34 @@
+"""Verdicts on logs of known truth: what is no better than was asked hardly ever ships, what is better by far does."""
+
+from __future__ import annotations
+
+import pytest
+from scipy.stats import binom
+
+from tests.bench.verdicts import learning, steady
+from tests.untidy.kinds import KINDS
+
+# Those whose numbers a defect moves, and those that move intervals.
+DEFECTS = ("swapped propensities", "stale propensities", "copied displays", "outage", "heavy tails, no window", "gap")
+TRAFFIC = ("tidy", "daily rhythm", "drift of the rates", "rates by hour", "heavy revenue", "sample of the traffic")
+# Half of 1 - level, which all lines together share.
+ERROR = 0.025
+
+
+@pytest.mark.parametrize("kinds", [DEFECTS, TRAFFIC])
+def test_what_earns_just_what_was_asked_does_not_ship(kinds: tuple[str, ...]) -> None:
+    found = [one for name in kinds for seed in range(4) for one in steady(KINDS[name], seed)]
+    assert found.count("ship") <= binom.ppf(0.999, len(found), ERROR)
+
+
+def test_policies_that_learn_do_not_ship_where_all_earn_alike() -> None:
+    found = [learning(KINDS[name], seed) for name in ("tidy", "growth", "revenue") for seed in range(8)]
+    assert "refused" not in found
+    assert found.count("ship") <= binom.ppf(0.999, len(found), ERROR)
+
+
+def test_what_earns_far_more_than_was_asked_ships() -> None:
+    found = [
+        one for name in ("tidy", "daily rhythm") for seed in range(3) for one in steady(KINDS[name], seed, beyond=0.1)
+    ]
+    assert set(found) == {"ship"}
