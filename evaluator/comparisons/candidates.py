@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from evaluator.comparisons.differences import turned
-from evaluator.comparisons.expected import expected_difference
+from evaluator.comparisons.expected import ExpectedDifference, expected_difference
 from evaluator.comparisons.horizon import CommonHorizon
 from evaluator.comparisons.lines import line_of
 from evaluator.comparisons.realised import RealisedEvidence
@@ -98,7 +98,8 @@ def _judged(
     if target == "expected":
         found = expected_difference(results[i], results[baseline], level=level)
         if found.interval is None or math.isnan(found.interval.low):
-            return _unknown(None, target, found.why_not or "too few clusters", _of_expected(results, i, baseline))
+            few = "the log has too few clusters for an interval of what to expect"
+            return _unknown(None, target, found.why_not or few, _of_expected(results, i, baseline, found))
         interval = found.interval
     elif evidence is None:
         return _unknown(None, target, "the two have no rewards that can be compared", "windows that cut alike")
@@ -124,8 +125,10 @@ def _unknown(interval: Interval | None, target: Target, said: str, settle: str) 
     return _Judged(interval, target, Condition("difference", None, said, settle))
 
 
-def _of_expected(results: Sequence[ReplayResult], i: int, baseline: int) -> str:
+def _of_expected(results: Sequence[ReplayResult], i: int, baseline: int, found: ExpectedDifference) -> str:
     """Return what gives the two an interval of their expected difference."""
+    if not found.why_not:
+        return "a log of more clusters"
     if results[i].rounds != results[baseline].rounds:
         return f"a common horizon: `horizon={min(results[i].rounds, results[baseline].rounds)}`"
     return "a longer log: on this one the two hardly ever differ"

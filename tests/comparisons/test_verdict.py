@@ -150,6 +150,15 @@ def test_policies_that_learn_wait_for_what_is_to_be_expected_of_them() -> None:
     assert different.verdict.decision == "wait"
 
 
+def test_too_few_clusters_are_named() -> None:
+    log = shown((0.1, 0.8), n=2_000)
+    log = replace(log, displays=log.displays.append_column("user", [np.arange(2_000) % 11]))
+    words = {"horizon": 25, "bootstrap": 20, "cluster_by": "user"}
+    found = compare(log, ["random", "ucb1"], **words)  # type: ignore[arg-type]
+    assert "too few clusters" in by_name(found)["difference"].said
+    assert by_name(found)["difference"].settle == "a log of more clusters"
+
+
 def test_waiting_says_how_many_more_displays_would_tell() -> None:
     """Of a log whose estimate is the truth; as many displays tell it on 80 % of logs, up to 3 standard errors of 40."""
     rates, policies = (0.40, 0.44), ["fixed:action=0", "fixed:action=1"]
