@@ -1,7 +1,8 @@
 """Offline evaluation of bandit policies under delayed, censored feedback.
 
 The command line and this module are twins: ``evaluate replay`` is `replay`, ``evaluate delays`` is
-`study_delays`, ``evaluate check`` is `check`, ``evaluate datasets show`` is `load`.
+`study_delays`, ``evaluate check`` is `check`, ``evaluate datasets show`` is `load`, ``evaluate report`` is
+`report_runs`.
 
 >>> from evaluator import load, replay
 >>> log = load("synthetic", limit=20_000)
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from evaluator.replays.learned.policy import LearnedPolicy, load_policy
     from evaluator.replays.plan import ReplayPlan
     from evaluator.replays.result import ReplayResult
+    from evaluator.report.folder_pages import report_runs
     from evaluator.simulations.result import Simulation
 
 __all__ = [
@@ -53,6 +55,7 @@ __all__ = [
     "load_policy",
     "plan",
     "replay",
+    "report_runs",
     "simulate",
     "study_delays",
 ]
@@ -71,6 +74,7 @@ _HOMES = {
     "load_policy": "evaluator.replays.learned.policy",
     "plan": "evaluator.api",
     "replay": "evaluator.api",
+    "report_runs": "evaluator.report.folder_pages",
     "study_delays": "evaluator.api",
     "Log": "evaluator.log",
     "LogMeta": "evaluator.log",

@@ -22,6 +22,7 @@ def save_result(save: Save, result: ReplayResult | Comparison, source: Reading, 
 
 
 def origin(source: Reading, reading: Mapping[str, Any]) -> dict[str, Any]:
-    """Return where a result came from: the log, and how it was read."""
+    """Return where a result came from: the log, when it was written, and how it was read."""
     meta = source.log.meta
-    return {"dataset": meta.name, "fingerprint": meta.fingerprint, "reading": reading}
+    seen = {"displays": len(source.log), "tick": meta.tick, "time_range": list(source.log.time_range())}
+    return {"dataset": meta.name, "fingerprint": meta.fingerprint, "reading": reading, "log": seen}

@@ -10,7 +10,10 @@ from evaluator.cli.lending import offered, placed
 from evaluator.cli.output import new_file
 from evaluator.options.declaration import Option
 
-EXAMPLES = "Examples: evaluate report run1   |   evaluate report run1 study1 audit1 -o decision.html"
+EXAMPLES = (
+    "Examples: evaluate report run1   |   evaluate report run1 study1 audit1 -o decision.html   |   "
+    "evaluate report runs/* -o watch.html"
+)
 _PAGE = Path("report.html")
 FOLDERS = Option(default=..., help="Folders that commands wrote with --out")
 
@@ -24,15 +27,16 @@ def report_command(
 ) -> None:
     """Make one page of results: a chapter for each folder that a command wrote with --out.
 
-    The page is one file that needs no network and runs no script. What a check or an audit of the same log found goes
-    into the verdict of a comparison.
+    Where several ask the same of logs of different dates, how value, difference and checks moved stands first. What a
+    check or an audit of the same log found goes into the verdict of a comparison. The page is one file that needs no
+    network and runs no script.
     """
-    from evaluator.report.chapter import read_chapter
-    from evaluator.report.known_log import with_known
+    from evaluator.report.folder_pages import told_page
     from evaluator.report.manifest import write_text
-    from evaluator.report.page import page_of
 
-    chapters = with_known(folders, [read_chapter(folder) for folder in folders])
+    page, left = told_page(folders)
     with new_file(out) as save:
-        save(write_text, page_of(chapters))
+        save(write_text, page)
+    for line in left:
+        o.note(f"Not in the order of time: {line}")
     o.note(f"Wrote {out}.")

@@ -71,3 +71,8 @@ class LogTables:
     def take(self, displays: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
         """Return some columns of the displays with these numbers, in the order asked for."""
         return self.displays.select(list(columns)).take(pa.array(displays))
+
+    def time_range(self) -> tuple[int, int]:
+        """Return the times of the first and the last display in ticks; of a log on disk at the cost of `take`."""
+        first, last = to_numpy(self.take(np.array([0, len(self) - 1]), ["time"])["time"])
+        return int(first), int(last)

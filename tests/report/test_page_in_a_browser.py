@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from evaluator import report_runs
 from evaluator.report.chapter import Chapter
 from evaluator.report.chapters import chapter_of, report_of
 from evaluator.report.page import page_of
@@ -67,6 +68,25 @@ def test_a_page_is_accessible_asks_nobody_and_fits(browser: Any, page_file: Path
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     for fold in page.locator("details").all():
         fold.evaluate("fold => fold.open = true")
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+    page.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_of_runs_over_time_is_accessible_and_fits(browser: Any, runs: Path, scheme: str, tmp_path: Path) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    file = tmp_path / "watch.html"
+    kinds = ("checked", "compared", "replayed")
+    file.write_text(report_runs([runs / f"{kind}-{name}" for kind in kinds for name in "abc"]), encoding="utf-8")
+    page, told = opened(browser, file, color_scheme=scheme, viewport={"width": 390, "height": 900}, bypass_csp=True)
+    assert told == []
+    assert page.locator("h2").first.inner_text() == "Over time"
+    assert page.locator("script, img").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    titles = page.eval_on_selector_all("#chapter-1 path title", "all => all.map(title => title.textContent)")
+    assert any("ucb1, window 1d, 2026-01-01 to 2026-01-07: value" in title for title in titles)
     found = Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
     page.context.close()

@@ -1,0 +1,211 @@
+"""Runs of one study on logs of different dates as the first chapter of a page: how values and checks moved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evaluator.errors import SourceError
+from evaluator.report.blocks import Block, Bullets, Grid, Paragraph, Section, Standing, Words
+from evaluator.report.blocks import Run as Piece
+from evaluator.report.chapter import Chapter, Spec
+from evaluator.report.dated_runs import Run, Study, read_run, sort_runs
+from evaluator.report.dated_values import Line, lines_of
+from evaluator.report.over_time_charts import check_chart, moved_chart
+
+TITLE = "Over time"
+_BAD = {"fail": "failed", "warn": "warned"}
+
+
+class Chapters(NamedTuple):
+    """Chapters of a page in their order, and a line on each run that is in no study though others of its kind are."""
+
+    chapters: list[Chapter]
+    left: list[str]
+
+
+def in_order_of_time(folders: Sequence[Path], chapters: Sequence[Chapter]) -> Chapters:
+    """Return chapters as a page has them: where runs ask the same of logs of different dates, how these moved is first.
+
+    Parameters
+    ----------
+    folders
+        Folders of the results.
+    chapters
+        Chapters that these hold, in the same order.
+
+    Raises
+    ------
+    SourceError
+        Manifest or result of a folder cannot be read, or are not as a command wrote them.
+    """
+    several = Counter(chapter.kind for chapter in chapters)
+    pairs = zip(folders, chapters, strict=True)
+    runs = [run for folder, of in pairs if several[of.kind] > 1 and (run := read_run(folder, of))]
+    found = sort_runs(runs)
+    if not found.studies:
+        return Chapters(list(chapters), found.left)
+    try:
+        first = _chapter(found.studies, found.left)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        names = ", ".join(run.name for run in runs)
+        raise SourceError(
+            f"A result.json of {names} is not as a command wrote it, at {error}.",
+            hint="run the command again with --out.",
+        ) from None
+    ordered = [run for study in found.studies for run in study.runs]
+    dated = [replace(run.chapter, title=f"{run.chapter.title}, {run.when.days}") for run in ordered]
+    others = [of for of in chapters if not any(of is run.chapter for run in ordered)]
+    return Chapters([first, *dated, *others], found.left)
+
+
+def _chapter(studies: Sequence[Study], left: Sequence[str]) -> Chapter:
+    checked = {_log_of(run): run for study in studies if study.kind == "check" for run in study.runs}
+    sections = [Section((), [_said(_head(studies))])]
+    charts: dict[str, Spec] = {}
+    for i, study in enumerate(studies):
+        if study.kind == "check":
+            sections.append(_checks(study))
+            drawn: Mapping[str, Spec | None] = {"checks": check_chart(study)}
+        else:
+            lines = lines_of(study)
+            sections.append(_values(study, lines, checked))
+            drawn = {"value": moved_chart(study, lines, "value"), "difference": moved_chart(study, lines, "difference")}
+        charts |= {f"{name} {i + 1}": chart for name, chart in drawn.items() if chart is not None}
+    if left:
+        sections.append(Section(_words("Not in this order", bold=True), [Bullets(tuple(map(_words, left)))]))
+    return Chapter("over time", TITLE, tuple(sections), charts)
+
+
+def _head(studies: Sequence[Study]) -> str:
+    parts = [f"{len(study.runs)} runs of evaluate {study.kind}" for study in studies]
+    said = f"{', '.join(parts)}: each asks the same of logs of different dates; the oldest log stands first."
+    versions = list(dict.fromkeys(run.version for study in studies for run in study.runs))
+    if len(versions) > 1:
+        said += f" They were made by versions {', '.join(versions)}: a number may have moved with the version."
+    return said
+
+
+def _values(study: Study, lines: Sequence[Line], checked: Mapping[Any, Run]) -> Section:
+    """Return the table of a study of replays or comparisons, and how to read it."""
+    several = len(lines) > 1
+    guarded = any(point.guardrails for line in lines for point in line.points)
+    level = f"{lines[0].level:.0%}"
+    columns: list[tuple[str, Standing]] = [
+        ("log", "whole"),
+        *([("policy", "whole")] if several else []),
+        ("displays", "number"),
+        (f"value\n{level}", "number"),
+        (f"{lines[0].against}\n{level}", "number"),
+        *([("guardrails", "")] if guarded else []),
+        ("checks", ""),
+        ("run", "whole"),
+    ]
+    rows = []
+    for i, run in enumerate(study.runs):
+        for line in lines:
+            point, first = line.points[i], line is lines[0]
+            rows.append(
+                [
+                    run.when.days if first else "",
+                    *([line.name] if several else []),
+                    f"{run.displays:,}" if first else "",
+                    _interval(point.value),
+                    "baseline" if line.is_baseline else _interval(point.difference, sign="+"),
+                    *([point.guardrails] if guarded else []),
+                    _verdicts(checked.get(_log_of(run))) if first else "",
+                    run.name if first else "",
+                ]
+            )
+    said = [_said(_how_to_read(study, lines))]
+    if overlap := _overlap(study):
+        said.append(_said(overlap))
+    return Section(_words(study.title, bold=True), [_grid(columns, rows), *said])
+
+
+def _how_to_read(study: Study, lines: Sequence[Line]) -> str:
+    level = lines[0].level
+    shown = sum(point.value is not None for line in lines for point in line.points)
+    miss = f"{(1 - level) * shown:.2g}"
+    return (
+        f"Values and differences are realised, per round. Each {level:.0%} interval holds for its own run: of {shown} "
+        f"intervals of values, {miss} may miss on average. Whether two of them overlap says little about a change "
+        "between their logs."
+    )
+
+
+def _overlap(study: Study) -> str:
+    """Return a sentence on logs that share dates."""
+    shared = sum(after.when.first <= before.when.last for before, after in pairwise(study.runs))
+    if not shared:
+        return ""
+    return f"{shared} of the logs begin{'s' * (shared == 1)} before the one above ends: what they share, runs share."
+
+
+def _checks(study: Study) -> Section:
+    """Return the table of a study of checks."""
+    rows = [
+        [run.when.days, f"{run.displays:,}", "yes" if run.result["fit"] else "no", _verdicts(run), run.name]
+        for run in study.runs
+    ]
+    columns: list[tuple[str, Standing]] = [
+        ("log", "whole"), ("displays", "number"), ("fit for replay", ""), ("checks", ""), ("run", "whole")
+    ]  # fmt: skip
+    blocks: list[Block] = [_grid(columns, rows)]
+    worse, better = _moved(study.runs[-2], study.runs[-1])
+    for names, what in ((worse, "is worse"), (better, "is better")):
+        if names:
+            blocks.append(_said(f"On the latest log than on the one before {what}: {', '.join(names)}."))
+    return Section(_words(study.title, bold=True), blocks)
+
+
+def _moved(before: Run, after: Run) -> tuple[list[str], list[str]]:
+    """Return the checks whose verdict got worse, and those whose verdict got better."""
+    rank = {"pass": 0, "warn": 1, "fail": 2}
+    was = {of["name"]: of["verdict"] for of in before.result["checks"]}
+    now = {of["name"]: of["verdict"] for of in after.result["checks"]}
+    both = [name for name in now if now[name] in rank and was.get(name) in rank]
+    worse = [f"{name} ({was[name]}, now {now[name]})" for name in both if rank[now[name]] > rank[was[name]]]
+    better = [f"{name} ({was[name]}, now {now[name]})" for name in both if rank[now[name]] < rank[was[name]]]
+    return worse, better
+
+
+def _verdicts(run: Run | None) -> str:
+    """Return the checks that failed and warned, by name."""
+    if run is None:
+        return "not checked here"
+    said = []
+    for verdict, word in _BAD.items():
+        names = [of["name"] for of in run.result["checks"] if of["verdict"] == verdict]
+        if names:
+            said.append(f"{len(names)} {word} ({', '.join(names)})")
+    return ", ".join(said) or "none failed or warned"
+
+
+def _log_of(run: Run) -> tuple[Any, ...]:
+    return run.source["dataset"], run.source["fingerprint"], run.when
+
+
+def _interval(found: Mapping[str, Any] | None, *, sign: str = "") -> str:
+    if found is None or found["estimate"] is None:
+        return "none"
+    if found["low"] is None or found["high"] is None:
+        return f"{found['estimate']:{sign}.4g}"
+    return f"{found['estimate']:{sign}.4g}\n[{found['low']:{sign}.4g}, {found['high']:{sign}.4g}]"
+
+
+def _grid(columns: Sequence[tuple[str, Standing]], rows: Sequence[Sequence[str]]) -> Grid:
+    head, standing = zip(*columns, strict=True)
+    return Grid((), tuple(map(_words, head)), tuple(tuple(map(_words, row)) for row in rows), standing)
+
+
+def _said(line: str) -> Paragraph:
+    return Paragraph(_words(line))
+
+
+def _words(text: str, *, bold: bool = False) -> Words:
+    return (Piece(text, bold=bold),) if text else ()
