@@ -14,6 +14,7 @@ from evaluator import report_runs
 from evaluator.report.chapter import Chapter
 from evaluator.report.chapters import chapter_of, report_of
 from evaluator.report.page import page_of
+from tests.bench.page import comparison
 from tests.report.conftest import ATTACK
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra test)")
@@ -145,16 +146,17 @@ def test_it_prints_without_cut_charts(browser: Any, page_file: Path, tmp_path: P
     page.context.close()
 
 
-def test_a_page_of_many_variants_is_small_and_opens_at_once(browser: Any, tmp_path: Path) -> None:
-    import evaluator
-
-    many = [f"otflinucb:alpha={alpha / 10}" for alpha in range(1, 21)]
-    found = evaluator.compare("synthetic", many, window=500, horizon=1_000)
+def test_a_page_of_many_variants_is_small_and_whole(browser: Any, tmp_path: Path) -> None:
+    """A curve has 200 points at the most: a page of more rounds is no larger (`tests.bench.page` says how fast)."""
+    found = comparison(2_000)
+    assert len(found.curves) == 20
+    assert {len(curve.rounds) for curve in found.curves} == {200}
     file = tmp_path / "report.html"
     file.write_text(page_of([chapter_of(report_of(found))]), encoding="utf-8")
     assert os.path.getsize(file) < 2_000_000
     page, told = opened(browser, file)
     assert told == []
+    assert page.locator("figure svg").count() >= 2
     page.context.close()
 
 

@@ -1,0 +1,15 @@
+"""The page of a comparison of 20 variants with 1,000,000 rounds is small."""
+
+from __future__ import annotations
+
+from evaluator.report.chapters import chapter_of, report_of
+from evaluator.report.page import page_of
+from tests.bench.page import VARIANTS, comparison
+
+
+def test_a_page_of_a_million_rounds_stays_below_two_megabytes() -> None:
+    found = comparison(1_000_000)
+    assert len(found.results) == VARIANTS
+    # Every other display is kept, by chance: four standard errors below a half of two million.
+    assert min(result.rounds for result in found.results) > 1_000_000 - 4 * (2_000_000 / 4) ** 0.5
+    assert len(page_of([chapter_of(report_of(found))]).encode()) < 2_000_000
