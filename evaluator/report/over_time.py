@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluator.errors import SourceError
-from evaluator.report.blocks import Block, Bullets, Grid, Paragraph, Section, Standing, Words
+from evaluator.report.blocks import Block, Bullets, Grid, Paragraph, Section, Standing, VerdictBlock, Words
 from evaluator.report.blocks import Run as Piece
 from evaluator.report.chapter import Chapter, Spec
 from evaluator.report.dated_runs import Run, Study, read_run, sort_runs
@@ -94,6 +94,8 @@ def _values(study: Study, lines: Sequence[Line], checked: Mapping[Any, Run]) -> 
     """Return the table of a study of replays or comparisons, and how to read it."""
     several = len(lines) > 1
     guarded = any(point.guardrails for line in lines for point in line.points)
+    decisions = [_decisions(run.chapter) for run in study.runs]
+    decided = any(decisions)
     level = f"{lines[0].level:.0%}"
     columns: list[tuple[str, Standing]] = [
         ("log", "whole"),
@@ -102,12 +104,13 @@ def _values(study: Study, lines: Sequence[Line], checked: Mapping[Any, Run]) -> 
         (f"value\n{level}", "number"),
         (f"{lines[0].against}\n{level}", "number"),
         *([("guardrails", "")] if guarded else []),
+        *([("verdict", "whole")] if decided else []),
         ("checks", ""),
         ("run", "whole"),
     ]
     rows = []
     for i, run in enumerate(study.runs):
-        for line in lines:
+        for j, line in enumerate(lines):
             point, first = line.points[i], line is lines[0]
             rows.append(
                 [
@@ -117,6 +120,7 @@ def _values(study: Study, lines: Sequence[Line], checked: Mapping[Any, Run]) -> 
                     _interval(point.value),
                     "baseline" if line.is_baseline else _interval(point.difference, sign="+"),
                     *([point.guardrails] if guarded else []),
+                    *([decisions[i].get(j, "")] if decided else []),
                     _verdicts(checked.get(_log_of(run))) if first else "",
                     run.name if first else "",
                 ]
@@ -125,6 +129,12 @@ def _values(study: Study, lines: Sequence[Line], checked: Mapping[Any, Run]) -> 
     if overlap := _overlap(study):
         said.append(_said(overlap))
     return Section(_words(study.title, bold=True), [_grid(columns, rows), *said])
+
+
+def _decisions(chapter: Chapter) -> dict[int, str]:
+    """Return ship, wait or don't of each variant that the chapter has a verdict on, by its number."""
+    verdicts = (block.verdict for of in chapter.sections for block in of.blocks if isinstance(block, VerdictBlock))
+    return {one.line.variant: one.decision for verdict in verdicts for one in verdict.candidates}
 
 
 def _how_to_read(study: Study, lines: Sequence[Line]) -> str:

@@ -32,13 +32,15 @@ _COLOURS = {name: f"var(--{name})" for name in ("green", "yellow", "red", "cyan"
 
 
 def page_of(chapters: Sequence[Chapter]) -> str:
-    """Return the page of some chapters, in their order; verdicts come first."""
+    """Return the page of some chapters, in their order; the verdict of the only comparison among them comes first."""
     title = chapters[0].title if len(chapters) == 1 else " · ".join(dict.fromkeys(c.title for c in chapters))
     alone = len(chapters) == 1
     places = [_links(chapters, number) for number in range(1, len(chapters) + 1)]
     numbered = list(zip(range(1, len(chapters) + 1), chapters, places, strict=True))
-    first = "" if alone else "".join(_verdict(of, number, links) for number, of, links in numbered)
-    body = "".join(_chapter(of, number, links, alone=alone) for number, of, links in numbered)
+    decides = [verdict for number, of, links in numbered if (verdict := _verdict(of, number, links))]
+    above = not alone and len(decides) == 1
+    first = decides[0] if above else ""
+    body = "".join(_chapter(of, number, links, alone=alone, decided=above) for number, of, links in numbered)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -70,12 +72,12 @@ def _verdict(chapter: Chapter, number: int, links: Mapping[str, str]) -> str:
     return f'{boxes}<p class="quiet">On <a href="#chapter-{number}">{_escaped(chapter.title)}</a>.</p>\n'
 
 
-def _chapter(chapter: Chapter, number: int, links: Mapping[str, str], *, alone: bool) -> str:
+def _chapter(chapter: Chapter, number: int, links: Mapping[str, str], *, alone: bool, decided: bool) -> str:
     name = f"chapter-{number}"
     title = "" if alone else f'<h2 id="{name}-title">{_escaped(chapter.title)}</h2>'
     labelled = "" if alone else f' aria-labelledby="{name}-title"'
     heading = "h2" if alone else "h3"
-    shown = chapter.sections if alone else [_without_verdict(section) for section in chapter.sections]
+    shown = [_without_verdict(section) for section in chapter.sections] if decided else chapter.sections
     sections = [
         section_html(
             in_words_of_commands(of), colours=_COLOURS, heading=heading, anchor=_anchor(number, of), links=links

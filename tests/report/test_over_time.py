@@ -67,13 +67,15 @@ def test_comparisons_are_to_their_baseline_and_beside_the_checks_of_their_logs(r
     rows = cells(first, 1)
     assert [row[0] for row in rows] == [WEEKS[0], "", WEEKS[1], "", WEEKS[2], ""]
     assert [row[4] for row in rows[1::2]] == ["baseline"] * 3
+    # No rule was stated, and what `in_order_of_time` is given here knows of no check.
+    assert [row[5] for row in rows] == ["wait", ""] * 3
     for row, name in zip(rows[::2], "cab", strict=True):
         [difference] = json.loads((runs / f"compared-{name}" / "result.json").read_text())["differences"]
         assert row[4].startswith(f"{difference['realised']['estimate']:+.4g}\n[")
         checks = json.loads((runs / f"checked-{name}" / "result.json").read_text())["checks"]
         for verdict, word in (("fail", "failed"), ("warn", "warned")):
             names = [of["name"] for of in checks if of["verdict"] == verdict]
-            assert (f"{len(names)} {word} ({', '.join(names)})" in row[5]) == bool(names)
+            assert (f"{len(names)} {word} ({', '.join(names)})" in row[6]) == bool(names)
     assert {point["of"] for point in points(first, "difference 1")} == {"1 ucb1, window 1d"}
 
 
