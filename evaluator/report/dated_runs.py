@@ -27,7 +27,7 @@ class Run(NamedTuple):
     chapter
         Chapter of a page that it is.
     result
-        Its ``result.json``.
+        Content of its ``result.json``.
     asked
         What was asked, by parts: runs that have the same in all of them are of one study.
     source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from pathlib import Path
@@ -18,6 +19,9 @@ EVERY = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"
 FENCE = re.compile(r"^( *)```.*?^\1```", re.DOTALL | re.MULTILINE)
 generate = script("generate")
 build = script("build")
+
+# What ends a command on a line of a shell.
+SHELL = {">", ">>", "|", "||", "<"}
 
 
 def name(file: Path) -> str:
@@ -84,7 +88,7 @@ def parse(command: str) -> None:
 
     from evaluator.cli.app import app
 
-    words = shlex.split(re.split(r" (?:>|[|]+) ", command)[0], comments=True)[1:]
+    words = list(itertools.takewhile(lambda word: word not in SHELL, shlex.split(command, comments=True)))[1:]
     group: Any = typer.main.get_command(app)
     while hasattr(group, "commands"):
         group = group.commands[words.pop(0)]
