@@ -2,8 +2,10 @@
 
 On each log the rule asks for just the difference that is true, so that whoever ships is wrong: ``uplift > D``. D is
 known display by display for policies that do not learn. For those that do, rates are made the same for all actions, so
-that no policy earns more than another, and D is 0. Logs of all kinds of `tests.untidy`; what cannot be read, or not be
-replayed, is refused and ships nothing. ``--beyond 0.1`` asks for so much less than is true: how often it ships then.
+that no policy earns more than another, and D is 0 (``--learning``); or D is what they earn more on average over other
+logs of the kind, which replays give without bias (``--apart``). Logs of all kinds of `tests.untidy`; what cannot be
+read, or not be replayed, is refused and ships nothing. ``--beyond 0.1`` asks for so much less than is true: how often
+it ships then.
 """
 
 from __future__ import annotations
@@ -57,6 +59,27 @@ def learning(kind: Kind, seed: int) -> str:
     )  # fmt: skip
 
 
+def apart(kind: Kind, seeds: range) -> list[str]:
+    """Return the decisions on a policy that learns, by a rule that asks for what it earns more than random on average.
+
+    D is the mean over ten times as many other logs, so that its own error adds a twentieth to that of a difference.
+    """
+    policies, found = ["random", "ucb1"], []
+    for seed in range(seeds.stop, seeds.stop + 10 * len(seeds)):
+        traffic = draw_traffic(kind.untidy, seed)
+        log, _ = as_log(traffic, rows_of(traffic, seed))
+        results = compare(log, policies, windows=[kind.window], horizon=HORIZON, seed=seed).results
+        found.append(results[1].value.estimate - results[0].value.estimate)
+    rule = f"uplift > {np.mean(found):.12f}"
+    decided = []
+    for seed in seeds:
+        traffic = draw_traffic(kind.untidy, seed)
+        log, _ = as_log(traffic, rows_of(traffic, seed))
+        asked = {"seed": seed, "ship_if": rule, "horizon": HORIZON, "bootstrap": BOOTSTRAP, "jobs": 2}
+        decided.append(_decision(log, tuple(policies), kind, **asked))
+    return decided
+
+
 def _decision(log: object, policies: tuple[str, ...], kind: Kind, **asked: object) -> str:
     try:
         found = compare(log, list(policies), windows=[kind.window], **asked)  # type: ignore[arg-type]
@@ -87,13 +110,16 @@ def main() -> None:
     parser.add_argument("kinds", nargs="*", help="all by default, or those whose actions can earn alike")
     parser.add_argument("--logs", type=int, default=100, help="of each kind")
     parser.add_argument("--learning", action="store_true", help="policies that learn, on logs whose actions earn alike")
+    parser.add_argument("--apart", action="store_true", help="policies that learn, on logs whose actions differ")
     parser.add_argument("--beyond", type=float, default=0.0, help="how much better than the rule asks for")
     asked = parser.parse_args()
     print("| kind | verdicts | ship | wait | don't | refused |")
     print("|---|---|---|---|---|---|")
     for name in asked.kinds or (ALIKE if asked.learning else KINDS):
         seeds = range(7_000, 7_000 + asked.logs)
-        if asked.learning:
+        if asked.apart:
+            found = apart(KINDS[name], seeds)
+        elif asked.learning:
             found = [learning(KINDS[name], seed) for seed in seeds]
         else:
             found = [one for seed in seeds for one in steady(KINDS[name], seed, beyond=asked.beyond)]
