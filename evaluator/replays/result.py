@@ -90,6 +90,8 @@ class ReplayResult(ShownInNotebooks):
     generated, delivered, expired, pending
         Numbers of conversions of the accepted displays, summed over repeats: all; revealed; later than the window;
         still to come at the end.
+    read
+        Numbers of displays that the repeats read for their rounds, one each.
     action_share
         Share of the rounds of each action, K numbers in the order of the log's actions.
     action_labels
@@ -148,6 +150,7 @@ class ReplayResult(ShownInNotebooks):
     delivered: int
     expired: int
     pending: int
+    read: tuple[int, ...]
     action_share: tuple[float, ...]
     action_labels: tuple[str, ...]
     plan: dict[str, Any]

@@ -36,11 +36,11 @@ from evaluator.replays.result import Reference, ReplayResult
 from evaluator.replays.rounds.reorder import BLOCK
 from evaluator.replays.set_sizes import SetSizes, set_sizes_sentence, set_sizes_warning
 from evaluator.replays.values.doubly_robust import robust_value, said_of_robust
-from evaluator.replays.values.expected_values import with_expected_value
+from evaluator.replays.values.expected_values import clusters_shown, with_expected_value
 from evaluator.replays.values.final import frozen_values
 from evaluator.replays.values.money import money_of
 from evaluator.replays.values.outcome_evidence import with_outcome_values
-from evaluator.replays.values.resampled import resample
+from evaluator.replays.values.resampled import Lived, Resampling
 from evaluator.replays.values.rewards import ArmSample, observed_rewards, reward_bounds
 from evaluator.replays.values.segments import with_segments
 from evaluator.replays.words.bursts import bursts_warning
@@ -102,16 +102,23 @@ def execute_all(
     jobs: int = 1,
     batch_size: int = BATCH,
     advance: Callable[[int], None] = lambda displays: None,
+    resampled: bool = True,
 ) -> list[ReplayResult]:
     """Run plans on one log in one scan of it, and estimate; arguments as in `evaluator.replays.one_scan.replay_all`.
 
-    A replay without a round has no estimate, and its first warning says why.
+    A replay without a round has no estimate, and its first warning says why. Unless `resampled`, the replays of
+    resampled logs that the plans ask for are left out, and with them what rests on these.
     """
-    return [result for result, _ in _execute_all(plans, jobs, batch_size, advance)]
+    return [result for result, _ in _execute_all(plans, jobs, batch_size, advance, resampled=resampled)]
 
 
 def _execute_all(
-    plans: Sequence[ReplayPlan], jobs: int, batch_size: int, advance: Callable[[int], None]
+    plans: Sequence[ReplayPlan],
+    jobs: int,
+    batch_size: int,
+    advance: Callable[[int], None],
+    *,
+    resampled: bool = True,
 ) -> list[tuple[ReplayResult, NoRoundsError | None]]:
     """Return the result of each plan, and why it has no round if it has none."""
     lanes = replay_all(plans, jobs=jobs, batch_size=batch_size, advance=advance)
@@ -149,9 +156,14 @@ def _execute_all(
         with_segments(plan, result, [one.displays for one in lived], references.logged(plan, result.rounds))
         for plan, result, lived in zip(plans, results, by_plan, strict=True)
     ]
-    if plans[0].options.bootstrap:
-        resampled = resample(plans, by_plan, jobs=jobs, advance=advance)
-        results = [with_expected_value(result, resampled, i) for i, result in enumerate(results)]
+    if plans[0].options.bootstrap and resampled:
+        lived = [[Lived(len(one.displays), one.read) for one in of] for of in by_plan]
+        numbers = range(plans[0].options.bootstrap)
+        draws = Resampling(plans, lived).draws(numbers, jobs=jobs, advance=advance)
+        results = [
+            with_expected_value(result, draws.of(i, clusters_shown(plan, [one.displays for one in of])))
+            for i, (plan, result, of) in enumerate(zip(plans, results, by_plan, strict=True))
+        ]
     return list(zip(results, failures, strict=True))
 
 
@@ -282,6 +294,7 @@ def _summarise(plan: ReplayPlan, done: list[_Repeat], references: References) ->
         delivered=sum(r.replay.delivered for r in done),
         expired=sum(r.replay.expired for r in done),
         pending=sum(r.replay.pending for r in done),
+        read=tuple(r.replay.read for r in done),
         action_share=tuple((counts / max(counts.sum(), 1)).tolist()),
         action_labels=tuple(labels),
         plan=plan.to_dict(),

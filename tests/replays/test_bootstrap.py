@@ -39,7 +39,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several blocks to a log, several parts to a block, several scans."""
     monkeypatch.setattr(bootstrap, "BLOCK", 600)
     monkeypatch.setattr(bootstrap, "_PART", 128)
-    monkeypatch.setattr(bootstrap, "_TOGETHER", 7)
+    monkeypatch.setattr(bootstrap, "TOGETHER", 7)
 
 
 @pytest.mark.parametrize(("policy", "options"), [*VARIANTS, ("linucb", {"propensity": "estimate", "window": 40})])

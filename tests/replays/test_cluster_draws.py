@@ -100,7 +100,7 @@ def test_the_spread_is_that_of_clusters() -> None:
 
 def test_disk_threads_and_company_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bootstrap, "BLOCK", 600)
-    monkeypatch.setattr(bootstrap, "_TOGETHER", 7)
+    monkeypatch.setattr(bootstrap, "TOGETHER", 7)
     log = with_users(bernoulli_log(2000, (0.2, 0.6), mean_delay=5.0, seed=1), np.arange(2000) // 10)
     asked = {"windows": [50], "bootstrap": 20, "cluster_by": "user", "repeats": 2, "propensity": "estimate"}
     write_canonical(log, tmp_path)

@@ -9,35 +9,42 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import ParameterError
-from evaluator.estimates.clustered import few_clusters, too_few
+from evaluator.estimates.clustered import effective, few_clusters, too_few
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.spread import spread_interval
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 
 
 @dataclass(frozen=True, eq=False)
 class ResampledValues:
-    """Values of replays of resampled logs.
+    """Values of one plan's replays of resampled logs.
 
     Parameters
     ----------
     values
-        Mean reward per round of each plan in each resampled log, shape (B, plans).
+        Mean reward per round in each resampled log, shape (B,).
     short
-        Number of resampled logs in which each plan did not reach its rounds, shape (plans,).
+        Number of resampled logs in which the rounds were not reached.
     clusters
-        Number of clusters of equal size that the rounds of each plan are worth; None where displays were drawn one by
-        one.
+        Number of clusters of equal size that the rounds are worth; None where displays were drawn one by one.
     """
 
     values: npt.NDArray[np.float64]
-    short: npt.NDArray[np.int64]
-    clusters: tuple[float | None, ...]
+    short: int
+    clusters: float | None
 
 
-def with_expected_value(result: ReplayResult, resampled: ResampledValues, number: int) -> ReplayResult:
-    """Return a result with the interval that column `number` of the resampled values gives its expected value."""
-    values, short = resampled.values[:, number], int(resampled.short[number])
+def clusters_shown(plan: ReplayPlan, displays: Sequence[npt.NDArray[np.int64]]) -> float | None:
+    """Return how many clusters of equal size the displays of a plan's repeats are worth, the fewest of them."""
+    if plan.clusters is None:
+        return None
+    return min(effective(plan.clusters.code[shown]) for shown in displays)
+
+
+def with_expected_value(result: ReplayResult, resampled: ResampledValues) -> ReplayResult:
+    """Return a result with the interval that the resampled values give its expected value."""
+    values, short = resampled.values, resampled.short
     if np.ptp(values) <= 1e-12 * np.abs(values).max():
         none = (
             f"No interval of the expected value: all {len(values):,} resampled replays earned the same, and a width of "
@@ -45,7 +52,7 @@ def with_expected_value(result: ReplayResult, resampled: ResampledValues, number
         )
         return replace(result, resampled=tuple(values.tolist()), warnings=(*result.warnings, none))
     target = f"expected value of the learning policy at {result.rounds:,} rounds"
-    clusters = resampled.clusters[number]
+    clusters = resampled.clusters
     interval = spread_interval(
         result.value.estimate, values, n=result.value.n, level=result.plan["options"]["level"], target=target,
         clusters=clusters,

@@ -17,14 +17,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.estimates.clustered import effective
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.log.schema import ELIGIBLE
-from evaluator.replays.loop.engine import MatchingReplay, QueueReplay, Replay, begin
+from evaluator.replays.loop.engine import MatchingReplay, QueueReplay, begin
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.reorder import GatheredDisplays, LogOrder, gather
 from evaluator.replays.rounds.stream import LogPiece, blocks
@@ -40,7 +40,7 @@ BLOCK = 65_536
 # Drawn displays put together at a time: replays that have their rounds need no more.
 _PART = 8_192
 # Resampled logs replayed in one scan; those whose replays keep a queue are as many as there are threads.
-_TOGETHER = 16
+TOGETHER = 16
 # In the place of the lap: what was known of the delays before the log.
 _KNOWN = 2
 
@@ -48,12 +48,38 @@ Numbers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
+class Lived(NamedTuple):
+    """How far an original replay came: rounds, and displays read for them."""
+
+    rounds: int
+    read: int
+
+
+class Draws(NamedTuple):
+    """Values of the replays of some resampled logs.
+
+    Parameters
+    ----------
+    values
+        Mean reward per round of each plan in each resampled log, shape (logs, plans).
+    complete
+        Whether all repeats of a plan reached the rounds of the original replays, shape (logs, plans).
+    """
+
+    values: Floats
+    complete: npt.NDArray[np.bool_]
+
+    def of(self, plan: int, clusters: float | None) -> ResampledValues:
+        """Return what these say of a plan, by its index, whose rounds are worth so many clusters."""
+        return ResampledValues(self.values[:, plan], int((~self.complete[:, plan]).sum()), clusters)
+
+
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """A plan, its original replays, and what displays earn; None where that depends on the rounds."""
+    """A plan, how far its original replays came, and what displays earn; None where that depends on the rounds."""
 
     plan: ReplayPlan
-    replays: Sequence[Replay]
+    lived: Sequence[Lived]
     rewards: SparseRewards | None
 
     def with_plan(self, plan: ReplayPlan) -> _Asked:
@@ -62,48 +88,51 @@ class _Asked:
         return replace(self, plan=plan, rewards=rewards)
 
 
-def resample(
-    plans: Sequence[ReplayPlan],
-    replays: Sequence[Sequence[Replay]],
-    *,
-    jobs: int = 1,
-    advance: Callable[[int], None] = lambda displays: None,
-) -> ResampledValues:
-    """Replay plans on resampled logs. Cost: B replays of each; memory: a few blocks, and 8 bytes a round and replay.
+class Resampling:
+    """Replays of plans on resampled logs. Cost of each: as of the originals; memory: a few blocks, 8 bytes a round.
 
     What is estimated is estimated anew on each resampled log: the delay CDF that a policy is told, propensities by
-    frequencies, and the correction of immature displays. The horizon that a policy was told stays as it was.
+    frequencies, and the correction of immature displays. The horizon that a policy was told stays as it was. A value
+    depends on its plan and on the number of the resampled log, and not on what else is replayed beside it.
 
     Parameters
     ----------
     plans
-        Plans on one log, with the same seed and number of repeats and `bootstrap` resampled logs.
-    replays
-        Original replays of each plan, repeat by repeat, whose rounds are to be reached.
-    jobs
-        Number of threads; no result depends on it.
-    advance
-        Function called with the number of displays drawn since the last call.
+        Plans on one log, with the same seed and number of repeats.
+    lived
+        How far the original replays of each plan came, repeat by repeat: their rounds are to be reached.
     """
-    options = plans[0].options
-    asked = [_Asked(plan, done, _rewards(plan)) for plan, done in zip(plans, replays, strict=True)]
-    values = np.full((options.bootstrap, len(plans)), np.nan)
-    short = np.zeros(len(plans), np.int64)
-    with ThreadPoolExecutor(jobs) as pool:
-        for queued, together in ((False, _TOGETHER), (True, jobs)):
-            chosen = [i for i, plan in enumerate(plans) if (plan.sampler == "queue") == queued]
-            for start in range(0, options.bootstrap if chosen else 0, together):
-                numbers = range(start, min(start + together, options.bootstrap))
-                logs = [_ResampledLog(b, [asked[i] for i in chosen]) for b in numbers]
-                _estimate_anew(logs)
-                _read(logs, pool, advance)
-                for log, found in zip(logs, pool.map(_ResampledLog.values, logs), strict=True):
-                    for i, (value, complete) in zip(chosen, found, strict=True):
-                        values[log.number, i] = value
-                        short[i] += not complete
-    return ResampledValues(
-        values, short, tuple(_clusters_shown(plan, done) for plan, done in zip(plans, replays, strict=True))
-    )
+
+    def __init__(self, plans: Sequence[ReplayPlan], lived: Sequence[Sequence[Lived]]) -> None:
+        self._asked = [_Asked(plan, of, _rewards(plan)) for plan, of in zip(plans, lived, strict=True)]
+
+    def draws(self, numbers: range, *, jobs: int = 1, advance: Callable[[int], None] = lambda displays: None) -> Draws:
+        """Replay all plans on the resampled logs with these numbers, from 0.
+
+        Parameters
+        ----------
+        numbers
+            Numbers of the resampled logs, each step 1.
+        jobs
+            Number of threads; no result depends on it.
+        advance
+            Function called with the number of displays drawn since the last call.
+        """
+        shape = len(numbers), len(self._asked)
+        values, complete = np.full(shape, np.nan), np.zeros(shape, np.bool_)
+        with ThreadPoolExecutor(jobs) as pool:
+            for queued, together in ((False, TOGETHER), (True, jobs)):
+                chosen = [i for i, one in enumerate(self._asked) if (one.plan.sampler == "queue") == queued]
+                for start in range(0, len(numbers) if chosen else 0, together):
+                    logs = [
+                        _ResampledLog(b, [self._asked[i] for i in chosen]) for b in numbers[start : start + together]
+                    ]
+                    _estimate_anew(logs)
+                    _read(logs, pool, advance)
+                    found = list(pool.map(_ResampledLog.values, logs))
+                    values[start : start + len(logs), chosen] = [[value for value, _ in of] for of in found]
+                    complete[start : start + len(logs), chosen] = [[whole for _, whole in of] for of in found]
+        return Draws(values, complete)
 
 
 def _read(logs: Sequence[_ResampledLog], pool: ThreadPoolExecutor, advance: Callable[[int], None]) -> None:
@@ -155,13 +184,6 @@ def _drawn(rng: np.random.Generator, n: int) -> Numbers:
     return rng.integers(0, n, n)
 
 
-def _clusters_shown(plan: ReplayPlan, replays: Sequence[Replay]) -> float | None:
-    """Return how many clusters of equal size the rounds of a plan's repeats are worth, the fewest of them."""
-    if plan.clusters is None:
-        return None
-    return min(effective(plan.clusters.code[replay.displays]) for replay in replays)
-
-
 class _ResampledLog:
     """One resampled log and the replays that read it.
 
@@ -170,7 +192,7 @@ class _ResampledLog:
     number
         Number b of the resampled log.
     asked
-        Plans that are replayed, with their original replays.
+        Plans that are replayed, and how far their original replays came.
     """
 
     def __init__(self, number: int, asked: list[_Asked]) -> None:
@@ -274,8 +296,8 @@ class _Lane:
     def __init__(self, asked: _Asked, number: int, repeat: int) -> None:
         self.plan = plan = asked.plan
         self.repeat = repeat
-        original = asked.replays[repeat]
-        self.rounds = len(original.displays)
+        original = asked.lived[repeat]
+        self.rounds = original.rounds
         # Young displays weigh more and are the last of the log: no more of them than the original replay read.
         young = plan.maturity.correction is not None and plan.sampler != "queue"
         self.used = original.read if young else plan.rounds.used
