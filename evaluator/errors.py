@@ -122,6 +122,10 @@ class PolicyError(EvaluatorError, RuntimeError):
     """A policy raised or chose an impossible action."""
 
 
+class WorkerError(EvaluatorError, RuntimeError):
+    """Workers are gone, ended by what they were given, or refused: they have another version, or read another log."""
+
+
 def nearest(name: str, known: Iterable[str], *, listed: Iterable[str] | None = None) -> str:
     """Return a hint naming the known word nearest to `name`, or those that begin so, or all of them.
 

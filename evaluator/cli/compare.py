@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,8 +19,9 @@ from evaluator.options.shared import POLICIES
 from evaluator.replays.options import ReplayOptions
 
 if TYPE_CHECKING:
-    from evaluator.comparisons.kept import FoundResults
-    from evaluator.replays.result import ReplayResult
+    from evaluator.comparisons.kept import FoundResults, KeptResults
+    from evaluator.log import Log
+    from evaluator.replays.plan import ReplayPlan
 
 EXAMPLES = (
     "Examples: evaluate compare -p otflinucb:alpha=0.1 -p otflinucb:alpha=1 -p delayed-klucb --windows 500,2000 "
@@ -60,7 +62,8 @@ def compare_command(
     from evaluator.arguments import as_description, as_descriptions
     from evaluator.comparisons.kept import KeptResults
     from evaluator.comparisons.kept_folder import kept_beside
-    from evaluator.comparisons.result import execute_comparison, find_baseline, plan_comparison, scans
+    from evaluator.comparisons.result import execute_comparison, find_baseline, plan_comparison
+    from evaluator.comparisons.variant_runs import VariantRuns
 
     dataset = one_log(log, dataset)
     with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
@@ -85,15 +88,9 @@ def compare_command(
         source = open_log(dataset, reading, options.keeps)
         plans = plan_comparison(source.log, descriptions, windows or [None], options)
         first = find_baseline(plans, None if baseline is None else as_description(baseline).spec)
-        finished = {} if kept is None else _taken_up(kept.find(plans, source.log), len(plans), kept.folder)
-        total = sum(max(len(plans[i].rounds) for i in group) for group in scans(plans, finished))
-        with o.progress("displays", total * (1 + options.bootstrap), compiles=True) as advance:
-            if kept is None:
-                found = execute_comparison(plans, baseline=first, rule=rule, advance=advance)
-            else:
-                found = execute_comparison(
-                    plans, baseline=first, rule=rule, finished=finished, keep=kept.keep, advance=advance
-                )
+        runs = VariantRuns(plans, kept=kept, found=_taken_up(kept, plans, source.log))
+        with o.progress("displays", runs.total, compiles=True) as advance:
+            found = execute_comparison(plans, baseline=first, rule=rule, runs=runs, advance=advance)
         save_result(save, found, source, reading)
     if as_json:
         o.print_json(found.to_dict())
@@ -105,18 +102,25 @@ def compare_command(
         o.note(wrote(out))
 
 
-def _taken_up(found: FoundResults, variants: int, folder: Path) -> dict[int, ReplayResult]:
+def _taken_up(kept: KeptResults | None, plans: Sequence[ReplayPlan], log: Log) -> FoundResults:
     """Return the results that are there already, having said what was found and what not."""
+    from evaluator.comparisons.variant_runs import NOTHING
+
+    if kept is None:
+        return NOTHING
+    found = kept.find(plans, log)
     if found.results:
-        o.note(f"Took up {len(found.results):,} of {variants:,} variants, finished before, from {folder}.")
+        o.note(f"Took up {len(found.results):,} of {len(plans):,} variants, finished before, from {kept.folder}.")
+    if parts := found.parts:
+        o.note(f"Took up parts of {parts:,} more: their replays, or of their resampled ones, from {kept.folder}.")
     if found.damaged:
-        o.note(f"Damaged, so computed anew: {found.damaged:,} kept in {folder}.")
+        o.note(f"Damaged, so computed anew: {found.damaged:,} kept in {kept.folder}.")
     if found.others:
         o.note(
-            f"Answers to another question, so not used: {found.others:,} kept in {folder}. It was another log, policy, "
-            "option, code or version; they go when the study is written."
+            f"Answers to another question, so not used: {found.others:,} kept in {kept.folder}. It was another log, "
+            "policy, option, code or version; they go when the study is written."
         )
-    return found.results
+    return found
 
 
 def _given(context: typer.Context) -> set[str]:

@@ -69,12 +69,18 @@ def _abandon(number: int, said: threading.Lock) -> None:
 def _say(number: int) -> None:
     """Write the line past the streams of Python, which the main thread may hold."""
     name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
-    folder = options.kept_in
-    finished = 0 if folder is None else len(list(folder.glob("[!.]*.kept")))
-    if finished:
-        are = "variants are" if finished > 1 else "variant is"
-        what = f"{finished:,} finished {are} kept in {folder}; the same command goes on there"
-    else:
-        what = "outputs are as they were; the same command starts anew"
+    what = _kept() or "outputs are as they were; the same command starts anew"
     shown = "\x1b[?25h\r\x1b[K" if sys.stderr.isatty() else ""  # the cursor, which a progress bar hides
     os.write(2, f"{shown}Stopped by {name}: {what}.\n".encode(errors="backslashreplace"))
+
+
+def _kept() -> str:
+    """Return what is kept of a study; empty where nothing is."""
+    folder = options.kept_in
+    if folder is None:
+        return ""
+    finished, parts = (len(list(folder.glob(f"[!.]*.{kind}"))) for kind in ("kept", "part"))
+    counted = [f"{finished:,} finished variant{'s' * (finished > 1)}"] if finished else []
+    counted += [f"{parts:,} part{'s' * (parts > 1)} of results"] if parts else []
+    are = "are" if finished + parts > 1 else "is"
+    return f"{' and '.join(counted)} {are} kept in {folder}; the same command goes on there" if counted else ""

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evaluator.comparisons.kept_folder import RESULT, kept_files, kept_name, passing_name
-from evaluator.comparisons.own_code import own_code
-from evaluator.comparisons.question import question_key, software
+from evaluator.comparisons.kept_folder import kept_files, kept_name, part_files, part_name, passing_name
+from evaluator.comparisons.question import Questions
+from evaluator.comparisons.written_result import RESULT, read_back, written
 from evaluator.log import Log
-from evaluator.log.content import content_hash
-from evaluator.outputs.checksums import checksum
 from evaluator.outputs.failures import writing
 from evaluator.outputs.renames import sync
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
+from evaluator.replays.values.resampled import Draws
 
-_NOT_KEPT = ("trajectory", "plan", "learned")
+# Values of replays of resampled logs, by the number of the log: the value, and whether all rounds were reached.
+DrawsFound = dict[int, tuple[float, bool]]
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,22 @@ class FoundResults:
         Number of files that answered a plan and are not what was written; they are removed.
     others
         Number of files that answer none of the plans.
+    bare
+        Results without the expected values that the plans ask for, by the number of their plan.
+    draws
+        Values of resampled replays, by the number of their plan.
     """
 
     results: dict[int, ReplayResult]
     damaged: int
     others: int
+    bare: dict[int, ReplayResult] = field(default_factory=dict)
+    draws: dict[int, DrawsFound] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> int:
+        """Number of plans of whose results no more than parts were found."""
+        return len({*self.bare, *self.draws} - self.results.keys())
 
 
 class KeptResults:
@@ -60,19 +72,19 @@ class KeptResults:
 
     def __init__(self, folder: Path, policies: Sequence[Any]) -> None:
         self.folder = folder
-        installed = software()
-        self._code = {policy.spec: (*installed, *own_code(policy)) for policy in policies}
-        self._log = ""
+        self.questions = Questions(policies)
 
     def find(self, plans: Sequence[ReplayPlan], log: Log) -> FoundResults:
         """Return the results that are there of these plans on a log, as it was read."""
-        self._log = content_hash(log)
+        self.questions.of_log(log)
         files = kept_files(self.folder)
-        numbers = {self._key(plan): i for i, plan in enumerate(plans)} if files else {}
+        parts = part_files(self.folder)
+        numbers = {self.questions.key(plan): i for i, plan in enumerate(plans)} if files or parts else {}
         results, damaged, others = {}, 0, 0
         for file, (key, digest) in files.items():
             i = numbers.get(key)
-            result = None if i is None else _read(file, key, digest, plans[i])
+            content = None if i is None else _content(file, digest)
+            result = None if i is None or content is None else read_back(content, key, plans[i])
             if i is None:
                 others += 1
             elif result is None:
@@ -80,7 +92,8 @@ class KeptResults:
                 file.unlink(missing_ok=True)
             else:
                 results[i] = result
-        return FoundResults(dict(sorted(results.items())), damaged, others)
+        found = FoundResults(dict(sorted(results.items())), damaged, others)
+        return self._with_parts(found, parts, plans, numbers) if parts else found
 
     def keep(self, plan: ReplayPlan, result: ReplayResult) -> None:
         """Write a result of a plan on the log that results were looked for.
@@ -90,63 +103,96 @@ class KeptResults:
         OutputError
             The folder cannot be written.
         """
-        said = {f.name: getattr(result, f.name) for f in fields(result) if f.name not in _NOT_KEPT}
-        said = {name: _plain(x) for name, x in said.items()}
-        key = self._key(plan)
-        with writing(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            passing = self.folder / passing_name()
-            try:
-                about = {RESULT: json.dumps({"key": key, **said})}
-                pq.write_table(result.trajectory.replace_schema_metadata(about), passing)
-                sync(passing)
-                passing.rename(self.folder / kept_name(key, checksum(passing)))
-            finally:
-                passing.unlink(missing_ok=True)
-            # With its entry in the folder above, if it is the first.
-            sync(self.folder)
-            sync(self.folder.parent)
+        key = self.questions.key(plan)
+        _written(self.folder, kept_name, key, written(result, key))
 
-    def _key(self, plan: ReplayPlan) -> str:
-        return question_key(plan, self._log, self._code[plan.policy.spec])
+    def keep_bare(self, plan: ReplayPlan, result: ReplayResult) -> None:
+        """Write a result that lacks its expected value; as `keep`."""
+        key = self.questions.key(_bare(plan))
+        _written(self.folder, part_name, key, written(result, key))
 
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_plain(one) for one in value]
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-
-
-def _read(file: Path, key: str, digest: str, plan: ReplayPlan) -> ReplayResult | None:
-    """Return the result in a file; None where it is not what was written."""
-    try:
-        if checksum(file) != digest:
-            return None
-        with pq.ParquetFile(file) as stored:  # read as one: no folder's name becomes a column
-            table = stored.read()
-        said = json.loads(table.schema.metadata[RESULT])
-        if said.pop("key") != key:
-            return None
-        hints = get_type_hints(ReplayResult)
-        rebuilt = {name: _rebuilt(hints[name], x) for name, x in said.items()}
-        return ReplayResult(
-            **rebuilt, plan=plan.to_dict(), trajectory=table.replace_schema_metadata(None), learned=None
+    def keep_draws(self, plans: Sequence[ReplayPlan], numbers: range, draws: Draws) -> None:
+        """Write the values of some plans' replays of the resampled logs with these numbers; as `keep`."""
+        keys = [self.questions.key(plan) for plan in plans]
+        table = pa.table(
+            {
+                "variant": pa.array([key for _ in numbers for key in keys]),
+                "number": pa.array([b for b in numbers for _ in keys]),
+                "value": pa.array(draws.values.reshape(-1)),
+                "complete": pa.array(draws.complete.reshape(-1)),
+            }
         )
-    except (OSError, pa.ArrowException, ValueError, KeyError, TypeError, AttributeError):
-        return None
+        key = hashlib.sha256(json.dumps([sorted(keys), numbers.start, numbers.stop]).encode()).hexdigest()
+        sink = pa.BufferOutputStream()
+        pq.write_table(table.replace_schema_metadata({RESULT: json.dumps({"key": key})}), sink)
+        _written(self.folder, part_name, key, sink.getvalue().to_pybytes())
+
+    def _with_parts(
+        self,
+        found: FoundResults,
+        files: dict[Path, tuple[str, str]],
+        plans: Sequence[ReplayPlan],
+        numbers: dict[str, int],
+    ) -> FoundResults:
+        """Return what was found with the parts of results."""
+        bare = {self.questions.key(_bare(plan)): i for i, plan in enumerate(plans)}
+        damaged, others = found.damaged, found.others
+        for file, (key, digest) in files.items():
+            content = _content(file, digest)
+            result = None if content is None or key not in bare else read_back(content, key, plans[bare[key]])
+            rows = [] if content is None or key in bare else _draws(content, key)
+            if content is None or (key in bare and result is None) or rows is None:
+                damaged += 1
+                file.unlink(missing_ok=True)
+            elif result is not None:
+                found.bare[bare[key]] = result
+            elif not any(variant in numbers for variant, *_ in rows):
+                others += 1
+            else:
+                for variant, number, value, complete in rows:
+                    if variant in numbers:
+                        found.draws.setdefault(numbers[variant], {})[number] = value, complete
+        return replace(found, damaged=damaged, others=others)
 
 
-def _rebuilt(hint: Any, value: Any) -> Any:
-    """Return a value of the type that a field names, from what JSON made of it."""
-    if value is None:
+def _written(folder: Path, name: Callable[[str, str], str], key: str, content: bytes) -> None:
+    """Write a file, whole or not at all, under the name that its key and the hash of its content give it."""
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        passing = folder / passing_name()
+        try:
+            passing.write_bytes(content)
+            sync(passing)
+            passing.rename(folder / name(key, hashlib.sha256(content).hexdigest()))
+        finally:
+            passing.unlink(missing_ok=True)
+        # With its entry in the folder above, if it is the first.
+        sync(folder)
+        sync(folder.parent)
+
+
+def _bare(plan: ReplayPlan) -> ReplayPlan:
+    """Return the plan that asks for no expected value."""
+    return replace(plan, options=replace(plan.options, bootstrap=0))
+
+
+def _content(file: Path, digest: str) -> bytes | None:
+    """Return what a file holds; None where it is not what was written, by its hash."""
+    try:
+        content = file.read_bytes()
+    except OSError:
         return None
-    if isinstance(value, list):
-        inner = get_args(hint)[0] if get_origin(hint) is tuple else None
-        return tuple(_rebuilt(inner, x) if is_dataclass(inner) else x for x in value)
-    if get_origin(hint) is Mapping:
-        return {name: _rebuilt(get_args(hint)[1], x) for name, x in value.items()}
-    kind = next((kind for kind in (hint, *get_args(hint)) if is_dataclass(kind)), None)
-    if kind is None:
-        return value
-    hints = get_type_hints(kind)
-    return kind(**{name: _rebuilt(hints[name], x) for name, x in value.items()})  # type: ignore[operator]
+    return content if hashlib.sha256(content).hexdigest() == digest else None
+
+
+def _draws(content: bytes, key: str) -> list[tuple[str, int, float, bool]] | None:
+    """Return the rows of a table of draws; none of another file, None of one under another name."""
+    try:
+        table = pq.read_table(pa.BufferReader(content))
+        if json.loads(table.schema.metadata[RESULT])["key"] != key:
+            return None
+        if table.column_names != ["variant", "number", "value", "complete"]:
+            return []
+        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    except (OSError, pa.ArrowException, ValueError, KeyError, TypeError):
+        return None

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from evaluator.comparisons.written_result import RESULT
 from evaluator.errors import OutputExistsError
 from evaluator.outputs.failures import writing
 from evaluator.outputs.foreign import refuse_foreign
@@ -19,10 +20,9 @@ from evaluator.outputs.locks import locked
 from evaluator.outputs.names import base_name
 from evaluator.outputs.whole import refuse_existing
 
-# Under which the metadata of a kept result's file has all of it but the trajectory.
-RESULT = b"result"
-
 _KEPT = re.compile(r"([0-9a-f]{64})-([0-9a-f]{64})\.kept")
+# Of a result that is not finished: it lacks its expected value, or is part of that.
+_PART = re.compile(r"([0-9a-f]{64})-([0-9a-f]{64})\.part")
 _PASSING = re.compile(r"\.[0-9a-f]{16}\.kept")
 # Of version 0.1.0: without a checksum.
 _BEFORE = re.compile(r"([0-9a-f]{64})()\.parquet")
@@ -36,6 +36,11 @@ def kept_name(key: str, checksum: str) -> str:
     return f"{key}-{checksum}.kept"
 
 
+def part_name(key: str, checksum: str) -> str:
+    """Return the name of a file that holds part of a result; as `kept_name`."""
+    return f"{key}-{checksum}.part"
+
+
 def passing_name() -> str:
     """Return a name that no other process takes, for a file on its way."""
     return f".{secrets.token_hex(8)}.kept"
@@ -45,6 +50,12 @@ def kept_files(folder: Path) -> dict[Path, tuple[str, str]]:
     """Return the files of kept results, each with the two hashes of its name."""
     names = {file: _KEPT.fullmatch(file.name) or _BEFORE.fullmatch(file.name) for file in _files(folder)}
     return {file: (match[1], match[2]) for file, match in names.items() if match}
+
+
+def part_files(folder: Path) -> dict[Path, tuple[str, str]]:
+    """Return the files of parts of results, each with the two hashes of its name."""
+    matches = {file: _PART.fullmatch(file.name) for file in _files(folder)}
+    return {file: (match[1], match[2]) for file, match in matches.items() if match}
 
 
 @contextmanager
@@ -105,7 +116,8 @@ def _is_ours(file: Path) -> bool:
         return False
     if _BEFORE.fullmatch(file.name):
         return _holds_result(file, damaged=False)
-    return (_is_passing(file) or _KEPT.fullmatch(file.name) is not None) and _holds_result(file, damaged=True)
+    known = _is_passing(file) or any(name.fullmatch(file.name) for name in (_KEPT, _PART))
+    return known and _holds_result(file, damaged=True)
 
 
 def _is_passing(file: Path) -> bool:

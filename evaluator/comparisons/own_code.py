@@ -24,14 +24,6 @@ _LONGEST = 1024
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
-def package_code() -> str:
-    """Return a hash of this package's own code: between two releases its version does not say what it does."""
-    digest = hashlib.sha256()
-    for file in sorted(_PACKAGE.rglob("*.py")):
-        digest.update(f"{file.relative_to(_PACKAGE)} {checksum(file)}\n".encode())
-    return digest.hexdigest()
-
-
 def own_code(policy: Any) -> tuple[str, ...]:
     """Return what the code of a user's policy is known by, a line for each file and installed package.
 

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 import secrets
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
-from evaluator.comparisons.own_code import package_code
+from evaluator.comparisons.own_code import own_code
+from evaluator.executors.software import software
+from evaluator.log import Log
+from evaluator.log.content import content_hash
 from evaluator.replays.plan import ReplayPlan
-from evaluator.version import __version__
 
 # Options on which no result depends.
 NO_MATTER = ("jobs",)
-# Libraries that compute numbers, or read those of the log; scikit-learn estimates propensities.
-LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "polars", "pyarrow", "scikit-learn")
 
 
 def question_key(plan: ReplayPlan, log: str, code: Sequence[str]) -> str:
@@ -34,7 +32,7 @@ def question_key(plan: ReplayPlan, log: str, code: Sequence[str]) -> str:
         Hash of the log that was planned for (`evaluator.log.content.content_hash`): how it was read, from which files
         and by which spec, shows in what it holds.
     code
-        Versions and hashes of the code that runs, as it was when it was loaded: `software`, and
+        Versions and hashes of the code that runs, as it was when it was loaded: `evaluator.executors.software`, and
         `evaluator.comparisons.own_code.own_code` of the policy.
     """
     planned = plan.to_dict()
@@ -52,18 +50,27 @@ def question_key(plan: ReplayPlan, log: str, code: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps(depends, sort_keys=True, default=_plain).encode()).hexdigest()
 
 
-def software() -> tuple[str, ...]:
-    """Return what this package, the libraries that compute, and Python are known by."""
-    libraries = (f"{name} {_version(name)}" for name in LIBRARIES)
-    python = f"{platform.python_implementation()} {platform.python_version()} {platform.machine()}"
-    return (f"delayed-replay {__version__} {package_code()}", *libraries, python)
+class Questions:
+    """Keys of what is asked of one log.
 
+    Parameters
+    ----------
+    policies
+        Descriptions of the policies, just loaded: their code, and what is installed, may change while they run.
+    """
 
-def _version(library: str) -> str | None:
-    try:
-        return version(library)
-    except PackageNotFoundError:
-        return None
+    def __init__(self, policies: Sequence[Any]) -> None:
+        self.software = software()
+        self._code = {policy.spec: (*self.software, *own_code(policy)) for policy in policies}
+        self.log = ""
+
+    def of_log(self, log: Log) -> None:
+        """Say which log they are asked of, as it was read."""
+        self.log = content_hash(log)
+
+    def key(self, plan: ReplayPlan) -> str:
+        """Return the key of a plan (`question_key`)."""
+        return question_key(plan, self.log, self._code[plan.policy.spec])
 
 
 def _plain(value: Any) -> Any:

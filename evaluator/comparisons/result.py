@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -27,24 +27,20 @@ from evaluator.comparisons.segment_differences import (
 )
 from evaluator.comparisons.ship_rule import ANY_UPLIFT, ShipRule
 from evaluator.comparisons.variant_inputs import VariantInputs, assumed_by
+from evaluator.comparisons.variant_runs import VariantRuns
+from evaluator.comparisons.variants import Variants
 from evaluator.comparisons.verdict import Verdict
 from evaluator.errors import NoRoundsError, ParameterError, nearest
 from evaluator.log import Log
-from evaluator.replays.basis import read_basis
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.planning import plan_replay
 from evaluator.replays.rarest import rarest_warning
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.run import execute_all
 from evaluator.replays.values.outcome_evidence import judged_together
-from evaluator.replays.warm_start import learned_among, numbered_as_learned
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_values import json_values
 
 SCHEMA = "evaluate.compare/1"
-# Replays that walk through the log together: they bound the memory of a scan.
-LANES = 64
 
 
 @dataclass(frozen=True)
@@ -236,9 +232,8 @@ def plan_comparison(
         if names.count(name) > 1:
             how = "without a window" if name[1] is None else f"with window {name[1]}"
             raise ParameterError(f"{name[0]} {how} is there twice.", hint="name each variant once.")
-    own = learned_among(policies, options)
-    basis = read_basis(numbered_as_learned(log, [policy for policy, _ in own]), options)
-    return [plan_replay(basis, policy, replace(asked, window=window)) for policy, asked in own for window in windows]
+    asked = Variants(log, policies, windows, options)
+    return [asked.plan(number) for number in range(len(asked))]
 
 
 def find_baseline(plans: Sequence[ReplayPlan], spec: str | None) -> int:
@@ -257,28 +252,12 @@ def find_baseline(plans: Sequence[ReplayPlan], spec: str | None) -> int:
     return specs.index(spec)
 
 
-def scans(plans: Sequence[ReplayPlan], finished: Mapping[int, ReplayResult]) -> list[list[int]]:
-    """Return which variants are replayed together: at most 64 replays a scan, but never less than a variant."""
-    groups: list[list[int]] = []
-    lanes = LANES
-    for i, plan in enumerate(plans):
-        if i in finished:
-            continue
-        lanes += plan.options.repeats
-        if not groups or lanes > LANES:
-            groups.append([])
-            lanes = plan.options.repeats
-        groups[-1].append(i)
-    return groups
-
-
 def execute_comparison(
     plans: Sequence[ReplayPlan],
     *,
     baseline: int = 0,
     rule: ShipRule | None = None,
-    finished: Mapping[int, ReplayResult] | None = None,
-    keep: Callable[[ReplayPlan, ReplayResult], None] = lambda plan, result: None,
+    runs: VariantRuns | None = None,
     advance: Callable[[int], None] = lambda displays: None,
 ) -> Comparison:
     """Replay all variants, in as few scans of their log as memory allows, and compare them.
@@ -291,20 +270,14 @@ def execute_comparison(
         Number of the variant that others are compared with.
     rule
         Rule by which a variant ships, and for which the log is checked; None for any uplift, on a log not checked.
-    finished
-        Results that are there already, by the number of their variant; None for none.
-    keep
-        Function called with the plan and the result of each variant as soon as it is there.
+    runs
+        Replays of these plans: what of them is there, who computes the rest, and where it is kept; None for all of
+        them, in this process.
     advance
         Function called with the number of displays read since the last call.
     """
-    done = dict(finished or {})
-    for group in scans(plans, done):
-        together = [plans[i] for i in group]
-        for i, result in zip(group, execute_all(together, jobs=plans[0].options.jobs, advance=advance), strict=True):
-            keep(plans[i], result)
-            done[i] = result
-    return compare_results(plans, [done[i] for i in range(len(plans))], baseline=baseline, rule=rule)
+    results = (VariantRuns(plans) if runs is None else runs).run(advance)
+    return compare_results(plans, results, baseline=baseline, rule=rule)
 
 
 def compare_results(

@@ -12,8 +12,9 @@ import pytest
 
 from evaluator.arguments import as_description
 from evaluator.comparisons.kept import FoundResults, KeptResults
-from evaluator.comparisons.kept_folder import RESULT, kept_beside, kept_name
+from evaluator.comparisons.kept_folder import kept_beside, kept_name
 from evaluator.comparisons.result import plan_comparison
+from evaluator.comparisons.written_result import RESULT
 from evaluator.errors import OutputError, OutputExistsError, OutputInUseError
 from evaluator.outputs.checksums import checksum
 from evaluator.replays.options import ReplayOptions
@@ -122,7 +123,7 @@ def test_what_is_upgraded_while_a_study_runs_did_not_make_its_results(
 ) -> None:
     results = KeptResults(tmp_path, POLICIES)
     results.find(study[0], LOG)
-    monkeypatch.setattr("evaluator.comparisons.question.package_code", lambda: "upgraded")
+    monkeypatch.setattr("evaluator.executors.software.package_code", lambda: "upgraded")
     results.keep(study[0][0], study[1][0])
     assert found(tmp_path, study) == FoundResults({}, 0, 1)
     monkeypatch.undo()

@@ -14,11 +14,12 @@ import pytest
 
 from evaluator import replay
 from evaluator.arguments import as_description
-from evaluator.comparisons import question
-from evaluator.comparisons.question import LIBRARIES, NO_MATTER, question_key, software
+from evaluator.comparisons.question import NO_MATTER, question_key
 from evaluator.comparisons.study_file import READING
 from evaluator.datasets import load
 from evaluator.delays.cdf import DelayCDF
+from evaluator.executors import software as computes
+from evaluator.executors.software import LIBRARIES, software
 from evaluator.log.content import content_hash
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
@@ -102,7 +103,7 @@ def test_versions_and_edits_of_the_package_make_it_another(monkeypatch: pytest.M
     assert software() == before
     for name, other in (("_version", lambda library: None), ("__version__", "0"), ("package_code", lambda: "edited")):
         with monkeypatch.context() as patch:
-            patch.setattr(question, name, other)
+            patch.setattr(computes, name, other)
             assert software() != before
 
 

@@ -16,6 +16,7 @@ from evaluator import compare, replay
 from evaluator.arguments import as_descriptions
 from evaluator.comparisons.kept import KeptResults
 from evaluator.comparisons.result import compare_results, execute_comparison, plan_comparison
+from evaluator.comparisons.variant_runs import VariantRuns
 from evaluator.errors import ParameterError
 from evaluator.estimates.combine import difference
 from evaluator.estimates.confidence import mean_interval
@@ -183,7 +184,7 @@ def test_kept_results_have_their_groups(tmp_path: Path) -> None:
     plans = plan_comparison(log, policies, [None], ReplayOptions(by="kind"))
     kept = KeptResults(tmp_path / "kept", policies)
     kept.find(plans, log)
-    found = execute_comparison(plans, keep=kept.keep)
+    found = execute_comparison(plans, runs=VariantRuns(plans, kept=kept))
     again = KeptResults(tmp_path / "kept", policies).find(plans, log).results
     assert compare_results(plans, [again[0], again[1]]).to_dict() == found.to_dict()
     assert again[1].segments == found.results[1].segments

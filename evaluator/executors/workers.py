@@ -1,0 +1,35 @@
+"""What a worker knows and says of itself."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from typing import Any
+
+# Under which workers of a Dask cluster tell of themselves.
+TOPIC = "evaluate"
+
+
+def this_worker() -> str:
+    """Return the name of the process that computes: its address on a cluster, else host and number."""
+    worker = _dask_worker()
+    return f"{socket.gethostname()}:{os.getpid()}" if worker is None else str(worker.address)
+
+
+def tell(sentence: str) -> None:
+    """Have a sentence on this worker said where the command runs; by no cluster, to nobody."""
+    worker = _dask_worker()
+    if worker is not None:
+        worker.log_event(TOPIC, {"worker": this_worker(), "said": sentence})
+
+
+def _dask_worker() -> Any:
+    # Who is no worker never imported it.
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return None
+    try:
+        return distributed.get_worker()
+    except ValueError:
+        return None

@@ -1,0 +1,101 @@
+"""A study in units: however it is cut, and wherever it was interrupted, its results are the same to the bit."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluator.arguments import as_description
+from evaluator.comparisons import kept, variant_units
+from evaluator.comparisons.kept import KeptResults
+from evaluator.comparisons.kept_folder import kept_beside, part_files
+from evaluator.comparisons.result import plan_comparison
+from evaluator.comparisons.variant_runs import VariantRuns
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.result import ReplayResult
+from evaluator.replays.run import execute_all
+from tests.logs import linear_log
+
+LOG = linear_log(1500, n_actions=3, dimension=5, mean_delay=10.0, seed=1)
+POLICIES = [as_description(policy) for policy in ("ucb1", "linucb", "random")]
+OPTIONS = ReplayOptions(horizon=60, bootstrap=20, repeats=2)
+PLANS = plan_comparison(LOG, POLICIES, [50, None], OPTIONS)
+
+
+def said(results: list[ReplayResult]) -> list[tuple[str, tuple[float, ...], str]]:
+    return [(json.dumps(r.to_dict()), r.resampled, r.trajectory.to_pydict().__repr__()) for r in results]
+
+
+@pytest.fixture(scope="module")
+def at_once() -> list[tuple[str, tuple[float, ...], str]]:
+    return said(execute_all(PLANS))
+
+
+@pytest.fixture(autouse=True)
+def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(variant_units, "LANES", 4)
+    monkeypatch.setattr(variant_units, "TOGETHER", 6)
+
+
+def test_units_of_any_size_add_up_to_the_same(at_once: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert said(VariantRuns(PLANS).run()) == at_once
+    monkeypatch.setattr(variant_units, "LANES", 64)
+    monkeypatch.setattr(variant_units, "TOGETHER", 1)
+    assert said(VariantRuns(PLANS).run()) == at_once
+
+
+def test_a_study_stopped_wherever_it_writes_goes_on_from_there(
+    tmp_path: Path, at_once: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(1)
+    write = kept._written
+    left: list[int] = []
+    kinds: Counter[str] = Counter()
+
+    def killed(*arguments: object) -> None:
+        if left[0] == 0 and rng.random() < 0.5:  # before it is written, else after
+            raise KeyboardInterrupt
+        write(*arguments)  # type: ignore[arg-type]
+        kinds[arguments[1].__name__] += 1  # type: ignore[attr-defined]
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(kept, "_written", killed)
+    times = 0
+    while True:
+        left[:] = [int(rng.integers(0, 4))]
+        try:
+            with kept_beside(tmp_path / "run") as folder:
+                own = KeptResults(folder, POLICIES)
+                found = VariantRuns(PLANS, kept=own, found=own.find(PLANS, LOG)).run()
+            break
+        except KeyboardInterrupt:
+            times += 1
+    assert said(found) == at_once
+    assert list(tmp_path.iterdir()) == []
+    assert times > 5
+    # Three scans of two variants; on each of them, four blocks of resampled logs. None of them was written twice.
+    assert kinds == {"kept_name": 6, "part_name": 6 + 3 * 4}
+
+
+def test_parts_are_counted_damaged_ones_are_computed_anew_and_those_of_others_left(tmp_path: Path) -> None:
+    own = KeptResults(tmp_path, POLICIES)
+    own.find(PLANS, LOG)
+    runs = VariantRuns(PLANS, kept=own)
+    runs.run()
+    for file in tmp_path.glob("*.kept"):
+        file.unlink()
+    found = own.find(PLANS, LOG)
+    assert (len(found.bare), len(found.draws), found.parts, found.damaged, found.others) == (6, 6, 6, 0, 0)
+    assert VariantRuns(PLANS, found=found).total == 0
+    first = next(iter(part_files(tmp_path)))
+    first.write_bytes(first.read_bytes()[:-1])
+    assert own.find(PLANS, LOG).damaged == 1
+    assert not first.exists()
+    other = plan_comparison(LOG, POLICIES, [50, None], ReplayOptions(horizon=61, bootstrap=20, repeats=2))
+    assert own.find(other, LOG).others == 17
