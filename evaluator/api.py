@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from evaluator.arguments import PolicyLike, as_description, as_descriptions, from_nothing, refuse_unknown
 from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
+from evaluator.comparisons.log_places import at_a_place
 from evaluator.comparisons.options import CompareOptions
 from evaluator.comparisons.result import Comparison, execute_comparison, find_baseline, plan_comparison
 from evaluator.comparisons.study_file import read_study
+from evaluator.comparisons.study_workers import study_on
+from evaluator.comparisons.variant_runs import VariantRuns
 from evaluator.datasets import load as load
 from evaluator.delays.study.options import DelayOptions
 from evaluator.log import Log
@@ -86,6 +91,7 @@ def compare(
     policies: PolicyLike | Sequence[PolicyLike] = (),
     *,
     baseline: PolicyLike | None = None,
+    executor: Executor | None = None,
     **options: Unpack[CompareKeywords],
 ) -> Comparison:
     """Replay several policies, each with several windows, in one scan of a log, and compare them at one horizon.
@@ -98,6 +104,10 @@ def compare(
         Policies, each as `replay` takes it.
     baseline
         The policy whose first variant the others are compared with; None takes the first of all.
+    executor
+        Executor whose workers compute, such as ``distributed.Client(address).get_executor()``, the same to the bit;
+        None for threads of this process. Workers open the log themselves: one that is no converted folder is written
+        to a temporary one. Results then hold no learned policies.
     **options
         See below.
 
@@ -110,6 +120,8 @@ def compare(
     ------
     DataError, UsageError, PolicyError
         As of `replay`, or a study file that cannot be read.
+    WorkerError
+        Workers of the executor are gone, or refused: they have another version, or read another log.
 
     Examples
     --------
@@ -137,10 +149,15 @@ def compare(
         said = asked.options
     chosen = ReplayOptions(**{**said, **given})
     reading |= {"keep": chosen.keeps} if chosen.keeps else {}
-    log = log.checked() if isinstance(log, Log) else load("synthetic" if log is None else log, **reading)
-    plans = plan_comparison(log, descriptions, cut_offs or (None,), chosen)
+    named = None if isinstance(log, Log) else str("synthetic" if log is None else log)
+    own_log = log.checked() if isinstance(log, Log) else load(str(named), **reading)
     spec = None if baseline is None else as_description(baseline).spec
-    return execute_comparison(plans, baseline=find_baseline(plans, spec), rule=rule)
+    with nullcontext((own_log, None)) if executor is None else at_a_place(own_log, named, reading) as (logged, place):
+        plans = plan_comparison(logged, descriptions, cut_offs or (None,), chosen)
+        first, workers = find_baseline(plans, spec), None
+        if executor is not None and place is not None:
+            workers = study_on(executor, place, descriptions, cut_offs or (None,), chosen)
+        return execute_comparison(plans, baseline=first, rule=rule, runs=VariantRuns(plans, workers=workers))
 
 
 @shows(AuditOptions)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evaluator.cli import options as o
+from evaluator.cli.executing import Cluster, workers
 from evaluator.cli.lending import offered, takes
 from evaluator.cli.output import new_folder, wrote
-from evaluator.cli.reading import one_log, open_log, reads_log
+from evaluator.cli.reading import as_read, one_log, open_log, reads_log
 from evaluator.cli.replaying import save_result
 from evaluator.comparisons.options import CompareOptions
 from evaluator.options.shared import POLICIES
@@ -51,6 +52,7 @@ def compare_command(
             ),
         ),
     ] = None,
+    cluster: Cluster = None,
     debug: o.Debug = False,
 ) -> None:
     """Replay several policies, each with several windows, in one scan of the log, and compare them.
@@ -62,7 +64,9 @@ def compare_command(
     from evaluator.arguments import as_description, as_descriptions
     from evaluator.comparisons.kept import KeptResults
     from evaluator.comparisons.kept_folder import kept_beside
+    from evaluator.comparisons.log_places import place_of
     from evaluator.comparisons.result import execute_comparison, find_baseline, plan_comparison
+    from evaluator.comparisons.study_workers import study_on
     from evaluator.comparisons.variant_runs import VariantRuns
 
     dataset = one_log(log, dataset)
@@ -88,9 +92,15 @@ def compare_command(
         source = open_log(dataset, reading, options.keeps)
         plans = plan_comparison(source.log, descriptions, windows or [None], options)
         first = find_baseline(plans, None if baseline is None else as_description(baseline).spec)
-        runs = VariantRuns(plans, kept=kept, found=_taken_up(kept, plans, source.log))
-        with o.progress("displays", runs.total, compiles=True) as advance:
-            found = execute_comparison(plans, baseline=first, rule=rule, runs=runs, advance=advance)
+        taken_up = _taken_up(kept, plans, source.log)
+        with workers(cluster) as executor:
+            where = None
+            if executor is not None:
+                place = place_of(source.log, dataset, as_read(reading, options.keeps))
+                where = study_on(executor, place, descriptions, windows or [None], options)
+            runs = VariantRuns(plans, kept=kept, found=taken_up, workers=where)
+            with o.progress("displays", runs.total, compiles=cluster is None) as advance:
+                found = execute_comparison(plans, baseline=first, rule=rule, runs=runs, advance=advance)
         save_result(save, found, source, reading)
     if as_json:
         o.print_json(found.to_dict())

@@ -18,6 +18,8 @@ from evaluator.report.command_words import in_command_words
 from evaluator.visible import visible
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from evaluator.report.console import ReportConsole
 
 debug = False
@@ -25,6 +27,8 @@ stopped_by: int | None = None
 # Where a study keeps what is finished of it.
 kept_in: Path | None = None
 signals_wait = False
+# Of the progress that is shown, above which notes are printed.
+bar_console: Console | None = None
 
 
 def _set_debug(wanted: bool) -> bool:
@@ -58,7 +62,11 @@ def say(sentence: str) -> None:
 
 def note(sentence: str) -> None:
     """Say something beside the result, on stderr."""
-    typer.echo(visible(in_command_words(sentence)), err=True)
+    line = visible(in_command_words(sentence))
+    if bar_console is None:
+        typer.echo(line, err=True)
+    else:
+        bar_console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def stdout() -> ReportConsole:
@@ -91,7 +99,7 @@ def progress(what: str, total: int | None, *, compiles: bool = False) -> Iterato
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    global signals_wait
+    global signals_wait, bar_console
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -105,11 +113,13 @@ def progress(what: str, total: int | None, *, compiles: bool = False) -> Iterato
             bar.update(task, description=sentence or what)
 
         signals_wait = compiles
+        bar_console = None if bar.disable else console
         try:
             with _announced(say) if compiles and not bar.disable else nullcontext():
                 yield advance
         finally:
             signals_wait = False
+            bar_console = None
     _heed_signals()
 
 

@@ -66,13 +66,16 @@ def new_file(out: Path | None) -> Iterator[Save]:
 
 
 def this_command() -> str:
-    """Return the command that runs, without where its output goes: whoever types it again gets the same result."""
+    """Return the command that runs: whoever types it again gets the same result.
+
+    Where its output goes is left out, and so is which workers compute it.
+    """
     words = iter(sys.argv[1:])
     kept = []
     for word in words:
-        if word in ("--out", "-o"):
+        if word in ("--out", "-o", "--cluster"):
             next(words, None)
-        elif not word.startswith("--out="):
+        elif not word.startswith(("--out=", "--cluster=")):
             kept.append(word)
     return shlex.join(["evaluate", *kept])
 

@@ -48,7 +48,12 @@ def open_log(dataset: str | None, reading: Mapping[str, Any], keep: Sequence[str
 
     if dataset is None:
         note("No --dataset named: using the bundled synthetic log.")
-    done = read("synthetic" if dataset is None else dataset, **{**reading, **({"keep": list(keep)} if keep else {})})
+    done = read("synthetic" if dataset is None else dataset, **as_read(reading, keep))
     if done.quarantine.num_rows:
         note(f"{done.quarantine.num_rows:,} bad rows were left out; --out writes them to quarantine.parquet.")
     return done
+
+
+def as_read(reading: Mapping[str, Any], keep: Sequence[str]) -> dict[str, Any]:
+    """Return the options of a log's reading, which keeps some columns."""
+    return {**reading, **({"keep": list(keep)} if keep else {})}

@@ -65,7 +65,7 @@ class VariantRuns:
     plans
         Plans of the variants, in their order.
     kept
-        Where results and parts of them are kept as they are finished; None for nowhere.
+        Folder in which results and parts of them are kept as they are finished; None for none.
     found
         What is there already.
     workers

@@ -16,7 +16,9 @@ from evaluator.replays.values.resampled import TOGETHER, Draws, Lived, Resamplin
 LANES = 64
 # Displays times replays of a unit that a worker of a cluster gets: some seconds of work, so that little is lost with a
 # worker, and heartbeats, scheduling and the scan itself cost little beside it.
-WORK = 8_000_000
+WORK = 16_000_000
+# ... and fewest replays of it, by which a scan of a large log is not made for too little.
+FEWEST = 4
 
 Advance = Callable[[int], None]
 
@@ -24,8 +26,13 @@ Advance = Callable[[int], None]
 class VariantUnit(Protocol):
     """What both kinds of units do."""
 
-    variants: tuple[int, ...]
-    keys: tuple[str, ...]
+    @property
+    def variants(self) -> tuple[int, ...]:
+        """Numbers of the variants."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Hash of all that fixes the result of each."""
 
     @property
     def name(self) -> str:
@@ -92,7 +99,7 @@ class DrawsUnit:
     Parameters
     ----------
     variants, keys, name, displays
-        As of `ReplayUnit`.
+        Variants of the unit and its words, as of `ReplayUnit`.
     lived
         How far the original replays of each variant came, repeat by repeat.
     numbers
@@ -128,7 +135,7 @@ def scans(plans: Sequence[ReplayPlan], left: Sequence[int], work: int | None) ->
     lanes = 0
     for i in left:
         repeats = plans[i].options.repeats
-        most = LANES if work is None else min(LANES, max(work // max(len(plans[i].rounds), 1), 1))
+        most = LANES if work is None else min(LANES, max(work // max(len(plans[i].rounds), 1), FEWEST))
         if not groups or lanes + repeats > most:
             groups.append([])
             lanes = 0
@@ -141,7 +148,7 @@ def blocks_of_draws(plans: Sequence[ReplayPlan], group: Sequence[int], work: int
     """Yield which resampled logs of some variants are replayed in one unit."""
     lanes = sum(plans[i].options.repeats for i in group)
     displays = max(len(plans[i].rounds) for i in group)
-    size = TOGETHER if work is None else min(max(work // max(lanes * displays, 1), 1), TOGETHER)
+    size = TOGETHER if work is None else min(max(work // max(lanes * displays, 1), -(-FEWEST // lanes)), TOGETHER)
     logs = plans[group[0]].options.bootstrap
     for start in range(0, logs, size):
         yield range(start, min(start + size, logs))

@@ -98,3 +98,10 @@ CLUSTER_BY = Option(
     more="The log must keep the column (`load`, option `keep`).",
     panel=ESTIMATE,
 )
+CLUSTER = Option(
+    default=None,
+    help="Workers of a Dask cluster that compute instead of this process: the address of its scheduler, or local:N for "
+    "N processes here. Needs the extra `cluster`; no result depends on it",
+    example="local:2",
+    panel=REPLAY,
+)

@@ -1,0 +1,26 @@
+"""Who computes: this process, or the workers that ``--cluster`` names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from typing import Annotated
+
+from evaluator.cli.lending import offered
+from evaluator.cli.options import note
+from evaluator.options.shared import CLUSTER
+
+Cluster = Annotated[str | None, offered("cluster", CLUSTER)]
+
+
+@contextmanager
+def workers(cluster: str | None) -> Iterator[Executor | None]:
+    """Give the executor of a cluster's workers, who say on stderr what becomes of them; None for this process."""
+    if cluster is None:
+        yield None
+        return
+    from evaluator.executors.addresses import workers_at
+
+    with workers_at(cluster, note) as executor:
+        yield executor

@@ -1,0 +1,96 @@
+"""Where a log lies, so that another process can open the same one."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluator.datasets import read
+from evaluator.datasets.canonical import is_canonical, open_canonical
+from evaluator.datasets.writing import write_canonical
+from evaluator.errors import EvaluatorError, WorkerError
+from evaluator.executors.workers import this_worker
+from evaluator.log import Log, StoredLog
+from evaluator.log.content import content_hash
+
+
+@dataclass(frozen=True)
+class LogPlace:
+    """Where a log lies, how it is read, and what it holds.
+
+    Parameters
+    ----------
+    dataset
+        Name of the dataset, as `evaluator.datasets.load` takes it.
+    reading
+        Options of the reading, each by name.
+    folder
+        Working folder of the command, in which relative names are looked up.
+    content
+        Hash of what it holds (`evaluator.log.content.content_hash`).
+    """
+
+    dataset: str
+    reading: tuple[tuple[str, Any], ...]
+    folder: str
+    content: str
+
+    def opened(self) -> Log:
+        """Return the log, if it is the one that was meant.
+
+        Raises
+        ------
+        WorkerError
+            It is not there for this worker, or another log is there; the message names worker and log.
+        """
+        try:
+            if os.getcwd() != self.folder and os.path.isdir(self.folder):
+                os.chdir(self.folder)
+            log = read(self.dataset, **dict(self.reading)).log
+        except (EvaluatorError, OSError) as error:
+            raise WorkerError(
+                f"Worker {this_worker()} cannot open the log: {error}",
+                hint="convert the log to a folder that every worker sees under the same name, and name that.",
+            ) from error
+        if content_hash(log) != self.content:
+            raise WorkerError(
+                f"Worker {this_worker()} is refused: it reads another log under the name {self.dataset}.",
+                hint="let all workers see the same folder, or copy it to each.",
+            )
+        return log
+
+
+def place_of(log: Log, dataset: str | None, reading: Mapping[str, Any]) -> LogPlace:
+    """Return the place of a log that was read so; without a name, the bundled synthetic one."""
+    return LogPlace("synthetic" if dataset is None else dataset, tuple(reading.items()), os.getcwd(), content_hash(log))
+
+
+@contextmanager
+def at_a_place(log: Log, named: str | None, reading: Mapping[str, Any]) -> Iterator[tuple[Log, LogPlace]]:
+    """Give a log that workers can open, and its place.
+
+    Parameters
+    ----------
+    log
+        Log that has been read.
+    named, reading
+        Name of its dataset, and how it was read; None for a log that has none: it is looked for in its own folder, or
+        else written to one that ends with the block.
+    """
+    if named is not None:
+        yield log, place_of(log, named, reading)
+        return
+    if isinstance(log, StoredLog) and is_canonical(log.path.parent):
+        whole = open_canonical(log.path.parent)
+        if content_hash(whole) == content_hash(log):
+            yield log, place_of(log, str(log.path.parent.resolve()), {})
+            return
+    with tempfile.TemporaryDirectory(prefix="evaluate-log-") as folder:
+        write_canonical(log, Path(folder))
+        stored = open_canonical(Path(folder))
+        yield stored, place_of(stored, folder, {})

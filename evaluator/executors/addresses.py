@@ -1,0 +1,118 @@
+"""The workers that a command names: ``local:2``, or the address of a Dask scheduler."""
+
+from __future__ import annotations
+
+import logging
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from evaluator.errors import ParameterError, UsageError, WorkerError
+from evaluator.executors.workers import TOPIC
+
+_LOCAL = re.compile(r"local:([1-9][0-9]*)")
+_ADDRESS = re.compile(r"(\w+://)?[^\s/]+:[0-9]+/?")
+# Seconds to wait for a scheduler that should be there.
+_PATIENCE = 10
+# Seconds to wait until all have said goodbye.
+_GOODBYE = 5
+
+
+@contextmanager
+def workers_at(address: str, say: Callable[[str], None]) -> Iterator[Executor]:
+    """Give an executor of the workers at an address; those of ``local:N`` end with the block.
+
+    Parameters
+    ----------
+    address
+        Address of a Dask scheduler, or ``local:N``.
+    say
+        Function that is told in a sentence what becomes of workers.
+
+    Raises
+    ------
+    UsageError, ParameterError
+        Dask is not installed; or the address is none.
+    WorkerError
+        No scheduler answers there.
+    """
+    try:
+        import distributed
+    except ImportError:
+        raise UsageError(
+            "A cluster needs Dask, which is not installed.", hint="pip install 'delayed-replay[cluster]'."
+        ) from None
+    local = _LOCAL.fullmatch(address)
+    if local is None and (address.startswith("local") or not _ADDRESS.fullmatch(address)):
+        raise ParameterError(
+            f"{address} is no address of a cluster.",
+            hint="take tcp://host:8786, as dask scheduler prints it, or local:2.",
+        )
+    with _quiet():
+        cluster = None
+        try:
+            if local is not None:
+                cluster = distributed.LocalCluster(
+                    n_workers=int(local[1]), threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+                )
+            client = distributed.Client(
+                address if cluster is None else cluster, timeout=_PATIENCE, set_as_default=False
+            )
+        except (OSError, TimeoutError, ValueError) as error:
+            if cluster is not None:
+                cluster.close()
+            raise WorkerError(
+                f"No scheduler answers at {address} ({type(error).__name__}).",
+                hint="start one with dask scheduler, and workers with dask worker.",
+            ) from error
+        try:
+            _listen(client, say)
+            if not client.scheduler_info()["workers"]:
+                say(f"No worker at {address} yet: waiting for the first.")
+            yield client.get_executor(pure=False)
+        finally:
+            with suppress(Exception):  # nobody is left who needs an answer
+                for topic in (TOPIC, "all"):
+                    client.unsubscribe_topic(topic)
+            with suppress(Exception):
+                client.close(timeout=_GOODBYE)
+            if cluster is not None:
+                with suppress(Exception):
+                    cluster.close(timeout=_GOODBYE)
+
+
+def _listen(client: Any, say: Callable[[str], None]) -> None:
+    """Have said what workers tell of themselves, and which are lost."""
+
+    def told(event: tuple[float, Any]) -> None:
+        said = event[1]
+        say(f"Worker {said['worker']} {said['said']}.")
+
+    def changed(event: tuple[float, Any]) -> None:
+        said = event[1]
+        if isinstance(said, dict) and said.get("action") == "remove-worker" and not said.get("expected", False):
+            units = len(said.get("processing-tasks", ()))
+            again = f": {units:,} of its units begin anew elsewhere" if units else ""
+            say(f"Worker {said.get('worker')} is lost{again}.")
+
+    client.subscribe_topic(TOPIC, told)
+    client.subscribe_topic("all", changed)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Leave out what Dask logs on connections and workers: what matters of it is said in a line."""
+    loggers = [logging.getLogger(name) for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, was in zip(loggers, before, strict=True):
+            logger.disabled = was

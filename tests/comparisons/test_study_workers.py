@@ -1,0 +1,143 @@
+"""A study on an executor: workers open the log themselves, and their results are the same to the bit."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluator import Comparison, compare
+from evaluator.arguments import as_description
+from evaluator.comparisons import study_workers, variant_units
+from evaluator.comparisons.log_places import LogPlace, at_a_place
+from evaluator.comparisons.result import plan_comparison
+from evaluator.comparisons.study_workers import StudyTask, compute, loaded_by, study_on
+from evaluator.comparisons.variant_runs import VariantRuns
+from evaluator.datasets import convert, load
+from evaluator.errors import UsageError, WorkerError
+from evaluator.executors import software
+from evaluator.replays.options import ReplayOptions
+from tests.logs import linear_log
+
+LOG = linear_log(1500, n_actions=3, dimension=5, mean_delay=10.0, seed=1)
+POLICIES = ["ucb1", "linucb", "random"]
+OPTIONS: dict[str, Any] = {"windows": [50, "none"], "horizon": 60, "bootstrap": 20, "repeats": 2}
+MINE = """
+class Mine:
+    contextual = False
+    def __init__(self, setting, of=0): self.of = of
+    def choose(self, vectors, rng): return self.of
+    def displayed(self, vectors, action): pass
+    def converted(self, vector, action, delay, value): pass
+"""
+
+
+@pytest.fixture
+def executor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Executor]:
+    """Threads as they take any function, so that units are as small as on a cluster."""
+    monkeypatch.setattr(variant_units, "WORK", 6_000)
+    monkeypatch.setattr(variant_units, "FEWEST", 1)
+    monkeypatch.setattr(study_workers, "_open", [])
+    with ThreadPoolExecutor(2) as pool:
+        yield pool
+
+
+def said(found: Comparison) -> list[Any]:
+    return [json.dumps(found.to_dict()), found.trajectory.to_pydict(), [r.resampled for r in found.results]]
+
+
+def test_results_of_workers_are_those_of_this_process(executor: Executor, tmp_path: Path) -> None:
+    convert("synthetic", tmp_path / "log", limit=2_000)
+    for log in (LOG, load("synthetic", limit=2_000), "synthetic", load(tmp_path / "log"), tmp_path / "log"):
+        options = OPTIONS | ({"bootstrap": 0} if log == "synthetic" else {})
+        assert said(compare(log, POLICIES, executor=executor, **options)) == said(compare(log, POLICIES, **options))
+
+
+class Pickled(ThreadPoolExecutor):
+    """Sends what it is given as a scheduler does, and remembers how much that was."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+        self.sent: list[int] = []
+
+    def submit(self, work: Any, /, *arguments: Any, **more: Any) -> Any:
+        message = pickle.dumps((work, arguments))
+        self.sent.append(len(message))
+        work, arguments = pickle.loads(message)
+        return super().submit(work, *arguments, **more)
+
+
+def test_units_are_plain_values_and_small_whatever_the_log_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(variant_units, "WORK", 60_000)
+    with Pickled() as pool:
+        found = compare(LOG, POLICIES, executor=pool, **OPTIONS)
+    assert said(found) == said(compare(LOG, POLICIES, **OPTIONS))
+    assert max(pool.sent) < 6_000 < LOG.displays.nbytes
+
+
+def test_a_worker_opens_a_log_once(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+    own = LogPlace.opened
+    monkeypatch.setattr(LogPlace, "opened", lambda place: opened.append(place) or own(place))
+    compare(LOG, POLICIES, executor=executor, **OPTIONS)
+    assert len(opened) == 1
+
+
+def first_task(place: LogPlace, policies: list[str], options: ReplayOptions) -> StudyTask:
+    descriptions = [as_description(policy) for policy in policies]
+    workers = study_on(ThreadPoolExecutor(1), place, descriptions, [50], options)
+    plans = plan_comparison(place.opened(), descriptions, [50], options)
+    return StudyTask(workers._study, VariantRuns(plans, workers=workers)._replays()[0])
+
+
+@pytest.fixture
+def task(monkeypatch: pytest.MonkeyPatch) -> Iterator[StudyTask]:
+    monkeypatch.setattr(study_workers, "_open", [])
+    with at_a_place(LOG, None, {}) as (_, place):
+        yield first_task(place, POLICIES, ReplayOptions(horizon=60))
+
+
+def test_a_worker_with_another_log_under_the_name_is_refused(task: StudyTask) -> None:
+    other = replace(task.study, place=replace(task.study.place, content="0" * 64))
+    with pytest.raises(WorkerError, match=r"refused: it reads another log under the name .*evaluate-log-"):
+        compute(StudyTask(other, task.unit))
+    nowhere = replace(task.study, place=replace(task.study.place, dataset="/nowhere/log"))
+    with pytest.raises(WorkerError, match=r"cannot open the log: /nowhere/log: no such folder"):
+        compute(StudyTask(nowhere, task.unit))
+
+
+@pytest.mark.parametrize(
+    ("number", "line", "words"),
+    [
+        (0, f"delayed-replay 9.9 {'0' * 64}", r"it has delayed-replay 0\.1\.0, .* runs with delayed-replay 9\.9"),
+        (0, f"delayed-replay 0.1.0 {'0' * 64}", r"it has delayed-replay 0\.1\.0, .* with other code of that version"),
+        (1, "numpy 1.0", r"it has numpy 2.*, and the command runs with numpy 1\.0"),
+    ],
+)
+def test_a_worker_with_another_version_is_refused(task: StudyTask, number: int, line: str, words: str) -> None:
+    assert task.study.software == software.software()
+    other = [*task.study.software]
+    other[number] = line
+    with pytest.raises(WorkerError, match=words):
+        compute(StudyTask(replace(task.study, software=tuple(other)), task.unit))
+
+
+def test_a_worker_that_plans_otherwise_is_refused(task: StudyTask) -> None:
+    other = replace(task.study, options=ReplayOptions(horizon=61))
+    with pytest.raises(WorkerError, match="refused: it plans ucb1 otherwise than the command does"):
+        compute(StudyTask(other, task.unit))
+
+
+def test_policies_are_sent_by_names_that_workers_can_load(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    own = as_description(f"{tmp_path}/mine.py:Mine:of=2")
+    assert loaded_by(own) == f"{tmp_path}/mine.py:Mine:of=2"
+    assert loaded_by(as_description("linucb:alpha=0.5")) == "linucb:alpha=0.5"
+    with pytest.raises(UsageError, match="Workers load policies by their names"):
+        loaded_by(as_description(type(own)(cls=own.cls, instance=own.cls(None))))  # type: ignore[arg-type,union-attr,call-arg]

@@ -1,0 +1,87 @@
+"""A Dask scheduler and workers as processes of this machine, each of which can be killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+# Seconds for a process to begin: it loads Dask, on a machine that does other things beside.
+PATIENCE = 60
+
+
+class DaskProcesses:
+    """A scheduler and workers; all end with the block.
+
+    Parameters
+    ----------
+    folder
+        Folder of their own.
+    allowed_failures
+        Number of workers that a unit may end before it is given up.
+    """
+
+    def __init__(self, folder: Path, *, allowed_failures: int = 3) -> None:
+        self._folder = folder
+        self._failures = allowed_failures
+        self._all: list[subprocess.Popen[bytes]] = []
+        self._port = "0"
+        self.start_scheduler()
+
+    def start_scheduler(self) -> None:
+        """Start a scheduler; a second one where the first one was."""
+        file = self._folder / "scheduler.json"
+        file.unlink(missing_ok=True)
+        self.scheduler = self._started(
+            "scheduler", "--port", self._port, "--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(file),
+            DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES=str(self._failures),
+        )  # fmt: skip
+        waited(lambda: file.exists() and b"}" in file.read_bytes())
+        self.address: str = json.loads(file.read_text())["address"]
+        self._port = self.address.rpartition(":")[2]
+
+    def worker(self, *, again: bool = False, **environment: str) -> subprocess.Popen[bytes]:
+        """Start a worker of one thread; `again`: one that is started anew when it dies."""
+        nanny = "--nanny" if again else "--no-nanny"
+        return self._started(
+            "worker", self.address, "--nthreads", "1", nanny, "--no-dashboard", "--host", "127.0.0.1",
+            "--local-directory", str(self._folder), "--death-timeout", "60", **environment,
+        )  # fmt: skip
+
+    def _started(self, *words: str, **environment: str) -> subprocess.Popen[bytes]:
+        with (self._folder / f"{words[0]}{len(self._all)}.log").open("wb") as said:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "dask", *words],
+                env={**os.environ, **environment},
+                cwd=self._folder,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+            )
+        self._all.append(process)
+        return process
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for process in reversed(self._all):
+            process.kill() if process.poll() is None and process is self.scheduler else process.terminate()
+        for process in self._all:
+            try:
+                process.wait(timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def waited(there: object) -> None:
+    """Wait until a function returns something true."""
+    end = time.monotonic() + PATIENCE
+    while not there():  # type: ignore[operator]
+        assert time.monotonic() < end
+        time.sleep(0.02)

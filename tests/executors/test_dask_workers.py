@@ -1,0 +1,169 @@
+"""Real workers: killed in the middle, of another version, without a scheduler. The bits are those of one process."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import evaluator
+from evaluator.datasets import convert
+from tests.cli.runs import evaluate
+from tests.executors.dask_processes import PATIENCE, DaskProcesses, waited
+
+pytest.importorskip("distributed", reason="workers need the extra `cluster`")
+
+# Forty variants of four policies, and their replays on resampled logs.
+POLICIES = [f"{name}:alpha={alpha}" for name in ("otflinucb", "linucb") for alpha in range(1, 10)] + ["ucb1", "random"]
+STUDY = ("compare", *(word for policy in POLICIES for word in ("-p", policy)), "-w", "50,none", "--bootstrap", "40")
+# Small units, so that there are many.
+RUN = """
+import sys
+from evaluator.comparisons import variant_units
+variant_units.WORK, variant_units.FEWEST = 20_000, 2
+from evaluator.cli.app import main
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("logs") / "log"
+    convert("synthetic", folder, limit=3_000)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def alone(log: Path) -> tuple[str, dict[str, bytes]]:
+    process = started(*STUDY, "-d", str(log), "--out", str(log.parent / "alone"))
+    printed, said = finished(process)
+    assert process.returncode == 0, said
+    return printed, contents(log.parent / "alone")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[DaskProcesses]:
+    folder = tmp_path / "dask"
+    folder.mkdir()
+    with DaskProcesses(folder, allowed_failures=1) as processes:
+        yield processes
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in folder.iterdir()}
+
+
+def started(*words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", RUN, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def finished(process: subprocess.Popen[str]) -> tuple[str, str]:
+    try:
+        return process.communicate(timeout=4 * PATIENCE)
+    finally:
+        process.kill()
+
+
+def parts(out: Path) -> list[str]:
+    folder = out.with_name(f"{out.name}.partial")
+    return [file.name for file in folder.glob("[!.]*.part")] if folder.is_dir() else []
+
+
+def test_a_worker_is_killed_in_the_middle_and_nothing_changes(
+    cluster: DaskProcesses, tmp_path: Path, log: Path, alone: tuple[str, dict[str, bytes]]
+) -> None:
+    out = tmp_path / "run"
+    first, _ = cluster.worker(), cluster.worker()
+    process = started(*STUDY, "-d", str(log), "--out", str(out), "--cluster", cluster.address)
+    waited(lambda: len(parts(out)) > 30 or process.poll() is not None)
+    assert process.poll() is None
+    os.kill(first.pid, signal.SIGKILL)
+    printed, said = finished(process)
+    assert process.returncode == 0, said
+    assert (printed, contents(out)) == alone
+    assert "is lost" in said
+    assert said.count("before its first unit") == 2
+
+
+def test_a_dead_scheduler_is_one_line_and_the_same_command_goes_on(
+    cluster: DaskProcesses, tmp_path: Path, log: Path, alone: tuple[str, dict[str, bytes]]
+) -> None:
+    out = tmp_path / "run"
+    cluster.worker()
+    words = (*STUDY, "-d", str(log), "--out", str(out))
+    process = started(*words, "--cluster", cluster.address)
+    waited(lambda: len(parts(out)) > 30 or process.poll() is not None)
+    assert process.poll() is None
+    os.kill(cluster.scheduler.pid, signal.SIGKILL)
+    _, said = finished(process)
+    assert process.returncode == 1
+    last = said.splitlines()[-1]
+    assert last.startswith("error: The workers are gone: their scheduler ended or cannot be reached")
+    assert last.endswith("the same command goes on there.")
+    assert "Traceback" not in said
+    before = parts(out)
+    assert len(before) > 30
+    process = started(*words)  # without a cluster, or with another
+    printed, said = finished(process)
+    assert process.returncode == 0, said
+    assert re.search(r"Took up (parts of )?[1-9]", said)
+    assert (printed, contents(out)) == alone
+
+
+MINE = """
+import os, sys
+class Mine:
+    contextual = False
+    def __init__(self, setting): pass
+    def choose(self, vectors, rng):
+        if "IS_WORKER" in os.environ:
+            os.kill(os.getpid(), 9)
+        return 0
+    def displayed(self, vectors, action): pass
+    def converted(self, vector, action, delay, value): pass
+"""
+
+
+def test_a_unit_that_ends_every_worker_is_named_in_one_line(cluster: DaskProcesses, tmp_path: Path, log: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    for _ in range(2):
+        cluster.worker(again=True, IS_WORKER="yes")
+    words = ("compare", "-p", f"{tmp_path}/mine.py:Mine", "-w", "50", "-d", str(log), "--cluster", cluster.address)
+    process = started(*words)
+    _, said = finished(process)
+    assert process.returncode == 1
+    line = said.splitlines()[-1]
+    assert line.startswith("error: The replay of Mine with window 50 rounds ended every worker that took it, 2 of them")
+    assert "Traceback" not in said
+
+
+def test_a_worker_with_other_code_is_refused(cluster: DaskProcesses, tmp_path: Path, log: Path) -> None:
+    package = Path(evaluator.__file__).parent
+    shutil.copytree(package, tmp_path / "other" / "evaluator", ignore=shutil.ignore_patterns("__pycache__"))
+    with (tmp_path / "other" / "evaluator" / "units.py").open("a") as file:
+        file.write("# One line more.\n")
+    cluster.worker(PYTHONPATH=str(tmp_path / "other"))
+    process = started("compare", "-p", "ucb1", "-d", str(log), "--cluster", cluster.address)
+    _, said = finished(process)
+    assert process.returncode == 1
+    assert "is refused: it has delayed-replay" in said.splitlines()[-1]
+    assert "the command runs with other code of that version" in said.splitlines()[-1]
+
+
+def test_no_scheduler_is_one_line() -> None:
+    done = evaluate("compare", "-p", "ucb1", "--limit", "2000", "--cluster", "tcp://127.0.0.1:1")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.splitlines()[-1].startswith("error: No scheduler answers at tcp://127.0.0.1:1")
+    for address in ("local:0", "local:two", "somewhere"):
+        done = evaluate("compare", "-p", "ucb1", "--limit", "2000", "--cluster", address)
+        assert done.code == 2
+        assert f"error: {address} is no address of a cluster." in done.err

@@ -1,0 +1,120 @@
+"""Units on an executor: each once, as soon as it is there; and one line where none will come."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Any
+
+import pytest
+
+from evaluator.errors import ParameterError, WorkerError
+from evaluator.executors import finished as module
+from evaluator.executors.finished import finished
+
+
+@dataclass(frozen=True)
+class Number:
+    """A unit that is a number."""
+
+    of: int
+
+    @property
+    def name(self) -> str:
+        return f"Unit {self.of}"
+
+
+UNITS = [Number(i) for i in range(40)]
+
+
+def squared(unit: Number) -> int:
+    return unit.of**2
+
+
+def ended(unit: Number) -> int:
+    os._exit(1)
+
+
+def test_each_is_given_once_in_whatever_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "AT_ONCE", 3)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(finished(squared, UNITS, pool))
+    assert sorted((unit.of, value) for unit, value in found) == [(i, i * i) for i in range(40)]
+
+
+def test_a_finished_one_waits_for_no_other() -> None:
+    go_on = threading.Event()
+
+    def slow_first(unit: Number) -> int:
+        return unit.of if unit.of else int(go_on.wait(60))
+
+    with ThreadPoolExecutor(2) as pool:
+        results = finished(slow_first, UNITS, pool)
+        assert {next(results)[0].of for _ in range(39)} == set(range(1, 40))
+        go_on.set()
+        assert next(results)[0].of == 0
+
+
+def test_an_error_of_a_unit_is_raised_and_no_other_begins() -> None:
+    begun = []
+
+    def refused(unit: Number) -> int:
+        begun.append(unit.of)
+        raise ParameterError("No such thing.")
+
+    with ThreadPoolExecutor(1) as pool, pytest.raises(ParameterError, match="No such thing"):
+        list(finished(refused, UNITS, pool))
+    assert len(begun) < 40
+
+
+def test_processes_that_end_are_one_line() -> None:
+    with (
+        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
+        pytest.raises(WorkerError, match=r"The workers are gone: .* \(BrokenProcessPool\)"),
+    ):
+        list(finished(ended, UNITS[:3], pool))
+
+
+class Dask(Executor):
+    """Ends as an executor of Dask does."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def submit(self, work: Any, /, *arguments: Any, **more: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_exception(self.error)
+        return future
+
+
+class KilledWorker(Exception):  # noqa: N818
+    """As `distributed.scheduler` has it."""
+
+    allowed_failures = 3
+    last_worker = type("Worker", (), {"address": "tcp://10.0.0.8:4711"})
+
+
+class CommClosedError(OSError):
+    """As `distributed.comm` has it."""
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (CancelledError(), "The workers are gone: their scheduler ended or cannot be reached"),
+        (CommClosedError("in <TCP>"), "The workers are gone: their scheduler ended or cannot be reached"),
+        (KilledWorker(), r"Unit \d+ ended every worker that took it, 4 of them, the last at tcp://10\.0\.0\.8:4711"),
+        (ModuleNotFoundError("No module named 'evaluator'"), r"A worker could not begin Unit \d+: No module named"),
+    ],
+)
+def test_what_dask_raises_is_one_line(error: BaseException, words: str) -> None:
+    with pytest.raises(WorkerError, match=words):
+        list(finished(squared, UNITS, Dask(error)))
+
+
+def test_other_errors_stay_what_they_are() -> None:
+    with pytest.raises(ZeroDivisionError):
+        list(finished(squared, UNITS, Dask(ZeroDivisionError())))
