@@ -99,12 +99,12 @@ def _values(study: Study, lines: Sequence[Line], checked: Mapping[Any, Run]) -> 
     level = f"{lines[0].level:.0%}"
     columns: list[tuple[str, Standing]] = [
         ("log", "whole"),
-        *([("policy", "whole")] if several else []),
+        *_column("policy", "whole", shown=several),
         ("displays", "number"),
         (f"value\n{level}", "number"),
         (f"{lines[0].against}\n{level}", "number"),
-        *([("guardrails", "")] if guarded else []),
-        *([("verdict", "whole")] if decided else []),
+        *_column("guardrails", "", shown=guarded),
+        *_column("verdict", "whole", shown=decided),
         ("checks", ""),
         ("run", "whole"),
     ]
@@ -129,6 +129,10 @@ def _values(study: Study, lines: Sequence[Line], checked: Mapping[Any, Run]) -> 
     if overlap := _overlap(study):
         said.append(_said(overlap))
     return Section(_words(study.title, bold=True), [_grid(columns, rows), *said])
+
+
+def _column(name: str, standing: Standing, *, shown: bool) -> list[tuple[str, Standing]]:
+    return [(name, standing)] if shown else []
 
 
 def _decisions(chapter: Chapter) -> dict[int, str]:
