@@ -42,7 +42,9 @@ def action_chart(result: ReplayResult) -> Spec | None:
         for (name, share), top in zip(columns.items(), tops, strict=True)
         for i in range(_PARTS)
     ]  # fmt: skip
-    colours = [*LINES[: len(names)], *([GREY] if len(rest) else [])]
+    # Of few actions each has a colour of its own, the same in the charts of all policies.
+    own = LINES[: len(named)] if len(result.action_labels) > len(LINES) else [LINES[i] for i in named]
+    colours = [*own, *([GREY] if len(rest) else [])]
     of = alt.Color("of:N", title=None, sort=list(columns), scale=alt.Scale(domain=list(columns), range=colours),
                    legend=alt.Legend(orient="right", labelLimit=160))  # fmt: skip
     x = alt.X("from:Q", axis=alt.Axis(title="round", format=",d"), scale=alt.Scale(nice=False))

@@ -33,7 +33,12 @@ thead th{border-bottom:1px solid var(--line);white-space:nowrap}
 code{font:.88em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow-wrap:anywhere}
 footer{margin-top:3rem;padding-bottom:2rem}
 @media print{:root{color-scheme:light;--page:#fff;--words:#000;--quiet:#444;--line:#bbb;--box:#fff}
-body{font-size:10.5pt}.wide,figure{overflow:visible}figure svg{min-width:0;max-width:100%}
+@page{margin:1.5cm}
+body{font-size:10.5pt}main,header,footer{max-width:none;padding:0}
+.wide,figure{overflow:visible}figure svg{width:auto;min-width:0;max-width:100%;max-height:23cm}
+table{font-size:9pt}h1{font-size:17pt}h2{font-size:13pt;margin-top:1.4rem}th,td{padding:.1rem .6rem .1rem 0}
+main>section+section{break-before:page}
+main>section+section>h2{margin-top:0;border-top:0}
 figure,tr{break-inside:avoid}h2,h3,summary{break-after:avoid}
 details::details-content{content-visibility:visible;display:block;block-size:auto}}
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,20 @@ def test_it_prints_without_cut_charts(browser: Any, page_file: Path, tmp_path: P
         assert fold.evaluate("fold => fold.lastElementChild.getBoundingClientRect().height") > 0
     page.pdf(path=tmp_path / "report.pdf", format="A4")
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
+    page.context.close()
+
+
+def test_a_chart_longer_than_a_sheet_is_printed_on_one(browser: Any, results: dict[str, Any], tmp_path: Path) -> None:
+    found = results["compare"]
+    many = replace(found, differences=found.differences * (39 // len(found.differences)))
+    file = tmp_path / "report.html"
+    file.write_text(page_of([chapter_of(report_of(many))]), encoding="utf-8")
+    page, _ = opened(browser, file, viewport={"width": 1280, "height": 1000})
+    figure = page.locator("figure svg").nth(1)
+    assert figure.bounding_box()["height"] > 900
+    page.emulate_media(media="print")
+    # A sheet of A4 has 29.7 cm, of which margins take three.
+    assert figure.bounding_box()["height"] < 25 / 2.54 * 96
     page.context.close()
 
 
