@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import altair as alt
@@ -42,9 +43,7 @@ def action_chart(result: ReplayResult) -> Spec | None:
         for (name, share), top in zip(columns.items(), tops, strict=True)
         for i in range(_PARTS)
     ]  # fmt: skip
-    # Of few actions each has a colour of its own, the same in the charts of all policies.
-    own = LINES[: len(named)] if len(result.action_labels) > len(LINES) else [LINES[i] for i in named]
-    colours = [*own, *([GREY] if len(rest) else [])]
+    colours = colours_of(named, len(result.action_labels), others=len(rest) > 0)
     of = alt.Color("of:N", title=None, sort=list(columns), scale=alt.Scale(domain=list(columns), range=colours),
                    legend=alt.Legend(orient="right", labelLimit=160))  # fmt: skip
     x = alt.X("from:Q", axis=alt.Axis(title="round", format=",d"), scale=alt.Scale(nice=False))
@@ -57,3 +56,13 @@ def action_chart(result: ReplayResult) -> Spec | None:
     policy = drawable(result.plan["policy"])
     return finished(chart, f"What {policy} showed", "share of each action in each twenty-fifth of the rounds",
                     height=_HEIGHT)  # fmt: skip
+
+
+def colours_of(actions: Iterable[int], n_actions: int, *, others: bool) -> list[str]:
+    """Return a colour for each of these actions, and one for the others together where they are shown.
+
+    Of few actions each has a colour of its own, the same in the charts of all policies and of their log.
+    """
+    few = n_actions <= len(LINES)
+    own = [LINES[i if few else place] for place, i in enumerate(actions)]
+    return [*own, *([GREY] if others else [])]

@@ -101,13 +101,18 @@ def _print(console: BlockConsole, result: object) -> tuple[str, str, dict[str, S
         case ReplayResult():
             from evaluator.report.action_charts import action_chart
             from evaluator.report.curve_charts import replay_chart
-            from evaluator.report.interval_charts import group_charts
+            from evaluator.report.interval_charts import group_charts, guardrail_charts
             from evaluator.report.terminal import print_result
 
             print_result(console, result)
             title = f"{result.plan['policy']} replayed on {result.plan['dataset']}"
             curve = replay_chart(result) if result.rounds else None
-            charts = {"replay": curve, "actions": action_chart(result), **group_charts(result)}
+            charts = {
+                "replay": curve,
+                "actions": action_chart(result),
+                **guardrail_charts([result]),
+                **group_charts(result),
+            }
             return "replay", title, _drawn(charts)
         case ReplayPlan():
             from evaluator.report.choices import print_plan
@@ -118,19 +123,21 @@ def _print(console: BlockConsole, result: object) -> tuple[str, str, dict[str, S
             from evaluator.report.action_charts import action_chart
             from evaluator.report.comparison import print_comparison
             from evaluator.report.curve_charts import comparison_chart
-            from evaluator.report.interval_charts import difference_chart
+            from evaluator.report.interval_charts import difference_chart, group_difference_charts, guardrail_charts
 
             print_comparison(console, result)
             title = f"{len(result.results)} replays of {result.results[0].plan['dataset']}"
             shown = {f"actions {i}": action_chart(of) for i, of in enumerate(result.results[:_MOST_SHOWN], start=1)}
             two = {"comparison": comparison_chart(result), "differences": difference_chart(result)}
-            return "compare", title, _drawn({**two, **shown})
+            asked = {**guardrail_charts(result.results), **group_difference_charts(result)}
+            return "compare", title, _drawn({**two, **asked, **shown})
         case Audit():
             from evaluator.report.audit import print_audit
-            from evaluator.report.curve_charts import audit_chart
+            from evaluator.report.curve_charts import audit_chart, detectable_chart
 
             print_audit(console, result)
-            return "audit", f"Audit on twins of {result.dataset}", {"audit": audit_chart(result)}
+            two = {"audit": audit_chart(result), "detectable": detectable_chart(result)}
+            return "audit", f"Audit on twins of {result.dataset}", _drawn(two)
         case Simulation():
             from evaluator.report.curve_charts import simulation_chart
             from evaluator.report.simulation import print_simulation
@@ -149,8 +156,8 @@ def _print(console: BlockConsole, result: object) -> tuple[str, str, dict[str, S
             print_check(console, result)
             return "check", f"Checks of {result.dataset}", {}
         case Log():
-            _print_log(console, result)
-            return "log", result.meta.name, {}
+            sound = _print_log(console, result)
+            return "log", result.meta.name, _log_charts(result) if sound else {}
     raise TypeError(f"A {type(result).__name__} has no report.")
 
 
@@ -158,8 +165,14 @@ def _drawn(charts: Mapping[str, Spec | None]) -> dict[str, Spec]:
     return {name: chart for name, chart in charts.items() if chart is not None}
 
 
-def _print_log(console: BlockConsole, log: Log) -> None:
-    """Print what `evaluate datasets show` says of a log; of one that breaks its contract, what is wrong."""
+def _log_charts(log: Log) -> dict[str, Spec]:
+    from evaluator.report.log_charts import log_chart
+
+    return _drawn({"log": log_chart(log)})
+
+
+def _print_log(console: BlockConsole, log: Log) -> bool:
+    """Print what `evaluate datasets show` says of a log, or what is wrong with it; return whether it is sound."""
     from evaluator.datasets.summary import log_facts
     from evaluator.report.dataset import print_facts
 
@@ -168,8 +181,9 @@ def _print_log(console: BlockConsole, log: Log) -> None:
     except LogError as error:
         console.print(repr(log))
         console.print(str(error), style="bold yellow")
-        return
+        return False
     if len(log):
         print_facts(console, {"name": log.meta.name, "spec": None, "log": log_facts(log)})
     else:
         console.print(repr(log))
+    return True

@@ -23,6 +23,7 @@ _HEIGHT = 220
 _MARKS, _ALL_MARKS = 40, 400
 # More bands hide each other.
 _MOST_BANDS = 4
+_MOST_PAIRS = 20
 Row = dict[str, Any]
 
 
@@ -120,6 +121,38 @@ def audit_chart(audit: Audit) -> Spec:
     )
     said = "blue: replayed, a line a twin; orange: live, expected"
     return finished(chart, "Replayed and live value", said, height=60 + 40 * len(audit.policies))
+
+
+def detectable_chart(audit: Audit) -> Spec | None:
+    """Return each pair's live difference beside the smallest one that such a log shows; None where none is known."""
+    rows = []
+    for pair in audit.pairs:
+        high, live = pair.alone.high, pair.live_difference
+        if not np.isfinite([high, live]).all():
+            continue
+        better, worse = (pair.first, pair.second) if live >= 0 else (pair.second, pair.first)
+        error = 2.0 * pair.live_standard_error
+        name = f"{drawable(better)} over {drawable(worse)}"
+        said = f"{abs(live):.3g}, detects {high:.3g}"
+        rows.append(
+            {"pair": name, "detects": high, "live": abs(live), "low": abs(live) - error, "high": abs(live) + error,
+             "most": max(high, abs(live) + error), "said": said, "told": f"{name}: live difference {said}"}
+        )  # fmt: skip
+    if not 0 < len(rows) <= _MOST_PAIRS:
+        return None
+    y = alt.Y("pair:N", sort=[row["pair"] for row in rows], axis=alt.Axis(title=None, labelLimit=0))
+    base = alt.Chart(alt.InlineData(rows)).encode(y=y)
+    x = alt.X("live:Q", axis=alt.Axis(title="difference per round"), scale=alt.Scale(zero=True))
+    chart = alt.layer(
+        base.mark_bar(color=GREY, opacity=0.35, height=16).encode(x=alt.X("detects:Q", title="difference per round")),
+        base.mark_rule(color=NAIVE, strokeWidth=2.5).encode(x="low:Q", x2="high:Q"),
+        base.mark_point(color=NAIVE, shape="diamond", filled=True, size=90, opacity=1).encode(
+            x=x, description="told:N"
+        ),
+        base.mark_text(align="left", dx=8, fontSize=11).encode(x="most:Q", text="said:N"),
+    )
+    about = "orange: live difference; what reaches beyond grey is told from 0 on 80 % of such logs, as the only pair"
+    return finished(chart, "Which differences such a log shows", about, height=30 + 30 * len(rows))
 
 
 def _curves(values: Sequence[Row], names: Sequence[str], *, bands: bool) -> Any:

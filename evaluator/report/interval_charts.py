@@ -12,7 +12,7 @@ from evaluator.comparisons.lines import window_text
 from evaluator.comparisons.result import Comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.result import ReplayResult
-from evaluator.report.delay_charts import CORRECTED, GREY, Spec, drawable, finished
+from evaluator.report.delay_charts import CORRECTED, GREY, NAIVE, Spec, drawable, finished
 
 _ROW = 26
 # More rows are a table, not a picture.
@@ -44,6 +44,44 @@ def group_charts(result: ReplayResult) -> dict[str, Spec]:
     return found
 
 
+def group_difference_charts(comparison: Comparison) -> dict[str, Spec]:
+    """Return the differences to the baseline in the groups of each column that was asked for, by name."""
+    found = {}
+    base = _variant(comparison, comparison.baseline)
+    for column in dict.fromkeys(of.column for of in comparison.segments):
+        own = [of for of in comparison.segments if of.column == column]
+        labels = dict.fromkeys(group.label for of in own for group in of.groups)
+        rows = [
+            row
+            for label in labels
+            for of in own
+            for group in of.groups
+            if group.label == label
+            for row in _row(group.realised, f"{drawable(label)}: {_variant(comparison, of.variant)}", "realised")
+        ]
+        about = [f"baseline: {base}", "up to the common horizon; all these intervals hold at once"]
+        if chart := _intervals(rows, f"Difference to the baseline by {drawable(column)}", about):
+            found[f"groups by {column}"] = chart
+    return found
+
+
+def guardrail_charts(results: Sequence[ReplayResult]) -> dict[str, Spec]:
+    """Return the interval by which each guardrail was answered, beside its limit, a row a replay, by name."""
+    found = {}
+    for answers in zip(*(result.guardrails for result in results), strict=True):
+        rows = []
+        for i, (result, answer) in enumerate(zip(results, answers, strict=True)):
+            name = f"{drawable(result.plan['policy'])}, window {window_text(result)}"
+            for row in _row(answer.interval, f"{i + 1} {name}" if len(results) > 1 else name, "realised"):
+                rows.append({**row, "said": f"{answer.answer}: {row['said']}"})
+        first = answers[0]
+        about = f"{first.quantity} of {drawable(first.outcome)}; dashed: the limit"
+        title = f"Guardrail {drawable(first.guardrail)}"
+        if chart := _intervals(rows, title, about, limit=first.limit):
+            found[f"guardrail {first.guardrail}"] = chart
+    return found
+
+
 def _variant(comparison: Comparison, i: int) -> str:
     result = comparison.results[i]
     return f"{i + 1} {drawable(result.plan['policy'])}, window {window_text(result)}"
@@ -53,11 +91,15 @@ def _row(found: Interval | None, name: str, kind: str) -> list[Row]:
     if found is None or not np.isfinite([found.estimate, found.low, found.high]).all():
         return []
     said = f"{found.estimate:+.3g} [{found.low:+.3g}, {found.high:+.3g}]"
-    return [{"of": name, "estimate": found.estimate, "low": found.low, "high": found.high, "said": said, "kind": kind}]
+    told = f"{name}, {kind}: {said}"
+    ends = {"estimate": found.estimate, "low": found.low, "high": found.high}
+    return [{"of": name, **ends, "said": said, "told": told, "kind": kind}]
 
 
-def _intervals(rows: Sequence[Row], title: str, subtitle: str | Iterable[str]) -> Spec | None:
-    """Return intervals, one below the other, beside 0; None without any, or with too many to be seen."""
+def _intervals(
+    rows: Sequence[Row], title: str, subtitle: str | Iterable[str], *, limit: float | None = None
+) -> Spec | None:
+    """Return intervals, one below the other, beside a limit, or 0; None without any, or with too many to be seen."""
     if not 0 < len(rows) <= _MOST:
         return None
     names = list(dict.fromkeys(row["of"] for row in rows))
@@ -68,8 +110,9 @@ def _intervals(rows: Sequence[Row], title: str, subtitle: str | Iterable[str]) -
         {"y": y, "yOffset": alt.YOffset("kind:N", sort=["realised", "expected"])} if two else {"y": y}
     )
     base = alt.Chart(alt.InlineData(list(rows)))
+    mark = alt.Chart(alt.InlineData([{"limit": limit or 0.0}]))
     chart = alt.layer(
-        alt.Chart(alt.InlineData([{"zero": 0}])).mark_rule(color=GREY, strokeDash=[4, 3]).encode(x="zero:Q"),
+        mark.mark_rule(color=GREY if limit is None else NAIVE, strokeDash=[4, 3]).encode(x="limit:Q"),
         base.mark_rule(color=CORRECTED, strokeWidth=2.5).encode(x=alt.X("low:Q", title=None), x2="high:Q", **place),
         base.mark_point(color=CORRECTED, size=70, opacity=1, strokeWidth=2)
         .encode(x=x, fill=alt.Fill("kind:N", legend=None, scale=alt.Scale(

@@ -35,7 +35,7 @@ from evaluator.report.terminal import print_result
 from tests.logs import build_log
 from tests.report.conftest import ATTACK
 
-PICTURES = {"replay", "compare", "audit", "simulate", "delays"}
+PICTURES = {"log", "replay", "compare", "audit", "simulate", "delays"}
 # What a report is made of: nothing that loads, runs, or is clicked but for the fold.
 HTML = {"style", "div", "p", "span", "br", "ul", "li", "table", "caption", "thead", "tbody", "tr", "th", "td", "figure"}
 TAGS = HTML | {"details", "summary", "svg", "g", "path", "line", "text", "tspan", "rect", "defs", "clippath", "title"}

@@ -18,15 +18,25 @@ from tests.cli.runs import evaluate
 from tests.report.conftest import ATTACK
 
 CHARTS = {
-    "replay": {"replay", "actions", "groups by shop"},
-    "compare": {"comparison", "differences", "actions 1", "actions 2", "actions 3", "actions 4"},
-    "audit": {"audit"},
+    "log": {"log"},
+    "replay": {"replay", "actions", "guardrail click < 1", "groups by shop"},
+    "compare": {
+        "comparison",
+        "differences",
+        "groups by shop",
+        "groups by device",
+        "actions 1",
+        "actions 2",
+        "actions 3",
+        "actions 4",
+    },
+    "audit": {"audit", "detectable"},
     "simulate": {"simulation"},
     "delays": {"cdf", "density", "groups", "rates"},
 }
 
 
-@pytest.mark.parametrize("name", ["log", "check", *CHARTS])
+@pytest.mark.parametrize("name", ["check", *CHARTS])
 def test_a_chapter_comes_back_from_its_folder(name: str, results: dict[str, Any], tmp_path: Path) -> None:
     found = chapter_of(report_of(results[name]), {"command": "evaluate ..."})
     assert set(found.charts) == CHARTS.get(name, set())
