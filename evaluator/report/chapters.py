@@ -26,6 +26,8 @@ FOLDED = frozenset({"How", "Log", "Assumptions", "How to read this", "Twins", "A
 
 # Variants of which a page shows what they did as time went on.
 _MOST_SHOWN = 4
+# What no chart has that stands beside others: Altair refuses to join those that have it.
+_OF_A_WHOLE = frozenset({"$schema", "config", "datasets"})
 
 
 class Report(NamedTuple):
@@ -91,8 +93,21 @@ def chart_of(result: object, name: str | None) -> alt.Chart:
         if not charts:
             raise UnknownNameError(f"{of} has no chart.", hint="its tables say all that it holds.")
         raise UnknownNameError(f"{of} has no chart {wanted!r}.", hint=nearest(wanted, charts))
-    found: alt.Chart = alt.Chart.from_dict(charts[wanted])
+    spec = charts[wanted]
+    parts = {part: _with_data(of, spec.get("datasets", {})) for part, of in spec.items() if part not in _OF_A_WHOLE}
+    found: alt.Chart = alt.Chart.from_dict(parts)
     return found
+
+
+def _with_data(part: Any, data: Mapping[str, Any]) -> Any:
+    """Return a part of a chart whose data stand in it instead of having a name."""
+    if isinstance(part, list):
+        return [_with_data(one, data) for one in part]
+    if not isinstance(part, dict):
+        return part
+    if set(part) == {"name"} and part["name"] in data:
+        return {"values": data[part["name"]]}
+    return {name: _with_data(of, data) for name, of in part.items()}
 
 
 def _print(console: BlockConsole, result: object) -> tuple[str, str, dict[str, Spec]]:
@@ -139,11 +154,12 @@ def _print(console: BlockConsole, result: object) -> tuple[str, str, dict[str, S
             two = {"audit": audit_chart(result), "detectable": detectable_chart(result)}
             return "audit", f"Audit on twins of {result.dataset}", _drawn(two)
         case Simulation():
-            from evaluator.report.curve_charts import simulation_chart
+            from evaluator.report.curve_charts import observed_chart, simulation_chart
             from evaluator.report.simulation import print_simulation
 
             print_simulation(console, result)
-            return "simulate", f"Simulation of {result.scenario}", {"simulation": simulation_chart(result)}
+            two = {"simulation": simulation_chart(result), "observed": observed_chart(result)}
+            return "simulate", f"Simulation of {result.scenario}", two
         case DelayStudy():
             from evaluator.report.delays import print_study
             from evaluator.report.study_charts import charts_of

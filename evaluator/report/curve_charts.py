@@ -7,6 +7,7 @@ from typing import Any
 
 import altair as alt
 import numpy as np
+import numpy.typing as npt
 
 from evaluator.audits.result import Audit
 from evaluator.comparisons.curves import checkpoints
@@ -25,6 +26,7 @@ _MARKS, _ALL_MARKS = 40, 400
 _MOST_BANDS = 4
 _MOST_PAIRS = 20
 Row = dict[str, Any]
+Floats = npt.NDArray[np.float64]
 
 
 def replay_chart(result: ReplayResult) -> Spec:
@@ -87,20 +89,33 @@ def comparison_chart(comparison: Comparison) -> Spec:
 
 def simulation_chart(found: Simulation) -> Spec:
     """Return the regret of every policy, with bands of one standard error where these are few, and the lower bound."""
+    regrets = [(curve.regret, curve.regret_se) for curve in found.curves]
+    return _simulated(found, regrets, found.lower_bound, "Regret", "conversions that come sooner or later")
+
+
+def observed_chart(found: Simulation) -> Spec:
+    """Return the regret observed by each round, within the window, in the same way."""
+    regrets = [(curve.observed, curve.observed_se) for curve in found.curves]
+    return _simulated(found, regrets, found.observed_lower_bound, "Regret observed so far", "those within the window")
+
+
+def _simulated(
+    found: Simulation, regrets: Sequence[tuple[Floats, Floats]], bound: Floats | None, title: str, what: str
+) -> Spec:
     names = [drawable(curve.policy) for curve in found.curves]
     values = [
         {"round": int(t), "regret": float(of), "low": float(of - se), "high": float(of + se), "of": name}
-        for name, curve in zip(names, found.curves, strict=True)
-        for t, of, se in zip(found.rounds, curve.regret, np.nan_to_num(curve.regret_se), strict=True)
+        for name, (regret, error) in zip(names, regrets, strict=True)
+        for t, of, se in zip(found.rounds, regret, np.nan_to_num(error), strict=True)
     ]
     chart = _curves(values, names, bands=len(names) <= _MOST_BANDS)
-    said = "mean over the runs, with one standard error"
-    if found.lower_bound is not None:
-        bound = [{"round": int(t), "regret": float(b)} for t, b in zip(found.rounds, found.lower_bound, strict=True)]
-        line = alt.Chart(alt.InlineData(bound)).mark_line(color=GREY, strokeDash=[4, 3])
+    said = f"{what}; mean over the runs, with one standard error"
+    if bound is not None:
+        rows = [{"round": int(t), "regret": float(b)} for t, b in zip(found.rounds, bound, strict=True)]
+        line = alt.Chart(alt.InlineData(rows)).mark_line(color=GREY, strokeDash=[4, 3])
         chart = alt.layer(chart, line.encode(x="round:Q", y="regret:Q"))
         said += "; grey: lower bound"
-    return finished(chart, "Regret", said, height=_HEIGHT)
+    return finished(chart, title, said, height=_HEIGHT)
 
 
 def audit_chart(audit: Audit) -> Spec:

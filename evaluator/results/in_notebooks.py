@@ -33,7 +33,7 @@ class ShownInNotebooks:
         return type(self)._as_page(self)
 
     def chart(self, name: str | None = None) -> Chart:
-        """Return a chart, to be shown in a notebook, changed or saved.
+        """Return a chart, to be shown in a notebook, changed, joined with others or saved.
 
         Parameters
         ----------

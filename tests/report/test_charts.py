@@ -11,10 +11,11 @@ import evaluator
 from evaluator import Log
 from evaluator.errors import UnknownNameError
 from evaluator.report.action_charts import action_chart, colours_of
-from evaluator.report.curve_charts import detectable_chart
+from evaluator.report.curve_charts import detectable_chart, observed_chart, simulation_chart
 from evaluator.report.delay_charts import GREY, LINES
 from evaluator.report.interval_charts import group_difference_charts, guardrail_charts
 from evaluator.report.log_charts import log_chart
+from evaluator.report.pictures import svg_pictures
 from tests.logs import build_log
 from tests.report.conftest import FIRST, N
 
@@ -108,3 +109,28 @@ def test_what_an_audit_detects_stands_beside_what_differs(results: dict[str, Any
     [row] = rows(detectable_chart(results["audit"]), "detects")
     assert (row["live"], row["detects"]) == (abs(pair.live_difference), pair.alone.high)
     assert row["pair"].startswith(pair.first if pair.live_difference >= 0 else pair.second)
+
+
+def test_a_simulation_draws_both_regrets(results: dict[str, Any]) -> None:
+    found = results["simulate"]
+    for chart, of, bound in (
+        (simulation_chart(found), "regret", "lower_bound"), (observed_chart(found), "observed", "observed_lower_bound")
+    ):  # fmt: skip
+        drawn = rows(chart, "low")
+        assert [row["regret"] for row in drawn] == [x for curve in found.curves for x in getattr(curve, of)]
+        [line] = [of for of in chart["datasets"].values() if set(of[0]) == {"round", "regret"}]
+        assert [row["regret"] for row in line] == list(getattr(found, bound))
+
+
+def test_charts_can_be_joined(results: dict[str, Any]) -> None:
+    import altair as alt
+
+    one, other = results["replay"].chart(), results["compare"].chart("differences")
+    joined = alt.hconcat(one.properties(width=200, title="left"), other).to_dict()
+    assert [part["title"] for part in joined["hconcat"]] == ["left", other.to_dict()["title"]]
+    drawn = svg_pictures({"joined": joined, "alone": one.to_dict()})
+    for picture in drawn.values():
+        assert 'aria-roledescription="point"' in picture
+        assert "NaN" not in picture
+    assert drawn["joined"].count(">left<") == 1
+    assert len(drawn) == 2

@@ -31,7 +31,7 @@ CHARTS = {
         "actions 4",
     },
     "audit": {"audit", "detectable"},
-    "simulate": {"simulation"},
+    "simulate": {"simulation", "observed"},
     "delays": {"cdf", "density", "groups", "rates"},
 }
 
