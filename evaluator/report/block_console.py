@@ -12,8 +12,21 @@ from rich.style import Style
 from rich.table import Column, Table
 from rich.text import Text
 
-from evaluator.report.blocks import Block, Bullets, Colour, Grid, Paragraph, Run, Section, Standing, VerdictBlock, Words
+from evaluator.report.blocks import (
+    Block,
+    Bullets,
+    Colour,
+    Grid,
+    Lights,
+    Paragraph,
+    Run,
+    Section,
+    Standing,
+    VerdictBlock,
+    Words,
+)
 from evaluator.report.console import ReportConsole
+from evaluator.report.shown_lights import ShownLights
 from evaluator.report.shown_verdict import ShownVerdict
 from evaluator.visible import visible
 
@@ -72,6 +85,8 @@ class BlockConsole(ReportConsole):
                 return [block for part in printed.renderables for block in self._blocks(part, style)]
             case ShownVerdict():
                 return [VerdictBlock(printed.verdict)]
+            case ShownLights():
+                return [Lights(printed.lights())]
             case Table():
                 return [self._list(printed) if _is_list(printed) else self._table(printed)]
         raise TypeError(f"A report prints a {type(printed).__name__}, which has no block yet.")

@@ -5,8 +5,21 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 
-from evaluator.report.blocks import Block, Bullets, Grid, Paragraph, Run, Section, Standing, VerdictBlock, Words
+from evaluator.report.blocks import (
+    Block,
+    Bullets,
+    Grid,
+    Light,
+    Lights,
+    Paragraph,
+    Run,
+    Section,
+    Standing,
+    VerdictBlock,
+    Words,
+)
 from evaluator.report.command_words import in_command_words
+from evaluator.report.lights_html import lights_html
 from evaluator.report.shown_verdict import in_words_of_the_command
 from evaluator.report.verdict_html import verdict_html
 from evaluator.visible import visible
@@ -66,6 +79,8 @@ class _Html:
                 return self._table(block)
             case VerdictBlock():
                 return verdict_html(block.verdict, colours=self._colours, links=self._links)
+            case Lights():
+                return lights_html(block.lights, colours=self._colours)
 
     def _table(self, grid: Grid) -> str:
         named = zip(grid.head, grid.standing, strict=True) if grid.head else ()
@@ -121,5 +136,12 @@ def in_words_of_commands(section: Section) -> Section:
                 return Grid(spoken(block.caption), tuple(map(spoken, block.head)), rows, block.standing)
             case VerdictBlock():
                 return VerdictBlock(in_words_of_the_command(block.verdict))
+            case Lights():
+                said = in_command_words
+                return Lights(
+                    tuple(
+                        Light(of.verdict, of.name, said(of.number), said(of.means), said(of.do)) for of in block.lights
+                    )
+                )
 
     return Section(spoken(section.title), [changed(block) for block in section.blocks], section.folded)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from evaluator.checks.finding import Verdict as CheckVerdict
 from evaluator.comparisons.verdict import Verdict
 
 Colour = Literal["", "green", "yellow", "red", "cyan"]
@@ -82,7 +83,36 @@ class VerdictBlock:
     kind: Literal["verdict"] = "verdict"
 
 
-Block = Paragraph | Bullets | Grid | VerdictBlock
+@dataclass(frozen=True)
+class Light:
+    """What one check of a log found.
+
+    Parameters
+    ----------
+    verdict
+        Verdict of the check.
+    name, number
+        Name of the check, and the number that decides, in words.
+    means, do
+        Sentences on what it means and on what to do; empty where nothing is said.
+    """
+
+    verdict: CheckVerdict
+    name: str
+    number: str
+    means: str
+    do: str
+
+
+@dataclass(frozen=True)
+class Lights:
+    """Checks of a log, in the order to be shown."""
+
+    lights: tuple[Light, ...]
+    kind: Literal["lights"] = "lights"
+
+
+Block = Paragraph | Bullets | Grid | VerdictBlock | Lights
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
-from evaluator.checks.finding import FOUND, POWER, Finding
+from evaluator.checks.finding import FOUND, POWER
 from evaluator.checks.run import CheckReport
 from evaluator.report.console import ReportConsole
+from evaluator.report.shown_lights import ShownLights
 from evaluator.visible import visible
-
-_STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red", "not applicable": "dim"}
-_SHORT = {"not applicable": "-"}
 
 
 def print_check(console: ReportConsole, report: CheckReport) -> None:
@@ -26,41 +23,17 @@ def print_check(console: ReportConsole, report: CheckReport) -> None:
     if report.left_out:
         console.print(visible(report.left_out))
     console.print()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("check", no_wrap=True)
-    table.add_column("number")
-    for f in report.findings:
-        verdict = Text(_SHORT.get(f.verdict, f.verdict), _STYLES[f.verdict])
-        said = Text(visible(f.means), "dim") if f.verdict == "not applicable" else f.number
-        table.add_row(verdict, f.name, said)
-    console.print(table)
-    for f in (*report.having("fail"), *report.having("warn")):
-        console.print(_paragraph(f))
+    console.print(ShownLights(report.findings))
     console.print()
     console.print(_summary(report))
-
-
-def _paragraph(f: Finding) -> RenderableType:
-    lines: list[RenderableType] = [f.means]
-    if f.do:
-        lines.append(f"What to do: {f.do}")
-    return Group(
-        Text.assemble("\n", (f.verdict, _STYLES[f.verdict]), "  ", (f.name, "bold")),
-        Padding(Group(*lines), (0, 0, 0, 2), expand=False),
-    )
 
 
 def checks_of_log(report: CheckReport) -> RenderableType:
     """Return what a check found, in brief, beside numbers of the log."""
     counts = {verdict: len(report.having(verdict)) for verdict in ("fail", "warn", "pass", "not applicable")}
     said = ", ".join(f"{number} {word}" for (_, number), word in zip(counts.items(), _COUNTED, strict=True))
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    for name in ("verdict", "check", "number"):
-        table.add_column(name, no_wrap=name != "number")
-    for f in (*report.having("fail"), *report.having("warn")):
-        table.add_row(Text(f.verdict, _STYLES[f.verdict]), f.name, f.number)
-    below: list[RenderableType] = [table] if table.row_count else []
+    worst = (*report.having("fail"), *report.having("warn"))
+    below = [ShownLights(worst, brief=True)] if worst else []
     title = Text.assemble(("\nChecks of the log ", "bold"), f"{said}: `evaluate check` says more")
     return Group(title, *(Padding(one, (0, 0, 0, 2), expand=False) for one in below))
 

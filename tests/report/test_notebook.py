@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import evaluator
-from evaluator import Log
+from evaluator import CheckReport, Log
 from evaluator.comparisons.curves import Band, VariantCurve
 from evaluator.datasets.summary import log_facts
 from evaluator.report.audit import print_audit
@@ -28,6 +28,7 @@ from evaluator.report.console import ReportConsole
 from evaluator.report.curve_charts import audit_chart, comparison_chart, replay_chart, simulation_chart
 from evaluator.report.dataset import print_facts
 from evaluator.report.delays import print_study
+from evaluator.report.lights_html import FOLD
 from evaluator.report.notebook import as_html
 from evaluator.report.pictures import svg_pictures
 from evaluator.report.simulation import print_simulation
@@ -89,6 +90,13 @@ def letters(text: str) -> list[str]:
     return sorted(re.sub(r"[\s-]", "", text))
 
 
+def lights(report: CheckReport) -> tuple[str, str]:
+    """What a page says of checks beside the terminal's table and paragraphs, and what these say beside it."""
+    passed, alarms = report.having("pass"), (*report.having("fail"), *report.having("warn"))
+    more = [f.means for f in passed] + [FOLD, ":", str(len(report.having("not applicable")))]
+    return "".join(more), "verdictchecknumber" + "".join(f.verdict + f.name for f in alarms)
+
+
 @pytest.fixture(scope="session")
 def pages(results: dict[str, Any]) -> dict[str, str]:
     return {name: result._repr_html_() for name, result in results.items()}
@@ -101,8 +109,10 @@ def test_a_notebook_says_what_the_terminal_says(name: str, results: dict[str, An
     terminal.has_picture = True
     PRINTS[name](terminal, results[name])
     said = "".join(Page(pages[name]).words)
+    # Lights say what a pass means too, and nothing twice.
+    more, twice = lights(results[name]) if name == "check" else ("", "")
     # A notebook names options as Python does.
-    assert letters(in_command_words(said)) == letters(out.getvalue())
+    assert letters(in_command_words(said) + twice) == letters(out.getvalue() + in_command_words(more))
     for number in re.findall(r"\d[\d.,]*\d", out.getvalue().replace("\n", "  ")):
         assert number in said or len(number) < 4
 
@@ -166,7 +176,7 @@ def test_words_take_the_pages_own_colour(pages: dict[str, str]) -> None:
 
 def test_what_is_folded_is_there(pages: dict[str, str]) -> None:
     folded = {found for page in pages.values() for found in re.findall(r"<summary>(.*?)</summary>", page)}
-    assert {re.sub("<.*?>", "", title) for title in folded} == FOLDED
+    assert {re.sub("<.*?>|: \\d+$", "", title) for title in folded} == FOLDED | {FOLD}
 
 
 def test_every_public_result_shows_itself(results: dict[str, Any]) -> None:

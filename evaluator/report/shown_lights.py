@@ -1,0 +1,69 @@
+"""Checks of a log, as the terminal shows them: a table, and a paragraph on each that is not a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from evaluator.checks.finding import Finding
+from evaluator.report.blocks import Light
+from evaluator.visible import visible
+
+DO = "What to do: "
+_STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red", "not applicable": "dim"}
+_SHORT = {"not applicable": "-"}
+# The worst first.
+_ORDER = ("fail", "warn", "pass", "not applicable")
+
+
+@dataclass(frozen=True)
+class ShownLights:
+    """Findings to be printed; a page shows them as lights.
+
+    Parameters
+    ----------
+    findings
+        Findings, in the order of a table.
+    brief
+        Whether to leave what they mean, and what to do, to another report.
+    """
+
+    findings: tuple[Finding, ...]
+    brief: bool = False
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """Yield the table and the paragraphs."""
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=not self.brief)
+        for name in ("verdict", "check", "number"):
+            table.add_column(name, no_wrap=name != "number")
+        for f in self.findings:
+            verdict = Text(_SHORT.get(f.verdict, f.verdict), _STYLES[f.verdict])
+            said = Text(visible(f.means), "dim") if f.verdict == "not applicable" else f.number
+            table.add_row(verdict, f.name, said)
+        yield table
+        if not self.brief:
+            for verdict in ("fail", "warn"):
+                yield from (_paragraph(f) for f in self.findings if f.verdict == verdict)
+
+    def lights(self) -> tuple[Light, ...]:
+        """Return the findings as lights of a page, the worst first."""
+        ordered = sorted(self.findings, key=lambda f: _ORDER.index(f.verdict))
+        return tuple(
+            Light(f.verdict, f.name, f.number, "" if self.brief else f.means, "" if self.brief else f.do)
+            for f in ordered
+        )
+
+
+def _paragraph(f: Finding) -> RenderableType:
+    lines: list[RenderableType] = [f.means]
+    if f.do:
+        lines.append(f"{DO}{f.do}")
+    return Group(
+        Text.assemble("\n", (f.verdict, _STYLES[f.verdict]), "  ", (f.name, "bold")),
+        Padding(Group(*lines), (0, 0, 0, 2), expand=False),
+    )
