@@ -159,7 +159,7 @@ def _print(console: BlockConsole, result: object) -> tuple[str, str, dict[str, S
 
             print_simulation(console, result)
             two = {"simulation": simulation_chart(result), "observed": observed_chart(result)}
-            return "simulate", f"Simulation of {result.scenario}", two
+            return "simulate", f"Simulation of {result.scenario}", _drawn(two)
         case DelayStudy():
             from evaluator.report.delays import print_study
             from evaluator.report.study_charts import charts_of

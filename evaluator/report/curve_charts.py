@@ -155,7 +155,7 @@ def detectable_chart(audit: Audit) -> Spec | None:
         )  # fmt: skip
     if not 0 < len(rows) <= _MOST_PAIRS:
         return None
-    y = alt.Y("pair:N", sort=[row["pair"] for row in rows], axis=alt.Axis(title=None, labelLimit=0))
+    y = alt.Y("pair:N", sort=[str(row["pair"]) for row in rows], axis=alt.Axis(title=None, labelLimit=0))
     base = alt.Chart(alt.InlineData(rows)).encode(y=y)
     x = alt.X("live:Q", axis=alt.Axis(title="difference per round"), scale=alt.Scale(zero=True))
     chart = alt.layer(

@@ -42,9 +42,9 @@ class ShownLights:
         for name in ("verdict", "check", "number"):
             table.add_column(name, no_wrap=name != "number")
         for f in self.findings:
-            verdict = Text(_SHORT.get(f.verdict, f.verdict), _STYLES[f.verdict])
-            said = Text(visible(f.means), "dim") if f.verdict == "not applicable" else f.number
-            table.add_row(verdict, f.name, said)
+            word = Text(_SHORT.get(f.verdict, f.verdict), _STYLES[f.verdict])
+            said: Text | str = Text(visible(f.means), "dim") if f.verdict == "not applicable" else f.number
+            table.add_row(word, f.name, said)
         yield table
         if not self.brief:
             for verdict in ("fail", "warn"):

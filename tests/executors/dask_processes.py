@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 # Seconds for a process to begin: it loads Dask, on a machine that does other things beside.
-PATIENCE = 60
+PATIENCE = 180
 
 
 class DaskProcesses:
