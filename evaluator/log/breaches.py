@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.log.beyond_bounds import Bound, beyond_bound, bounds_of
 from evaluator.log.eligible import SETS, width
+from evaluator.log.event_breaches import check_conversions, check_outcomes
 from evaluator.log.log_tables import LogTables
-from evaluator.log.meta import Outcome
 from evaluator.log.schema import (
     ACTION_SET,
     ACTIONS,
@@ -21,7 +20,6 @@ from evaluator.log.schema import (
     COST,
     DISPLAYS,
     ELIGIBLE,
-    OUTCOME,
     OUTCOMES,
     POSITION,
     VECTORS,
@@ -29,9 +27,8 @@ from evaluator.log.schema import (
     to_numpy,
 )
 from evaluator.log.set_breaches import missing_sets, set_breaches, uneven_sets, worst_of_lists, wrong_lists
-from evaluator.log.times import with_date
 from evaluator.log.uneven import is_uneven
-from evaluator.units import LEAST_SAMPLE, MOST_VALUE, ticks_words
+from evaluator.units import LEAST_SAMPLE, MOST_VALUE
 
 SHOWN = 3
 # What is validated by itself: the rows of the displays, and of each kind of events against them and the metadata.
@@ -177,17 +174,6 @@ def _shapes(log: LogTables) -> Iterator[Breach]:
             yield Breach("actions", "label", rows, (None,) * SHOWN, "missing", "give every action a label")
 
 
-# A bound, what is wrong with a display beyond it, and how to repair it.
-_Bounded = tuple[Bound, str, str]
-
-
-def _bounds_of_outcome(one: Outcome) -> list[_Bounded]:
-    if one.value_max is None:
-        return []
-    problem = f"the display has more than value_max = {one.value_max:g} of {one.name} in all"
-    return [(Bound(one.value_max, 1), problem, "raise value_max, or repair the values or the rows that repeat")]
-
-
 class _Rows:
     """The rows in breach, gathered by what is wrong with them while the batches go by."""
 
@@ -200,9 +186,9 @@ class _Rows:
         if "displays" in parts:
             self._displays(log, vectors=vectors)
         if "conversions" in parts:
-            self._conversions(log)
+            check_conversions(self._add, log)
         if "outcomes" in parts and log.outcomes.num_rows:
-            self._outcomes(log)
+            check_outcomes(self._add, log)
         return [
             Breach(table, column, np.concatenate(rows), tuple(self._values[key][:SHOWN]), problem, repair)
             for key, rows in self._rows.items()
@@ -292,71 +278,6 @@ class _Rows:
             if "target" in batch:
                 for wrong, values, problem in target_breaches(batch["target"]):
                     self._add("displays.target", wrong, values, problem, TARGET_REPAIR, first=first)
-
-    def _conversions(self, log: LogTables) -> None:
-        meta = log.meta
-        rewards = Outcome(name="", attribution_window=meta.attribution_window, observed_until=meta.observed_until)
-        bounds = [(one, one.problem, one.repair) for one in bounds_of(meta.reward_min, meta.reward_max)]
-        every = np.ones(log.conversions.num_rows, np.bool_)
-        self._events(log, "conversions", log.conversions, {rewards: every}, {rewards: bounds})
-
-    def _outcomes(self, log: LogTables) -> None:
-        name = log.outcomes[OUTCOME].to_numpy()
-        rows = {one: np.asarray(name == one.name, np.bool_) for one in log.meta.outcomes}
-        unnamed = ~np.any([np.zeros(len(name), np.bool_), *rows.values()], axis=0)
-        self._add("outcomes.outcome", unnamed, name, "none of the outcomes that the metadata name",
-                  "name it there (LogMeta.outcomes), or drop the rows")  # fmt: skip
-        bounds = {one: _bounds_of_outcome(one) for one in log.meta.outcomes}
-        self._events(log, "outcomes", log.outcomes, rows, bounds)
-        value = to_numpy(log.outcomes["value"])
-        self._add("outcomes.value", value < 0, value, "below 0",
-                  "count what takes events back as an outcome of its own, with values above 0")  # fmt: skip
-
-    def _events(
-        self,
-        log: LogTables,
-        table: str,
-        events: pa.Table,
-        rows: dict[Outcome, npt.NDArray[np.bool_]],
-        bounds: dict[Outcome, list[_Bounded]],
-    ) -> None:
-        """Look at events of some kinds, whose rows are given, and what a display may have of each in all."""
-        of, when, value = (to_numpy(events[c]) for c in ("display_id", "time", "value"))
-        known = (of >= 0) & (of < len(log))
-        self._add(f"{table}.display_id", ~known, of, "no display has this id", "drop it or check the join key")
-        self._add(f"{table}.time", np.isnan(when), when, "missing", "fill or drop the rows")
-        shown = np.zeros(len(of), np.int64)
-        shown[known] = to_numpy(log.take(of[known].astype(np.int64), ["time"])["time"])
-        early = known & (when < shown)
-        self._add(f"{table}.time", early, when, "earlier than its display", "check the time columns and their units")
-        seconds, event = log.meta.tick_seconds, "conversion" if table == "conversions" else "event"
-        # A log that stopped looking when it says cannot hold later events.
-        for kind, mine in rows.items():
-            sound, until, longest = mine & known & ~early, kind.observed_until, kind.attribution_window
-            whose = f" of {kind.name}" if kind.name else ""
-            if until is not None:
-                self._add(f"{table}.time", sound & (when > until), when,
-                          f"later than observed_until = {with_date(until, seconds)}{whose}",
-                          f"raise observed_until, or drop the {event}")  # fmt: skip
-            if longest is not None:
-                self._add(f"{table}.time", sound & (when - shown > longest), when,
-                          f"later than attribution_window = {ticks_words(longest, seconds)}{whose}",
-                          f"raise attribution_window, or drop the {event}")  # fmt: skip
-        finite = np.isfinite(value)
-        self._add(f"{table}.value", ~finite, value, "not finite", "fill or drop the rows")
-        self._add(f"{table}.value", finite & (np.abs(value) > MOST_VALUE), value, f"beyond {MOST_VALUE:g}",
-                  "repair the value, or count in a larger unit")  # fmt: skip
-        for kind, mine in rows.items():
-            at = np.flatnonzero(mine)
-            for bound, problem, repair in bounds[kind] if finite.all() and known.all() else ():
-                total, beyond = np.zeros(len(of)), np.zeros(len(of), np.bool_)
-                total[at], beyond[at] = beyond_bound(of[at], when[at], value[at], bound)
-                self._add(f"{table}.value", beyond, total, problem, repair)
-        same = np.diff(of, prepend=of[:1])
-        self._add(f"{table}.display_id", same < 0, of, "not sorted by display", "sort by display_id, time")
-        back = (same == 0) & (np.diff(when, prepend=when[:1]) < 0)
-        self._add(f"{table}.time", back, when, f"earlier than the display's {event} before it",
-                  "sort by display_id, time")  # fmt: skip
 
 
 def target_breaches(

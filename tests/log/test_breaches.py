@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from evaluator.errors import LogError
-from evaluator.log import Log, find_breaches
+from evaluator.log import Log, Outcome, find_breaches
+from evaluator.log.schema import BATCH
 from tests.logs import build_log
 
 
@@ -117,3 +119,31 @@ def test_an_empty_log_and_a_single_action_are_refused() -> None:
         build_log(time=[], action=[], n_actions=2).validated()
     with pytest.raises(LogError, match="nothing to choose"):
         build_log(time=[0], action=[0], n_actions=1).validated()
+
+
+def with_events(n: int) -> Log:
+    """A log of two actions whose displays all have an event of another kind."""
+    click = Outcome(name="click", attribution_window=5, observed_until=None, value_max=1.0)
+    log = build_log(time=np.arange(n), action=np.arange(n) % 2, n_actions=2, outcomes=(click,))
+    events = {"outcome": ["click"] * n, "display_id": np.arange(n), "time": np.arange(n) + 3, "value": np.ones(n)}
+    return replace(log, outcomes=pa.table(events))
+
+
+def test_sound_events_are_looked_at_in_the_memory_of_a_batch() -> None:
+    log = with_events(8 * BATCH)
+    tracemalloc.start()
+    assert find_breaches(log, parts=["outcomes"]) == []
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # Some numbers an event of a batch; of all events at once they were 70 bytes each, and their names as text.
+    assert peak < 20 * 8 * BATCH
+
+
+@pytest.mark.parametrize("rows", [[BATCH + 1], [0, BATCH, 2 * BATCH]])
+def test_broken_events_of_a_long_log_are_told_by_their_rows(rows: list[int]) -> None:
+    log = with_events(3 * BATCH)
+    when = log.outcomes["time"].to_numpy().copy()
+    when[rows] += 1000
+    (breach,) = find_breaches(replace(log, outcomes=log.outcomes.set_column(2, "time", pa.array(when))))
+    assert (breach.table, breach.column, breach.rows.tolist()) == ("outcomes", "time", rows)
+    assert "later than attribution_window" in breach.problem

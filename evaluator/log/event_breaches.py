@@ -1,0 +1,149 @@
+"""What is wrong with the conversions of a log, and with its other events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evaluator.log.beyond_bounds import Bound, beyond_bound, bounds_of
+from evaluator.log.log_tables import LogTables
+from evaluator.log.meta import Outcome
+from evaluator.log.schema import OUTCOME, to_numpy
+from evaluator.log.times import with_date
+from evaluator.units import MOST_VALUE, ticks_words
+
+Ints = npt.NDArray[np.int64]
+# A bound, what is wrong with a display beyond it, and how to repair it.
+_Bounded = tuple[Bound, str, str]
+
+
+class Add(Protocol):
+    """Takes note of rows in breach: ``table.column``, which rows, their values, what is wrong, and the repair."""
+
+    def __call__(
+        self, where: str, bad: npt.NDArray[np.bool_], values: npt.NDArray[np.generic], problem: str, repair: str
+    ) -> None:
+        """Take note of the rows that are `bad`, shape (n,), as `values`."""
+
+
+def check_conversions(add: Add, log: LogTables) -> None:
+    """Report what is wrong with the conversions. Memory: their ids, and those of a batch of displays, if all is right.
+
+    Parameters
+    ----------
+    add
+        Function that takes note of rows.
+    log
+        Log of the right structure.
+    """
+    meta = log.meta
+    rewards = Outcome(name="", attribution_window=meta.attribution_window, observed_until=meta.observed_until)
+    bounds = [(one, one.problem, one.repair) for one in bounds_of(meta.reward_min, meta.reward_max)]
+    _check(add, log, "conversions", {rewards: bounds})
+
+
+def check_outcomes(add: Add, log: LogTables) -> None:
+    """Report what is wrong with the events of other outcomes; parameters and memory as of `check_conversions`."""
+    _check(add, log, "outcomes", {one: _bounds_of_outcome(one) for one in log.meta.outcomes})
+
+
+def _bounds_of_outcome(one: Outcome) -> list[_Bounded]:
+    if one.value_max is None:
+        return []
+    problem = f"the display has more than value_max = {one.value_max:g} of {one.name} in all"
+    return [(Bound(one.value_max, 1), problem, "raise value_max, or repair the values or the rows that repeat")]
+
+
+def _check(add: Add, log: LogTables, table: str, kinds: Mapping[Outcome, Sequence[_Bounded]]) -> None:
+    events = getattr(log, table)
+    of = to_numpy(events["display_id"])
+    if not _are_sound(log, table, events, of, kinds):
+        _look(add, log, table, events, _shown(log, of), kinds)
+
+
+def _are_sound(
+    log: LogTables, table: str, events: pa.Table, of: Ints, kinds: Mapping[Outcome, Sequence[_Bounded]]
+) -> bool:
+    """Whether nothing is wrong with events, which then are sorted: those of a batch of displays at a time."""
+    if not len(of):
+        return True
+    if of.dtype.kind == "f" or of[0] < 0 or of[-1] >= len(log) or (of[1:] < of[:-1]).any():
+        return False
+    wrong = False
+
+    def add(where: str, bad: npt.NDArray[np.bool_], values: object, problem: str, repair: str) -> None:
+        nonlocal wrong
+        wrong = wrong or bool(bad.any())
+
+    for first, batch in log.batches(["time"]):
+        low, high = np.searchsorted(of, [first, first + len(batch["time"])])
+        if low < high:
+            shown = batch["time"][of[low:high] - first]
+            _look(add, log, table, events.slice(low, high - low), shown, kinds)
+            if wrong:
+                return False
+    return True
+
+
+def _shown(log: LogTables, of: npt.NDArray[np.generic]) -> Ints:
+    """Return when the display of each event was shown, 0 where there is no such display, shape (n,)."""
+    known = (of >= 0) & (of < len(log))
+    shown = np.zeros(len(of), np.int64)
+    shown[known] = to_numpy(log.take(of[known].astype(np.int64), ["time"])["time"])
+    return shown
+
+
+def _look(
+    add: Add, log: LogTables, table: str, events: pa.Table, shown: Ints, kinds: Mapping[Outcome, Sequence[_Bounded]]
+) -> None:
+    """Look at events whose displays were shown at some times, and at what a display may have of each kind in all."""
+    rows = {kind: np.ones(events.num_rows, np.bool_) for kind in kinds}
+    if table == "outcomes":
+        names = events[OUTCOME]
+        rows = {kind: to_numpy(pc.equal(names, kind.name).fill_null(False)) for kind in kinds}
+        unnamed = ~np.any([np.zeros(len(names), np.bool_), *rows.values()], axis=0)
+        if unnamed.any():
+            add("outcomes.outcome", unnamed, names.to_numpy(), "none of the outcomes that the metadata name",
+                "name it there (LogMeta.outcomes), or drop the rows")  # fmt: skip
+    of, when, value = (to_numpy(events[c]) for c in ("display_id", "time", "value"))
+    known = (of >= 0) & (of < len(log))
+    add(f"{table}.display_id", ~known, of, "no display has this id", "drop it or check the join key")
+    add(f"{table}.time", np.isnan(when), when, "missing", "fill or drop the rows")
+    early = known & (when < shown)
+    add(f"{table}.time", early, when, "earlier than its display", "check the time columns and their units")
+    seconds, event = log.meta.tick_seconds, "conversion" if table == "conversions" else "event"
+    # A log that stopped looking when it says cannot hold later events.
+    for kind, mine in rows.items():
+        sound, until, longest = mine & known & ~early, kind.observed_until, kind.attribution_window
+        whose = f" of {kind.name}" if kind.name else ""
+        if until is not None:
+            add(f"{table}.time", sound & (when > until), when,
+                f"later than observed_until = {with_date(until, seconds)}{whose}",
+                f"raise observed_until, or drop the {event}")  # fmt: skip
+        if longest is not None:
+            add(f"{table}.time", sound & (when - shown > longest), when,
+                f"later than attribution_window = {ticks_words(longest, seconds)}{whose}",
+                f"raise attribution_window, or drop the {event}")  # fmt: skip
+    finite = np.isfinite(value)
+    add(f"{table}.value", ~finite, value, "not finite", "fill or drop the rows")
+    add(f"{table}.value", finite & (np.abs(value) > MOST_VALUE), value, f"beyond {MOST_VALUE:g}",
+        "repair the value, or count in a larger unit")  # fmt: skip
+    for kind, mine in rows.items():
+        at = np.flatnonzero(mine)
+        for bound, problem, repair in kinds[kind] if finite.all() and known.all() else ():
+            total, beyond = np.zeros(len(of)), np.zeros(len(of), np.bool_)
+            total[at], beyond[at] = beyond_bound(of[at], when[at], value[at], bound)
+            add(f"{table}.value", beyond, total, problem, repair)
+    same = np.diff(of, prepend=of[:1])
+    add(f"{table}.display_id", same < 0, of, "not sorted by display", "sort by display_id, time")
+    back = (same == 0) & (np.diff(when, prepend=when[:1]) < 0)
+    add(f"{table}.time", back, when, f"earlier than the display's {event} before it",
+        "sort by display_id, time")  # fmt: skip
+    if table == "outcomes":
+        add("outcomes.value", value < 0, value, "below 0",
+            "count what takes events back as an outcome of its own, with values above 0")  # fmt: skip
