@@ -33,6 +33,8 @@ TUNED_FOR = 100.0
 _TRIGAMMA = np.concatenate(
     ([np.inf], math.pi**2 / 6 - np.concatenate(([0.0], np.cumsum(1.0 / np.arange(1.0, 31) ** 2))))
 )
+# So many of them are made at a time.
+_BLOCK = 65_536
 
 
 @dataclass(frozen=True)
@@ -126,13 +128,17 @@ def _sparse_interval(rewards: SparseRewards, *, upper: float, lower: float, alph
 
 def _trigamma(x: Floats) -> Floats:
     """Return the sum of 1/i^2 over i >= x, for whole x >= 1, to 1e-15: thirty times faster than SciPy's."""
-    y = 1.0 / x
-    square = y * y
-    # The first term left out is 5/(66 x^11).
-    series = y + square * (0.5 + y * (1 / 6 - square * (1 / 30 - square * (1 / 42 - square / 30))))
-    small = x < _TRIGAMMA.size
-    series[small] = _TRIGAMMA[x[small].astype(np.int64)]
-    return np.asarray(series)
+    found = np.empty(x.size)
+    for start in range(0, x.size, _BLOCK):  # so that what is made on the way stays in the cache
+        part = x[start : start + _BLOCK]
+        y = 1.0 / part
+        square = y * y
+        # The first term left out is 5/(66 x^11).
+        series = y + square * (0.5 + y * (1 / 6 - square * (1 / 30 - square * (1 / 42 - square / 30))))
+        small = part < _TRIGAMMA.size
+        series[small] = _TRIGAMMA[part[small].astype(np.int64)]
+        found[start : start + _BLOCK] = series
+    return found
 
 
 def mean_sequence(

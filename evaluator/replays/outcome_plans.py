@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from evaluator.errors import DataError
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.rounds.clock import on_clock
 from evaluator.replays.rounds.maturity import Maturity, judge_maturity
 from evaluator.replays.rounds.reward_range import reward_range
 from evaluator.replays.rounds.stream import LogRounds
@@ -40,7 +39,7 @@ def _valued(plan: ReplayPlan, survey: Survey) -> ReplayPlan:
     options = replace(plan.options, reward="eventual")
     maturity = _maturity(plan, survey)
     used = min(plan.rounds.used, maturity.used)
-    delay = plan.window.revealed(survey, on_clock(survey.delay, plan.clock))
+    delay = plan.window.revealed(survey, plan.clock)
     return replace(
         plan, survey=survey, options=options, maturity=maturity, rounds=LogRounds(survey.log, used, None, delay),
         rewards=reward_range(survey, used), capped=None, outcomes={}, warnings=(),

@@ -23,7 +23,7 @@ from evaluator.replays.parts import even_conversions, refuse_on_parts
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rarest import least_acceptance
 from evaluator.replays.refuse_on_sets import refuse_on_sets
-from evaluator.replays.rounds.clock import ReplayClock, on_clock, start_clock
+from evaluator.replays.rounds.clock import ReplayClock, start_clock
 from evaluator.replays.rounds.held_out import held_out
 from evaluator.replays.rounds.maturity import judge_maturity
 from evaluator.replays.rounds.propensity import Propensities, display_weights, how_it_chose
@@ -119,7 +119,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         log,
         used,
         vectors,
-        window.revealed(surveyed, on_clock(surveyed.delay, clock)),
+        window.revealed(surveyed, clock),
         told=None if costs is None or told_costs else ~costs,
         playable=playable,
     )

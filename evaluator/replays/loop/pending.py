@@ -25,8 +25,8 @@ class PendingConversions(NamedTuple):
     Parameters
     ----------
     first, last
-        First and last slot of each round's list, -1 when empty, shape (2^k,): a ring of rounds, longer than any delay
-        or as long as `LONGEST_RING`.
+        First slot of each round's list, -1 when empty, and the last one of those that are not, shape (2^k,): a ring of
+        rounds, longer than any delay or as long as `LONGEST_RING`.
     following
         Next slot of the same list, -1 at its end; shape (slots,).
     free
@@ -40,8 +40,8 @@ class PendingConversions(NamedTuple):
         The shown action's vector of each slot, shape (slots, d).
     """
 
-    first: npt.NDArray[np.int64]
-    last: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int32]
+    last: npt.NDArray[np.int32]
     following: npt.NDArray[np.int64]
     free: npt.NDArray[np.int64]
     size: npt.NDArray[np.int64]
@@ -56,8 +56,8 @@ def nothing_pending(slots: int, dimension: int, *, reach: int = 0) -> PendingCon
     """Return an empty calendar for delays up to `reach` rounds."""
     rounds = min(1 << int(reach).bit_length(), LONGEST_RING)
     return PendingConversions(
-        first=np.full(rounds, -1, np.int64),
-        last=np.full(rounds, -1, np.int64),
+        first=np.full(rounds, -1, np.int32),
+        last=np.zeros(rounds, np.int32),
         following=np.full(slots, -1, np.int64),
         free=np.arange(slots, dtype=np.int64),
         size=np.zeros(1, np.int64),

@@ -80,6 +80,8 @@ class Survey:
 
     _until: dict[int, int] = field(default_factory=dict, repr=False)
     _shown_first: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
+    # Delays in rounds by what fixes them: a comparison has many plans with one window.
+    revealed: dict[tuple[object, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
     def displays_until(self, time: int) -> int:
         """Return how many displays were shown no later than a time in ticks; one pass for all who ask the same."""

@@ -56,12 +56,19 @@ class ReplayWindow:
         """Return whether only conversions within it are rewards: a log that stops looking names no other cut-off."""
         return meta.observed_until is not None and meta.attribution_window is None and self.rounds != NO_WINDOW
 
-    def revealed(self, survey: Survey, delay: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return delays in rounds, shape (c,), with `NO_WINDOW` for conversions that a duration cuts off."""
-        if self.ticks is None:
-            return delay  # compared with `rounds` as they are
-        # One that spans more rounds than any did when the policy was told of them is not hidden for it.
-        return np.where(survey.delay_ticks <= self.ticks, np.minimum(delay, self.rounds), NO_WINDOW)
+    def revealed(self, survey: Survey, clock: ReplayClock) -> npt.NDArray[np.int64]:
+        """Return delays in rounds, shape (c,), with `NO_WINDOW` for conversions that a duration cuts off.
+
+        One array for all plans whose window and clock are the same.
+        """
+        by = (*self.cut, clock.share)
+        if by not in survey.revealed:
+            delay = on_clock(survey.delay, clock)
+            if self.ticks is not None:  # otherwise compared with `rounds` as they are
+                # One that spans more rounds than any did when the policy was told of them is not hidden for it.
+                delay = np.where(survey.delay_ticks <= self.ticks, np.minimum(delay, self.rounds), NO_WINDOW)
+            survey.revealed[by] = delay
+        return survey.revealed[by]
 
     def describe(self, clock: ReplayClock) -> str:
         """Return the window as it was asked for and, where the log has a time unit, in the other unit."""

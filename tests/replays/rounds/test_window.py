@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from evaluator.errors import ParameterError
 from evaluator.log import Log
 from evaluator.replays.rounds import survey as surveys
-from evaluator.replays.rounds.clock import ReplayClock, on_clock, start_clock
+from evaluator.replays.rounds.clock import ReplayClock, start_clock
 from evaluator.replays.rounds.survey import Survey, survey
 from evaluator.replays.rounds.window import ReplayWindow, resolve_window
 from evaluator.units import NO_WINDOW
@@ -87,18 +87,26 @@ def test_a_duration_is_cut_in_time_and_rounds_in_rounds() -> None:
         conversion_time=time + 2400, n_actions=2, tick="s",
     )  # fmt: skip
     seen = survey(log)
-    delay = on_clock(seen.delay, clock_of(seen))
+    clock = clock_of(seen)
     hour, short, rounds = (resolve_window(text, clock_of(seen), seen) for text in ("1h", "39min", "100"))
-    assert (hour.revealed(seen, delay) <= hour.rounds).all()
-    assert (short.revealed(seen, delay) == NO_WINDOW).all()
+    assert (hour.revealed(seen, clock) <= hour.rounds).all()
+    assert (short.revealed(seen, clock) == NO_WINDOW).all()
     # 100 rounds let through what came within 100 displays: all of the quiet hour but its end.
-    assert ((rounds.revealed(seen, delay) <= 100) == (seen.delay <= 100)).all()
+    assert ((rounds.revealed(seen, clock) <= 100) == (seen.delay <= 100)).all()
     assert 0 < (seen.delay <= 100).sum() < len(time)
     # An hour at the mean rate is 183 displays, in the busy hour twice as many: what was wrong before.
     mean = clock_of(seen).rate * 3600
     assert mean < 190
     assert hour.rounds == 359
     assert (seen.delay <= mean).sum() < len(time)
+
+
+def test_plans_with_one_window_share_their_delays() -> None:
+    seen = survey(build_log(time=np.arange(20), action=np.arange(20) % 2, conversion_display=[3], conversion_time=[9],
+                            n_actions=2, tick="s"))  # fmt: skip
+    found = [resolve_window("7s", clock_of(seen), seen).revealed(seen, clock_of(seen)) for _ in range(2)]
+    assert found[0] is found[1]
+    assert resolve_window("5s", clock_of(seen), seen).revealed(seen, clock_of(seen)) is not found[0]
 
 
 def test_no_revealed_conversion_is_later_than_m() -> None:
@@ -113,7 +121,7 @@ def test_no_revealed_conversion_is_later_than_m() -> None:
     for share in (1.0, 0.37):
         clock = clock_of(seen, share)
         window = resolve_window("1h", clock, seen)
-        told = window.revealed(seen, on_clock(seen.delay, clock))
+        told = window.revealed(seen, clock)
         assert ((told == NO_WINDOW) == (seen.delay_ticks > 3600)).all()
         assert told[told < NO_WINDOW].max() <= window.rounds
 
