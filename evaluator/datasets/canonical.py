@@ -5,7 +5,7 @@ Its format, which versions of it are read and what is verified when: ``docs/refe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from evaluator.datasets.integrity import check_end, check_rows, check_whole
@@ -17,7 +17,7 @@ from evaluator.datasets.meta_file import (
     META,
     OUTCOMES,
     QUARANTINE,
-    TABLES,
+    SCHEMA_OF_PARTS,
     MetaFile,
     read_meta,
 )
@@ -69,7 +69,7 @@ def refuse_other(folder: Path) -> None:
         if path.name == META:
             return True
         if not found.files:
-            return path.name in FILES and _has_columns(path)
+            return path.name in _COLUMNS and _has_columns(path)
         try:
             check_end(path, found.files[path.name])
         except (KeyError, SourceError):
@@ -128,23 +128,29 @@ def open_canonical(folder: Path, *, limit: int | None = None, actions: str | Seq
 
 def _opened(folder: Path, found: MetaFile) -> StoredLog:
     """Return the log with all of its files verified but for the pages of the displays."""
-    known = {name: found.files[name] for name in (*TABLES, OUTCOMES) if name in found.files}
-    for name, file in known.items():
-        check = check_end if name == DISPLAYS else check_whole
-        check(folder / name, file)
+    if found.version >= SCHEMA_OF_PARTS:
+        _refuse_others(folder, {path.name for path in folder.glob("displays*")}.difference(found.files))
+    for name, file in found.files.items():
+        if name != QUARANTINE:
+            check = check_end if name in found.displays else check_whole
+            check(folder / name, file)
     conversions, actions = read_whole(folder / CONVERSIONS), read_whole(folder / ACTIONS)
-    with open_parquet(folder / DISPLAYS) as displays:
-        rows = displays.metadata.num_rows
+    paths = [folder / name for name in found.displays]
+    rows = {path.name: _rows(path) for path in paths}
     # A log with outcomes may hold none of their events.
-    outcomes = read_whole(folder / OUTCOMES) if OUTCOMES in known else no_outcomes()
+    outcomes = read_whole(folder / OUTCOMES) if OUTCOMES in found.files else no_outcomes()
     tables = {CONVERSIONS: conversions, ACTIONS: actions, OUTCOMES: outcomes}
-    for name, n in ((DISPLAYS, rows), *((name, table.num_rows) for name, table in tables.items())):
-        if name in known:
-            check_rows(folder / name, n, known[name])
-    selection = Selection(rows, rows)
-    return StoredLog(
-        folder / DISPLAYS, selection, conversions=conversions, actions=actions, meta=found.meta, outcomes=outcomes
-    )
+    for name, n in (*rows.items(), *((name, table.num_rows) for name, table in tables.items())):
+        if name in found.files:
+            check_rows(folder / name, n, found.files[name])
+    n_displays = sum(rows.values())
+    selection = Selection(n_displays, n_displays)
+    return StoredLog(paths, selection, conversions=conversions, actions=actions, meta=found.meta, outcomes=outcomes)
+
+
+def _rows(path: Path) -> int:
+    with open_parquet(path) as file:
+        return int(file.metadata.num_rows)
 
 
 def verify(folder: Path) -> list[str]:
@@ -164,12 +170,14 @@ def verify(folder: Path) -> list[str]:
     for name, known in found.files.items():
         check_whole(folder / name, known)
     belong = {*found.files, META} if found.files else set(FILES)
-    if others := sorted(path.name for path in folder.iterdir() if path.name not in belong):
-        raise SourceError(
-            f"{folder}: {others[0]} is no file of a converted log{f' ({len(others) - 1} more)' * (len(others) > 1)}.",
-            hint="move it elsewhere.",
-        )
+    _refuse_others(folder, {path.name for path in folder.iterdir()} - belong)
     return remarks(folder)
+
+
+def _refuse_others(folder: Path, names: Collection[str]) -> None:
+    if names:
+        more = f" ({len(names) - 1} more)" if len(names) > 1 else ""
+        raise SourceError(f"{folder}: {min(names)} is no file of a converted log{more}.", hint="move it elsewhere.")
 
 
 def remarks(folder: Path) -> list[str]:

@@ -64,4 +64,5 @@ def convert(
         done = read(dataset, into=folder, advance=advance, **options)
     log = done.log
     assert isinstance(log, StoredLog)
-    return Reading(log.changed(path=target / log.path.name).as_sound_as(log), done.quarantine)
+    paths = tuple(target / path.name for path in log.paths)
+    return Reading(log.changed(paths=paths).as_sound_as(log), done.quarantine)

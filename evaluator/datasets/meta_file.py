@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,10 +29,10 @@ OUTCOMES, QUARANTINE = "outcomes.parquet", "quarantine.parquet"
 # What a folder may hold, the last two only where the log has other outcomes, and where rows were left out of it.
 FILES = (*TABLES, META, OUTCOMES, QUARANTINE)
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION, SCHEMA_OF_PARTS = 4, 5
 # Versions of the folder that are read; the first has no checksums, the second says not how contexts were encoded, the
-# third has no events but conversions.
-READS = (1, 2, 3, 4)
+# third has no events but conversions, the fourth has its displays in one file.
+READS = (1, 2, 3, 4, 5)
 
 _PROGRAM = "delayed-replay"
 _LARGEST = 2**63 - 1
@@ -106,7 +107,16 @@ class _WithOutcomes(_Encoded):
     outcomes: list[_Outcome]
 
 
-_SAYS: dict[int, type[_About]] = {1: _About, 2: _Sealed, 3: _Encoded, 4: _WithOutcomes}
+_SAYS: dict[int, type[_About]] = {1: _About, 2: _Sealed, 3: _Encoded, 4: _WithOutcomes, 5: _WithOutcomes}
+
+
+def part_name(number: int) -> str:
+    """Return the name of a file of some of the displays, the first of which has number 1.
+
+    >>> part_name(1)
+    'displays-00001.parquet'
+    """
+    return f"displays-{number:05}.parquet"
 
 
 @dataclass(frozen=True)
@@ -127,12 +137,18 @@ class MetaFile:
     meta: LogMeta
     files: Mapping[str, StoredFile]
 
+    @property
+    def displays(self) -> list[str]:
+        """Names of the files of the displays, in the order of these."""
+        return [DISPLAYS] if DISPLAYS in self.files or not self.files else _parts(self.files)
+
 
 def write_meta(folder: Path, meta: LogMeta) -> None:
     """Write ``meta.json`` beside the files of a log, all of which are there."""
-    files = {name: asdict(stored_file(folder / name)) for name in FILES if name != META and (folder / name).is_file()}
+    names = [*_parts(path.name for path in folder.iterdir()), *(name for name in FILES if name != META)]
+    files = {name: asdict(stored_file(folder / name)) for name in names if (folder / name).is_file()}
     document = {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": SCHEMA_VERSION if DISPLAYS in files else SCHEMA_OF_PARTS,
         "written_by": f"{_PROGRAM} {__version__}",
         **asdict(meta),
         "encoder": None if meta.encoder is None else meta.encoder.to_dict(),
@@ -167,8 +183,11 @@ def read_meta(folder: Path) -> MetaFile:
     if version > 1:
         if document["checksum"] != _checksum(document):
             raise damaged(path, "it was changed after it was written")
-        if not set(TABLES) <= set(document["files"]) <= set(FILES):
-            raise damaged(path, f"files: expected {', '.join(TABLES)}, got {', '.join(document['files'])}")
+        named, parts = set(document["files"]), _parts(document["files"])
+        displays = [DISPLAYS] if version < SCHEMA_OF_PARTS else parts or [part_name(1)]
+        tables = (*displays, CONVERSIONS, ACTIONS)
+        if not set(tables) <= named <= {*tables, OUTCOMES, QUARANTINE}:
+            raise damaged(path, f"files: expected {', '.join(tables)}, got {', '.join(document['files'])}")
     # As they stand there: what was a whole number stays one.
     said = {field.name: document[field.name] for field in fields(LogMeta) if field.name in document}
     if said.get("encoder") is not None:
@@ -180,6 +199,12 @@ def read_meta(folder: Path) -> MetaFile:
         said["outcomes"] = tuple(Outcome(**one) for one in said["outcomes"])
     files = {name: StoredFile(**known) for name, known in document.get("files", {}).items()}
     return MetaFile(version, LogMeta(**{**said, "notes": tuple(said["notes"])}), files)
+
+
+def _parts(names: Iterable[str]) -> list[str]:
+    """Return the names of parts among those of files, in their order, up to the first that lacks."""
+    known = set(names)
+    return list(takewhile(known.__contains__, map(part_name, count(1))))
 
 
 def _version(path: Path, document: dict[str, Any]) -> int:

@@ -33,14 +33,14 @@ class DisplayWriter:
         Existing folder that the file is written to.
     schema
         Arrow schema of the displays.
+    name
+        Name of the file, where it holds only a part of them.
     """
 
-    def __init__(self, folder: Path, schema: pa.Schema) -> None:
+    def __init__(self, folder: Path, schema: pa.Schema, name: str = DISPLAYS) -> None:
         delta = {name: "DELTA_BINARY_PACKED" for name in RISING if name in schema.names}
         others = [path for path in map(_leaf, schema) if path not in RISING]
-        self._writer = pq.ParquetWriter(
-            folder / DISPLAYS, schema, use_dictionary=others, column_encoding=delta, **WRITTEN
-        )
+        self._writer = pq.ParquetWriter(folder / name, schema, use_dictionary=others, column_encoding=delta, **WRITTEN)
         self._waiting: list[pa.Table] = []
         self._rows = 0
 

@@ -10,27 +10,27 @@ import numpy as np
 import pyarrow as pa
 
 from evaluator.log.contract import Log
+from evaluator.log.one_file import checksum_as_one
 from evaluator.log.schema import BATCH, is_sets, to_numpy
 from evaluator.log.stored import StoredLog
-from evaluator.outputs.checksums import checksum
 
 
 def content_hash(log: Log) -> str:
     """Return the SHA-256, in hex, of all that a log holds: displays, events, actions and what it says of itself.
 
     How its tables are cut into chunks does not matter. Displays on disk count with their file, byte by byte, and with
-    which of them belong to the log.
+    which of them belong to the log; parts of a log count as the one file that they would be.
 
     Raises
     ------
     OSError
-        The file of the displays cannot be read.
+        A file of the displays cannot be read.
     """
     digest = hashlib.sha256()
     if isinstance(log, StoredLog):
         chosen = {name: None if x is None else np.asarray(x).tolist() for name, x in vars(log.selection).items()}
         del chosen["file"]  # of which the bytes count, not since when they are there
-        digest.update(f"{checksum(log.path)}{json.dumps(chosen)}".encode())
+        digest.update(f"{checksum_as_one(log.paths)}{json.dumps(chosen)}".encode())
         tables = [log.conversions, log.actions]
     else:
         tables = [log.displays, log.conversions, log.actions]

@@ -1,4 +1,4 @@
-"""A log whose displays stay on disk and are read batch by batch."""
+"""A log whose displays stay on disk, in one file or in several, and are read batch by batch."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from evaluator.log.contract import Log
 from evaluator.log.eligible import any_eligible, chosen_sets, sizes, to_codes
 from evaluator.log.meta import LogMeta
 from evaluator.log.parquet import damaged, open_parquet
+from evaluator.log.part_batches import one_batch, part_batches
 from evaluator.log.schema import (
     ACTION_SET,
     BATCH,
@@ -49,14 +50,19 @@ def file_state(path: Path) -> FileState | None:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
+def file_states(paths: Sequence[Path]) -> tuple[FileState | None, ...]:
+    """Return the state of each of some files."""
+    return tuple(map(file_state, paths))
+
+
 @dataclass(frozen=True)
 class Selection:
-    """Which displays of a file belong to the log.
+    """Which displays of a file, or of files that follow each other, belong to the log.
 
     Parameters
     ----------
     rows
-        Number of rows of the file that are looked at, the first ones.
+        Number of rows that are looked at, the first ones.
     kept
         Number of these that are displays of the log.
     new_action
@@ -69,7 +75,7 @@ class Selection:
     passed
         Number of displays, the first that would belong to the log, that do not; `kept` is without them.
     file
-        State of the file when the log was opened (`file_state`), in which the rows are so; None where nobody looked.
+        State of each file when the log was opened (`file_state`), in which the rows are so; None where nobody looked.
     """
 
     rows: int
@@ -77,7 +83,7 @@ class Selection:
     new_action: npt.NDArray[np.int32] | None = None
     propensity: npt.NDArray[np.float64] | None = None
     passed: int = 0
-    file: FileState | None = None
+    file: tuple[FileState | None, ...] | None = None
 
     @property
     def old_actions(self) -> npt.NDArray[np.int64]:
@@ -93,24 +99,26 @@ class Selection:
 
 
 class StoredLog(Log):
-    """A log whose displays are rows of a Parquet file.
+    """A log whose displays are rows of a Parquet file, or of several that follow each other in time.
+
+    How many there are changes nothing that is read of it.
 
     Parameters
     ----------
-    path
-        Path of the Parquet file of the displays.
+    paths
+        Paths of the Parquet files of the displays, in the order of these.
     selection
-        Rows of the file that belong to the log.
+        Rows of the files that belong to the log.
     conversions, actions, meta, outcomes
         Tables and metadata, as in `Log`, in memory; displays are numbered after the selection.
     """
 
-    path: Path
+    paths: tuple[Path, ...]
     selection: Selection
 
     def __init__(
         self,
-        path: Path,
+        paths: Sequence[Path],
         selection: Selection,
         *,
         conversions: pa.Table,
@@ -119,8 +127,14 @@ class StoredLog(Log):
         outcomes: pa.Table | None = None,
     ) -> None:
         if selection.file is None:
-            selection = replace(selection, file=file_state(path))
-        parts = {"path": path, "selection": selection, "conversions": conversions, "actions": actions, "meta": meta}
+            selection = replace(selection, file=file_states(paths))
+        parts = {
+            "paths": tuple(paths),
+            "selection": selection,
+            "conversions": conversions,
+            "actions": actions,
+            "meta": meta,
+        }
         for name, value in (*parts.items(), ("outcomes", no_outcomes() if outcomes is None else outcomes)):
             object.__setattr__(self, name, value)
 
@@ -130,8 +144,7 @@ class StoredLog(Log):
     @cached_property
     def schema(self) -> pa.Schema:
         """Schema of `displays`."""
-        with open_parquet(self.path) as file:
-            schema = file.schema_arrow.remove_metadata()
+        schema = self._written
         if self.selection.new_action is None:
             return schema
         for name in PER_ACTION:
@@ -142,6 +155,12 @@ class StoredLog(Log):
         if self.selection.drops and POSITION not in schema.names:
             schema = schema.append(pa.field(POSITION, pa.int64()))
         return schema
+
+    @cached_property
+    def _written(self) -> pa.Schema:
+        """Schema of the files."""
+        with open_parquet(self.paths[0]) as file:
+            return file.schema_arrow.remove_metadata()
 
     @cached_property
     def displays(self) -> pa.Table:
@@ -191,9 +210,9 @@ class StoredLog(Log):
         return self.changed(selection=replace(chosen, kept=displays, rows=rows))
 
     def changed(self, **parts: object) -> StoredLog:
-        """Return a copy with another path, selection, tables in memory or metadata, by name, not validated."""
+        """Return a copy with other paths, selection, tables in memory or metadata, by name, not validated."""
         own = {
-            name: getattr(self, name) for name in ("path", "selection", "conversions", "actions", "meta", "outcomes")
+            name: getattr(self, name) for name in ("paths", "selection", "conversions", "actions", "meta", "outcomes")
         }
         return StoredLog(**{**own, **parts})
 
@@ -203,19 +222,16 @@ class StoredLog(Log):
         Raises
         ------
         SourceError
-            The file is another than the one that was opened: the log's conversions, in memory, are not those of these
+            A file is another than the one that was opened: the log's conversions, in memory, are not those of these
             rows.
         """
         chosen = self.selection
-        if file_state(self.path) != chosen.file:
-            raise SourceError(f"{self.path}: it changed since the log was opened.", hint="load the log again.")
-        rows = size
-        if chosen.new_action is not None:  # a batch is what is left of the rows read
-            rows = min(int(size * chosen.rows / max(chosen.kept + chosen.passed, 1)) + 1, max(size, _MOST_READ))
+        assert chosen.file is not None
+        for path, state in zip(self.paths, chosen.file, strict=True):
+            if file_state(path) != state:
+                raise SourceError(f"{path}: it changed since the log was opened.", hint="load the log again.")
         first = -chosen.passed
-        for batch in self._looked_at(columns, rows):
-            if chosen.new_action is not None:
-                batch = self._kept(batch, chosen.new_action)
+        for batch in self._looked_at(columns, size) if chosen.new_action is None else self._kept_of(columns, size):
             passed = min(max(-first, 0), batch.num_rows)
             first, batch = first + passed, batch.slice(passed)
             batch = batch.slice(0, chosen.kept - first)
@@ -227,37 +243,61 @@ class StoredLog(Log):
             if first >= chosen.kept:
                 return
 
+    def _kept_of(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        """Yield the displays of the chosen actions, about `size` at a time: what is left of several times as many rows.
+
+        Rows are read `BATCH` at a time and thinned at once: the others are never in memory together.
+        """
+        chosen = self.selection
+        assert chosen.new_action is not None
+        rows = min(int(size * chosen.rows / max(chosen.kept + chosen.passed, 1)) + 1, max(size, _MOST_READ))
+        waiting: list[pa.RecordBatch] = []
+        seen = 0
+        for batch in self._looked_at(columns, min(rows, BATCH)):
+            if ELIGIBLE in batch.schema.names:  # whose dictionaries are costly to join
+                yield self._kept(batch, chosen.new_action)
+                continue
+            while batch.num_rows:
+                piece = batch.slice(0, rows - seen)
+                batch = batch.slice(piece.num_rows)
+                seen += piece.num_rows
+                waiting.append(self._kept(piece, chosen.new_action))
+                if seen == rows:
+                    yield one_batch(waiting)
+                    waiting, seen = [], 0
+        if waiting:
+            yield one_batch(waiting)
+
     def _looked_at(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows that are looked at: their actions, and what else is asked for.
 
         Raises
         ------
         SourceError
-            A page that is read is damaged, or the file ends before.
+            A page that is read is damaged, or the files end before.
         """
         needed = dict.fromkeys(["action", *(c for c in columns if c != "display_id")])
         if ("propensity" in needed and self._by_set) or (ACTION_SET in needed and ELIGIBLE in self.schema.names):
             needed[ELIGIBLE] = None
         wanted, seen, traffic = self.selection.rows, 0, 0.0
-        with open_parquet(self.path) as file:
-            present = file.schema_arrow.names
-            numbered = POSITION in needed and POSITION not in present
-            if numbered:  # here, where the displays that are left out are still seen
-                del needed[POSITION]
-                needed |= dict.fromkeys([name for name in (WEIGHT, ELIGIBLE) if name in present])
-            for batch in file.iter_batches(size, columns=list(needed)):
-                batch = batch.slice(0, wanted - seen)
-                if numbered and batch.num_rows:
-                    total = summed(traffic, self._as_traffic(batch))
-                    traffic, place = float(total[-1]), np.rint(total).astype(np.int64) - 1
-                    own = {name: batch.column(name) for name in batch.schema.names}
-                    batch = pa.RecordBatch.from_pydict({**own, POSITION: pa.array(place)})
-                seen += batch.num_rows
-                yield batch
-                if seen >= wanted:
-                    return
+        present = self._written.names
+        numbered = POSITION in needed and POSITION not in present
+        if numbered:  # here, where the displays that are left out are still seen
+            del needed[POSITION]
+            needed |= dict.fromkeys([name for name in (WEIGHT, ELIGIBLE) if name in present])
+        for batch in part_batches(self.paths, size, list(needed)):
+            batch = batch.slice(0, wanted - seen)
+            if numbered and batch.num_rows:
+                total = summed(traffic, self._as_traffic(batch))
+                traffic, place = float(total[-1]), np.rint(total).astype(np.int64) - 1
+                own = {name: batch.column(name) for name in batch.schema.names}
+                batch = pa.RecordBatch.from_pydict({**own, POSITION: pa.array(place)})
+            seen += batch.num_rows
+            yield batch
+            if seen >= wanted:
+                return
         if seen < wanted:
-            raise damaged(self.path, f"{seen:,} rows where {wanted:,} were written")
+            raise damaged(self.paths[-1], f"{seen:,} rows where {wanted:,} were written")
 
     def _as_traffic(self, batch: pa.RecordBatch) -> npt.NDArray[np.float64]:
         """Return how many displays of the traffic each one stands for, shape (n,).

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from evaluator.errors import OutputExistsError
 
-# What tells a converted log from other folders.
-LOG_FILES = ("meta.json", "displays.parquet", "conversions.parquet", "actions.parquet")
+# What tells a converted log from other folders, beside its displays, in one file or in parts.
+LOG_FILES = ("meta.json", "conversions.parquet", "actions.parquet")
+DISPLAYS = ("displays.parquet", "displays-00001.parquet")
 
 
 def refuse_foreign(
@@ -71,7 +72,8 @@ def refuse_inside_log(target: Path) -> None:
         A folder above the output is a converted log.
     """
     for folder in Path(os.path.realpath(target)).parents:
-        if all(os.path.isfile(folder / name) for name in LOG_FILES):
+        has = [os.path.isfile(folder / name) for name in DISPLAYS]
+        if any(has) and all(os.path.isfile(folder / name) for name in LOG_FILES):
             raise OutputExistsError(
                 f"Output {target} would lie in {folder}, which is a converted log.", hint="name a place beside it."
             )

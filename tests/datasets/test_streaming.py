@@ -130,9 +130,9 @@ def test_displays_of_a_converted_log_stay_on_disk(tmp_path: Path) -> None:
     heard: list[int] = []
     log = convert(spec, tmp_path / "out", advance=heard.append).log
     assert isinstance(log, StoredLog)
-    assert log.path == tmp_path / "out" / "displays.parquet"
+    assert log.paths == (tmp_path / "out" / "displays.parquet",)
     assert len(log) == sum(heard) == n
-    groups = pq.ParquetFile(log.path).metadata
+    groups = pq.ParquetFile(log.paths[0]).metadata
     assert [groups.row_group(i).num_rows for i in range(groups.num_row_groups)] == [65_536, 65_536, n - 131_072]
 
 
