@@ -16,11 +16,12 @@ from evaluator.cli.reading import one_log, reads_log
 from evaluator.datasets.options import ReadingOptions
 from evaluator.errors import UsageError
 from evaluator.options.declaration import Option
-from evaluator.options.shared import DATASET
+from evaluator.options.shared import DATASET, JOBS
 
 app = App(help="Logs: what they hold, whether they are sound, and their fast form.", no_args_is_help=True)
 
 _NAME = DATASET.but(help="Bundled name, a spec.toml, or a converted folder.")
+_JOBS = "Threads; with two or more a large log of many Parquet files is written in parts, which hold the same"
 Name = Annotated[str, placed(_NAME, completes="dataset")]
 
 
@@ -121,6 +122,7 @@ def convert_command(
     out: Annotated[Path, placed(o.OUT.but(help="New folder."))],
     reading: dict[str, Any],
     overwrite: Annotated[bool, offered("overwrite", Option(default=False, help="Replace a converted folder"))] = False,
+    jobs: Annotated[int, offered("jobs", JOBS.but(help=_JOBS, panel=""))] = 1,
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
@@ -131,7 +133,7 @@ def convert_command(
     from evaluator.datasets import convert
 
     with o.progress("rows", None) as advance:
-        done = convert(dataset, out, overwrite=overwrite, advance=advance, **reading)
+        done = convert(dataset, out, overwrite=overwrite, jobs=jobs, advance=advance, **reading)
     log, left_out = done.log, done.quarantine
     if as_json:
         facts = {"name": log.meta.name, "displays": len(log), "conversions": log.conversions.num_rows,

@@ -18,11 +18,12 @@ import pyarrow as pa
 
 from evaluator.datasets.action_vectors import vector_columns
 from evaluator.datasets.assembly import (
+    DisplayBatches,
     DisplayNumbers,
     choose_displays,
     context_vectors,
-    display_batches,
     in_memory,
+    in_parts,
     on_disk,
 )
 from evaluator.datasets.attribution import asked_window
@@ -36,6 +37,8 @@ from evaluator.datasets.features import Features, choose_features
 from evaluator.datasets.frames import Chunks, missing_values, number_columns
 from evaluator.datasets.identity import SeenIds, repeated
 from evaluator.datasets.intake import TIME, Intake
+from evaluator.datasets.joined_intake import DisplayFiles, joined_intake
+from evaluator.datasets.joined_spool import JoinedSpool
 from evaluator.datasets.keeping import columns_to_keep
 from evaluator.datasets.labels import Labels
 from evaluator.datasets.left_out import left_out_note, refuse_many
@@ -56,6 +59,9 @@ from evaluator.datasets.target import target_columns
 from evaluator.datasets.writing import write_rest
 from evaluator.errors import LogError
 from evaluator.log import Log, Outcome
+
+# Of a first pass, which knows of no id that an earlier display has.
+_NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -85,12 +91,13 @@ def read_tables(
     contexts: bool,
     advance: Callable[[int], None],
     fingerprint: Callable[[], str],
+    jobs: int = 1,
 ) -> Reading:
     """Return the log in some tables, whatever holds them.
 
     Parameters
     ----------
-    spec, asked, into, contexts, advance
+    spec, asked, into, contexts, advance, jobs
         Spec, options, folder, and the rest, as `evaluator.datasets.opening.read_spec_tables` takes them.
     tables, others, of_sets
         Tables of the displays, of each kind of events that has its own, by the spec's name of the kind, and of the
@@ -116,6 +123,7 @@ def read_tables(
         most_left_out=share_of(asked.quarantine_at_most),
         kept=columns_to_keep(spec, asked.keep),
         fingerprint=fingerprint,
+        jobs=1 if into is None else jobs,
     )
     with _waiting_room(into) as new_spool:
         seconds = {
@@ -148,6 +156,12 @@ class _Plan:
     most_left_out: float
     kept: dict[str, str]
     fingerprint: Callable[[], str]
+    jobs: int
+
+    @property
+    def in_stretches(self) -> bool:
+        """Whether several stretches of time are read at once: what is left out of a log, or beyond its end, is not."""
+        return self.jobs > 1 and len(self.files) > 1 and not self.listed and self.limit is None
 
     @property
     def notes(self) -> list[str]:
@@ -177,7 +191,7 @@ def _take_in(
     new_spool: Callable[[], Spool],
     advance: Callable[[int], None],
 ) -> Intake:
-    """Pass over the displays; a second time, knowing which ids are repeated, if any are."""
+    """Pass over the displays, at once over stretches of time where there are; again if an id is repeated."""
     spec = plan.spec
     wide = [name for of in (plan.target, *plan.vectors) for name in of.values()]
     kinds = merged_kinds(_display_kinds(spec, plan.features), dict.fromkeys(wide, "float"))
@@ -204,8 +218,8 @@ def _take_in(
             return all_rows
         return whole_ties((lambda limit: all_rows) if plan.sort else read, spec.display.time, plan.limit)
 
-    def one_pass(again: npt.NDArray[np.int64], ids: SeenIds | None = None) -> Intake:
-        intake = Intake(
+    def new(ids: SeenIds | None = None, before: int = 0, again: npt.NDArray[np.int64] = _NONE) -> Intake:
+        return Intake(
             spec=spec,
             kinds=kinds,
             breaches=Breaches(plan.files, listed=plan.listed),
@@ -222,12 +236,24 @@ def _take_in(
             keep={name: Labels() for name, column in plan.kept.items() if column not in numbers},
             numbers=tuple(name for name, column in plan.kept.items() if column in numbers),
             limit=plan.limit,
+            before=before,
             ids=ids,
         )
+
+    def one_pass(ids: SeenIds | None = None, again: npt.NDArray[np.int64] = _NONE) -> Intake:
+        for second in seconds.values():
+            second.begin()
+        intake = new(ids, again=again)
         intake.see(chunks(), advance)
         return intake
 
-    intake = one_pass(np.zeros(0, np.int64), ids := SeenIds(new_spool))
+    if plan.in_stretches and sets is None:
+        source = DisplayFiles(plan.files, spec, kinds, new_spool)
+        for second in seconds.values():
+            second.begin()
+        if (joined := joined_intake(source, new, sort=plan.sort, jobs=plan.jobs, advance=advance)) is not None:
+            return joined
+    intake = one_pass(ids := SeenIds(new_spool))
     suspects = ids.suspects()
     if spec.display.id is None or len(suspects) == 0:
         return intake
@@ -235,7 +261,7 @@ def _take_in(
     if len(again) == 0:
         return intake
     intake.spool.discard()
-    return one_pass(again)
+    return one_pass(again=again)
 
 
 def _finish(
@@ -279,12 +305,13 @@ def _finish(
     counts["share_of_displays_kept"] = kept.displays / intake.sound if intake.sound else 0.0
     vectors = context_vectors(kept)
     numbers = DisplayNumbers(np.concatenate([of.events["display"].to_numpy() for of in counted]))
-    uniform = propensity_kind(spec) == "uniform"
-    batches = display_batches(kept, vectors if contexts else None, numbers, uniform=uniform)
+    made = DisplayBatches(kept, vectors if contexts else None, numbers, uniform=propensity_kind(spec) == "uniform")
     if into is None:
-        displays = in_memory(batches, kept.displays, kept.kept_labels())
+        displays = in_memory(made.all(), kept.displays, kept.kept_labels())
+    elif isinstance(intake.spool, JoinedSpool) and kept.displays == intake.sound:
+        in_parts(made, intake.spool, into, jobs=plan.jobs)
     else:
-        on_disk(batches, into, kept.kept_labels())
+        on_disk(made.all(), into, kept.kept_labels())
     conversions, others = event_tables(plan.events, counted, numbers.found())
     counts["conversions_dropped_by_actions"] = outcomes.events.height - conversions.num_rows
     counts |= {"displays": kept.displays, "conversions": conversions.num_rows}

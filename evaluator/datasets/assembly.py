@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -17,10 +17,12 @@ from evaluator.datasets.action_vectors import vector_places, vectors_of
 from evaluator.datasets.actions import USED, KeptPropensities, ShownActions, choose_actions, kept_propensities
 from evaluator.datasets.contexts import CODE, ContextVectors
 from evaluator.datasets.intake import ACTION, COST, PROPENSITY, TIME, WEIGHT, Intake
+from evaluator.datasets.joined_spool import JoinedSpool
 from evaluator.datasets.labels import KEPT
+from evaluator.datasets.meta_file import DISPLAYS, part_name
 from evaluator.datasets.set_sources import SET, SetSource
 from evaluator.datasets.target import target_of, target_places
-from evaluator.datasets.writing import DisplayWriter, displays_table
+from evaluator.datasets.writing import ROWS_PER_GROUP, DisplayWriter, displays_table
 from evaluator.log import PropensityKind
 from evaluator.log.eligible import as_one, packed, sizes
 from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, POSITION
@@ -28,7 +30,10 @@ from evaluator.log.schema import COST as OWN_COST
 from evaluator.log.schema import WEIGHT as OWN_WEIGHT
 from evaluator.log.traffic import summed
 from evaluator.log.uneven import uneven_lists
-from evaluator.threads import ahead
+from evaluator.threads import ahead, in_threads
+
+# Displays of a part of a log: whole row groups, so that parts hold what one file would.
+PART_ROWS = 64 * ROWS_PER_GROUP
 
 
 @dataclass(frozen=True)
@@ -59,15 +64,18 @@ class KeptDisplays:
         """Return the labels of each column of words that the log keeps as it is, by name."""
         return {column: pa.array(found.names, pa.string()) for column, found in self.intake.keep.items()}
 
-    def batches(self) -> Iterator[tuple[npt.NDArray[np.bool_], dict[str, Any], pl.Series | None]]:
-        """Yield all sound displays in order, some at a time: which stay, and the columns and the sets of those that do.
+    def batches(
+        self, frames: Iterable[pl.DataFrame] | None = None
+    ) -> Iterator[tuple[npt.NDArray[np.bool_], dict[str, Any], pl.Series | None]]:
+        """Yield sound displays in order, some at a time: which stay, and the columns and the sets of those that do.
 
-        Where some do not, the others keep their numbers among all in `POSITION`, in displays of the traffic.
+        All of them, or those of `frames` where all stay. Where some do not, the others keep their numbers among all in
+        `POSITION`, in displays of the traffic.
         """
         traffic = 0.0
         # As Arrow, which tells a whole number that is missing.
         numbers = {KEPT + column for column in self.intake.numbers}
-        for frame in self.intake.spool.frames():
+        for frame in self.intake.spool.frames() if frames is None else frames:
             for part in frame.iter_slices(BATCH):
                 columns: dict[str, Any] = {
                     name: part[name].to_arrow() if name in numbers else part[name].to_numpy()
@@ -157,6 +165,10 @@ class DisplayNumbers:
         self._found = np.full(len(asked), -1, dtype=np.int64)
         self._seen = self._given = 0
 
+    def see_all_stay(self) -> None:
+        """Learn that all displays stay."""
+        self._found[:] = self._asked
+
     def see(self, stay: npt.NDArray[np.bool_]) -> None:
         """Learn which of the next displays stay."""
         low, high = np.searchsorted(self._asked, [self._seen, self._seen + len(stay)])
@@ -172,10 +184,9 @@ class DisplayNumbers:
         return found
 
 
-def display_batches(
-    kept: KeptDisplays, vectors: ContextVectors | None, numbers: DisplayNumbers, *, uniform: bool
-) -> Iterator[dict[str, Any]]:
-    """Yield the displays that stay, some at a time, as the contract has them: NumPy, or Arrow where sets differ.
+@dataclass(frozen=True)
+class DisplayBatches:
+    """The displays that stay, some at a time, as the contract has them: NumPy, or Arrow where sets differ.
 
     Parameters
     ----------
@@ -188,11 +199,28 @@ def display_batches(
     uniform
         Whether all propensities are 1/K, or one over the size of the display's set.
     """
-    places = target_places(kept.intake.target, kept.labels) if kept.intake.target else []
-    vector = vector_places(kept.intake.vectors, kept.labels)
-    source = kept.intake.sets
-    for stay, columns, sets in kept.batches():
-        numbers.see(stay)
+
+    kept: KeptDisplays
+    vectors: ContextVectors | None
+    numbers: DisplayNumbers
+    uniform: bool
+
+    def all(self) -> Iterator[dict[str, Any]]:
+        """Yield all of them."""
+        for stay, columns, sets in self.kept.batches():
+            self.numbers.see(stay)
+            yield self._batch(columns, sets)
+
+    def of(self, frames: Iterable[pl.DataFrame]) -> Iterator[dict[str, Any]]:
+        """Yield those of some frames, where all displays stay."""
+        for _, columns, sets in self.kept.batches(frames):
+            yield self._batch(columns, sets)
+
+    def _batch(self, columns: dict[str, Any], sets: pl.Series | None) -> dict[str, Any]:
+        kept, uniform = self.kept, self.uniform
+        places = target_places(kept.intake.target, kept.labels) if kept.intake.target else []
+        vector = vector_places(kept.intake.vectors, kept.labels)
+        source = kept.intake.sets
         batch: dict[str, Any] = {"time": columns[TIME], "action": columns[ACTION]}
         if kept.propensities.of_action is not None:
             batch["propensity"] = kept.propensities.of_action[columns[ACTION]]
@@ -215,14 +243,14 @@ def display_batches(
             batch[OWN_WEIGHT] = columns[WEIGHT]
         if COST in columns:
             batch[OWN_COST] = columns[COST]
-        if vectors is not None:
-            batch["context"] = vectors.build({n: array for n, array in columns.items() if n.startswith(CODE)})
+        if self.vectors is not None:
+            batch["context"] = self.vectors.build({n: array for n, array in columns.items() if n.startswith(CODE)})
         if vector:
             batch[ACTION_SET] = vectors_of(columns, vector)
         batch |= {n.removeprefix(KEPT): array for n, array in columns.items() if n.startswith(KEPT)}
         if places:
             batch["target"] = target_of(columns, places)
-        yield batch
+        return batch
 
 
 def _whole(source: SetSource, sets: pl.Series, kept: KeptDisplays) -> npt.NDArray[np.int64]:
@@ -249,12 +277,31 @@ def in_memory(batches: Iterator[dict[str, Any]], n: int, labels: Mapping[str, pa
     return displays_table(whole, labels=labels)
 
 
-def on_disk(batches: Iterator[dict[str, Any]], folder: Path, labels: Mapping[str, pa.Array]) -> None:
-    """Write displays into `folder`; the next ones are made while some are written."""
+def on_disk(
+    batches: Iterator[dict[str, Any]],
+    folder: Path,
+    labels: Mapping[str, pa.Array],
+    *,
+    name: str = DISPLAYS,
+    number: int = 0,
+) -> None:
+    """Write displays, from number `number` on, into `folder`; the next ones are made while some are written."""
     none: dict[str, Any] = {"time": np.zeros(0, np.int64), "action": np.zeros(0, np.int32)}
     first = next(batches, none)
-    with DisplayWriter(folder, displays_table(first, labels=labels).schema) as writer:
-        number = 0
+    with DisplayWriter(folder, displays_table(first, labels=labels).schema, name) as writer:
         for batch in ahead(chain([first], batches)):
             writer.add(displays_table(batch, first=number, labels=labels))
             number += len(batch["time"])
+
+
+def in_parts(made: DisplayBatches, spool: JoinedSpool, folder: Path, *, jobs: int) -> None:
+    """Write displays, all of which stay, into `folder` in parts of `PART_ROWS`, in threads; few ones in one file."""
+    n, labels = made.kept.displays, made.kept.kept_labels()
+    made.numbers.see_all_stay()
+
+    def write(first: int) -> None:
+        name = DISPLAYS if n <= PART_ROWS else part_name(first // PART_ROWS + 1)
+        on_disk(made.of(spool.between(first, min(first + PART_ROWS, n))), folder, labels, name=name, number=first)
+
+    for _ in in_threads(write, range(0, n, PART_ROWS), jobs, ready=jobs):
+        pass

@@ -9,11 +9,13 @@ from typing import Unpack
 from evaluator.datasets.adapter import Reading
 from evaluator.datasets.canonical import refuse_other
 from evaluator.datasets.resolve import read, sources
+from evaluator.errors import ParameterError
 from evaluator.log import StoredLog
 from evaluator.options.keywords import ReadingKeywords
 from evaluator.outputs.failures import writing
 from evaluator.outputs.foreign import refuse_sources
 from evaluator.outputs.whole import refuse_existing, whole_folder
+from evaluator.units import is_whole
 
 
 def convert(
@@ -21,6 +23,7 @@ def convert(
     out: str | Path,
     *,
     overwrite: bool = False,
+    jobs: int = 1,
     advance: Callable[[int], None] = lambda rows: None,
     **options: Unpack[ReadingKeywords],
 ) -> Reading:
@@ -39,11 +42,18 @@ def convert(
     overwrite
         Whether a converted log that is there already is replaced: a folder that holds nothing else, and nothing that is
         read.
+    jobs
+        Number of threads. With two or more, Parquet files whose ends say from when to when their rows are get read
+        several at once, and the log of 4 million displays or more is written in parts, which read as one file with the
+        same bytes. It holds what it takes by itself for each of them. Rows that break a rule are told by one pass over
+        all, and a choice of actions, a limit, a quarantine and eligible actions take one, too.
     advance
         Function called with the number of rows read since the last call.
 
     Raises
     ------
+    ParameterError
+        The number of jobs is out of range.
     OutputExistsError
         The folder `out` exists and `overwrite` is false, or it may not be replaced.
     OutputInUseError
@@ -51,6 +61,8 @@ def convert(
     OutputError
         The folder `out` cannot be written; what was there before is left as it was.
     """
+    if not is_whole(jobs, 1):
+        raise ParameterError(f"jobs={jobs}.", hint="take a number of threads, at least 1.")
     target = Path(out)
     read_here = sources(dataset, path=options.get("path")) if overwrite else []
 
@@ -61,7 +73,7 @@ def convert(
     may_replace = check_old if overwrite else None
     refuse_existing(target, check_old=may_replace, hint="name another folder, or overwrite it (`overwrite`).")
     with whole_folder(target, check_old=may_replace) as folder, writing(target):
-        done = read(dataset, into=folder, advance=advance, **options)
+        done = read(dataset, into=folder, advance=advance, jobs=jobs, **options)
     log = done.log
     assert isinstance(log, StoredLog)
     paths = tuple(target / path.name for path in log.paths)

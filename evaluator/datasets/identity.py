@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -51,12 +52,14 @@ class SeenIds:
         self._new_spool = new_spool
         self._spool = new_spool()
         self._rows = 0
+        self._one = Lock()
 
     def add(self, ids: pl.DataFrame) -> None:
-        """Add the ids of a chunk, as of `hashed`; missing ones equal no other."""
+        """Add the ids of a chunk, as of `hashed`, in any order; missing ones equal no other."""
         found = ids.select(HASH).drop_nulls()
-        self._rows += found.height
-        self._spool.add(found)
+        with self._one:
+            self._rows += found.height
+            self._spool.add(found)
 
     def suspects(self) -> pl.Series:
         """Return the hashes met more than once."""

@@ -11,17 +11,18 @@ import polars as pl
 
 from evaluator.datasets.action_vectors import VectorColumns, check_vectors, vector_codes
 from evaluator.datasets.cells import Kind
-from evaluator.datasets.contexts import ContextCodes
+from evaluator.datasets.contexts import CODE, ContextCodes
 from evaluator.datasets.conversions import event_rows
 from evaluator.datasets.event_kinds import REWARDS, EventKind
 from evaluator.datasets.identity import SeenIds, hashed
+from evaluator.datasets.joined_spool import JoinedSpool
 from evaluator.datasets.labels import KEPT, Labels, texts
 from evaluator.datasets.left_out import LeftOut, says_converted
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, CheckedRows
 from evaluator.datasets.row_rules import TimeOrder, check_cells, check_displays
 from evaluator.datasets.second_table import SecondTable
 from evaluator.datasets.set_sources import SET, SET_PROPENSITY, SetSource
-from evaluator.datasets.shuffled_ties import TieShuffler
+from evaluator.datasets.shuffled_ties import JoinedTies, Ties, TieShuffler
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import Spool
 from evaluator.datasets.target import check_target, target_codes
@@ -73,6 +74,8 @@ class Intake:
         Those that hold numbers, by that name.
     limit
         Number of displays that the log holds, the first ones; None for all.
+    before
+        Number of displays of the log before the first of these.
     labels
         Labels of the actions seen so far.
     ids
@@ -88,7 +91,7 @@ class Intake:
     offered
         Whether each label was eligible at a display so far, shape (labels,).
     ties
-        Shuffler of the displays of one time, which hands the sound displays on to `spool`.
+        What shuffled the displays of one time, which hands the sound displays on to `spool`.
     """
 
     spec: FileSpec
@@ -107,14 +110,16 @@ class Intake:
     keep: dict[str, Labels] = field(default_factory=dict)
     numbers: tuple[str, ...] = ()
     limit: int | None = None
+    before: int = 0
     labels: Labels = field(default_factory=Labels)
     ids: SeenIds | None = None
     rows: int = 0
     last_time: int = np.iinfo(np.int64).min
     shown: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     offered: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
-    ties: TieShuffler = field(init=False)
+    ties: Ties = field(init=False)
     left_out: LeftOut = field(default_factory=LeftOut)
+    _shuffler: TieShuffler = field(init=False)
     _times: TimeGuesses = field(init=False)
     _sound: int = 0
     # Of each chunk, one frame a kind of events; and the places of all their displays, sorted.
@@ -124,7 +129,9 @@ class Intake:
     def __post_init__(self) -> None:
         own = [kind.columns.time for kind in self.events if kind.table not in self.seconds]
         self._times = TimeGuesses(self.spec.time, [c for c in (self.spec.display.time, *own) if c is not None])
-        self.ties = TieShuffler(self._write, TIME, shuffle=self.spec.time.ties == "shuffle", limit=self.limit)
+        self.ties = self._shuffler = TieShuffler(
+            self._write, TIME, shuffle=self.spec.time.ties == "shuffle", limit=self.limit, before=self.before
+        )
 
     @property
     def sound(self) -> int:
@@ -141,6 +148,33 @@ class Intake:
             for kind, rows in zip(self.events, found, strict=True)
         ]
 
+    def join(self, following: Sequence[Intake]) -> None:
+        """Become the intake of all displays, those of some intakes that follow each other in time, all of them sound.
+
+        Labels get the numbers that one pass would have given them, in the order in which they appear.
+        """
+        spool, before = JoinedSpool(), 0
+        for one in following:
+            theirs = one._labels()
+            codes = {name: labels.joined(theirs[name]) for name, labels in self._labels().items()}
+            spool.append(one.spool, one.sound, codes)
+            shown = np.zeros(len(self.labels.names), np.int64)
+            shown[: len(self.shown)] = self.shown
+            np.add.at(shown, codes[ACTION][: len(one.shown)], one.shown)
+            self.shown = shown
+            moved = [[rows.with_columns(pl.col("display") + before) for rows in chunk] for chunk in one._found]
+            self._found += moved
+            self._places += [places + before for places in one._places]
+            self.rows += one.rows
+            self.last_time = max(self.last_time, one.last_time)
+            before += one.sound
+        self._sound, self.spool, self.ties = before, spool, JoinedTies([one.ties for one in following])
+
+    def _labels(self) -> dict[str, Labels]:
+        """Return the labels of each column of the spool that holds codes."""
+        one_hot = {CODE + name: labels for name, labels in self.codes.labels.items()}
+        return {ACTION: self.labels, **one_hot, **{KEPT + name: labels for name, labels in self.keep.items()}}
+
     def _numbered(
         self, found: pl.DataFrame, places: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]
     ) -> pl.DataFrame:
@@ -153,14 +187,12 @@ class Intake:
 
     def see(self, chunks: Iterable[pl.DataFrame], advance: Callable[[int], None]) -> None:
         """Take in all chunks; `advance` is told the rows of each."""
-        for second in self.seconds.values():
-            second.begin()
         with behind(self._set_aside) as set_aside:
             for chunk in chunks:
                 if (found := self._checked(chunk)) is not None:
                     set_aside(found)
                 advance(chunk.height)
-        self.ties.close()
+        self._shuffler.close()
 
     def _checked(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, list[pl.DataFrame]] | None:
         """Return the sound rows of a chunk, and by kind those that hold an event, with the place of their display.
@@ -231,7 +263,7 @@ class Intake:
             columns[KEPT + name] = frame[self.kept[name]].fill_nan(None)
         columns |= {**target_codes(frame, self.target), **vector_codes(frame, self.vectors)}
         reduced = pl.DataFrame({**columns, **self.codes.of(frame)})
-        self.ties.add(reduced, self._places[-1])
+        self._shuffler.add(reduced, self._places[-1])
 
     def _write(self, frame: pl.DataFrame) -> None:
         shown = np.bincount(frame[ACTION].to_numpy(), minlength=len(self.labels.names))

@@ -49,3 +49,9 @@ class Labels:
         number = self._number
         codes = [number.setdefault(label, len(number)) for label in labels.to_pylist()]
         return np.array([*codes, -1], dtype=np.int32)[code]  # code -1 takes the last
+
+    def joined(self, other: Labels) -> npt.NDArray[np.int32]:
+        """Add the labels of another column; return the code here of each code there, and at the end -1, of none."""
+        number = self._number
+        codes = [number.setdefault(label, len(number)) for label in other._number]
+        return np.array([*codes, -1], dtype=np.int32)

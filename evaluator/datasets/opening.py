@@ -31,6 +31,7 @@ def read_spec_tables(
     into: Path | None,
     contexts: bool,
     advance: Callable[[int], None],
+    jobs: int = 1,
 ) -> Reading:
     """Return the log in the tables of a spec.
 
@@ -47,6 +48,8 @@ def read_spec_tables(
         Whether context vectors become part of the log; they are checked in any case.
     advance
         Function called with the number of rows read since the last call.
+    jobs
+        Number of threads that read displays of many files, and write them in parts (`into`).
     """
     with staging(into) as place:
         with Databases() as databases:
@@ -60,7 +63,7 @@ def read_spec_tables(
         try:
             with unchanged(whole):
                 done = read_tables(
-                    spec, displays, parts, of_sets, asked, into=into, contexts=contexts, advance=advance,
+                    spec, displays, parts, of_sets, asked, into=into, contexts=contexts, advance=advance, jobs=jobs,
                     fingerprint=lambda: "" if queries(spec) else fingerprint(whole),
                 )  # fmt: skip
         except EvaluatorError as error:

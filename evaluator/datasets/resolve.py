@@ -108,6 +108,7 @@ def read(
     into: Path | None = None,
     contexts: bool = True,
     advance: Callable[[int], None] = lambda rows: None,
+    jobs: int = 1,
     **options: Unpack[ReadingKeywords],
 ) -> Reading:
     """Return the log of a dataset and the rows left out of it.
@@ -116,7 +117,7 @@ def read(
     ----------
     dataset
         Name of the dataset, as in `evaluator.datasets.load`.
-    into, contexts, advance
+    into, contexts, advance, jobs
         Destination and extent of reading, as in `evaluator.datasets.opening.read_spec_tables`.
     **options
         See below.
@@ -135,7 +136,7 @@ def read(
         if asked.sampling_rate is not None:
             spec = spec.model_copy(update={"log": spec.log.model_copy(update={"sampling_rate": asked.sampling_rate})})
         _refuse_queries(spec, where, asked, written=into is not None)
-        return read_spec_tables(spec, where.parent, asked, into=into, contexts=contexts, advance=advance)
+        return read_spec_tables(spec, where.parent, asked, into=into, contexts=contexts, advance=advance, jobs=jobs)
     if isinstance(spec, ScenarioSpec):
         _refuse({**reading_rules, "actions": asked.actions}, f"the synthetic dataset {spec.name}")
         log = _drawn(spec, displays=asked.limit, seed=asked.seed, folder=where.parent)

@@ -142,9 +142,14 @@ class TimeOrder:
         self._late += len(late)
         self._last = int(times[-1])
 
+    @property
+    def kept(self) -> bool:
+        """Whether no display is earlier than the one before it."""
+        return not self._late
+
     def refuse(self) -> None:
         """Raise LogError if a display is earlier than the one before it."""
-        if self._late:
+        if not self.kept:
             raise LogError(
                 f"{self._first} ({self._late} such rows).",
                 hint="sort the source, set sort = true in [source], or pass `sort=True`.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +59,7 @@ class SecondTable:
         self.breaches = Breaches(files, listed=listed)
         self.rows = 0
         self._spool, self._named, self._asked = new_spool(), NamedIds(), new_spool()
+        self._one = Lock()
         chunks = Chunks(files, source, self._kinds, time=time)
         self._empty = chunks.empty()
         for frame in chunks:
@@ -82,10 +84,11 @@ class SecondTable:
         """
         known = displays if displays[HASH].null_count() == 0 else displays.filter(pl.col(HASH).is_not_null())
         found = known.filter(pl.Series(self._named.may_hold(known[HASH])))
-        asked = pl.int_range(self._n_asked, self._n_asked + found.height, dtype=pl.Int64, eager=True)
-        self._n_asked += found.height
-        found = found.with_columns(asked.alias(ASKED))
-        self._asked.add(found.select(ID, HASH, ASKED))
+        with self._one:  # of displays that several threads read, in whatever order
+            asked = pl.int_range(self._n_asked, self._n_asked + found.height, dtype=pl.Int64, eager=True)
+            self._n_asked += found.height
+            found = found.with_columns(asked.alias(ASKED))
+            self._asked.add(found.select(ID, HASH, ASKED))
         return found.drop(ID, HASH)
 
     def named(self, displays: pl.DataFrame) -> pl.DataFrame:

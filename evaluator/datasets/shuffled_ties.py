@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,31 @@ Ints = npt.NDArray[np.int64]
 
 # Rows read beyond a limit at first, to see where the displays of its last time end.
 MARGIN = 10_000
+
+
+class Ties(Protocol):
+    """What is known of the displays of a pass once they are in the order of the log; attributes as of `TieShuffler`."""
+
+    displays: int
+    sharing: int
+
+    def numbers(self) -> Ints:
+        """Return the number in the log of each display that was asked for, in the order asked."""
+
+
+class JoinedTies:
+    """The same of passes over displays that follow each other, of which no two share a time."""
+
+    def __init__(self, following: Sequence[Ties]) -> None:
+        self._following = following
+        self.displays = sum(ties.displays for ties in following)
+        self.sharing = sum(ties.sharing for ties in following)
+
+    def numbers(self) -> Ints:
+        """Return the number in the log of each display that was asked for, in the order asked."""
+        before = np.cumsum([0, *(ties.displays for ties in self._following)])
+        numbers = [ties.numbers() + first for ties, first in zip(self._following, before.tolist(), strict=False)]
+        return np.concatenate([np.zeros(0, np.int64), *numbers])
 
 
 class TieShuffler:
@@ -29,6 +55,8 @@ class TieShuffler:
         Whether displays of one time are shuffled; else they keep the order they come in.
     limit
         Number of displays to hand on, the first ones in the log's order; None hands on all.
+    before
+        Number of displays of the log before the first of these, none of which shares its time.
 
     Attributes
     ----------
@@ -39,9 +67,15 @@ class TieShuffler:
     """
 
     def __init__(
-        self, write: Callable[[pl.DataFrame], None], time: str, *, shuffle: bool, limit: int | None = None
+        self,
+        write: Callable[[pl.DataFrame], None],
+        time: str,
+        *,
+        shuffle: bool,
+        limit: int | None = None,
+        before: int = 0,
     ) -> None:
-        self._write, self._time, self._shuffle, self._limit = write, time, shuffle, limit
+        self._write, self._time, self._shuffle, self._limit, self._before = write, time, shuffle, limit, before
         self._held: list[pl.DataFrame] = []
         self._asked: list[Ints] = [np.zeros(0, np.int64)]
         self._found: list[Ints] = [np.zeros(0, np.int64)]
@@ -91,7 +125,7 @@ class TieShuffler:
             return
         frame = frames[0] if len(frames) == 1 else pl.concat(frames)
         first, self._settled = self._settled, self._settled + frame.height
-        order = tie_order(frame[self._time].to_numpy(), first=first) if self._shuffle else None
+        order = tie_order(frame[self._time].to_numpy(), first=self._before + first) if self._shuffle else None
         self._settle(first, order)
         if order is not None:
             frame = frame.select(pl.all().gather(pl.Series(order)))

@@ -22,7 +22,6 @@ from evaluator.datasets.meta_file import (
     OUTCOMES,
     QUARANTINE,
     READS,
-    SCHEMA_VERSION,
     TABLES,
     _About,
     _Encoded,

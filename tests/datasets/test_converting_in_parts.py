@@ -1,0 +1,205 @@
+"""Files that several threads read at once, and the parts they write, are the log that one pass writes into one file."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluator.datasets import assembly, convert, joined_intake, stretches, validate, writing
+from evaluator.datasets import frames as scan
+from evaluator.errors import EvaluatorError, LogError, ParameterError
+from evaluator.log import StoredLog
+from evaluator.log.content import content_hash
+from tests.cli.runs import evaluate
+from tests.datasets.sources import write_rows, write_spec
+
+
+@contextmanager
+def pieces_of(rows: int, group: int = 8) -> Iterator[None]:
+    """Stretches of so many rows, chunks of fewer, and parts of two groups."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stretches, "STRETCH_ROWS", rows)
+        patch.setattr(scan, "CHUNK_ROWS", 5)
+        patch.setattr(writing, "ROWS_PER_GROUP", group)
+        patch.setattr(assembly, "PART_ROWS", 2 * group)
+        yield
+
+
+def outcome(spec: Path, out: Path, **options: Any) -> Any:
+    """All there is to know of a conversion: what the log holds, and says, or its error."""
+    try:
+        done = convert(spec, out, overwrite=True, **options)
+    except EvaluatorError as error:
+        return type(error), str(error)
+    assert isinstance(done.log, StoredLog)
+    tables = [
+        str(t.to_pydict()) for t in (done.log.displays, done.log.conversions, done.log.outcomes, done.log.actions)
+    ]
+    return [content_hash(done.log), *tables, done.log.meta]
+
+
+def written(folder: Path, rows: list[dict[str, Any]], cuts: list[int], **sections: Any) -> Path:
+    """Return the spec of rows in several Parquet files."""
+    (folder / "logs").mkdir(parents=True, exist_ok=True)
+    schema = {"t": pl.Int64, "ad": pl.String, "sold": pl.Int64, "key": pl.String, "click": pl.Int64,
+              "city": pl.String, "age": pl.Float64, "id": pl.Int64}  # fmt: skip
+    edges = [0, *sorted(cuts), len(rows)]
+    for i, (first, end) in enumerate(itertools.pairwise(edges)):
+        pl.DataFrame(rows[first:end], schema=schema).write_parquet(folder / "logs" / f"{i}.parquet", row_group_size=4)
+    return write_spec(folder, source={"files": "logs"}, **sections)
+
+
+ROW = st.fixed_dictionaries(
+    {
+        "t": st.integers(0, 40),
+        "ad": st.sampled_from("abc"),
+        "sold": st.one_of(st.none(), st.integers(38, 60)),
+        "key": st.sampled_from("kl"),
+        "click": st.integers(0, 1),
+        "city": st.sampled_from(["Rome", "Oslo", "Aix", None]),
+        "age": st.sampled_from([0.5, 1.0, 3.0]),
+    }
+)
+SECTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "display": st.sampled_from([{"propensity_kind": "uniform"}, {"id": "id"}]),
+        "conversion": st.just({"key": ["key"], "deduplicate": "last_click", "click": "click"}),
+        "context": st.sampled_from(
+            [{"columns": {"city": "category", "age": "number"}, "dimensions": 4},
+             {"columns": ["city"], "encoding": "one-hot"}]
+        ),
+    },
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(ROW, min_size=12, max_size=70), st.lists(st.integers(1, 69), min_size=1, max_size=4), st.booleans(),
+    SECTIONS, st.sampled_from([{}, {"keep": ["city", "age"]}, {"actions": "top:2"}]), st.integers(6, 20),
+    st.sampled_from(["id", "twice"]),
+)  # fmt: skip
+def test_any_files_give_the_log_of_one_pass(
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[dict[str, Any]],
+    cuts: list[int],
+    in_order: bool,
+    sections: dict[str, Any],
+    options: dict[str, Any],
+    stretch: int,
+    ids: str,
+) -> None:
+    folder = tmp_path_factory.mktemp("parts")
+    rows = sorted(rows, key=lambda row: row["t"]) if in_order else rows
+    rows = [{**row, "id": i if ids == "id" else i % 60} for i, row in enumerate(rows)]
+    spec = written(folder, rows, [cut for cut in {*cuts} if cut < len(rows)], **sections)
+    asked = {**options, **({} if in_order else {"sort": True})}
+    with pieces_of(stretch):
+        assert outcome(spec, folder / "two", jobs=2, **asked) == outcome(spec, folder / "one", **asked)
+
+
+def plain(n: int, *, conversion: bool = True) -> list[dict[str, Any]]:
+    return [
+        {"t": i // 3, "ad": "ab"[i % 2], "sold": i // 3 + 4 if conversion and i % 5 == 0 else None, "key": str(i),
+         "click": 1, "city": f"c{(i * 7) % 11}", "age": float(i), "id": i}
+        for i in range(n)
+    ]  # fmt: skip
+
+
+def test_the_log_is_in_parts_of_whole_groups(tmp_path: Path) -> None:
+    spec = written(tmp_path, plain(100), [30, 60])
+    with pieces_of(10):
+        log = convert(spec, tmp_path / "log", jobs=2).log
+        assert isinstance(log, StoredLog)
+        assert [path.name for path in log.paths] == [f"displays-{i:05}.parquet" for i in range(1, 8)]
+        assert validate(tmp_path / "log")["ok"]
+        one = convert(spec, tmp_path / "one").log
+    assert (tmp_path / "one" / "displays.parquet").is_file()
+    assert content_hash(log) == content_hash(one)
+    assert {path.name for path in tmp_path.iterdir()} == {"log", "one", "logs", "spec.toml"}
+
+
+def test_several_stretches_are_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparisons above would hold, too, if all were left to one pass."""
+    found: list[int] = []
+    joined = joined_intake.stretches
+
+    def counted(*args: Any, **options: Any) -> Any:
+        made = joined(*args, **options)
+        found.append(0 if made is None else len(made))
+        return made
+
+    monkeypatch.setattr(joined_intake, "stretches", counted)
+    rows = plain(100)
+    for name, spec, options in (
+        ("in order", written(tmp_path / "1", rows, [30, 60]), {}),
+        ("each out of order", written(tmp_path / "2", rows[29::-1] + rows[:29:-1], [30]), {"sort": True}),
+        ("overlapping", written(tmp_path / "3", rows[::2] + rows[1::2], [50]), {"sort": True}),
+    ):
+        with pieces_of(10):
+            heard: list[int] = []
+            convert(spec, tmp_path / name, jobs=2, advance=heard.append, **options)
+        assert found[-1] > 1, name
+        assert sum(heard) == 100
+
+
+def test_events_of_a_second_table_are_joined_across_stretches(tmp_path: Path) -> None:
+    rows = plain(100, conversion=False)
+    write_rows(tmp_path / "sales.csv", ["display,when,value", *[f"{i},{i // 3 + 9},{i}" for i in range(99, 0, -7)]])
+    spec = written(
+        tmp_path, rows, [30, 60], display={"id": "id"},
+        conversion={"time": "when", "value": "value", "source": {"files": "sales.csv", "display": "display"}},
+    )  # fmt: skip
+    with pieces_of(10):
+        assert outcome(spec, tmp_path / "two", jobs=2) == outcome(spec, tmp_path / "one")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"ad": None}, "column 'ad': missing|Column 'ad': missing"),
+        ({"sold": 3}, "conversion earlier than its display"),
+        ({"id": 11}, "duplicate display"),
+        ({"t": 1}, "is earlier than"),
+    ],
+    ids=["a cell", "an event", "an id", "a time"],
+)
+def test_what_is_wrong_is_told_as_one_pass_tells_it(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    rows = plain(100)
+    rows[70] |= change
+    spec = written(tmp_path, rows, [30, 60], display={"id": "id"})
+    with pieces_of(10):
+        with pytest.raises(LogError, match=said) as raised:
+            convert(spec, tmp_path / "log", jobs=2)
+        assert outcome(spec, tmp_path / "one") == (LogError, str(raised.value))
+    assert str(tmp_path / "logs" / "2.parquet") in str(raised.value)
+    assert not (tmp_path / "log").exists()
+
+
+def test_text_stays_one_file_and_jobs_are_checked(tmp_path: Path) -> None:
+    for i in range(2):
+        write_rows(tmp_path / "logs" / f"{i}.csv", ["t,ad,sold", *[f"{50 * i + j},{'ab'[j % 2]}," for j in range(50)]])
+    spec = write_spec(tmp_path, source={"files": "logs"})
+    with pieces_of(10):
+        log = convert(spec, tmp_path / "log", jobs=2).log
+    assert isinstance(log, StoredLog)
+    assert len(log.paths) == 1
+    with pytest.raises(ParameterError, match="jobs=0"):
+        convert(spec, tmp_path / "none", jobs=0)
+
+
+def test_the_command_takes_jobs(tmp_path: Path) -> None:
+    spec = written(tmp_path, plain(100), [30, 60])
+    with pieces_of(10):
+        done = evaluate("datasets", "convert", str(spec), str(tmp_path / "log"), "--jobs", "2")
+    assert done.code == 0
+    assert (tmp_path / "log" / "displays-00007.parquet").is_file()
+    assert "100 displays" in done.out
