@@ -85,10 +85,10 @@ def at_a_place(log: Log, named: str | None, reading: Mapping[str, Any]) -> Itera
     if named is not None:
         yield log, place_of(log, named, reading)
         return
-    if isinstance(log, StoredLog) and is_canonical(log.path.parent):
-        whole = open_canonical(log.path.parent)
+    if isinstance(log, StoredLog) and is_canonical(log.paths[0].parent):
+        whole = open_canonical(log.paths[0].parent)
         if content_hash(whole) == content_hash(log):
-            yield log, place_of(log, str(log.path.parent.resolve()), {})
+            yield log, place_of(log, str(log.paths[0].parent.resolve()), {})
             return
     with tempfile.TemporaryDirectory(prefix="evaluate-log-") as folder:
         write_canonical(log, Path(folder))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -90,7 +90,7 @@ def _are_sound(
     return True
 
 
-def _shown(log: LogTables, of: npt.NDArray[np.generic]) -> Ints:
+def _shown(log: LogTables, of: npt.NDArray[Any]) -> Ints:
     """Return when the display of each event was shown, 0 where there is no such display, shape (n,)."""
     known = (of >= 0) & (of < len(log))
     shown = np.zeros(len(of), np.int64)

@@ -86,7 +86,7 @@ def _joined(parts: Sequence[_Part]) -> Struct:
         for group in part.footer[_GROUPS]:
             if _ORDINAL in group:
                 group[_ORDINAL] = len(groups)
-            places = [(group, (_GROUP_OFFSET,))]
+            places: list[tuple[Struct, tuple[int, ...]]] = [(group, (_GROUP_OFFSET,))]
             for column in group[_COLUMNS]:
                 places += [(column, (_CHUNK_OFFSET,)), (column[_ABOUT], _PAGE_OFFSETS)]
             for of, fields in places:
