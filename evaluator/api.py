@@ -161,7 +161,13 @@ def compare(
 
 
 @shows(AuditOptions)
-def audit(log: LogLike, policies: PolicyLike | Sequence[PolicyLike], **options: Unpack[AuditKeywords]) -> Audit:
+def audit(
+    log: LogLike,
+    policies: PolicyLike | Sequence[PolicyLike],
+    *,
+    executor: Executor | None = None,
+    **options: Unpack[AuditKeywords],
+) -> Audit:
     """Say what replays of these policies can tell on a log like this one, by twins of it whose truth is known.
 
     A truth is fitted to the log; logs like it are drawn, every policy is replayed on each as `compare` would, and
@@ -173,6 +179,9 @@ def audit(log: LogLike, policies: PolicyLike | Sequence[PolicyLike], **options: 
         A `Log`, or what `load` takes.
     policies
         One policy as `replay` takes it, or a list of them.
+    executor
+        Executor whose workers draw and replay the twins, the same to the bit, as `compare` takes it; None for threads
+        of this process. Live runs stay here.
     **options
         See below.
 
@@ -197,9 +206,10 @@ def audit(log: LogLike, policies: PolicyLike | Sequence[PolicyLike], **options: 
     from evaluator.audits.run import run_audit
 
     refuse_unknown("audit", options, AuditOptions)
-    return run_audit(
-        _as_log(log), from_nothing(policies, "audit"), AuditOptions(**under_own_names(AuditOptions, options))
-    )
+    named, own_log = None if isinstance(log, Log) else str(log), _as_log(log)
+    found, asked = from_nothing(policies, "audit"), AuditOptions(**under_own_names(AuditOptions, options))
+    with nullcontext((own_log, None)) if executor is None else at_a_place(own_log, named, {}) as (logged, place):
+        return run_audit(logged, found, asked, executor=executor, place=place)
 
 
 @shows(SimulateOptions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from concurrent.futures import Executor
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.audits.by_action import ClaimsByLaw
+from evaluator.audits.finished_units import AuditUnits
 from evaluator.audits.live import play_in_pool
 from evaluator.audits.live_among import LiveSpan, draw_rounds, eligible_in_pool, logger_value, play_among
 from evaluator.audits.live_money import NO_MONEY, LiveMoney, live_money
@@ -19,14 +20,17 @@ from evaluator.audits.live_pool import claimed_weights, display_weights, live_po
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.pair_differences import MeasuredDifference
 from evaluator.audits.power import LargerDifference, PairPower, powers
-from evaluator.audits.replays import IntervalAndTruth, TwinReplays, claims, replay_twin, twins_horizon
+from evaluator.audits.replays import IntervalAndTruth, TwinReplays, replay_twin, twins_horizon
 from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
-from evaluator.audits.truth import LogTruth, fit_truth
+from evaluator.audits.truth import LogTruth
+from evaluator.audits.twin_units import TwinsInThreads, TwinsOnExecutor, TwinWorkers, audited_on, fit, twins_key
 from evaluator.audits.words import verdict, warnings
-from evaluator.comparisons.result import plan_comparison
+from evaluator.comparisons.log_places import LogPlace
+from evaluator.comparisons.question import Questions
 from evaluator.log import Log
+from evaluator.log.content import content_hash
+from evaluator.outputs.kept_units import KeptUnits
 from evaluator.policies.static import LoggingPolicy
-from evaluator.replays.basis import read_basis
 from evaluator.replays.rounds.batch import EligibleActions
 from evaluator.streams import Stream, random_stream
 from evaluator.threads import in_threads
@@ -43,7 +47,14 @@ def steps(policies: int, options: AuditOptions) -> int:
 
 
 def run_audit(
-    log: Log, policies: Sequence[Any], options: AuditOptions, *, advance: Callable[[int], None] = lambda done: None
+    log: Log,
+    policies: Sequence[Any],
+    options: AuditOptions,
+    *,
+    advance: Callable[[int], None] = lambda done: None,
+    kept: KeptUnits | None = None,
+    executor: Executor | None = None,
+    place: LogPlace | None = None,
 ) -> Audit:
     """Say what replays of these policies tell on logs like this one.
 
@@ -57,34 +68,35 @@ def run_audit(
         Number of twins and the like, and options of the replays.
     advance
         Function called with 1 after each twin and each live run.
+    kept
+        Folder in which twins and live runs are kept as they are finished, and looked for; None for none.
+    executor, place
+        Executor whose workers draw and replay the twins, and place at which they find the log; None for threads of
+        this process.
 
     Raises
     ------
     DataError, ParameterError, PropensityError
         As of a replay of the log; or the log is too small to fit a truth to.
     """
-    asked = options.of_replays(seed=options.seed)
-    plans = plan_comparison(log, policies, [options.window], asked)  # what a replay refuses, the audit refuses
-    # What is left out of the replays is no less true.
-    whole = read_basis(log, replace(asked, delays_from=None))
-    truth = fit_truth(whole, policies[0], asked, displays=options.displays)
-    claimed = claims(truth, policies, options)
-
-    first = replay_twin(truth, policies, options, claimed, 0, horizon=None)
+    fitted = fit(log, policies, options)
+    plans, truth, claimed = fitted
+    key = ""
+    if kept is not None or executor is not None:
+        questions = Questions(policies)
+        questions.log = content_hash(log) if place is None else place.content
+        key = twins_key([questions.key(plan) for plan in plans], options)
+    units = AuditUnits(key, kept)
+    first = units.twin(0, None, lambda: replay_twin(truth, policies, options, claimed, 0, horizon=None))
     advance(1)
     common = min(twins_horizon(first), options.horizon or twins_horizon(first))
     if options.horizon is not None and min(t for told in first.told for t in told.rounds) == options.horizon:
         common = options.horizon  # reached, hence fixed by the user
-    done: list[TwinReplays] = []
-
-    def one(twin: int) -> TwinReplays:
-        return replay_twin(truth, policies, options, claimed, twin, horizon=common)
-
-    for twin, replayed in enumerate(in_threads(one, range(options.twins), options.jobs)):
-        done.append(replayed)
-        if twin > 0:
-            advance(1)
-    live = _play_live(truth, policies, options, claimed, done, common, advance)
+    workers: TwinWorkers = TwinsInThreads(fitted, policies, options)
+    if executor is not None and place is not None:
+        workers = TwinsOnExecutor(executor, audited_on(place, policies, options, key), truth.displays)
+    done = units.twins(options.twins, common, workers, advance)
+    live = _play_live(truth, policies, options, claimed, done, common, advance, units)
     told = [[replayed.told[p] for replayed in done] for p in range(len(policies))]
     of_policies = tuple(
         PolicyAudit(
@@ -136,6 +148,7 @@ def _play_live(
     done: Sequence[TwinReplays],
     common: int,
     advance: Callable[[int], None],
+    units: AuditUnits,
 ) -> _Live:
     """Let every policy play live as often as the twins' replays played, and be told what these were told."""
     runs = RUNS_PER_TWIN * options.twins
@@ -177,7 +190,8 @@ def _play_live(
 
     tasks = [(run, p) for run in range(runs) for p in range(len(policies))]
     values = np.empty((len(policies), runs, 2))
-    for (run, p), value in zip(tasks, in_threads(one, tasks, options.jobs), strict=True):
+    played = units.live(len(done), common, lambda some: in_threads(one, some, options.jobs), tasks)
+    for (run, p), value in zip(tasks, played, strict=True):
         values[p, run] = value
         advance(1)
     return _Live(values[:, :, 0], values[:, :, 1])

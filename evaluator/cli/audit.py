@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 from evaluator.audits.options import AuditOptions
 from evaluator.cli import options as o
+from evaluator.cli.executing import Cluster, workers
 from evaluator.cli.lending import offered, takes
 from evaluator.cli.output import new_folder, this_command, wrote
 from evaluator.cli.reading import one_log, open_log, reads_log
@@ -29,8 +31,16 @@ def audit_command(
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None,
-        offered("out", o.OUT.but(help="New folder for twins, live runs, result, report and manifest", example="a1")),
+        offered(
+            "out",
+            o.OUT.but(
+                help="New folder for twins, live runs, result, report and manifest; what an interrupted audit finished "
+                "is kept in a1.partial, where the same command goes on",
+                example="a1",
+            ),
+        ),
     ] = None,
+    cluster: Cluster = None,
     debug: o.Debug = False,
 ) -> None:
     """Say what a replay can tell on a log like yours, by twins of it whose truth is known.
@@ -40,14 +50,24 @@ def audit_command(
     """
     from evaluator.arguments import as_descriptions
     from evaluator.audits.run import run_audit, steps
+    from evaluator.comparisons.log_places import place_of
+    from evaluator.outputs.kept_folder import kept_beside
+    from evaluator.outputs.kept_units import KeptUnits
     from evaluator.report.result_files import write_audit
 
     asked = AuditOptions(**auditing)
     descriptions = as_descriptions(policies)
-    with new_folder(out) as save:
-        source = open_log(one_log(log, dataset), reading)
-        with o.progress("twins and runs", steps(len(descriptions), asked), compiles=True) as advance:
-            found = run_audit(source.log, descriptions, asked, advance=advance)
+    named = one_log(log, dataset)
+    with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
+        o.kept_in = folder
+        kept = None if folder is None else KeptUnits(folder)
+        source = open_log(named, reading)
+        with workers(cluster) as executor:
+            place = None if executor is None else place_of(source.log, named, reading)
+            with o.progress("twins and runs", steps(len(descriptions), asked), compiles=cluster is None) as advance:
+                found = run_audit(
+                    source.log, descriptions, asked, advance=advance, kept=kept, executor=executor, place=place
+                )
         save(write_audit, found, source=origin(source, reading), command=this_command())
     if as_json:
         o.print_json(found.to_dict())

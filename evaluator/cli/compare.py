@@ -63,11 +63,11 @@ def compare_command(
     """
     from evaluator.arguments import as_description, as_descriptions
     from evaluator.comparisons.kept import KeptResults
-    from evaluator.comparisons.kept_folder import kept_beside
     from evaluator.comparisons.log_places import place_of
     from evaluator.comparisons.result import execute_comparison, find_baseline, plan_comparison
     from evaluator.comparisons.study_workers import study_on
     from evaluator.comparisons.variant_runs import VariantRuns
+    from evaluator.outputs.kept_folder import kept_beside
 
     dataset = one_log(log, dataset)
     with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evaluator.comparisons.kept_folder import kept_files, kept_name, part_files, part_name, passing_name
 from evaluator.comparisons.question import Questions
-from evaluator.comparisons.written_result import RESULT, read_back, written
+from evaluator.comparisons.written_result import read_back, written
 from evaluator.log import Log
-from evaluator.outputs.failures import writing
-from evaluator.outputs.renames import sync
+from evaluator.outputs.kept_folder import (
+    RESULT,
+    kept_files,
+    kept_name,
+    part_files,
+    part_name,
+    read_kept,
+    write_kept,
+)
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.resampled import Draws
@@ -83,7 +89,7 @@ class KeptResults:
         results, damaged, others = {}, 0, 0
         for file, (key, digest) in files.items():
             i = numbers.get(key)
-            content = None if i is None else _content(file, digest)
+            content = None if i is None else read_kept(file, digest)
             result = None if i is None or content is None else read_back(content, key, plans[i])
             if i is None:
                 others += 1
@@ -104,12 +110,12 @@ class KeptResults:
             The folder cannot be written.
         """
         key = self.questions.key(plan)
-        _written(self.folder, kept_name, key, written(result, key))
+        write_kept(self.folder, kept_name, key, written(result, key))
 
     def keep_bare(self, plan: ReplayPlan, result: ReplayResult) -> None:
         """Write a result that lacks its expected value; as `keep`."""
         key = self.questions.key(_bare(plan))
-        _written(self.folder, part_name, key, written(result, key))
+        write_kept(self.folder, part_name, key, written(result, key))
 
     def keep_draws(self, plans: Sequence[ReplayPlan], numbers: range, draws: Draws) -> None:
         """Write the values of some plans' replays of the resampled logs with these numbers; as `keep`."""
@@ -125,7 +131,7 @@ class KeptResults:
         key = hashlib.sha256(json.dumps([sorted(keys), numbers.start, numbers.stop]).encode()).hexdigest()
         sink = pa.BufferOutputStream()
         pq.write_table(table.replace_schema_metadata({RESULT: json.dumps({"key": key})}), sink)
-        _written(self.folder, part_name, key, sink.getvalue().to_pybytes())
+        write_kept(self.folder, part_name, key, sink.getvalue().to_pybytes())
 
     def _with_parts(
         self,
@@ -138,7 +144,7 @@ class KeptResults:
         bare = {self.questions.key(_bare(plan)): i for i, plan in enumerate(plans)}
         damaged, others = found.damaged, found.others
         for file, (key, digest) in files.items():
-            content = _content(file, digest)
+            content = read_kept(file, digest)
             result = None if content is None or key not in bare else read_back(content, key, plans[bare[key]])
             rows = [] if content is None or key in bare else _draws(content, key)
             if content is None or (key in bare and result is None) or rows is None:
@@ -155,34 +161,9 @@ class KeptResults:
         return replace(found, damaged=damaged, others=others)
 
 
-def _written(folder: Path, name: Callable[[str, str], str], key: str, content: bytes) -> None:
-    """Write a file, whole or not at all, under the name that its key and the hash of its content give it."""
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        passing = folder / passing_name()
-        try:
-            passing.write_bytes(content)
-            sync(passing)
-            passing.rename(folder / name(key, hashlib.sha256(content).hexdigest()))
-        finally:
-            passing.unlink(missing_ok=True)
-        # With its entry in the folder above, if it is the first.
-        sync(folder)
-        sync(folder.parent)
-
-
 def _bare(plan: ReplayPlan) -> ReplayPlan:
     """Return the plan that asks for no expected value."""
     return replace(plan, options=replace(plan.options, bootstrap=0))
-
-
-def _content(file: Path, digest: str) -> bytes | None:
-    """Return what a file holds; None where it is not what was written, by its hash."""
-    try:
-        content = file.read_bytes()
-    except OSError:
-        return None
-    return content if hashlib.sha256(content).hexdigest() == digest else None
 
 
 def _draws(content: bytes, key: str) -> list[tuple[str, int, float, bool]] | None:

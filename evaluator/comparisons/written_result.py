@@ -1,4 +1,4 @@
-"""A result as the bytes of one Parquet file: its trajectory, and all else in the metadata."""
+"""A result as the bytes of one Parquet file: its trajectory, and all else in the metadata, under ``result``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from evaluator.outputs.kept_folder import RESULT
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
-
-# Under which the metadata has all of a result but the trajectory.
-RESULT = b"result"
 
 _NOT_WRITTEN = ("trajectory", "plan", "learned")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.comparisons.kept_folder import kept_beside
 from evaluator.errors import OutputError
+from evaluator.outputs.kept_folder import kept_beside
 from tests.cli.runs import Run, evaluate
 
 WORDS = ("compare", "-p", "ucb1", "-p", "linucb", "-w", "50,none", "--limit", "4000", "--repeats", "2")

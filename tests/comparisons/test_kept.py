@@ -12,11 +12,10 @@ import pytest
 
 from evaluator.arguments import as_description
 from evaluator.comparisons.kept import FoundResults, KeptResults
-from evaluator.comparisons.kept_folder import kept_beside, kept_name
 from evaluator.comparisons.result import plan_comparison
-from evaluator.comparisons.written_result import RESULT
 from evaluator.errors import OutputError, OutputExistsError, OutputInUseError
 from evaluator.outputs.checksums import checksum
+from evaluator.outputs.kept_folder import RESULT, kept_beside, kept_name
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult

@@ -12,9 +12,9 @@ import pytest
 from evaluator.arguments import as_description
 from evaluator.comparisons import kept, variant_units
 from evaluator.comparisons.kept import KeptResults
-from evaluator.comparisons.kept_folder import kept_beside, part_files
 from evaluator.comparisons.result import plan_comparison
 from evaluator.comparisons.variant_runs import VariantRuns
+from evaluator.outputs.kept_folder import kept_beside, part_files
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute_all
@@ -52,7 +52,7 @@ def test_a_study_stopped_wherever_it_writes_goes_on_from_there(
     tmp_path: Path, at_once: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(1)
-    write = kept._written
+    write = kept.write_kept
     left: list[int] = []
     kinds: Counter[str] = Counter()
 
@@ -65,7 +65,7 @@ def test_a_study_stopped_wherever_it_writes_goes_on_from_there(
         if left[0] < 0:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(kept, "_written", killed)
+    monkeypatch.setattr(kept, "write_kept", killed)
     times = 0
     while True:
         left[:] = [int(rng.integers(0, 4))]

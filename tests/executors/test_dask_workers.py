@@ -27,7 +27,8 @@ STUDY = ("compare", *(word for policy in POLICIES for word in ("-p", policy)), "
 RUN = """
 import sys
 from evaluator.comparisons import variant_units
-variant_units.WORK, variant_units.FEWEST = 20_000, 2
+from evaluator.audits import twin_units
+variant_units.WORK, variant_units.FEWEST, twin_units.WORK = 20_000, 2, 9_000
 from evaluator.cli.app import main
 main()
 """
@@ -117,6 +118,25 @@ def test_a_dead_scheduler_is_one_line_and_the_same_command_goes_on(
     assert process.returncode == 0, said
     assert re.search(r"Took up (parts of )?[1-9]", said)
     assert (printed, contents(out)) == alone
+
+
+AUDIT = ("audit", "-p", "linucb,delayed-klucb,random", "-w", "50", "--twins", "50")
+
+
+def test_an_audit_does_not_notice_that_a_worker_was_killed(cluster: DaskProcesses, tmp_path: Path, log: Path) -> None:
+    first, _ = cluster.worker(), cluster.worker()
+    out = tmp_path / "run"
+    process = started(*AUDIT, "-d", str(log), "--out", str(out), "--cluster", cluster.address)
+    waited(lambda: len(parts(out)) > 10 or process.poll() is not None)
+    assert process.poll() is None
+    os.kill(first.pid, signal.SIGKILL)
+    printed, said = finished(process)
+    assert process.returncode == 0, said
+    assert "is lost" in said
+    assert said.count("before its first twin") == 2
+    alone = started(*AUDIT, "-d", str(log), "--out", str(tmp_path / "alone"))
+    assert finished(alone)[0] == printed
+    assert contents(out) == contents(tmp_path / "alone")
 
 
 MINE = """

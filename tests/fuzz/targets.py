@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 
 from evaluator import datasets, load_policy
-from evaluator.comparisons.kept_folder import kept_beside
 from evaluator.comparisons.study_file import read_study
 from evaluator.datasets.delay_file import read_delay_file
 from evaluator.datasets.delay_file_options import DelayFileOptions
@@ -21,6 +20,7 @@ from evaluator.delays.fit_file import load_fit
 from evaluator.delays.given import given_cdf
 from evaluator.errors import PolicyError
 from evaluator.log import Log
+from evaluator.outputs.kept_folder import kept_beside
 from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.simulations.scenarios import load_problem
 from tests.cli.runs import evaluate

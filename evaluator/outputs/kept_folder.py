@@ -1,24 +1,28 @@
-"""The folder of results that are kept until a study is written: ours alone, and one study's at a time."""
+"""The folder of what is kept until an output is written: ours alone, and one command's at a time."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evaluator.comparisons.written_result import RESULT
 from evaluator.errors import OutputExistsError
 from evaluator.outputs.failures import writing
 from evaluator.outputs.foreign import refuse_foreign
 from evaluator.outputs.hidden import collect
 from evaluator.outputs.locks import locked
 from evaluator.outputs.names import base_name
+from evaluator.outputs.renames import sync
 from evaluator.outputs.whole import refuse_existing
+
+# Under which the metadata of a file says what it answers.
+RESULT = b"result"
 
 _KEPT = re.compile(r"([0-9a-f]{64})-([0-9a-f]{64})\.kept")
 # Of a result that is not finished: it lacks its expected value, or is part of that.
@@ -39,6 +43,37 @@ def kept_name(key: str, checksum: str) -> str:
 def part_name(key: str, checksum: str) -> str:
     """Return the name of a file that holds part of a result; as `kept_name`."""
     return f"{key}-{checksum}.part"
+
+
+def write_kept(folder: Path, name: Callable[[str, str], str], key: str, content: bytes) -> None:
+    """Write a file, whole or not at all, under the name that its key and the hash of its content give it.
+
+    Raises
+    ------
+    OutputError
+        The folder cannot be written.
+    """
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        passing = folder / passing_name()
+        try:
+            passing.write_bytes(content)
+            sync(passing)
+            passing.rename(folder / name(key, hashlib.sha256(content).hexdigest()))
+        finally:
+            passing.unlink(missing_ok=True)
+        # With its entry in the folder above, if it is the first.
+        sync(folder)
+        sync(folder.parent)
+
+
+def read_kept(file: Path, digest: str) -> bytes | None:
+    """Return what a file holds; None where it is not what was written, by its hash."""
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return None
+    return content if hashlib.sha256(content).hexdigest() == digest else None
 
 
 def passing_name() -> str:

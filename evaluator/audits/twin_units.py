@@ -1,0 +1,240 @@
+"""The twins of an audit as units: drawn and replayed anywhere, from a truth that is fitted to the same log."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import asdict, dataclass, replace
+from threading import Lock
+from typing import Any, NamedTuple, Protocol
+
+from evaluator.arguments import as_description
+from evaluator.audits.by_action import ClaimsByLaw
+from evaluator.audits.options import AuditOptions
+from evaluator.audits.pair_differences import MeasuredDifference
+from evaluator.audits.replays import IntervalAndTruth, TwinReplay, TwinReplays, claims, replay_twin
+from evaluator.audits.truth import LogTruth, fit_truth
+from evaluator.comparisons.log_places import LogPlace
+from evaluator.comparisons.question import Questions
+from evaluator.comparisons.realised import RealisedEvidence
+from evaluator.comparisons.result import plan_comparison
+from evaluator.comparisons.study_workers import loaded_by
+from evaluator.delays.cdf import DelayCDF
+from evaluator.delays.moments import DelayMoments
+from evaluator.errors import WorkerError
+from evaluator.estimates.confidence import Interval
+from evaluator.estimates.contrast import Contrast
+from evaluator.estimates.paired import RewardSums
+from evaluator.executors.finished import finished
+from evaluator.executors.plain_values import as_text, from_text
+from evaluator.executors.software import refuse_other_software
+from evaluator.executors.workers import tell, this_worker
+from evaluator.log import Log
+from evaluator.policies.base import Setting
+from evaluator.replays.basis import read_basis
+from evaluator.replays.one_scan import compile_loops
+from evaluator.replays.plan import ReplayPlan
+from evaluator.threads import in_threads
+
+# Displays times policies of a unit on a cluster: some seconds of work.
+WORK = 4_000_000
+# What the replays of a twin are made of.
+_CLASSES = (
+    TwinReplays, TwinReplay, IntervalAndTruth, Interval, MeasuredDifference, RealisedEvidence, Contrast, RewardSums,
+    Setting, DelayCDF, DelayMoments,
+)  # fmt: skip
+
+
+class Fitted(NamedTuple):
+    """What all twins of an audit are drawn from, and what is claimed of them."""
+
+    plans: list[ReplayPlan]
+    truth: LogTruth
+    claimed: list[ClaimsByLaw]
+
+
+def fit(log: Log, policies: Sequence[Any], options: AuditOptions) -> Fitted:
+    """Fit a truth to a log. What a replay of the log refuses, this refuses."""
+    asked = options.of_replays(seed=options.seed)
+    plans = plan_comparison(log, policies, [options.window], asked)
+    # What is left out of the replays is no less true.
+    whole = read_basis(log, replace(asked, delays_from=None))
+    truth = fit_truth(whole, policies[0], asked, displays=options.displays)
+    return Fitted(plans, truth, claims(truth, policies, options))
+
+
+def twins_key(plans: Sequence[str], options: AuditOptions) -> str:
+    """Return the hash of all that fixes the replays of every twin, from the keys of the plans on the log itself."""
+    own = {name: value for name, value in asdict(options).items() if name not in ("jobs", "twins")}
+    return hashlib.sha256(json.dumps([list(plans), own], sort_keys=True, default=str).encode()).hexdigest()
+
+
+def twin_key(key: str, twin: int, horizon: int | None) -> str:
+    """Return the hash of all that fixes the replays of a twin, compared at a horizon, from that of every twin."""
+    return hashlib.sha256(json.dumps([key, "twin", twin, horizon]).encode()).hexdigest()
+
+
+def twin_text(found: TwinReplays) -> str:
+    """Return the replays of a twin as text."""
+    return as_text(found)
+
+
+def twin_of(text: str) -> TwinReplays:
+    """Return the replays of a twin from `twin_text`."""
+    found = from_text(text, _CLASSES)
+    assert isinstance(found, TwinReplays)
+    return found
+
+
+class TwinWorkers(Protocol):
+    """Whoever draws and replays twins."""
+
+    def results(self, twins: Sequence[int], horizon: int) -> Iterator[tuple[int, TwinReplays]]:
+        """Yield each twin, by its number, with its replays as they are finished."""
+
+
+class TwinsInThreads:
+    """Threads of this process, one twin each.
+
+    Parameters
+    ----------
+    fitted, policies, options
+        Truth, policies and options of the audit.
+    """
+
+    def __init__(self, fitted: Fitted, policies: Sequence[Any], options: AuditOptions) -> None:
+        self._fitted, self._policies, self._options = fitted, policies, options
+
+    def results(self, twins: Sequence[int], horizon: int) -> Iterator[tuple[int, TwinReplays]]:
+        """Yield each twin with its replays, in their order."""
+
+        def one(twin: int) -> tuple[int, TwinReplays]:
+            return twin, _replayed(self._fitted, self._policies, self._options, twin, horizon)
+
+        return in_threads(one, twins, self._options.jobs)
+
+
+def _replayed(
+    fitted: Fitted, policies: Sequence[Any], options: AuditOptions, twin: int, horizon: int | None
+) -> TwinReplays:
+    return replay_twin(fitted.truth, policies, options, fitted.claimed, twin, horizon=horizon)
+
+
+@dataclass(frozen=True)
+class AuditedLog:
+    """What a worker has to know of an audit, as plain values.
+
+    Parameters
+    ----------
+    place
+        Place of the log, with the hash of what it holds.
+    policies
+        Words by which a worker loads each policy.
+    options
+        Options of the audit.
+    software
+        What computes (`evaluator.executors.software.software`).
+    key
+        Hash of all that fixes the replays of every twin.
+    """
+
+    place: LogPlace
+    policies: tuple[str, ...]
+    options: AuditOptions
+    software: tuple[str, ...]
+    key: str
+
+
+@dataclass(frozen=True)
+class TwinsTask:
+    """Some twins of an audit: all that a worker is sent."""
+
+    audited: AuditedLog
+    twins: range | tuple[int, ...]
+    horizon: int
+
+    @property
+    def name(self) -> str:
+        """Name of the unit in messages."""
+        return f"The replay of twins {self.twins[0] + 1:,} to {self.twins[-1] + 1:,}"
+
+
+class TwinsOnExecutor:
+    """The workers of an executor, who draw and replay some twins at a time.
+
+    Parameters
+    ----------
+    executor
+        Executor that the units are given to.
+    audited
+        Audit that they are of.
+    displays
+        Number of displays of a twin.
+    """
+
+    def __init__(self, executor: Executor, audited: AuditedLog, displays: int) -> None:
+        self._executor, self._audited, self._displays = executor, audited, displays
+
+    def results(self, twins: Sequence[int], horizon: int) -> Iterator[tuple[int, TwinReplays]]:
+        """Yield each twin with its replays, as they are finished."""
+        size = max(WORK // (self._displays * len(self._audited.policies)), 1)
+        parts = [tuple(twins[at : at + size]) for at in range(0, len(twins), size)]
+        tasks = [TwinsTask(self._audited, part, horizon) for part in parts]
+        for task, texts in finished(compute_twins, tasks, self._executor):
+            yield from zip(task.twins, map(twin_of, texts), strict=True)
+
+
+def audited_on(place: LogPlace, policies: Sequence[Any], options: AuditOptions, key: str) -> AuditedLog:
+    """Return what workers have to know of an audit of the log at a place.
+
+    Raises
+    ------
+    UsageError
+        A policy has no name by which workers could load it.
+    """
+    words = tuple(loaded_by(policy) for policy in policies)
+    return AuditedLog(place, words, options, Questions(policies).software, key)
+
+
+def compute_twins(task: TwinsTask) -> list[str]:
+    """Draw and replay some twins, on a worker.
+
+    Raises
+    ------
+    WorkerError
+        The worker is refused: it has another version, or another log or policy under the name.
+    """
+    audited = task.audited
+    refuse_other_software(audited.software)
+    fitted, policies = _opened(audited)
+    return [twin_text(_replayed(fitted, policies, audited.options, twin, task.horizon)) for twin in task.twins]
+
+
+_open: list[tuple[AuditedLog, Fitted, list[Any]]] = []
+_opening = Lock()
+
+
+def _opened(audited: AuditedLog) -> tuple[Fitted, list[Any]]:
+    """Return the truth of an audit as this process fitted it, once, and the policies."""
+    with _opening:
+        for known, fitted, policies in _open:
+            if known == audited:
+                return fitted, policies
+        _open.clear()
+        policies = [as_description(words) for words in audited.policies]
+        log = audited.place.opened()
+        questions = Questions(policies)
+        questions.log = audited.place.content
+        fitted = fit(log, policies, audited.options)
+        if twins_key([questions.key(plan) for plan in fitted.plans], audited.options) != audited.key:
+            raise WorkerError(
+                f"Worker {this_worker()} is refused: it plans the replays otherwise than the command does.",
+                hint="files that options and policies name must be the same there, and so must installed packages.",
+            )
+        names = compile_loops(fitted.plans)
+        compiled = f"compiled {', '.join(dict.fromkeys(names))}" if names else "found everything compiled"
+        tell(f"fitted the truth and {compiled} before its first twin")
+        _open.append((audited, fitted, policies))
+        return fitted, policies

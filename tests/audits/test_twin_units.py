@@ -1,0 +1,130 @@
+"""An audit in units: whoever computes them and wherever it was interrupted, its result is the same to the bit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluator import Audit, audit
+from evaluator.arguments import as_description
+from evaluator.audits import finished_units, twin_units
+from evaluator.audits.options import AuditOptions
+from evaluator.audits.run import run_audit
+from evaluator.audits.twin_units import TwinsTask, audited_on, compute_twins, fit, twin_of, twin_text, twins_key
+from evaluator.comparisons.log_places import at_a_place
+from evaluator.comparisons.question import Questions
+from evaluator.errors import WorkerError
+from evaluator.outputs.kept_folder import kept_beside
+from evaluator.outputs.kept_units import KeptUnits
+from tests.logs import linear_log
+
+LOG = linear_log(1500, n_actions=3, dimension=5, mean_delay=10.0, seed=1)
+POLICIES = ["linucb", "delayed-klucb", "random"]
+ASKED: dict[str, Any] = {"twins": 12, "window": 50, "repeats": 2}
+
+
+def said(found: Audit) -> list[Any]:
+    tables = (found.twins, found.differences, found.live)
+    return [json.dumps(found.to_dict()), *(repr(table.to_pydict()) for table in tables)]
+
+
+@pytest.fixture(scope="module")
+def alone() -> list[Any]:
+    return said(audit(LOG, POLICIES, **ASKED))
+
+
+def test_twins_of_workers_are_those_of_this_process(alone: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(twin_units, "_open", [])
+    monkeypatch.setattr(twin_units, "WORK", 3 * 3 * 1500)
+    fitted: list[object] = []
+    own: Callable[..., Any] = twin_units.fit
+    monkeypatch.setattr(twin_units, "fit", lambda *of: fitted.append(1) or own(*of))
+    with ThreadPoolExecutor(2) as pool:
+        assert said(audit(LOG, POLICIES, executor=pool, **ASKED)) == alone
+    assert len(fitted) == 1  # by the worker: this process has its own
+
+
+def test_replays_of_a_twin_come_back_as_they_were() -> None:
+    policies = [as_description(policy) for policy in POLICIES]
+    options = AuditOptions(**ASKED)
+    fitted = fit(LOG, policies, options)
+    found = twin_units._replayed(fitted, policies, options, 1, 100)
+    back = twin_of(twin_text(found))
+    assert repr(back) == repr(found)
+    cdfs = [of.told[1].setting.delay_cdf for of in (found, back)]
+    assert cdfs[0] is not None
+    assert np.array_equal(cdfs[0].cdf, cdfs[1].cdf)  # type: ignore[union-attr]
+    assert type(back.told[0].acceptance) is type(found.told[0].acceptance)
+
+
+def test_an_audit_stopped_wherever_it_writes_goes_on_from_there(
+    tmp_path: Path, alone: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finished_units, "_TOGETHER", 7)
+    rng = np.random.default_rng(1)
+    keep = KeptUnits.keep
+    left: list[int] = []
+    keys: list[str] = []
+
+    def killed(kept: KeptUnits, key: str, text: str) -> None:
+        if left[0] == 0 and rng.random() < 0.5:  # before it is written, else after
+            raise KeyboardInterrupt
+        keep(kept, key, text)
+        keys.append(key)
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(KeptUnits, "keep", killed)
+    policies = [as_description(policy) for policy in POLICIES]
+    times = 0
+    while True:
+        left[:] = [int(rng.integers(0, 6))]
+        told: list[int] = []
+        try:
+            with kept_beside(tmp_path / "run") as folder:
+                kept = KeptUnits(folder)
+                found = run_audit(LOG, policies, AuditOptions(**ASKED), advance=told.append, kept=kept)
+            break
+        except KeyboardInterrupt:
+            times += 1
+    assert said(found) == alone
+    assert sum(told) == 12 * (1 + 2 * 3)
+    assert list(tmp_path.iterdir()) == []
+    assert times > 3
+    # The first twin at its own rounds, twelve at common ones, and live runs by sevens; none was written twice.
+    assert len(keys) == len(set(keys)) == 1 + 12 + -(-2 * 12 * 3 // 7)
+
+
+def test_a_kept_twin_is_of_no_other_audit_and_a_damaged_one_is_computed_anew(tmp_path: Path, alone: list[Any]) -> None:
+    kept = KeptUnits(tmp_path)
+    policies = [as_description(policy) for policy in POLICIES]
+    run_audit(LOG, policies, AuditOptions(**ASKED), kept=kept)
+    files = sorted(tmp_path.iterdir())
+    other = AuditOptions(**{**ASKED, "seed": 1})
+    assert said(run_audit(LOG, policies, other, kept=kept)) == said(run_audit(LOG, policies, other))
+    assert len(list(tmp_path.iterdir())) == 2 * len(files)
+    for file in files:
+        content = file.read_bytes()
+        file.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
+    assert said(run_audit(LOG, policies, AuditOptions(**ASKED), kept=kept)) == alone
+
+
+def test_a_worker_that_plans_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(twin_units, "_open", [])
+    policies, options = [as_description("random")], AuditOptions(**ASKED)
+    with at_a_place(LOG, None, {}) as (log, place):
+        questions = Questions(policies)
+        questions.log = place.content
+        key = twins_key([questions.key(plan) for plan in fit(log, policies, options).plans], options)
+        audited = audited_on(place, policies, options, key)
+        assert len(compute_twins(TwinsTask(audited, (0,), 50))) == 1
+        with pytest.raises(WorkerError, match="refused: it plans the replays otherwise than the command does"):
+            compute_twins(TwinsTask(replace(audited, options=AuditOptions(window=51)), (0,), 50))
