@@ -150,7 +150,7 @@ def compare(
     chosen = ReplayOptions(**{**said, **given})
     reading |= {"keep": chosen.keeps} if chosen.keeps else {}
     named = None if isinstance(log, Log) else str("synthetic" if log is None else log)
-    own_log = log.checked() if isinstance(log, Log) else load(str(named), **reading)
+    own_log = log.checked() if isinstance(log, Log) else load("synthetic" if log is None else log, **reading)
     spec = None if baseline is None else as_description(baseline).spec
     with nullcontext((own_log, None)) if executor is None else at_a_place(own_log, named, reading) as (logged, place):
         plans = plan_comparison(logged, descriptions, cut_offs or (None,), chosen)
