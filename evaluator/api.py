@@ -216,6 +216,8 @@ def audit(
 def simulate(
     scenario: str | Path | Problem,
     policies: PolicyLike | Sequence[PolicyLike],
+    *,
+    executor: Executor | None = None,
     **options: Unpack[SimulateKeywords],
 ) -> Simulation:
     """Let policies play live in a scenario whose truth is known.
@@ -227,6 +229,9 @@ def simulate(
         `evaluator.simulations.BernoulliProblem` or `LinearProblem`.
     policies
         One policy as `replay` takes it, or a list of them.
+    executor
+        Executor whose workers play the runs of a scenario that has a name, the same to the bit, as `compare` takes it;
+        None for threads of this process.
     **options
         See below.
 
@@ -253,7 +258,9 @@ def simulate(
 
     refuse_unknown("simulate", options, SimulateOptions)
     problem = load_problem(str(scenario)) if isinstance(scenario, str | Path) else scenario
-    return play(problem, from_nothing(policies, "simulate"), SimulateOptions(**options))
+    named = str(scenario) if isinstance(scenario, str | Path) else None
+    asked = SimulateOptions(**options)
+    return play(problem, from_nothing(policies, "simulate"), asked, executor=executor, scenario=named)
 
 
 @shows(DelayOptions)

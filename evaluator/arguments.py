@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, overload
 
 from evaluator.datasets.options import ReadingOptions
-from evaluator.errors import ParameterError, UsageError
+from evaluator.errors import EvaluatorError, ParameterError, UsageError
 from evaluator.options import signatures
 from evaluator.options.declaration import Options
 from evaluator.policies.base import Policy
@@ -114,3 +115,27 @@ def as_description(policy: PolicyLike) -> Policy | UserPolicy | LearnedPolicy:
         wrapped: Policy | UserPolicy = as_policy(policy, {})
         return wrapped
     return UserPolicy(cls=type(policy), instance=policy)
+
+
+def loaded_by(policy: Any) -> str:
+    """Return the words by which a worker loads a policy.
+
+    Raises
+    ------
+    UsageError
+        It is an object of this process, or a class that was defined in none of the files that can be named.
+    """
+    try:
+        found: Any = as_description(policy.spec)
+    except EvaluatorError:
+        found = None
+    cls = getattr(policy, "cls", type(policy))
+    if type(found) is type(policy) and getattr(found, "cls", cls) is cls:
+        return str(policy.spec)
+    if cls.__module__.startswith("_policy_") and getattr(policy, "instance", None) is None:
+        parameters = policy.spec.partition(":")[2]
+        return ":".join(filter(None, (inspect.getfile(cls), cls.__name__, parameters)))
+    raise UsageError(
+        f"Workers load policies by their names, and {policy.spec} has none.",
+        hint="put its class into a file, and name it: path/to/mine.py:MyPolicy.",
+    )

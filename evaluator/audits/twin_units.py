@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
-from evaluator.arguments import as_description
+from evaluator.arguments import as_description, loaded_by
 from evaluator.audits.by_action import ClaimsByLaw
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.pair_differences import MeasuredDifference
@@ -20,7 +20,6 @@ from evaluator.comparisons.log_places import LogPlace
 from evaluator.comparisons.question import Questions
 from evaluator.comparisons.realised import RealisedEvidence
 from evaluator.comparisons.result import plan_comparison
-from evaluator.comparisons.study_workers import loaded_by
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.moments import DelayMoments
 from evaluator.errors import WorkerError

@@ -12,6 +12,8 @@ from evaluator.cli.options import note
 from evaluator.options.shared import CLUSTER
 
 Cluster = Annotated[str | None, offered("cluster", CLUSTER)]
+# Of a command whose options have no panels.
+SimulateCluster = Annotated[str | None, offered("cluster", CLUSTER.but(panel=""))]
 
 
 @contextmanager

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 from evaluator.cli import options as o
+from evaluator.cli.executing import SimulateCluster, workers
 from evaluator.cli.lending import offered, placed, takes
 from evaluator.cli.output import new_folder, this_command, wrote
 from evaluator.cli.reading import one_place
@@ -34,8 +36,16 @@ def simulate_command(
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None,
-        offered("out", o.OUT.but(help="New folder for curves, result, report and manifest", panel="")),
+        offered(
+            "out",
+            o.OUT.but(
+                help="New folder for curves, result, report and manifest; what an interrupted simulation finished is "
+                "kept in run1.partial, where the same command goes on",
+                panel="",
+            ),
+        ),
     ] = None,
+    cluster: SimulateCluster = None,
     debug: o.Debug = False,
 ) -> None:
     """Let policies play live in a scenario whose truth is known.
@@ -43,6 +53,8 @@ def simulate_command(
     Prints each policy's regret at a tenth, a quarter, half and all of the horizon, with standard errors over the runs.
     """
     from evaluator.arguments import as_descriptions
+    from evaluator.outputs.kept_folder import kept_beside
+    from evaluator.outputs.kept_units import KeptUnits
     from evaluator.report.result_files import write_simulation
     from evaluator.simulations import simulate
     from evaluator.simulations.scenarios import load_problem
@@ -56,10 +68,17 @@ def simulate_command(
         )
     asked = SimulateOptions(**simulating)
     descriptions = as_descriptions(policies)
-    with new_folder(out) as save:
+    with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
+        o.kept_in = folder
+        kept = None if folder is None else KeptUnits(folder)
         problem = load_problem(named)
-        with o.progress("runs", asked.runs * len(descriptions), compiles=True) as advance:
-            found = simulate(problem, descriptions, asked, advance=advance)
+        with (
+            workers(cluster) as executor,
+            o.progress("runs", asked.runs * len(descriptions), compiles=cluster is None) as advance,
+        ):
+            found = simulate(
+                problem, descriptions, asked, advance=advance, kept=kept, executor=executor, scenario=named
+            )
         save(write_simulation, found, options=asked, command=this_command())
     if as_json:
         o.print_json(found.to_dict())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from evaluator.datasets import read
 from evaluator.datasets.canonical import is_canonical, open_canonical
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import EvaluatorError, WorkerError
-from evaluator.executors.workers import this_worker
+from evaluator.executors.workers import in_folder, this_folder, this_worker
 from evaluator.log import Log, StoredLog
 from evaluator.log.content import content_hash
 
@@ -49,8 +48,7 @@ class LogPlace:
             It is not there for this worker, or another log is there; the message names worker and log.
         """
         try:
-            if os.getcwd() != self.folder and os.path.isdir(self.folder):
-                os.chdir(self.folder)
+            in_folder(self.folder)
             log = read(self.dataset, **dict(self.reading)).log
         except (EvaluatorError, OSError) as error:
             raise WorkerError(
@@ -67,7 +65,8 @@ class LogPlace:
 
 def place_of(log: Log, dataset: str | None, reading: Mapping[str, Any]) -> LogPlace:
     """Return the place of a log that was read so; without a name, the bundled synthetic one."""
-    return LogPlace("synthetic" if dataset is None else dataset, tuple(reading.items()), os.getcwd(), content_hash(log))
+    named = "synthetic" if dataset is None else dataset
+    return LogPlace(named, tuple(reading.items()), this_folder(), content_hash(log))
 
 
 @contextmanager

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from evaluator.comparisons.own_code import own_code
 from evaluator.executors.software import software
 from evaluator.log import Log
 from evaluator.log.content import content_hash
+from evaluator.own_code import own_code
 from evaluator.replays.plan import ReplayPlan
 
 # Options on which no result depends.
@@ -33,7 +33,7 @@ def question_key(plan: ReplayPlan, log: str, code: Sequence[str]) -> str:
         and by which spec, shows in what it holds.
     code
         Versions and hashes of the code that runs, as it was when it was loaded: `evaluator.executors.software`, and
-        `evaluator.comparisons.own_code.own_code` of the policy.
+        `evaluator.own_code.own_code` of the policy.
     """
     planned = plan.to_dict()
     for option in NO_MATTER:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
@@ -10,13 +9,13 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from evaluator.arguments import as_description
+from evaluator.arguments import as_description, loaded_by
 from evaluator.comparisons import variant_units
 from evaluator.comparisons.log_places import LogPlace
 from evaluator.comparisons.question import Questions
 from evaluator.comparisons.variant_units import VariantUnit
 from evaluator.comparisons.variants import Variants, Window
-from evaluator.errors import EvaluatorError, UsageError, WorkerError
+from evaluator.errors import WorkerError
 from evaluator.executors.finished import finished
 from evaluator.executors.software import refuse_other_software
 from evaluator.executors.workers import tell, this_worker
@@ -116,30 +115,6 @@ def study_on(
     questions.log = place.content
     words = tuple(loaded_by(policy) for policy in policies)
     return OnExecutor(executor, Study(place, words, tuple(windows), options, questions.software), questions)
-
-
-def loaded_by(policy: Any) -> str:
-    """Return the words by which a worker loads a policy.
-
-    Raises
-    ------
-    UsageError
-        It is an object of this process, or a class that was defined in none of the files that can be named.
-    """
-    try:
-        found: Any = as_description(policy.spec)
-    except EvaluatorError:
-        found = None
-    cls = getattr(policy, "cls", type(policy))
-    if type(found) is type(policy) and getattr(found, "cls", cls) is cls:
-        return str(policy.spec)
-    if cls.__module__.startswith("_policy_") and getattr(policy, "instance", None) is None:
-        parameters = policy.spec.partition(":")[2]
-        return ":".join(filter(None, (inspect.getfile(cls), cls.__name__, parameters)))
-    raise UsageError(
-        f"Workers load policies by their names, and {policy.spec} has none.",
-        hint="put its class into a file, and name it: path/to/mine.py:MyPolicy.",
-    )
 
 
 def compute(task: StudyTask) -> Any:

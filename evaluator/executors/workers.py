@@ -17,6 +17,17 @@ def this_worker() -> str:
     return f"{socket.gethostname()}:{os.getpid()}" if worker is None else str(worker.address)
 
 
+def this_folder() -> str:
+    """Return the working folder, in which relative names are looked up."""
+    return os.getcwd()
+
+
+def in_folder(folder: str) -> None:
+    """Look relative names up where the command does, if this worker sees that folder."""
+    if this_folder() != folder and os.path.isdir(folder):
+        os.chdir(folder)
+
+
 def tell(sentence: str) -> None:
     """Have a sentence on this worker said where the command runs; by no cluster, to nobody."""
     worker = _dask_worker()

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from evaluator import Comparison, compare
-from evaluator.arguments import as_description
+from evaluator.arguments import as_description, loaded_by
 from evaluator.comparisons import study_workers, variant_units
 from evaluator.comparisons.log_places import LogPlace, at_a_place
 from evaluator.comparisons.result import plan_comparison
-from evaluator.comparisons.study_workers import StudyTask, compute, loaded_by, study_on
+from evaluator.comparisons.study_workers import StudyTask, compute, study_on
 from evaluator.comparisons.variant_runs import VariantRuns
 from evaluator.datasets import convert, load
 from evaluator.errors import UsageError, WorkerError

@@ -21,7 +21,7 @@ from evaluator.policies.running import is_ours
 
 # More is no path.
 _LONGEST = 1024
-_PACKAGE = Path(__file__).resolve().parents[1]
+_PACKAGE = Path(__file__).resolve().parents[0]
 
 
 def own_code(policy: Any) -> tuple[str, ...]:

@@ -1,0 +1,193 @@
+"""The runs of a simulation as units: played in threads or by the workers of an executor, or kept from before."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from evaluator.arguments import as_description, loaded_by
+from evaluator.errors import UsageError, WorkerError
+from evaluator.executors.finished import finished
+from evaluator.executors.plain_values import as_text, from_text
+from evaluator.executors.software import refuse_other_software, software
+from evaluator.executors.workers import in_folder, tell, this_folder, this_worker
+from evaluator.outputs.kept_units import KeptUnits
+from evaluator.own_code import own_code
+from evaluator.simulations.live_loop import RunOutcome
+from evaluator.simulations.options import SimulateOptions
+from evaluator.simulations.scenarios import load_problem
+from evaluator.simulations.stage import Stage, set_stage
+from evaluator.threads import in_threads
+
+# Rounds of a unit: some seconds of work.
+WORK = 10_000_000
+# Runs of a unit, at most.
+_MOST = 256
+
+# Number of a run, and of its policy.
+Task = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class PlayedScenario:
+    """What a worker has to know of a simulation, as plain values.
+
+    Parameters
+    ----------
+    scenario
+        Name of the scenario, as `evaluator.simulate` takes it.
+    policies
+        Words by which a worker loads each policy.
+    options
+        Options of the simulation.
+    folder
+        Working folder of the command, in which relative names are looked up.
+    software
+        What computes (`evaluator.executors.software.software`).
+    key
+        Hash of all that fixes its runs.
+    """
+
+    scenario: str
+    policies: tuple[str, ...]
+    options: SimulateOptions
+    folder: str
+    software: tuple[str, ...]
+    key: str
+
+
+@dataclass(frozen=True)
+class RunsTask:
+    """Some runs of a simulation: all that a worker is sent."""
+
+    played: PlayedScenario
+    tasks: tuple[Task, ...]
+
+    @property
+    def name(self) -> str:
+        """Name of the unit in messages."""
+        return f"Run {self.tasks[0][0] + 1:,} to {self.tasks[-1][0] + 1:,} of {self.played.scenario}"
+
+
+def outcomes(
+    stage: Stage,
+    tasks: Sequence[Task],
+    options: SimulateOptions,
+    *,
+    kept: KeptUnits | None = None,
+    executor: Executor | None = None,
+    scenario: str | None = None,
+) -> Iterator[RunOutcome]:
+    """Yield what each run leaves, in the order of the runs.
+
+    Parameters
+    ----------
+    stage
+        Settings, world and calendars of the policies.
+    tasks
+        Runs to play.
+    options
+        Options of the simulation.
+    kept
+        Folder in which runs are kept as they are finished, and looked for; None for none.
+    executor, scenario
+        Executor whose workers play, and name by which they load the scenario; None for threads of this process.
+    """
+    if kept is None and executor is None:
+        yield from in_threads(lambda task: stage.play(*task), tasks, options.jobs)
+        return
+    size = min(max(WORK // stage.shared.horizon, 1), _MOST)
+    parts = [tuple(tasks[at : at + size]) for at in range(0, len(tasks), size)]
+    key = runs_key(stage)
+    keys = [hashlib.sha256(json.dumps([key, part]).encode()).hexdigest() for part in parts]
+    texts = {} if kept is None else kept.find(keys)
+    there = {part: texts[key] for part, key in zip(parts, keys, strict=True) if key in texts}
+    left = [part for part in parts if part not in there]
+    known = dict(zip(parts, keys, strict=True))
+    coming = _on_executor(stage, left, options, key, executor, scenario) if executor else _here(stage, left, options)
+    for part in parts:
+        while part not in there:
+            done, text = next(coming)
+            if kept is not None:
+                kept.keep(known[done], text)
+            there[done] = text
+        yield from from_text(there.pop(part), [RunOutcome])
+
+
+def runs_key(stage: Stage) -> str:
+    """Return the hash of all that fixes the runs of some policies: what each is told, its world, its code, the seed."""
+    said = [
+        as_text((stage.settings, tuple(stage.world_of(p) for p in range(len(stage.policies))), stage.calendars)),
+        [[policy.spec, repr(policy.parameters), *own_code(policy)] for policy in stage.policies],
+        stage.seed,
+        software(),
+    ]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+
+
+def _here(stage: Stage, parts: Sequence[tuple[Task, ...]], options: SimulateOptions) -> Iterator[tuple[Any, str]]:
+    for part in parts:
+        yield part, as_text(tuple(in_threads(lambda task: stage.play(*task), part, options.jobs)))
+
+
+def _on_executor(
+    stage: Stage,
+    parts: Sequence[tuple[Task, ...]],
+    options: SimulateOptions,
+    key: str,
+    executor: Executor,
+    scenario: str | None,
+) -> Iterator[tuple[Any, str]]:
+    if scenario is None:
+        raise UsageError(
+            "Workers load scenarios by their names, and a problem made here has none.",
+            hint="write it into a spec.toml with [scenario], and name that.",
+        )
+    words = tuple(loaded_by(policy) for policy in stage.policies)
+    played = PlayedScenario(scenario, words, options, this_folder(), software(), key)
+    for task, text in finished(compute_runs, [RunsTask(played, part) for part in parts], executor):
+        yield task.tasks, text
+
+
+def compute_runs(task: RunsTask) -> str:
+    """Play some runs, on a worker.
+
+    Raises
+    ------
+    WorkerError
+        The worker is refused: it has another version, or another scenario or policy under the name.
+    """
+    refuse_other_software(task.played.software)
+    stage = _opened(task.played)
+    return as_text(tuple(stage.play(*one) for one in task.tasks))
+
+
+_open: list[tuple[PlayedScenario, Stage]] = []
+_opening = Lock()
+
+
+def _opened(played: PlayedScenario) -> Stage:
+    """Return the stage of a simulation as this process set it, once."""
+    with _opening:
+        for known, stage in _open:
+            if known == played:
+                return stage
+        _open.clear()
+        in_folder(played.folder)
+        policies = [as_description(words) for words in played.policies]
+        stage = set_stage(load_problem(played.scenario), policies, played.options)
+        if runs_key(stage) != played.key:
+            raise WorkerError(
+                f"Worker {this_worker()} is refused: its scenario {played.scenario} is another, or a policy is.",
+                hint="files that the command names must be the same there, and so must installed packages.",
+            )
+        names = stage.compile()
+        what = f"compiled {', '.join(dict.fromkeys(names))}" if names else "found everything compiled"
+        tell(f"{what} before its first run")
+        _open.append((played, stage))
+        return stage

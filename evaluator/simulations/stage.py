@@ -1,0 +1,227 @@
+"""What the runs of a simulation need: settings, world and calendar of each policy, and the streams of each run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from evaluator.datasets.flights import Part, flight_parts
+from evaluator.delays.cdf import DelayCDF
+from evaluator.delays.given import given_cdf, told_cdf
+from evaluator.errors import ParameterError
+from evaluator.kernels.ahead import LoopCall, compile_ahead
+from evaluator.policies.base import Need, Setting
+from evaluator.policies.choosing_among import has_random_ties, refuse_choosing_among
+from evaluator.policies.running import blamed, loop_for
+from evaluator.replays.rounds.eligible_actions import stated_actions
+from evaluator.simulations import live_loop as loop
+from evaluator.simulations.options import SimulateOptions
+from evaluator.simulations.problem import BernoulliProblem, LinearProblem, Problem
+from evaluator.simulations.ring import empty_ring
+from evaluator.streams import Stream, random_stream
+from evaluator.units import NO_WINDOW, ROUND
+
+CHECKPOINTS = 200
+
+
+@dataclass(frozen=True)
+class Stage:
+    """All that a run depends on, but for its number.
+
+    Parameters
+    ----------
+    policies, settings
+        Descriptions of the policies, and what each is told before its first round.
+    shared
+        Setting that the policies share, before what each reads.
+    world
+        World of the runs, as it is before any policy.
+    parts
+        Parts of a run with the same eligible actions; None where all actions always are.
+    calendars
+        Parts as the loop reads them for each policy.
+    told_zeros
+        Policies that are told of zeros.
+    seed
+        Seed of all runs.
+    """
+
+    policies: Sequence[Any]
+    settings: tuple[Setting, ...]
+    shared: Setting
+    world: loop.LiveWorld
+    parts: list[Part] | None
+    calendars: tuple[loop.Calendar | None, ...]
+    told_zeros: tuple[str, ...]
+    seed: int
+
+    def world_of(self, p: int) -> loop.LiveWorld:
+        """Return the world as the policy with a number lives in it."""
+        zeros = self.policies[p].spec in self.told_zeros
+        return self.world._replace(shown=self.settings[p].dimension, zeros=zeros)
+
+    def compile(self) -> list[str]:
+        """Compile what the runs need and the cache does not hold; return for which policies."""
+        return compile_ahead(
+            LoopCall(policy.name, _loop(policy), self._arguments(p, 0)) for p, policy in enumerate(self.policies)
+        )
+
+    def play(self, run: int, p: int) -> loop.RunOutcome:
+        """Let the policy with a number play a run."""
+        policy = self.policies[p]
+        with blamed(policy, self.settings[p].n_actions):
+            played: loop.RunOutcome = _loop(policy)(*self._arguments(p, run))
+        return played
+
+    def _arguments(self, p: int, run: int) -> tuple[Any, ...]:
+        world = self.world_of(p)
+        ring = empty_ring(world.tau.shape[1] - 1, world.shown)
+        state = self.policies[p].start(self.settings[p])
+        own, luck = live_policy_stream(self.seed, run), world_stream(self.seed, run)
+        return state, own, luck, world, ring, self.calendars[p]
+
+
+def set_stage(problem: Problem, policies: Sequence[Any], options: SimulateOptions) -> Stage:
+    """Return what the runs of policies in a problem need.
+
+    Raises
+    ------
+    ParameterError
+        The options, the problem and the policies do not fit.
+    """
+    horizon = options.horizon or problem.horizon
+    window = options.window_rounds(problem.window)
+    _check(problem, policies)
+    cdf = _told(problem, options, min(horizon, window or NO_WINDOW))
+    parts = _parts(problem, horizon)
+    playable = None if parts is None else len({action for part in parts for action in part.eligible})
+    shared = Setting(
+        n_actions=problem.n_actions, window=window or NO_WINDOW, horizon=horizon, delay_cdf=cdf, playable=playable
+    )
+    if shared.among:
+        _refuse_without_answer(problem, policies)
+    settings = tuple(_setting(problem, policy, shared) for policy in policies)
+    for policy, setting in zip(policies, settings, strict=True):
+        policy.start(setting)  # what it refuses, it refuses before the first run
+    told_zeros = tuple(policy.spec for policy in policies if policy.takes_zeros and problem.zeros == "told")
+    calendars = tuple(_calendar(parts, policy, setting) for policy, setting in zip(policies, settings, strict=True))
+    return Stage(policies, settings, shared, _world(problem, shared), parts, calendars, told_zeros, options.seed)
+
+
+def world_stream(seed: int, run: int) -> np.random.Generator:
+    """Return the stream of contexts and luck of a run: the same for every policy."""
+    return random_stream(Stream.LIVE_WORLD, seed, run)
+
+
+def live_policy_stream(seed: int, run: int) -> np.random.Generator:
+    """Return the stream that a policy draws from."""
+    return random_stream(Stream.LIVE_POLICY, seed, run)
+
+
+def _check(problem: Problem, policies: Sequence[Any]) -> None:
+    specs = [policy.spec for policy in policies]
+    if not specs:
+        raise ParameterError("No policy to simulate.", hint="name policies: -p delayed-klucb -p ucb1.")
+    for policy in policies:
+        if specs.count(policy.spec) > 1:
+            raise ParameterError(f"{policy.spec} is there twice.", hint="name each policy once.")
+        if policy.name == "logging":
+            raise ParameterError("logging follows a log, and a live run has none.", hint="take random instead.")
+        if policy.reads == "target":
+            raise ParameterError(
+                f"{policy.name} reads probabilities from a log, and a live run has none.", hint="take random instead."
+            )
+        if policy.contextual and isinstance(problem, BernoulliProblem):
+            raise ParameterError(
+                f"{policy.name} needs contexts, and scenario {problem.name!r} has none.",
+                hint="take a linear scenario, or a policy without contexts such as delayed-klucb; "
+                "a class of your own says contextual = False.",
+            )
+
+
+def _told(problem: Problem, options: SimulateOptions, reach: int) -> DelayCDF | None:
+    """Return the delay CDF for policies that need one, with few steps."""
+    if options.delays != "known":
+        cdf = given_cdf(options.delays, reach=reach, ticks_per_round=lambda tick: _one_round(options.delays, tick))
+    elif len(problem.laws) == 1:
+        cdf = problem.laws[0].delay_cdf(reach)
+    else:
+        return None
+    return told_cdf(cdf, reach)
+
+
+def _one_round(file: str, tick: str) -> float:
+    if tick != ROUND:
+        raise ParameterError(
+            f"`delays='{file}'` counts in units of {tick}, and a scenario counts rounds.",
+            hint="fit the delays of a log of rounds, such as a synthetic one, or name a law: geometric:500.",
+        )
+    return 1.0
+
+
+def _setting(problem: Problem, policy: Any, shared: Setting) -> Setting:
+    if Need.DELAY_CDF in policy.needs and shared.delay_cdf is None:
+        raise ParameterError(
+            f"{policy.name} needs one delay CDF, and scenario {problem.name!r} has one an action.",
+            hint="say what it is to believe: `delays='pareto:0.7'`.",
+        )
+    if isinstance(problem, LinearProblem) and policy.contextual:
+        return replace(shared, dimension=problem.dimension, rows=problem.n_actions)
+    return shared
+
+
+def _world(problem: Problem, setting: Setting) -> loop.LiveWorld:
+    k, laws = problem.n_actions, problem.laws
+    row = np.arange(k) if len(laws) > 1 else np.zeros(k, np.int64)
+    ever = np.array([law.reach for law in laws])
+    within = ever if setting.window == NO_WINDOW else np.array([float(law(setting.window)) for law in laws])
+    tau = np.stack([law.table(min(setting.window, setting.horizon - 1)) for law in laws])
+    reach = max(int(np.searchsorted(steps, steps[-1])) for steps in tau)
+    n = min(CHECKPOINTS, setting.horizon)
+    return loop.LiveWorld(
+        means=np.array(problem.means if isinstance(problem, BernoulliProblem) else np.zeros(k), np.float64),
+        tau=np.ascontiguousarray(tau[:, : reach + 1]),
+        row=row,
+        ever=ever[row],
+        within=within[row],
+        dimension=problem.dimension,
+        shown=0,
+        zeros=False,
+        horizon=setting.horizon,
+        # The last is the horizon, exactly.
+        checkpoints=-(-np.arange(1, n + 1) * setting.horizon // n),
+    )
+
+
+def _parts(problem: Problem, horizon: int) -> list[Part] | None:
+    """Return the parts of a run with the same eligible actions; None where all actions always are."""
+    parts = [part for part in flight_parts(problem.flights, problem.n_actions) if part.start < horizon]
+    return None if all(len(part.eligible) == problem.n_actions for part in parts) else parts
+
+
+def _calendar(parts: list[Part] | None, policy: Any, setting: Setting) -> loop.Calendar | None:
+    """Return the parts as the loop reads them for a policy."""
+    if parts is None:
+        return None
+    sets = np.zeros((len(parts), setting.n_actions), np.bool_)
+    for i, part in enumerate(parts):
+        sets[i, list(part.eligible)] = True
+    _, eligible = stated_actions(sets, np.zeros((1, max(setting.rows, 1), setting.dimension)))
+    return loop.Calendar(
+        start=np.array([part.start for part in parts], np.int64),
+        there=sets,
+        eligible=eligible,
+        random_ties=has_random_ties(policy),
+    )
+
+
+def _refuse_without_answer(problem: Problem, policies: Sequence[Any]) -> None:
+    for policy in policies:
+        refuse_choosing_among(policy, f"the actions of scenario {problem.name!r} come and go", live=True)
+
+
+def _loop(policy: Any) -> Any:
+    return loop_for(policy, loop.play, loop.play_uncached, loop.play_interpreted)
