@@ -100,7 +100,12 @@ def rates_by_vector(vectors: Floats, converted: npt.NDArray[np.bool_], asked: Fl
 
 
 def rates_by_context(
-    context: Floats, action: npt.NDArray[np.int32], converted: npt.NDArray[np.bool_], asked: Floats, *, n_actions: int
+    context: npt.NDArray[np.floating],
+    action: npt.NDArray[np.int32],
+    converted: npt.NDArray[np.bool_],
+    asked: npt.NDArray[np.floating],
+    *,
+    n_actions: int,
 ) -> Rates:
     """Return rates by context and action: a logistic model of the context, and each action's own departure from it.
 
@@ -117,11 +122,17 @@ def rates_by_context(
     n_actions
         Number of actions K.
     """
-    centre, scale = context.mean(axis=0), context.std(axis=0)
+    wide = context.astype(np.float64)
+    centre, scale = wide.mean(axis=0), wide.std(axis=0)
+    del wide  # a million contexts, in twice their bytes
     varies = scale > 0
 
-    def standard(c: Floats) -> Floats:
-        return _with_one((c[:, varies] - centre[varies]) / scale[varies])
+    def standard(c: npt.NDArray[np.floating]) -> Floats:
+        found = np.ones((len(c), int(varies.sum()) + 1), order="F")  # column after column, as it is read
+        found[:, :-1] = c[:, varies]
+        found[:, :-1] -= centre[varies]
+        found[:, :-1] /= scale[varies]
+        return found
 
     x, y = standard(context), converted.astype(np.float64)
     fitting, checking = slice(0, None, 2), slice(1, None, 2)

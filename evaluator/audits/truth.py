@@ -345,7 +345,7 @@ def _rates(
     n = min(used, FITTED)
     some = np.arange(n) * used // n
     columns = log.take(some, ["action"])
-    x, action = _pool(log, some, vectors).astype(np.float64), to_numpy(columns["action"])
+    x, action = _pool(log, some, vectors), to_numpy(columns["action"])
     if vectors == "context":
-        return rates_by_context(x, action, converted[some], pool.astype(np.float64), n_actions=log.n_actions)
-    return rates_by_vector(x[np.arange(n), action], converted[some], pool.astype(np.float64))
+        return rates_by_context(x, action, converted[some], pool, n_actions=log.n_actions)
+    return rates_by_vector(x[np.arange(n), action].astype(np.float64), converted[some], pool.astype(np.float64))

@@ -192,10 +192,13 @@ class StoredLog(Log):
             low, high = np.searchsorted(wanted, [first, first + batch.num_rows])
             if low < high:
                 found.append(batch.take(pa.array(wanted[low:high] - first)))
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        rows = pa.Table.from_batches(found, schema)
+        if (displays[1:] >= displays[:-1]).all():
+            return rows
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
-        schema = pa.schema([self.schema.field(name) for name in columns])
-        return pa.Table.from_batches(found, schema).take(pa.array(back))
+        return rows.take(pa.array(back))
 
     def after(self, first: int) -> Log:
         """Return the log without its first displays and their conversions, the others numbered anew from 0."""

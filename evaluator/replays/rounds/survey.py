@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -80,8 +81,13 @@ class Survey:
 
     _until: dict[int, int] = field(default_factory=dict, repr=False)
     _shown_first: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
-    # Delays in rounds by what fixes them: a comparison has many plans with one window.
-    revealed: dict[tuple[object, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
+    _in_rounds: dict[tuple[object, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
+
+    def in_rounds(self, by: tuple[object, ...], made: Callable[[], npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+        """Return delays in rounds, shape (c,), `made` once for all plans that share `by`, which fixes them."""
+        if by not in self._in_rounds:
+            self._in_rounds[by] = made()
+        return self._in_rounds[by]
 
     def displays_until(self, time: int) -> int:
         """Return how many displays were shown no later than a time in ticks; one pass for all who ask the same."""

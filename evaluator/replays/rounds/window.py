@@ -61,14 +61,14 @@ class ReplayWindow:
 
         One array for all plans whose window and clock are the same.
         """
-        by = (*self.cut, clock.share)
-        if by not in survey.revealed:
-            delay = on_clock(survey.delay, clock)
-            if self.ticks is not None:  # otherwise compared with `rounds` as they are
-                # One that spans more rounds than any did when the policy was told of them is not hidden for it.
-                delay = np.where(survey.delay_ticks <= self.ticks, np.minimum(delay, self.rounds), NO_WINDOW)
-            survey.revealed[by] = delay
-        return survey.revealed[by]
+        return survey.in_rounds((*self.cut, clock.share), lambda: self._revealed(survey, clock))
+
+    def _revealed(self, survey: Survey, clock: ReplayClock) -> npt.NDArray[np.int64]:
+        delay = on_clock(survey.delay, clock)
+        if self.ticks is None:
+            return delay  # compared with `rounds` as they are
+        # One that spans more rounds than any did when the policy was told of them is not hidden for it.
+        return np.where(survey.delay_ticks <= self.ticks, np.minimum(delay, self.rounds), NO_WINDOW)
 
     def describe(self, clock: ReplayClock) -> str:
         """Return the window as it was asked for and, where the log has a time unit, in the other unit."""
