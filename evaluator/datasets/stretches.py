@@ -20,6 +20,8 @@ Ints = npt.NDArray[np.int64]
 
 # A stretch has so many rows or more, where the files allow: fewer are not worth a worker's start.
 STRETCH_ROWS = 1_000_000
+# Files that threads distribute rows into at a time, all together: systems allow some hundreds to be open.
+_MOST_OPEN = 256
 # Times taken of each row group to guess where as many rows begin.
 _SAMPLED = 64
 _LATEST = np.iinfo(np.int64).max
@@ -111,7 +113,7 @@ def _distributed(
     new_spool: Callable[[], Spool],
 ) -> list[Stretch]:
     """Return stretches of files that overlap, once their rows are parted by time, each file's in spools of its own."""
-    edges = _edges([ranges[i] for i in files])
+    edges = _edges([ranges[i] for i in files], most=max(_MOST_OPEN // jobs, 2))
 
     def part(file: int) -> list[tuple[Spool, int]]:
         found = [(new_spool(), 0) for _ in range(len(edges) + 1)]
@@ -134,8 +136,8 @@ def _distributed(
     return stretches
 
 
-def _edges(ranges: Sequence[TimeRanges]) -> Ints:
-    """Return times that part the rows into stretches, about, if those of a row group are spread evenly."""
+def _edges(ranges: Sequence[TimeRanges], *, most: int) -> Ints:
+    """Return times that part the rows into stretches, at most so many, if those of a row group are spread evenly."""
     shares = np.linspace(0.0, 1.0, _SAMPLED)
     times = np.concatenate(
         [np.ravel(np.interp(shares, (0, 1), ends)) for of in ranges for ends in zip(*of[:2], strict=True)]
@@ -143,7 +145,7 @@ def _edges(ranges: Sequence[TimeRanges]) -> Ints:
     weight = np.repeat(np.concatenate([of.rows for of in ranges]) / _SAMPLED, _SAMPLED)
     order = np.argsort(times, kind="stable")
     passed = np.cumsum(weight[order])
-    parts = int(passed[-1] // STRETCH_ROWS)
+    parts = min(int(passed[-1] // STRETCH_ROWS), most)
     at = np.searchsorted(passed, np.arange(1, parts) * passed[-1] / max(parts, 1))
     return np.unique(times[order][at].astype(np.int64))
 
