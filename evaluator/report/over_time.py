@@ -171,9 +171,9 @@ def _checks(study: Study) -> Section:
     ]  # fmt: skip
     blocks: list[Block] = [_grid(columns, rows)]
     worse, better = _moved(study.runs[-2], study.runs[-1])
-    for names, what in ((worse, "is worse"), (better, "is better")):
+    for names, what in ((worse, "Worse"), (better, "Better")):
         if names:
-            blocks.append(_said(f"On the latest log than on the one before {what}: {', '.join(names)}."))
+            blocks.append(_said(f"{what} on the latest log than on the one before: {', '.join(names)}."))
     return Section(_words(study.title, bold=True), blocks)
 
 

@@ -88,7 +88,7 @@ def test_checks_that_moved_are_lights_and_named(runs: Path, tmp_path: Path) -> N
     lights = [row for row in next(iter(first.charts["checks 1"]["datasets"].values())) if row["log"] == "2026-01-22"]
     assert {row["check"] for row in lights if row["verdict"] in ("warn", "fail")} == names != set()
     words = "".join(run.text for run in first.sections[1].blocks[1].words)  # type: ignore[union-attr]
-    assert words.startswith("On the latest log than on the one before is worse: ")
+    assert words.startswith("Worse on the latest log than on the one before: ")
 
 
 @pytest.mark.parametrize(
