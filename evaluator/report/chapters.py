@@ -100,14 +100,20 @@ def chart_of(result: object, name: str | None) -> alt.Chart:
 
 
 def _with_data(part: Any, data: Mapping[str, Any]) -> Any:
-    """Return a part of a chart whose data stand in it instead of having a name."""
+    """Return a part of a chart whose data stand in it instead of having a name, without what only pages point at."""
     if isinstance(part, list):
-        return [_with_data(one, data) for one in part]
+        return [_with_data(one, data) for one in part if not _is_unseen(one)]
     if not isinstance(part, dict):
         return part
     if set(part) == {"name"} and part["name"] in data:
         return {"values": data[part["name"]]}
     return {name: _with_data(of, data) for name, of in part.items()}
+
+
+def _is_unseen(part: Any) -> bool:
+    """Whether a part of a chart is marks that nobody sees."""
+    mark = part.get("mark") if isinstance(part, dict) else None
+    return isinstance(mark, dict) and mark.get("opacity") == 0
 
 
 def _print(console: BlockConsole, result: object) -> tuple[str, str, dict[str, Spec]]:
@@ -143,7 +149,10 @@ def _print(console: BlockConsole, result: object) -> tuple[str, str, dict[str, S
             print_comparison(console, result)
             title = f"{len(result.results)} replays of {result.results[0].plan['dataset']}"
             shown = {f"actions {i}": action_chart(of) for i, of in enumerate(result.results[:_MOST_SHOWN], start=1)}
-            two = {"comparison": comparison_chart(result), "differences": difference_chart(result)}
+            two: dict[str, Spec | None] = {
+                "comparison": comparison_chart(result),
+                "differences": difference_chart(result),
+            }
             asked = {**guardrail_charts(result.results), **group_difference_charts(result)}
             return "compare", title, _drawn({**two, **asked, **shown})
         case Audit():

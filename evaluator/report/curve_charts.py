@@ -25,6 +25,8 @@ _MARKS, _ALL_MARKS = 40, 400
 # More bands hide each other.
 _MOST_BANDS = 4
 _MOST_PAIRS = 20
+# Points of a curve of a simulation, which is smooth: a mean over runs.
+_POINTS = 100
 Row = dict[str, Any]
 Floats = npt.NDArray[np.float64]
 
@@ -103,15 +105,17 @@ def _simulated(
     found: Simulation, regrets: Sequence[tuple[Floats, Floats]], bound: Floats | None, title: str, what: str
 ) -> Spec:
     names = [drawable(curve.policy) for curve in found.curves]
+    some = np.unique(np.linspace(0, len(found.rounds) - 1, min(_POINTS, len(found.rounds))).astype(np.int64))
+    at = found.rounds[some]
     values = [
         {"round": int(t), "regret": float(of), "low": float(of - se), "high": float(of + se), "of": name}
         for name, (regret, error) in zip(names, regrets, strict=True)
-        for t, of, se in zip(found.rounds, regret, np.nan_to_num(error), strict=True)
+        for t, of, se in zip(at, regret[some], np.nan_to_num(error)[some], strict=True)
     ]
     chart = _curves(values, names, bands=len(names) <= _MOST_BANDS)
     said = f"{what}; mean over the runs, with one standard error"
     if bound is not None:
-        rows = [{"round": int(t), "regret": float(b)} for t, b in zip(found.rounds, bound, strict=True)]
+        rows = [{"round": int(t), "regret": float(b)} for t, b in zip(at, bound[some], strict=True)]
         line = alt.Chart(alt.InlineData(rows)).mark_line(color=GREY, strokeDash=[4, 3])
         chart = alt.layer(chart, line.encode(x="round:Q", y="regret:Q"))
         said += "; grey: lower bound"
@@ -140,7 +144,7 @@ def audit_chart(audit: Audit) -> Spec:
 
 def detectable_chart(audit: Audit) -> Spec | None:
     """Return each pair's live difference beside the smallest one that such a log shows; None where none is known."""
-    rows = []
+    rows: list[Row] = []
     for pair in audit.pairs:
         high, live = pair.alone.high, pair.live_difference
         if not np.isfinite([high, live]).all():

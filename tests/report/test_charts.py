@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import evaluator
 from evaluator import Log
 from evaluator.errors import UnknownNameError
 from evaluator.report.action_charts import action_chart, colours_of
+from evaluator.report.chapters import report_of
 from evaluator.report.curve_charts import detectable_chart, observed_chart, simulation_chart
 from evaluator.report.delay_charts import GREY, LINES
 from evaluator.report.interval_charts import group_difference_charts, guardrail_charts
@@ -117,9 +119,11 @@ def test_a_simulation_draws_both_regrets(results: dict[str, Any]) -> None:
         (simulation_chart(found), "regret", "lower_bound"), (observed_chart(found), "observed", "observed_lower_bound")
     ):  # fmt: skip
         drawn = rows(chart, "low")
-        assert [row["regret"] for row in drawn] == [x for curve in found.curves for x in getattr(curve, of)]
         [line] = [of for of in chart["datasets"].values() if set(of[0]) == {"round", "regret"}]
-        assert [row["regret"] for row in line] == list(getattr(found, bound))
+        at = [found.rounds.tolist().index(row["round"]) for row in line]
+        assert (len(at), at[0], at[-1]) == (100, 0, len(found.rounds) - 1)
+        assert [row["regret"] for row in drawn] == [getattr(curve, of)[i] for curve in found.curves for i in at]
+        assert [row["regret"] for row in line] == [getattr(found, bound)[i] for i in at]
 
 
 def test_charts_can_be_joined(results: dict[str, Any]) -> None:
@@ -130,7 +134,10 @@ def test_charts_can_be_joined(results: dict[str, Any]) -> None:
     assert [part["title"] for part in joined["hconcat"]] == ["left", other.to_dict()["title"]]
     drawn = svg_pictures({"joined": joined, "alone": one.to_dict()})
     for picture in drawn.values():
-        assert 'aria-roledescription="point"' in picture
+        assert 'aria-roledescription="line mark"' in picture
         assert "NaN" not in picture
     assert drawn["joined"].count(">left<") == 1
     assert len(drawn) == 2
+    # What pages are pointed at stays there.
+    assert '"opacity": 0,' in json.dumps(report_of(results["replay"]).charts["replay"])
+    assert '"opacity": 0,' not in json.dumps(one.to_dict())
