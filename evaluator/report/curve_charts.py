@@ -26,7 +26,7 @@ _MARKS, _ALL_MARKS = 40, 400
 _MOST_BANDS = 4
 _MOST_PAIRS = 20
 # Points of a curve of a simulation, which is smooth: a mean over runs.
-_POINTS = 100
+_POINTS = 60
 Row = dict[str, Any]
 Floats = npt.NDArray[np.float64]
 

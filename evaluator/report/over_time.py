@@ -13,11 +13,12 @@ from evaluator.errors import SourceError
 from evaluator.report.blocks import Block, Bullets, Grid, Paragraph, Section, Standing, VerdictBlock, Words
 from evaluator.report.blocks import Run as Piece
 from evaluator.report.chapter import Chapter, Spec
-from evaluator.report.dated_runs import Run, Study, read_run, sort_runs
+from evaluator.report.dated_runs import KINDS, Run, Study, read_run, sort_runs
 from evaluator.report.dated_values import Line, lines_of
 from evaluator.report.over_time_charts import check_chart, moved_chart
 
 TITLE = "Over time"
+_LISTED = f"runs of {', '.join(KINDS[:-1])} and {KINDS[-1]}"
 _BAD = {"fail": "failed", "warn": "warned"}
 
 
@@ -44,13 +45,17 @@ def in_order_of_time(folders: Sequence[Path], chapters: Sequence[Chapter]) -> Ch
         Manifest or result of a folder cannot be read, or are not as a command wrote them.
     """
     several = Counter(chapter.kind for chapter in chapters)
-    pairs = zip(folders, chapters, strict=True)
-    runs = [run for folder, of in pairs if several[of.kind] > 1 and (run := read_run(folder, of))]
+    pairs = [pair for pair in zip(folders, chapters, strict=True) if several[pair[1].kind] > 1]
+    runs = [run for folder, of in pairs if (run := read_run(folder, of))]
     found = sort_runs(runs)
     if not found.studies:
         return Chapters(list(chapters), found.left)
+    others = [
+        f"{folder} ({of.kind}): only {_LISTED} are drawn over time." for folder, of in pairs if of.kind not in KINDS
+    ]
+    left = [*found.left, *others]
     try:
-        first = _chapter(found.studies, found.left)
+        first = _chapter(found.studies, left)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         names = ", ".join(run.name for run in runs)
         raise SourceError(
@@ -59,8 +64,8 @@ def in_order_of_time(folders: Sequence[Path], chapters: Sequence[Chapter]) -> Ch
         ) from None
     ordered = [run for study in found.studies for run in study.runs]
     dated = [replace(run.chapter, title=f"{run.chapter.title}, {run.when.days}") for run in ordered]
-    others = [of for of in chapters if not any(of is run.chapter for run in ordered)]
-    return Chapters([first, *dated, *others], found.left)
+    rest = [of for of in chapters if not any(of is run.chapter for run in ordered)]
+    return Chapters([first, *dated, *rest], left)
 
 
 def _chapter(studies: Sequence[Study], left: Sequence[str]) -> Chapter:

@@ -121,7 +121,7 @@ def test_a_simulation_draws_both_regrets(results: dict[str, Any]) -> None:
         drawn = rows(chart, "low")
         [line] = [of for of in chart["datasets"].values() if set(of[0]) == {"round", "regret"}]
         at = [found.rounds.tolist().index(row["round"]) for row in line]
-        assert (len(at), at[0], at[-1]) == (100, 0, len(found.rounds) - 1)
+        assert (len(at), at[0], at[-1]) == (60, 0, len(found.rounds) - 1)
         assert [row["regret"] for row in drawn] == [getattr(curve, of)[i] for curve in found.curves for i in at]
         assert [row["regret"] for row in line] == [getattr(found, bound)[i] for i in at]
 

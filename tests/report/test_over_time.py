@@ -110,6 +110,15 @@ def test_what_is_in_no_order_is_said(other: str, why: str, runs: Path) -> None:
     assert (last.name, last.blocks[0].items[0][0].text) == ("Not in this order", line)  # type: ignore[union-attr]
 
 
+def test_kinds_that_are_not_drawn_over_time_are_said(runs: Path, tmp_path: Path) -> None:
+    for name in "ab":
+        assert evaluate("datasets", "show", str(runs / "logs" / name), "--out", str(tmp_path / name)).code == 0
+    found = ordered(tmp_path / "a", tmp_path / "b", runs / "replayed-a", runs / "replayed-b")
+    assert [chapter.kind for chapter in found.chapters] == ["over time", "replay", "replay", *["datasets show"] * 2]
+    said = "only runs of replay, compare and check are drawn over time."
+    assert found.left == [f"{tmp_path / name} (datasets show): {said}" for name in "ab"]
+
+
 def test_runs_of_different_studies_are_chapters_as_given(runs: Path) -> None:
     folders = [runs / name for name in ("policy", "replayed-a", "checked-a")]
     found = ordered(*folders)
