@@ -60,7 +60,7 @@ def moved_chart(study: Study, lines: Sequence[Line], what: Literal["value", "dif
     base = alt.Chart(alt.InlineData(rows)).encode(x=x, color=of)
     layers: list[Any] = [
         base.mark_line(strokeWidth=1, strokeDash=[3, 3]).encode(y=y),
-        base.mark_rule(strokeWidth=2.5, opacity=0.7).encode(y=alt.Y("low:Q"), y2="high:Q"),
+        base.mark_rule(strokeWidth=2.5).encode(y=alt.Y("low:Q"), y2="high:Q"),
         base.mark_point(filled=True, size=70, opacity=1).encode(y=y, description="told:N"),
     ]
     if what == "difference":
