@@ -62,6 +62,9 @@ class ReplayPlan(ShownInNotebooks):
     tau_window
         Share of the conversions that come within the window, of those that come as long as the log looked; nan without
         conversions.
+    delay_steps
+        Some delays, in the unit of the window (ticks where it is a duration, else rounds), each with the share of the
+        conversions that come by it, of those that come as long as the log looked; empty without conversions.
     known
         Delays known before the replayed displays began, if the policy is to be told no more; None if it is told those
         of the log.
@@ -100,6 +103,7 @@ class ReplayPlan(ShownInNotebooks):
     rewards: RewardRange
     cdf: DelayCDF | None
     tau_window: float
+    delay_steps: tuple[tuple[int, float], ...]
     known: KnownDelays | None
     told: Survey
     warnings: tuple[str, ...]
@@ -206,6 +210,7 @@ class ReplayPlan(ShownInNotebooks):
             "window_ticks": self.window.ticks,
             "window": self.window.describe(self.clock),
             "tau_window": None if np.isnan(self.tau_window) else self.tau_window,
+            "delay_steps": [list(step) for step in self.delay_steps],
             "followed": followed_for(self.survey, self.clock),
             "propensity": self.propensities.kind,
             "policy_delays": self.setting.delay_cdf.source

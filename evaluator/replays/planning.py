@@ -35,7 +35,7 @@ from evaluator.replays.rounds.thinning import Thinning, thinning
 from evaluator.replays.rounds.window import ReplayWindow, resolve_window
 from evaluator.replays.told_delays import fit_on_clock, told_delays
 from evaluator.replays.warm_start import WarmStart, displays_of, warm_start
-from evaluator.replays.within import share_within
+from evaluator.replays.within import in_unit_of_window, share_by, steps_of
 from evaluator.replays.words.clusters import check_clusters, said_of_clusters
 from evaluator.replays.words.plan import assumptions, warnings
 
@@ -168,6 +168,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         rewards=rewards,
         cdf=of_log.cdf,
         tau_window=of_log.tau,
+        delay_steps=of_log.steps,
         known=basis.known,
         told=told.survey,
         warnings=(),
@@ -185,17 +186,19 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
 
 
 class _Delays(NamedTuple):
-    """Conversions that are an even sample, the delay CDF fitted to them, and the share of them within the window."""
+    """Conversions that are an even sample, the delay CDF fitted to them, their share within the window, and steps."""
 
     even: slice | npt.NDArray[np.int64]
     cdf: DelayCDF | None
     tau: float
+    steps: tuple[tuple[int, float], ...]
 
 
 def _fit(survey: Survey, clock: ReplayClock, window: ReplayWindow, seed: int) -> _Delays:
     even = even_conversions(survey.log, survey.display, seed)
     cdf = fit_on_clock(survey.delay[even], None if survey.limit is None else survey.limit[even], clock)
-    return _Delays(even, cdf, share_within(survey, window, cdf, even))
+    own = in_unit_of_window(survey, window, cdf, even)
+    return _Delays(even, cdf, share_by(window, own), steps_of(own))
 
 
 def _horizon(

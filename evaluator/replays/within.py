@@ -17,6 +17,9 @@ from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.window import ReplayWindow
 from evaluator.units import ticks_words
 
+# Levels of the delays that a plan keeps of a CDF: evenly, and the tail.
+_LEVELS = np.append(np.arange(1, 50) / 50.0, [0.99, 0.995, 0.999, 1.0])
+
 
 def share_within(
     survey: Survey, window: ReplayWindow, cdf: DelayCDF | None, even: slice | npt.NDArray[np.int64]
@@ -34,12 +37,42 @@ def share_within(
     even
         Numbers of the conversions that are an even sample of the traffic's, shape (e,), or a slice.
     """
+    return share_by(window, in_unit_of_window(survey, window, cdf, even))
+
+
+def in_unit_of_window(
+    survey: Survey, window: ReplayWindow, cdf: DelayCDF | None, even: slice | npt.NDArray[np.int64]
+) -> DelayCDF | None:
+    """Return the delay CDF in the unit of the window: ticks where it is a duration, else rounds.
+
+    Parameters are those of `share_within`.
+    """
+    if cdf is None or window.ticks is None:
+        return cdf
+    limit = survey.limit_ticks()
+    return product_limit(survey.delay_ticks[even], None if limit is None else limit[even])
+
+
+def share_by(window: ReplayWindow, cdf: DelayCDF | None) -> float:
+    """Return the share of the conversions that come within a window, of their CDF in its unit; nan without any."""
     if cdf is None:
         return float("nan")
-    if window.ticks is None:
-        return float(cdf(min(window.rounds, 2**53)))
-    limit = survey.limit_ticks()
-    return float(product_limit(survey.delay_ticks[even], None if limit is None else limit[even])(window.ticks))
+    return float(cdf(min(window.rounds, 2**53) if window.ticks is None else window.ticks))
+
+
+def steps_of(cdf: DelayCDF | None) -> tuple[tuple[int, float], ...]:
+    """Return delays from the shortest to the longest, each with the share of the conversions that come by it.
+
+    Examples
+    --------
+    >>> steps_of(DelayCDF(delays=np.array([2, 5]), cdf=np.array([0.75, 1.0]), source="by hand"))
+    ((2, 0.75), (5, 1.0))
+    """
+    if cdf is None:
+        return ()
+    delays = np.unique(cdf.quantiles(np.append(np.finfo(np.float64).tiny, _LEVELS)))
+    # A sum of many shares may be 1 and a little.
+    return tuple(zip(delays.tolist(), np.minimum(cdf(delays), 1.0).tolist(), strict=True))
 
 
 def followed_ticks(survey: Survey) -> int | None:

@@ -124,6 +124,7 @@ def _print(console: BlockConsole, result: object) -> tuple[str, str, dict[str, S
             from evaluator.report.curve_charts import replay_chart
             from evaluator.report.interval_charts import group_charts, guardrail_charts
             from evaluator.report.terminal import print_result
+            from evaluator.report.window_charts import window_chart
 
             print_result(console, result)
             title = f"{result.plan['policy']} replayed on {result.plan['dataset']}"
@@ -131,6 +132,7 @@ def _print(console: BlockConsole, result: object) -> tuple[str, str, dict[str, S
             charts = {
                 "replay": curve,
                 "actions": action_chart(result),
+                "window": window_chart([result]),
                 **guardrail_charts([result]),
                 **group_charts(result),
             }
@@ -145,6 +147,7 @@ def _print(console: BlockConsole, result: object) -> tuple[str, str, dict[str, S
             from evaluator.report.comparison import print_comparison
             from evaluator.report.curve_charts import comparison_chart
             from evaluator.report.interval_charts import difference_chart, group_difference_charts, guardrail_charts
+            from evaluator.report.window_charts import window_chart
 
             print_comparison(console, result)
             title = f"{len(result.results)} replays of {result.results[0].plan['dataset']}"
@@ -152,6 +155,7 @@ def _print(console: BlockConsole, result: object) -> tuple[str, str, dict[str, S
             two: dict[str, Spec | None] = {
                 "comparison": comparison_chart(result),
                 "differences": difference_chart(result),
+                "windows": window_chart(result.results),
             }
             asked = {**guardrail_charts(result.results), **group_difference_charts(result)}
             return "compare", title, _drawn({**two, **asked, **shown})

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from evaluator.delays.families import family_named
 from evaluator.delays.study.result import DelayStudy
 from evaluator.delays.study.words import first_positive, last_shown, words
+from evaluator.report.window_marks import WindowMark, window_layers
 from evaluator.units import format_duration
 from evaluator.visible import shortened, visible
 
@@ -52,7 +53,7 @@ def cdf_chart(study: DelayStudy) -> Spec:
     kinds = [f"corrected, with {level} bands", "as seen"][: 1 + differs]
     colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=kinds, range=[CORRECTED, NAIVE][: len(kinds)]),
                        sort=kinds, legend=alt.Legend(orient="top", symbolType="stroke", labelLimit=400))  # fmt: skip
-    base = alt.Chart(alt.InlineData(values)).encode(x=_delay_axis(rows.tick_seconds, values, end))
+    base = alt.Chart(alt.InlineData(values)).encode(x=delay_axis(rows.tick_seconds, values, end))
     share = alt.Axis(format="%", title="share of conversions come")
     area = base.mark_area(color=CORRECTED, interpolate="step-after", clip=True)
     wide = area.transform_filter("isValid(datum.band_low)").encode(
@@ -66,6 +67,13 @@ def cdf_chart(study: DelayStudy) -> Spec:
         layers.append(naive.encode(y=alt.Y("naive:Q", axis=share), color=colour))
     corrected = base.transform_calculate(kind=f"'{kinds[0]}'").mark_line(interpolate="step-after")
     layers.append(corrected.encode(y=alt.Y("cdf:Q", axis=share), color=colour, tooltip=tips))
+    marks = [
+        WindowMark(float(of.share.window) * scale, of.share.tau, of.label(rows))
+        for of in study.windows
+        # The curve is of delays in time.
+        if not (of.in_rounds and rows.tick_seconds) and of.share.identified
+    ]
+    layers += window_layers(marks, values[0]["delay"], end, study.conversions)
     given = "" if rows.limit is None else f", given a delay of at most {words(rows, fit.longest)}"
     subtitle = [f"inner band: each delay at {level}; outer band: the whole curve at {level}, where it is calibrated"]
     if not differs:
@@ -89,7 +97,7 @@ def density_chart(study: DelayStudy) -> Spec:
     axis = alt.Axis(title="density of log10(delay)", grid=False)
     layers: list[Any] = [
         base.encode(
-            x=_delay_axis(rows.tick_seconds, bars, max(float(edges[-1]), last_shown(fit)) * scale),
+            x=delay_axis(rows.tick_seconds, bars, max(float(edges[-1]), last_shown(fit)) * scale),
             x2="to:Q",
             y=alt.Y("density:Q", axis=axis, scale=alt.Scale(domainMin=0)),
             y2=alt.datum(0),
@@ -143,7 +151,7 @@ def groups_chart(study: DelayStudy) -> Spec | None:
         alt.Chart(alt.InlineData(values))
         .mark_line(interpolate="step-after", strokeWidth=1.5)
         .encode(
-            x=_delay_axis(rows.tick_seconds, values, last_shown(study.fit) * scale),
+            x=delay_axis(rows.tick_seconds, values, last_shown(study.fit) * scale),
             y=alt.Y("cdf:Q", axis=share, scale=alt.Scale(domain=[0, 1])),
             color=alt.Color("group:N", sort=names, scale=alt.Scale(domain=names, range=colours), legend=legend),
             tooltip=["group:N", alt.Tooltip("cdf:Q", format=".1%")],
@@ -184,7 +192,7 @@ def _law_lines(study: DelayStudy, low: float, high: float) -> list[dict[str, Any
     ]
 
 
-def _delay_axis(tick_seconds: float | None, values: Sequence[dict[str, Any]], high: float) -> alt.X:
+def delay_axis(tick_seconds: float | None, values: Sequence[dict[str, Any]], high: float) -> alt.X:
     """Return a logarithmic axis from the first value to `high`, with durations for labels, or rounds."""
     low = min((row["delay"] for row in values), default=1.0)
     high = max(high, 1.5 * low)

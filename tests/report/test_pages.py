@@ -19,10 +19,11 @@ from tests.report.conftest import ATTACK
 
 CHARTS = {
     "log": {"log"},
-    "replay": {"replay", "actions", "guardrail click < 1", "groups by shop"},
+    "replay": {"replay", "actions", "window", "guardrail click < 1", "groups by shop"},
     "compare": {
         "comparison",
         "differences",
+        "windows",
         "groups by shop",
         "groups by device",
         "actions 1",
