@@ -122,7 +122,8 @@ def _print(console: BlockConsole, result: object) -> tuple[str, str, dict[str, S
         case ReplayResult():
             from evaluator.report.action_charts import action_chart
             from evaluator.report.curve_charts import replay_chart
-            from evaluator.report.interval_charts import group_charts, guardrail_charts
+            from evaluator.report.guardrail_charts import guardrail_chart
+            from evaluator.report.interval_charts import group_charts
             from evaluator.report.terminal import print_result
             from evaluator.report.window_charts import window_chart
 
@@ -131,9 +132,9 @@ def _print(console: BlockConsole, result: object) -> tuple[str, str, dict[str, S
             curve = replay_chart(result) if result.rounds else None
             charts = {
                 "replay": curve,
+                "guardrails": guardrail_chart([result]),
                 "actions": action_chart(result),
                 "window": window_chart([result]),
-                **guardrail_charts([result]),
                 **group_charts(result),
             }
             return "replay", title, _drawn(charts)
@@ -146,7 +147,8 @@ def _print(console: BlockConsole, result: object) -> tuple[str, str, dict[str, S
             from evaluator.report.action_charts import action_chart
             from evaluator.report.comparison import print_comparison
             from evaluator.report.curve_charts import comparison_chart
-            from evaluator.report.interval_charts import difference_chart, group_difference_charts, guardrail_charts
+            from evaluator.report.guardrail_charts import guardrail_chart
+            from evaluator.report.interval_charts import difference_chart, segment_charts
             from evaluator.report.window_charts import window_chart
 
             print_comparison(console, result)
@@ -157,7 +159,7 @@ def _print(console: BlockConsole, result: object) -> tuple[str, str, dict[str, S
                 "differences": difference_chart(result),
                 "windows": window_chart(result.results),
             }
-            asked = {**guardrail_charts(result.results), **group_difference_charts(result)}
+            asked = {"guardrails": guardrail_chart(result.results), **segment_charts(result)}
             return "compare", title, _drawn({**two, **asked, **shown})
         case Audit():
             from evaluator.report.audit import print_audit

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from evaluator.audits.result import Audit
 from evaluator.comparisons.curves import checkpoints
-from evaluator.comparisons.lines import window_text
 from evaluator.comparisons.result import Comparison
 from evaluator.replays.result import ReplayResult
 from evaluator.report.delay_charts import CORRECTED, GREY, LINES, NAIVE, Spec, drawable, finished
+from evaluator.report.interval_charts import line_name
 from evaluator.simulations.result import Simulation
 
 # Of the rounds: before that a mean says nothing, and would take all of the axis.
@@ -71,8 +71,7 @@ def comparison_chart(comparison: Comparison) -> Spec:
     lived = [i for i, curve in enumerate(comparison.curves) if len(curve.rounds)]
     names = {}
     for i in lived:
-        result = comparison.results[i]
-        names[i] = f"{i + 1} {drawable(result.plan['policy'])}, window {window_text(result)}"
+        names[i] = line_name(comparison.results[i], i)
     values = [
         {"round": int(t), "regret": float(of), "low": _known(low), "high": _known(high), "of": names[i]}
         for i in lived

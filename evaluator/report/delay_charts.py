@@ -220,10 +220,15 @@ def _spread(delays: npt.NDArray[Any], points: int) -> npt.NDArray[np.int64]:
     return np.unique(np.concatenate([np.minimum(by_log, n - 1), np.linspace(0, n - 1, points // 2).astype(np.int64)]))
 
 
-def finished(chart: Any, title: str, subtitle: str | Sequence[str], *, height: int = _HEIGHT) -> Spec:
+def finished(
+    chart: Any, title: str, subtitle: str | Sequence[str], *, height: int = _HEIGHT, width: int = _WIDTH
+) -> Spec:
     """Return a chart with its title, in the size and look of all."""
-    named = chart.properties(
-        width=_WIDTH, height=height, title=alt.TitleParams(title, subtitle=subtitle or [], anchor="start")
-    )
+    return titled(chart.properties(width=width, height=height), title, subtitle)
+
+
+def titled(chart: Any, title: str, subtitle: str | Sequence[str]) -> Spec:
+    """Return a chart, or several that stand together, with a title and in the look of all."""
+    named = chart.properties(title=alt.TitleParams(title, subtitle=subtitle or [], anchor="start", offset=10))
     spec: Spec = named.configure_view(strokeWidth=0).configure_axis(gridColor="#EEEEEE").to_dict()
     return spec

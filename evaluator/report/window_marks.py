@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import altair as alt
 
@@ -60,7 +60,8 @@ def window_layers(
         base.mark_rule(color=_COLOUR, strokeWidth=5, opacity=0.5).encode(y="share:Q", y2="to:Q"),
         base.mark_point(filled=True, opacity=0, size=160).encode(y="share:Q", description="told:N"),
     ]
-    for left, side, away in ((True, "right", -6), (False, "left", 6)):
+    sides: tuple[tuple[bool, Literal["right", "left"], int], ...] = ((True, "right", -6), (False, "left", 6))
+    for left, side, away in sides:
         own = [label for label in labels if label["left"] is left]
         if own:
             texts = alt.Chart(alt.InlineData(own)).mark_text(align=side, dx=away, fontSize=12, color=_COLOUR)

@@ -15,7 +15,7 @@ from evaluator.report.action_charts import action_chart, colours_of
 from evaluator.report.chapters import report_of
 from evaluator.report.curve_charts import detectable_chart, observed_chart, simulation_chart
 from evaluator.report.delay_charts import GREY, LINES
-from evaluator.report.interval_charts import group_difference_charts, guardrail_charts
+from evaluator.report.interval_charts import segment_charts
 from evaluator.report.log_charts import log_chart
 from evaluator.report.pictures import svg_pictures
 from tests.logs import build_log
@@ -86,23 +86,12 @@ def test_plans_and_checks_say_that_their_tables_are_all(results: dict[str, Any])
             found.chart()
 
 
-def test_guardrails_stand_beside_their_limits(results: dict[str, Any]) -> None:
-    result = results["replay"]
-    [answer] = result.guardrails
-    for several in (1, 2):
-        [chart] = guardrail_charts([result] * several).values()
-        assert rows(chart, "limit") == [{"limit": 1.0}]
-        drawn = rows(chart, "estimate")
-        assert [row["estimate"] for row in drawn] == [answer.interval.estimate] * several
-        assert all(row["said"].startswith(f"{answer.answer}: ") for row in drawn)
-
-
 def test_differences_stand_in_their_groups(results: dict[str, Any]) -> None:
     comparison = results["compare"]
-    charts = group_difference_charts(comparison)
+    charts = segment_charts(comparison)
     for column in ("shop", "device"):
         known = [g.realised for of in comparison.segments if of.column == column for g in of.groups if g.realised.n]
-        drawn = [row["estimate"] for row in rows(charts[f"groups by {column}"], "estimate")]
+        drawn = [row["estimate"] for row in rows(charts[f"differences by {column}"], "estimate")]
         assert {of.estimate for of in known} <= set(drawn)
 
 

@@ -19,22 +19,15 @@ from tests.report.conftest import ATTACK
 
 CHARTS = {
     "log": {"log"},
-    "replay": {"replay", "actions", "window", "guardrail click < 1", "groups by shop"},
+    "replay": {"replay", "guardrails", "actions", "window", "groups by shop"},
     "compare": {
-        "comparison",
-        "differences",
-        "windows",
-        "groups by shop",
-        "groups by device",
-        "actions 1",
-        "actions 2",
-        "actions 3",
-        "actions 4",
+        "comparison", "differences", "differences by shop", "differences by device", "windows",
+        "actions 1", "actions 2", "actions 3", "actions 4",
     },
     "audit": {"audit", "detectable"},
     "simulate": {"simulation", "observed"},
     "delays": {"cdf", "density", "groups", "rates"},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["check", *CHARTS])
