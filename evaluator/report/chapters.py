@@ -120,6 +120,7 @@ def _print(console: BlockConsole, result: object) -> tuple[str, str, dict[str, S
     """Print a result's report, and return its kind, its title and its charts."""
     match result:
         case ReplayResult():
+            from evaluator.report.acceptance_charts import acceptance_chart
             from evaluator.report.action_charts import action_chart
             from evaluator.report.curve_charts import replay_chart
             from evaluator.report.guardrail_charts import guardrail_chart
@@ -136,6 +137,7 @@ def _print(console: BlockConsole, result: object) -> tuple[str, str, dict[str, S
                 "actions": action_chart(result),
                 "window": window_chart([result]),
                 **group_charts(result),
+                "acceptance": acceptance_chart([result]),
             }
             return "replay", title, _drawn(charts)
         case ReplayPlan():
@@ -144,6 +146,7 @@ def _print(console: BlockConsole, result: object) -> tuple[str, str, dict[str, S
             print_plan(console, result)
             return "plan", "Plan of a replay", {}
         case Comparison():
+            from evaluator.report.acceptance_charts import acceptance_chart
             from evaluator.report.action_charts import action_chart
             from evaluator.report.comparison import print_comparison
             from evaluator.report.curve_charts import comparison_chart
@@ -158,6 +161,7 @@ def _print(console: BlockConsole, result: object) -> tuple[str, str, dict[str, S
                 "comparison": comparison_chart(result),
                 "differences": difference_chart(result),
                 "windows": window_chart(result.results),
+                "acceptance": acceptance_chart(result.results),
             }
             asked = {"guardrails": guardrail_chart(result.results), **segment_charts(result)}
             return "compare", title, _drawn({**two, **asked, **shown})

@@ -58,7 +58,7 @@ def window_chart(results: Sequence[ReplayResult]) -> Spec | None:
         line.mark_line(color=CORRECTED, interpolate="step-after"),
         *window_layers(shown, low, high, plan["conversions"]),
     ]
-    said = [f"shares {of_conversions(plan['followed'])}"]
+    said = [f"shares {of_conversions(plan['followed'])}"] if plan["followed"] else []
     if at_zero >= 5e-4:
         said.append(f"{at_zero:.1%} come at once, left of the axis")
     said += [f"{mark.name} lies beyond the longest delay" for mark in marks if mark not in shown]

@@ -19,9 +19,9 @@ from tests.report.conftest import ATTACK
 
 CHARTS = {
     "log": {"log"},
-    "replay": {"replay", "guardrails", "actions", "window", "groups by shop"},
+    "replay": {"replay", "guardrails", "actions", "window", "groups by shop", "acceptance"},
     "compare": {
-        "comparison", "differences", "differences by shop", "differences by device", "windows",
+        "comparison", "differences", "differences by shop", "differences by device", "windows", "acceptance",
         "actions 1", "actions 2", "actions 3", "actions 4",
     },
     "audit": {"audit", "detectable"},
