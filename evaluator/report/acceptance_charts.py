@@ -12,7 +12,7 @@ from evaluator.replays.result import ReplayResult
 from evaluator.report.delay_charts import CORRECTED, GREY, NAIVE, Spec, finished
 from evaluator.report.interval_charts import line_name
 
-_WIDTH, _ROW, _MOST = 460, 30, 24
+_WIDTH, _ROW, _MOST = 460, 24, 24
 Row = dict[str, Any]
 
 

@@ -17,8 +17,16 @@ _OTHERS = "others"
 _HEIGHT = 180
 
 
-def action_chart(result: ReplayResult) -> Spec | None:
-    """Return the share of each action in each part of the rounds; None of too few rounds, or of a single action."""
+def action_chart(result: ReplayResult, name: str = "") -> Spec | None:
+    """Return the share of each action in each part of the rounds; None of too few rounds, or of a single action.
+
+    Parameters
+    ----------
+    result
+        Result of a replay.
+    name
+        Name of it on pictures; empty for that of its policy.
+    """
     played = np.flatnonzero(np.asarray(result.action_share) > 0)
     if result.rounds < _PARTS or len(played) < 2:
         return None
@@ -53,8 +61,8 @@ def action_chart(result: ReplayResult) -> Spec | None:
         .mark_rect(strokeWidth=0)
         .encode(x=x, x2="to:Q", y=y, y2="high:Q", color=of, description="told:N")
     )
-    policy = drawable(result.plan["policy"])
-    return finished(chart, f"What {policy} showed", "share of each action in each twenty-fifth of the rounds",
+    who = name or drawable(result.plan["policy"])
+    return finished(chart, f"What {who} showed", "share of each action in each twenty-fifth of the rounds",
                     height=_HEIGHT)  # fmt: skip
 
 

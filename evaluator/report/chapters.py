@@ -151,12 +151,13 @@ def _print(console: BlockConsole, result: object) -> tuple[str, str, dict[str, S
             from evaluator.report.comparison import print_comparison
             from evaluator.report.curve_charts import comparison_chart
             from evaluator.report.guardrail_charts import guardrail_chart
-            from evaluator.report.interval_charts import difference_chart, segment_charts
+            from evaluator.report.interval_charts import difference_chart, line_name, segment_charts
             from evaluator.report.window_charts import window_chart
 
             print_comparison(console, result)
             title = f"{len(result.results)} replays of {result.results[0].plan['dataset']}"
-            shown = {f"actions {i}": action_chart(of) for i, of in enumerate(result.results[:_MOST_SHOWN], start=1)}
+            first = enumerate(result.results[:_MOST_SHOWN])
+            shown = {f"actions {i + 1}": action_chart(of, line_name(of, i)) for i, of in first}
             two: dict[str, Spec | None] = {
                 "comparison": comparison_chart(result),
                 "differences": difference_chart(result),

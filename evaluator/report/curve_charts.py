@@ -12,14 +12,17 @@ import numpy.typing as npt
 from evaluator.audits.result import Audit
 from evaluator.comparisons.curves import checkpoints
 from evaluator.comparisons.result import Comparison
+from evaluator.estimates.confidence import Interval
 from evaluator.replays.result import ReplayResult
 from evaluator.report.delay_charts import CORRECTED, GREY, LINES, NAIVE, Spec, drawable, finished
 from evaluator.report.interval_charts import line_name
+from evaluator.report.line_labels import MOST_LABELS, Frame, LineEnd, frame, label_layers
+from evaluator.report.numbers import interval_text
 from evaluator.simulations.result import Simulation
 
 # Of the rounds: before that a mean says nothing, and would take all of the axis.
 _FIRST_SHARE = 0.05
-_HEIGHT = 220
+_WIDTH, _HEIGHT = 640, 220
 # Marks that tell their numbers: of a line, and of a picture.
 _MARKS, _ALL_MARKS = 40, 400
 # More bands hide each other.
@@ -44,30 +47,41 @@ def replay_chart(result: ReplayResult) -> Spec:
         values += [
             {"round": int(t), "mean": float(m), "repeat": int(r), "of": policy} for t, m in zip(at, means, strict=True)
         ]
-    of = alt.Color("of:N", title=None, scale=alt.Scale(domain=[policy, logger], range=[CORRECTED, GREY]),
-                   legend=_legend())  # fmt: skip
-    x = alt.X("round:Q", axis=alt.Axis(title="round", format=",d"), scale=alt.Scale(nice=False))
-    y = alt.Y("mean:Q", axis=alt.Axis(title="mean reward of the rounds so far"), scale=alt.Scale(zero=False))
-    lines = alt.Chart(alt.InlineData(values)).mark_line(strokeWidth=1.5).encode(x=x, y=y, color=of, detail="repeat:N")
-    level = alt.Chart(alt.InlineData([{"mean": result.logging_value.estimate, "of": logger}]))
-    end = {"round": result.rounds, "low": result.value.low, "high": result.value.high}
+    value, logged = result.value, result.logging_value.estimate
+    ends = [
+        LineEnd(f"{policy} {_number(value)}", result.rounds, value.estimate, CORRECTED),
+        LineEnd(f"{logger} {_number(result.logging_value)}", result.rounds, logged, GREY),
+    ]
+    known = [row["mean"] for row in values] + [value.low, value.high, value.estimate, logged]
+    longest = float(max(row["round"] for row in values))
+    of = frame((0.0, longest), known, [end.name for end in ends], width=_WIDTH, height=_HEIGHT)
+    x = of.axis_x("round:Q", title="round", format=",d", tickCount=8)
+    y = of.axis_y("mean:Q", title="mean reward of the rounds so far")
+    lines = alt.Chart(alt.InlineData(values)).mark_line(strokeWidth=1.5, color=CORRECTED)
+    level = alt.Chart(alt.InlineData([{"mean": logged}])).mark_rule(color=GREY, strokeDash=[4, 3])
+    end = {"round": result.rounds, "low": value.low, "high": value.high}
     interval = alt.Chart(alt.InlineData([end])).mark_rule(color=CORRECTED, strokeWidth=3, opacity=0.5)
     layers = [
-        level.mark_rule(strokeDash=[4, 3]).encode(y=y, color=of),
-        *([interval.encode(x=x, y=alt.Y("low:Q"), y2="high:Q")] if np.isfinite(result.value.low) else []),
-        lines,
-        _pointed_at(values, "mean"),
+        level.encode(y=y),
+        *([interval.encode(x=x, y=of.axis_y("low:Q"), y2="high:Q")] if np.isfinite(value.low) else []),
+        lines.encode(x=x, y=y, detail="repeat:N"),
+        _pointed_at(values, "mean", of),
+        *label_layers(ends, of),
     ]
     return finished(
         alt.layer(*layers),
         "Mean reward per round",
-        f"at the end the realised value with its {result.value.level:.0%} interval",
-        height=_HEIGHT,
+        f"at the end the realised value with its {value.level:.0%} interval",
+        height=of.height,
+        width=of.width,
     )
 
 
-def comparison_chart(comparison: Comparison) -> Spec:
-    """Return the regret of every variant that was compared, with bands that hold at all rounds where these are few."""
+def comparison_chart(comparison: Comparison) -> Spec | None:
+    """Return the regret of every variant that was compared, with bands that hold at all rounds where these are few.
+
+    None where the regret of none is known.
+    """
     lived = [i for i, curve in enumerate(comparison.curves) if len(curve.rounds)]
     names = {}
     for i in lived:
@@ -80,12 +94,12 @@ def comparison_chart(comparison: Comparison) -> Spec:
         )
         if np.isfinite(of)
     ]
+    if not values:
+        return None
     level = comparison.results[0].value.level
     bands = len(lived) <= _MOST_BANDS
     said = f"with {level:.0%} bands that hold at all rounds at once" if bands else ""
-    return finished(
-        _curves(values, list(names.values()), bands=bands), "Regret against the best fixed action", said, height=_HEIGHT
-    )
+    return _curves(values, list(names.values()), "Regret against the best fixed action", said, bands=bands)
 
 
 def simulation_chart(found: Simulation) -> Spec:
@@ -111,14 +125,10 @@ def _simulated(
         for name, (regret, error) in zip(names, regrets, strict=True)
         for t, of, se in zip(at, regret[some], np.nan_to_num(error)[some], strict=True)
     ]
-    chart = _curves(values, names, bands=len(names) <= _MOST_BANDS)
+    pairs = [] if bound is None else zip(at, bound[some], strict=True)
+    floor = [{"round": int(t), "regret": float(b)} for t, b in pairs]
     said = f"{what}; mean over the runs, with one standard error"
-    if bound is not None:
-        rows = [{"round": int(t), "regret": float(b)} for t, b in zip(at, bound[some], strict=True)]
-        line = alt.Chart(alt.InlineData(rows)).mark_line(color=GREY, strokeDash=[4, 3])
-        chart = alt.layer(chart, line.encode(x="round:Q", y="regret:Q"))
-        said += "; grey: lower bound"
-    return finished(chart, title, said, height=_HEIGHT)
+    return _curves(values, names, title, said, bands=len(names) <= _MOST_BANDS, bound=floor)
 
 
 def audit_chart(audit: Audit) -> Spec:
@@ -173,18 +183,45 @@ def detectable_chart(audit: Audit) -> Spec | None:
     return finished(chart, "Which differences such a log shows", about, height=30 + 30 * len(rows))
 
 
-def _curves(values: Sequence[Row], names: Sequence[str], *, bands: bool) -> Any:
-    colours = [LINES[i % len(LINES)] for i in range(len(names))]
-    of = alt.Color("of:N", title=None, sort=names, scale=alt.Scale(domain=names, range=colours), legend=_legend(2))
+def _curves(
+    values: Sequence[Row], names: Sequence[str], title: str, said: str, *, bands: bool, bound: Sequence[Row] = ()
+) -> Spec:
+    """Return regrets along the rounds, a line a name, and a lower bound of them."""
+    colours = {name: LINES[i % len(LINES)] for i, name in enumerate(names)}
+    labelled = len(names) <= MOST_LABELS
+    last = {row["of"]: row for row in values}
+    ends = [LineEnd(name, row["round"], row["regret"], colours[name]) for name, row in last.items()]
+    if bound:
+        ends.append(LineEnd("lower bound", bound[-1]["round"], bound[-1]["regret"], GREY))
+    ys = [row[end] for row in values for end in ("regret", *(("low", "high") if bands else ())) if row[end] is not None]
+    rounds = [row["round"] for row in values]
+    written = [end.name for end in ends] if labelled else [""]
+    of = frame(
+        (float(min(rounds)), float(max(rounds))), ys + [row["regret"] for row in bound], written,
+        width=_WIDTH, height=_HEIGHT,
+    )  # fmt: skip
+    colour = alt.Color("of:N", title=None, sort=names, legend=None if labelled else _legend(2),
+                       scale=alt.Scale(domain=list(colours), range=list(colours.values())))  # fmt: skip
     base = alt.Chart(alt.InlineData(values)).encode(
-        x=alt.X("round:Q", axis=alt.Axis(title="round", format=",d"), scale=alt.Scale(nice=False)), color=of
+        x=of.axis_x("round:Q", title="round", format=",d", tickCount=8), color=colour
     )
-    line = base.mark_line(strokeWidth=1.5).encode(y=alt.Y("regret:Q", axis=alt.Axis(title="regret")))
-    area = base.mark_area(opacity=0.15).encode(y="low:Q", y2="high:Q")
-    return alt.layer(*([area] if bands else []), line, _pointed_at(values, "regret"))
+    layers = [base.mark_area(opacity=0.15).encode(y=of.axis_y("low:Q"), y2="high:Q")] if bands else []
+    layers.append(base.mark_line(strokeWidth=1.5).encode(y=of.axis_y("regret:Q", title="regret")))
+    if bound:
+        line = alt.Chart(alt.InlineData(bound)).mark_line(color=GREY, strokeDash=[4, 3])
+        layers.append(line.encode(x=of.axis_x("round:Q"), y=of.axis_y("regret:Q")))
+    layers += [_pointed_at(values, "regret", of), *(label_layers(ends, of) if labelled else [])]
+    return finished(alt.layer(*layers), title, said, height=of.height, width=of.width)
 
 
-def _pointed_at(values: Sequence[Row], name: str) -> Any:
+def _number(of: Interval) -> str:
+    """Return an estimate in the digits that its interval carries; nothing where it is not known."""
+    if not np.isfinite(of.estimate):
+        return ""
+    return interval_text(of.estimate, of.low, of.high, sign=False).partition(" ")[0]
+
+
+def _pointed_at(values: Sequence[Row], name: str, of: Frame) -> Any:
     """Return marks that nobody sees, a few a line, which tell their numbers when pointed at."""
     lines: dict[tuple[str, int], list[Row]] = {}
     for row in values:
@@ -196,7 +233,7 @@ def _pointed_at(values: Sequence[Row], name: str) -> Any:
         for i in np.unique(np.linspace(0, len(line) - 1, min(most, len(line))).astype(np.int64))
     ]
     marks = alt.Chart(alt.InlineData(few)).mark_point(filled=True, size=160, opacity=0)
-    return marks.encode(x="round:Q", y=f"{name}:Q", description="told:N")
+    return marks.encode(x=of.axis_x("round:Q"), y=of.axis_y(f"{name}:Q"), description="told:N")
 
 
 def _told(row: Row, name: str) -> str:

@@ -229,6 +229,7 @@ def finished(
 
 def titled(chart: Any, title: str, subtitle: str | Sequence[str]) -> Spec:
     """Return a chart, or several that stand together, with a title and in the look of all."""
-    named = chart.properties(title=alt.TitleParams(title, subtitle=subtitle or [], anchor="start", offset=10))
+    below = subtitle or alt.Undefined  # an empty one would take its room
+    named = chart.properties(title=alt.TitleParams(title, subtitle=below, anchor="start", offset=10))
     spec: Spec = named.configure_view(strokeWidth=0).configure_axis(gridColor="#EEEEEE").to_dict()
     return spec

@@ -47,7 +47,7 @@ def guardrail_chart(results: Sequence[ReplayResult]) -> Spec | None:
     return titled(alt.vconcat(*parts), "Guardrails", said)
 
 
-def _part(answers: Sequence[tuple[str, GuardrailAnswer]]) -> alt.LayerChart | None:
+def _part(answers: Sequence[tuple[str, GuardrailAnswer]]) -> alt.LayerChart | alt.FacetChart | None:
     """Return one guardrail, a row a line."""
     first = answers[0][1]
     percent = first.quantity == "relative uplift"
@@ -76,7 +76,7 @@ def _part(answers: Sequence[tuple[str, GuardrailAnswer]]) -> alt.LayerChart | No
     base = alt.Chart(alt.InlineData(rows)).encode(y=y)
     limit = alt.Chart(alt.InlineData([{"limit": first.limit}]))
     bound = alt.Chart(alt.InlineData([wrong]))
-    chart: alt.LayerChart = alt.layer(
+    chart = alt.layer(
         bound.mark_rect(color=_MARKS["broken"][1], opacity=0.12).encode(x=x, x2="high:Q"),
         limit.mark_rule(color="black", strokeDash=[4, 3]).encode(x="limit:Q"),
         base.mark_rule(strokeWidth=2.5).encode(x=x, x2="high:Q", color=colour),
