@@ -12,7 +12,7 @@ from evaluator.log.times import dated, time_words
 from evaluator.report.action_charts import colours_of
 from evaluator.report.delay_charts import Spec, drawable, finished
 
-_PARTS = 60
+_PARTS = 30
 _NAMED = 6
 _OTHERS = "others"
 _HEIGHT = 200
