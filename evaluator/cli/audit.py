@@ -28,6 +28,7 @@ def audit_command(
     policies: o.Policies,
     log: o.Log = None,
     dataset: o.Dataset = None,
+    full: o.Full = False,
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None,
@@ -74,6 +75,6 @@ def audit_command(
     else:
         from evaluator.report.audit import print_audit
 
-        print_audit(o.stdout(), found)
+        print_audit(o.stdout(), found, full=full)
     if out is not None:
         o.note(wrote(out))

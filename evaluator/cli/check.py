@@ -27,6 +27,7 @@ def check_command(
     checking: dict[str, Any],
     log: o.Log = None,
     dataset: o.Dataset = None,
+    full: o.Full = False,
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None, offered("out", o.OUT.but(help="New folder for page, findings, result, report and manifest"))
@@ -51,7 +52,7 @@ def check_command(
     else:
         from evaluator.report.check import print_check
 
-        print_check(o.stdout(), found)
+        print_check(o.stdout(), found, full=full)
     if out is not None:
         o.note(wrote(out))
     if not found.fit:

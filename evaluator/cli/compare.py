@@ -41,6 +41,7 @@ def compare_command(
     policies: Annotated[list[str] | None, offered("policies", POLICIES)] = None,
     log: o.Log = None,
     dataset: o.Dataset = None,
+    full: o.Full = False,
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None,
@@ -107,7 +108,7 @@ def compare_command(
     else:
         from evaluator.report.comparison import print_comparison
 
-        print_comparison(o.stdout(), found)
+        print_comparison(o.stdout(), found, full=full)
     if out is not None:
         o.note(wrote(out))
 

@@ -57,6 +57,7 @@ def _kind(spec: Any) -> str:
 def show_command(
     reading: dict[str, Any],
     dataset: Name = "synthetic",
+    full: o.Full = False,
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None, offered("out", o.OUT.but(help="New folder for page, facts, report and manifest"))
@@ -79,7 +80,7 @@ def show_command(
     else:
         from evaluator.report.dataset import print_facts
 
-        print_facts(o.stdout(), facts)
+        print_facts(o.stdout(), facts, full=full)
     if out is not None:
         o.note(wrote(out))
 

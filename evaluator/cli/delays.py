@@ -44,6 +44,7 @@ def delays_command(
             Option(default=None, help="Instead of a log, one conversion a row", example="delays.csv", panel=FILE),
         ),
     ] = None,
+    full: o.Full = False,
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None,
@@ -89,7 +90,7 @@ def delays_command(
     else:
         from evaluator.report.delays import print_study
 
-        print_study(o.stdout(), study)
+        print_study(o.stdout(), study, full=full)
     if out is not None and written is not None:
         o.note(wrote(out))
         if written.undrawn:

@@ -18,7 +18,7 @@ from evaluator.options.declaration import Option, Options, alternatives, choices
 
 Command = Callable[..., None]
 # Every command has these, and lists them at the end.
-LAST = ("as_json", "debug")
+LAST = ("full", "as_json", "debug")
 
 
 def takes(

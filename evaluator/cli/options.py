@@ -41,6 +41,7 @@ Debug = Annotated[
     bool,
     offered("debug", Option(default=False, help="Show the traceback of an error"), callback=_set_debug, is_eager=True),
 ]
+Full = Annotated[bool, offered("full", Option(default=False, help="Print the whole report, not only a screen of it"))]
 AsJson = Annotated[
     bool, offered("json", Option(default=False, help="Print JSON (versioned schema) instead of a table"))
 ]

@@ -28,6 +28,7 @@ def replay_command(
     policy: Annotated[list[str], offered("policy", POLICY)],
     log: o.Log = None,
     dataset: o.Dataset = None,
+    full: o.Full = False,
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None, offered("out", o.OUT.but(help="New folder for page, trajectory, result, report and manifest"))
@@ -87,7 +88,7 @@ def replay_command(
     else:
         from evaluator.report.terminal import print_result
 
-        print_result(o.stdout(), result)
+        print_result(o.stdout(), result, full=full)
     if out is not None:
         o.note(wrote(out))
     if save_policy is not None:

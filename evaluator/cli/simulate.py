@@ -33,6 +33,7 @@ def simulate_command(
     policies: o.Policies,
     name: Annotated[str | None, placed(NAME, completes="scenario")] = None,
     scenario: Annotated[str | None, offered("scenario", SCENARIO)] = None,
+    full: o.Full = False,
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None,
@@ -85,6 +86,6 @@ def simulate_command(
     else:
         from evaluator.report.simulation import print_simulation
 
-        print_simulation(o.stdout(), found)
+        print_simulation(o.stdout(), found, full=full)
     if out is not None:
         o.note(wrote(out))

@@ -10,15 +10,14 @@ from rich.text import Text
 from evaluator.audits.power import DetectableDifference
 from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
 from evaluator.report.console import ReportConsole
-from evaluator.report.terminal import details, sentences
+from evaluator.report.short import FEW_ROWS, counted, first_of, left_out
+from evaluator.report.terminal import TRUST, details, sentences
+from evaluator.report.widths import WIDE, fits
 from evaluator.visible import visible
 
-# Narrower terminals get lists: tables would break their numbers.
-_TABLES = 100
 
-
-def print_audit(console: ReportConsole, audit: Audit) -> None:
-    """Print an audit."""
+def print_audit(console: ReportConsole, audit: Audit, *, full: bool = True) -> None:
+    """Print an audit: all of it, or what fits a screen, the verdict first."""
     console.print(
         Text.assemble(
             (visible(audit.dataset), "bold"),
@@ -27,7 +26,10 @@ def print_audit(console: ReportConsole, audit: Audit) -> None:
         )
     )
     sign = "+-" if console.options.ascii_only else "±"
-    if console.width < _TABLES:
+    if not full:
+        _print_short(console, audit, sign)
+        return
+    if console.width < WIDE:
         _print_lists(console, audit, sign)
     else:
         _print_tables(console, audit, sign)
@@ -35,9 +37,62 @@ def print_audit(console: ReportConsole, audit: Audit) -> None:
     console.print(sentences("Twins", audit.truth))
     console.print(sentences("Assumptions of the replays", audit.assumptions))
     if audit.warnings:
-        console.print(sentences("Read before trusting the numbers", audit.warnings, style="yellow"))
+        console.print(sentences(TRUST, audit.warnings, style="yellow"))
     console.print()
     console.print(audit.verdict, style="bold")
+
+
+def _print_short(console: ReportConsole, audit: Audit, sign: str) -> None:
+    """Print the verdict, bias and coverage of each policy, and what is detected of each pair."""
+    console.print(audit.verdict, style="bold")
+    console.print()
+    longest = max(len(policy.policy) for policy in audit.policies)
+    table = _found(audit, sign)
+    # Without what the twins were worth on the average, where there is no room for it.
+    console.print(table if fits(console, table, longest) else _found(audit, sign, values=False))
+    pairs = audit.pairs[:FEW_ROWS]
+    if pairs:
+        console.print(Text(f"\n{_shows(audit)}", style="bold"))
+        table = _table("live", "detects", "told apart")
+        table.columns[0].header = "pair"
+        for pair in pairs:
+            live = _with_error(pair.live_difference, pair.live_standard_error, sign, signed=True)
+            table.add_row(f"{pair.first} - {pair.second}", live, _detects(_ranking(pair, audit), sign)[0], _apart(pair))
+        console.print(table)
+    said = "held: of the intervals of value, regret and uplift, the share that held where the fewest did."
+    if pairs:
+        said += (
+            " live: first less second, per round. detects: the smallest difference that compare shows, by the runs, on "
+            "80 % of such logs."
+        )
+    console.print(said, style="dim")
+    if audit.warnings:
+        console.print(sentences(TRUST, first_of(audit.warnings), style="yellow"))
+    more = len(audit.pairs) - len(pairs)
+    resting = counted(len(audit.assumptions), "assumption")
+    console.print(
+        left_out(counted(more, "more pair"), "intervals", "how to read them", "what the twins are drawn from", resting)
+    )
+
+
+def _ranking(pair: PairAudit, audit: Audit) -> DetectableDifference:
+    """Return what is detected by the runs as compare ranks them."""
+    return pair.alone if len(audit.pairs) == 1 else pair.ranked
+
+
+def _found(audit: Audit, sign: str, *, values: bool = True) -> Table:
+    """Return bias and coverage of each policy, one line each."""
+    table = _table(*(["replayed", "live"] if values else []), "bias", "verdict", "held")
+    for p in audit.policies:
+        held = min((p.value_coverage, p.regret_coverage, p.uplift_coverage), key=lambda of: (not of.too_low, of.share))
+        table.add_row(
+            p.policy,
+            *([f"{p.value:.4g}", _with_error(p.live_value, p.live_standard_error, sign)] if values else []),
+            _with_error(p.bias, p.bias_standard_error, sign, signed=True),
+            _judged(p),
+            _coverage(held)[0],
+        )
+    return table
 
 
 def _print_tables(console: ReportConsole, audit: Audit, sign: str) -> None:
@@ -112,7 +167,7 @@ def _table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("policy", overflow="fold")
     for column in columns:
-        table.add_column(column, justify="right", overflow="fold")
+        table.add_column(column, justify="right", no_wrap=column != "verdict")
     return table
 
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from evaluator.checks.finding import FOUND, POWER
 from evaluator.checks.run import CheckReport
 from evaluator.report.console import ReportConsole
-from evaluator.report.shown_lights import ShownLights
+from evaluator.report.short import left_out
+from evaluator.report.shown_lights import STYLES, ShownLights, paragraph
 from evaluator.visible import visible
 
+# Findings that a screen says in full.
+_PARAGRAPHS = 3
 
-def print_check(console: ReportConsole, report: CheckReport) -> None:
-    """Print whether a log is fit for replay."""
+
+def print_check(console: ReportConsole, report: CheckReport, *, full: bool = True) -> None:
+    """Print whether a log is fit for replay: every check, or what a screen holds."""
     console.print(Text.assemble(
         (visible(report.dataset), "bold"),
         f": {report.displays:,} displays, {report.conversions:,} conversions, {report.actions:,} actions",
@@ -22,10 +27,42 @@ def print_check(console: ReportConsole, report: CheckReport) -> None:
     console.print(f"propensities: {report.propensity} ({report.assumption})", style="dim")
     if report.left_out:
         console.print(visible(report.left_out))
+    if not full:
+        _print_short(console, report)
+        return
     console.print()
     console.print(ShownLights(report.findings))
     console.print()
     console.print(_summary(report))
+
+
+def _print_short(console: ReportConsole, report: CheckReport) -> None:
+    """Print the verdict, what failed and warned with what it means, and the names of the others."""
+    lines = _verdict_lines(report)
+    console.print(Group(*lines))
+    found = (*report.having("fail"), *report.having("warn"))
+    for f in found[:_PARAGRAPHS]:
+        console.print(paragraph(f, number=True))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("checks")
+    for f in found[_PARAGRAPHS:]:
+        table.add_row(Text(f.verdict, STYLES[f.verdict]), f"{f.name}: {f.number}")
+    for verdict, word in (("pass", "pass"), ("not applicable", "not tested")):
+        names = [f.name for f in report.findings if f.verdict == verdict]
+        if names:
+            table.add_row(Text(word, STYLES[verdict]), f"{len(names)}: {', '.join(names)}")
+    console.print()
+    console.print(table)
+    more = "what the others mean and what to do" if len(found) > _PARAGRAPHS else ""
+    # Of a log without a defect, the sizes that would have been found are the answer.
+    if not found:
+        console.print(Group(*_shown(report)))
+    console.print(
+        left_out(
+            more, "numbers of all checks", "why some are not tested", "" if not found else "what would have been found"
+        )
+    )
 
 
 def checks_of_log(report: CheckReport) -> RenderableType:
@@ -43,6 +80,15 @@ _COUNTED = ("failed", "warned", "passed", "not applicable")
 
 def _summary(report: CheckReport) -> RenderableType:
     """Return the verdict, what it rests on, what was not tested, and what such a log could have shown."""
+    lines = _verdict_lines(report)
+    untested = [f.name for f in report.having("not applicable")]
+    if untested:
+        lines.append(f"Not tested, for the reasons above: {', '.join(untested)}.")
+    return Group(*lines, *_shown(report))
+
+
+def _verdict_lines(report: CheckReport) -> list[RenderableType]:
+    """Return the verdict, and what it rests on."""
     failed, warned = len(report.having("fail")), len(report.having("warn"))
     checks = f"{failed} failed, {warned} warned"
     lines: list[RenderableType] = []
@@ -56,9 +102,12 @@ def _summary(report: CheckReport) -> RenderableType:
         lines.append(f"This rests on {tests}. {kept}")
     else:
         lines.append(f"Fit for replay as far as this log can tell: {tests} found nothing. {kept}")
-    untested = [f.name for f in report.having("not applicable")]
-    if untested:
-        lines.append(f"Not tested, for the reasons above: {', '.join(untested)}.")
+    return lines
+
+
+def _shown(report: CheckReport) -> list[RenderableType]:
+    """Return what such a log could have shown, and what no log can."""
+    lines: list[RenderableType] = []
     shown = [f for f in report.findings if f.shows]
     if shown:
         lines.append(
@@ -66,4 +115,4 @@ def _summary(report: CheckReport) -> RenderableType:
         )
         lines += [Padding(f"- {f.shows}", (0, 0, 0, 2), expand=False) for f in shown]
     lines.append("What no log shows, no check finds: an unmeasured cause, or conversions on a wrong display.")
-    return Group(*lines)
+    return lines

@@ -20,14 +20,15 @@ from evaluator.estimates.weighted import WeightedValue
 from evaluator.replays.result import ReplayResult
 from evaluator.report.check import checks_of_log
 from evaluator.report.console import ReportConsole
+from evaluator.report.decision_table import SAME_DISPLAYS, fitting_table, notes
 from evaluator.report.outcome_tables import guardrails, outcomes
 from evaluator.report.segment_tables import segments
+from evaluator.report.short import counted, first_of, left_out
 from evaluator.report.shown_verdict import ShownVerdict
-from evaluator.report.terminal import delivered_each, details, sentences
+from evaluator.report.terminal import TRUST, delivered_each, details, print_resting, sentences
+from evaluator.report.widths import WIDE
 from evaluator.visible import visible
 
-# Below this an interval stands under its estimate.
-_WIDE = 100
 _ACTIONS_SHOWN = 4
 HOW_TO_READ = (
     "told: conversions delivered to the policy within its rounds. {which} holds for its own number. Whether two "
@@ -46,21 +47,73 @@ OF_CLUSTERS = (
     "Displays hang together by {by}: realised differences, and the ranking below, are for the clusters of this log; "
     "expected differences are for new ones."
 )
-SAME_DISPLAYS = "same displays"
 Column = tuple[str, Callable[[int], "Interval | str"]]
 
 NO_EXPECTED = "No difference of expected values: "
 APART = "Lines whose rewards are cut by different windows stand apart: their values cannot be compared."
 
 
-def print_comparison(console: ReportConsole, comparison: Comparison) -> None:
-    """Print a comparison."""
-    results = comparison.results
-    wide = console.width >= _WIDE
+def print_comparison(console: ReportConsole, comparison: Comparison, *, full: bool = True) -> None:
+    """Print a comparison: all of it, or what fits a screen."""
     if comparison.verdict is not None:
-        console.print(ShownVerdict(comparison.verdict))
+        console.print(ShownVerdict(comparison.verdict, full=full))
         console.print()
-    console.print(Text.assemble(f"{len(results)} replays of ", (visible(results[0].plan["dataset"]), "bold")))
+    (_print_all if full else _print_short)(console, comparison)
+
+
+def _print_short(console: ReportConsole, comparison: Comparison) -> None:
+    """Print the lines as they rank, what was asked for, and what to read before trusting the numbers."""
+    results = comparison.results
+    level = f"{results[0].value.level:.0%}"
+    console.print(_heading(results))
+    if comparison.verdict is None:
+        for line in _together([result.meaning[:1] for result in results]):
+            console.print(line, style="dim")
+    console.print(fitting_table(console, comparison))
+    for line in notes(comparison):
+        console.print(line, style="dim")
+    if results[0].guardrails:
+        console.print(guardrails(results, full=False))
+    if any(result.final is not None or result.doubly_robust is not None for result in results):
+        console.print(_weighted(results, level))
+    for found in segments(results, comparison.segments, full=False):
+        console.print(found)
+    if comparison.check is not None:
+        console.print(checks_of_log(comparison.check))
+    warnings = first_of(_warnings(comparison))
+    if warnings:
+        console.print(sentences(TRUST, warnings, style="yellow"))
+    assumptions = _assumptions(comparison)
+    print_resting(console, assumptions)
+    console.print(
+        left_out(
+            "regret and uplift",
+            "ranking" if len(results) > 1 else "",
+            "cost of the window" if comparison.window_costs else "",
+            "other outcomes" if any(result.outcomes for result in results) else "",
+            "actions",
+            counted(len(assumptions), "assumption"),
+        )
+    )
+
+
+def _heading(results: Sequence[ReplayResult]) -> Text:
+    return Text.assemble(f"{len(results)} replays of ", (visible(results[0].plan["dataset"]), "bold"))
+
+
+def _warnings(comparison: Comparison) -> list[str]:
+    return [*comparison.warnings, *_together([result.warnings for result in comparison.results])]
+
+
+def _assumptions(comparison: Comparison) -> list[str]:
+    results = comparison.results
+    return _together([(*one.assumptions, *_told(to)) for one, to in zip(results, comparison.assumed, strict=True)])
+
+
+def _print_all(console: ReportConsole, comparison: Comparison) -> None:
+    results = comparison.results
+    wide = console.width >= WIDE
+    console.print(_heading(results))
     for line in _together([result.meaning[:1] for result in results]):
         console.print(line, style="dim")
     level = f"{results[0].value.level:.0%}"
@@ -87,7 +140,7 @@ def print_comparison(console: ReportConsole, comparison: Comparison) -> None:
     if results[0].guardrails:
         console.print(guardrails(results))
     if any(result.outcomes for result in results):
-        console.print(outcomes(results))
+        console.print(outcomes(results, stacked=not wide))
     if any(result.final is not None or result.doubly_robust is not None for result in results):
         console.print(_weighted(results, level))
     if len(results) > 1:
@@ -100,11 +153,10 @@ def print_comparison(console: ReportConsole, comparison: Comparison) -> None:
     console.print(details("Actions (share of rounds)", [(str(i + 1), _shares(results[i])) for i in lines]))
     if comparison.check is not None:
         console.print(checks_of_log(comparison.check))
-    warnings = [*comparison.warnings, *_together([result.warnings for result in results])]
+    warnings = _warnings(comparison)
     if warnings:
-        console.print(sentences("Read before trusting the numbers", warnings, style="yellow"))
-    told = [(*result.assumptions, *_told(to)) for result, to in zip(results, comparison.assumed, strict=True)]
-    console.print(sentences("Assumptions", _together(told)))
+        console.print(sentences(TRUST, warnings, style="yellow"))
+    console.print(sentences("Assumptions", _assumptions(comparison)))
 
 
 def _bounded(comparison: Comparison) -> bool:
@@ -115,7 +167,10 @@ def _weighted(results: Sequence[ReplayResult], level: str) -> RenderableType:
     """Return what displays that were weighed say of each line: another target than its rounds."""
     table = _plain_table()
     for column in ("", "final policy", "value (DR)", level, "over all displays read (DR)", level):
-        table.add_column(column, justify="left" if column == "final policy" else "right", overflow="fold")
+        whole = column == level
+        table.add_column(
+            column, justify="left" if column == "final policy" else "right", no_wrap=whole, overflow="fold"
+        )
     for i, result in enumerate(results):
         final, robust = result.final, result.doubly_robust
         table.add_row(

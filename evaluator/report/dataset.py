@@ -10,12 +10,16 @@ from rich.text import Text
 from evaluator.log.times import dated, time_words
 from evaluator.report.console import ReportConsole
 from evaluator.report.numbers import count_text
+from evaluator.report.short import counted, left_out
 from evaluator.units import ROUND, SECONDS, format_duration
 from evaluator.visible import visible
 
+# Actions that a screen holds.
+_ACTIONS = 4
 
-def print_facts(console: ReportConsole, facts: dict[str, Any]) -> None:
-    """Print what `evaluator.datasets.show` found."""
+
+def print_facts(console: ReportConsole, facts: dict[str, Any], *, full: bool = True) -> None:
+    """Print what `evaluator.datasets.show` found: all of it, or what fits a screen."""
     spec, log = facts["spec"], facts["log"]
     title = f"  {visible(spec['title'])}" if spec else ""
     console.print(Text.assemble((visible(facts["name"]), "bold"), title))
@@ -48,17 +52,29 @@ def print_facts(console: ReportConsole, facts: dict[str, Any]) -> None:
         *((f"outcome {outcome['name']}", _outcome(outcome, log)) for outcome in log["outcomes"]),
         ("fingerprint", log["fingerprint"][:16]),
     ]
-    _rows(console, [*rows, *((name.replace("_", " "), count_text(value)) for name, value in log["counts"].items())])
+    # What the adapter did not have to do is no news.
+    counts = {name: value for name, value in log["counts"].items() if full or (value and name not in log)}
+    _rows(console, [*rows, *((name.replace("_", " "), count_text(value)) for name, value in counts.items())])
     table = Table(
         "action", "displays", "conversions", box=None, pad_edge=False, padding=(0, 2, 0, 0), title="most shown"
     )
-    for row in log["top_actions"]:
+    for row in log["top_actions"][: None if full else _ACTIONS]:
         table.add_row(row["label"], f"{row['displays']:,}", f"{row['conversions']:,}")
     console.print(table)
-    if "truth" in facts:
-        console.print(_true_values(facts["truth"]))
+    truth = facts.get("truth", [])
+    shown = truth if full or len(truth) <= 3 else [*truth[:2], truth[-1]]
+    if shown:
+        console.print(_true_values(shown))
     for note in log["notes"]:
         console.print(f"- {note}")
+    if not full:
+        said = ["counts that are 0"] if len(counts) < len(log["counts"]) else []
+        said += (
+            [counted(len(log["top_actions"]) - _ACTIONS, "more action")] if len(log["top_actions"]) > _ACTIONS else []
+        )
+        said += ["more true values"] if len(shown) < len(truth) else []
+        if said:
+            console.print(left_out(*said))
 
 
 def print_validation(console: ReportConsole, report: dict[str, Any]) -> None:

@@ -20,28 +20,76 @@ from evaluator.delays.study.words import between, first_positive, last_shown, wo
 from evaluator.log.delay_rows import DelayRows
 from evaluator.report.console import ReportConsole
 from evaluator.report.delay_sentences import Sentences, drift_said, groups_said, joint_said, spikes_said, tail_said
+from evaluator.report.short import left_out
 from evaluator.report.sketch import Floats, sketch_cdf
 from evaluator.report.terminal import details, sentences
 from evaluator.visible import visible
 
 _SKETCH_WIDTH = 76
 _PERIODS_SHOWN = 10
+# Shares of the conversions that a screen holds.
+_FEW_QUANTILES = (0.1, 0.5, 0.9, 0.99)
 
 
-def print_study(console: ReportConsole, study: DelayStudy) -> None:
-    """Print a study of delays: of all conversions, or first of sales and then of refunds."""
+def print_study(console: ReportConsole, study: DelayStudy, *, full: bool = True) -> None:
+    """Print a study of delays, of all conversions, or first of sales and then of refunds: all of it, or a screen."""
+    show = _print_kind if full else _print_short
     if study.refunds is None:
-        _print_kind(console, study, "conversions")
-        return
-    _print_kind(console, study, "sales")
-    console.print()
-    _print_kind(console, study.refunds, "refunds (conversions with a value below 0)")
+        show(console, study, "conversions")
+    else:
+        show(console, study, "sales")
+        console.print()
+        show(console, study.refunds, "refunds (conversions with a value below 0)")
+    if not full:
+        rows = study.rows
+        groups, periods = rows.group is not None, rows.periods is not None
+        said = ["a drawing" if study.drawable else "", "the groups" if groups else "", "the periods" if periods else ""]
+        console.print(left_out("more quantiles", "the laws", "the tail", *said))
+
+
+def _heading(study: DelayStudy, kind: str) -> Text:
+    of = "" if study.rows.displays is None else f" of {study.rows.displays:,} displays"
+    return Text.assemble(f"delays of {kind} in ", (visible(study.rows.name), "bold"), f": {study.conversions:,}{of}")
+
+
+def _print_short(console: ReportConsole, study: DelayStudy, kind: str) -> None:
+    """Print which window to take, what the log can see, how late conversions come, and what the tests found."""
+    rows = study.rows
+    console.print(_heading(study, kind))
+    console.print(_advice(study))
+    console.print(sentences("What the log can see", study.sight))
+    console.print(_titled("How late", _quantiles(study, _FEW_QUANTILES)))
+    console.print(_titled("Windows", _windows(study)))
+    law = study.missing["laws"] if study.choice is None else study.choice.verdict
+    found = [("law", Text(visible(law)))]
+    if rows.group is not None:
+        found.append((f"by {rows.by}", _in_short(groups_said(study))))
+    if rows.periods is not None:
+        found.append((f"drift by {rows.periods.name}", _in_short(drift_said(study))))
+    if study.joint is None and "joint" in study.missing:
+        found.append(("rate on context", Text(visible(f"withheld: {study.missing['joint']}"))))
+    console.print(_titled("Found", _names(found)))
+    if study.joint is not None:
+        console.print(_titled("Conversion rate on context", *_joint(study, study.joint)))
+
+
+def _names(rows: Sequence[tuple[str, Text]]) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    for name, words_of in rows:
+        table.add_row(name, words_of)
+    return table
+
+
+def _in_short(said: Sentences) -> Text:
+    """Return a verdict, and what stands behind it where it alarms."""
+    return _said(said if said.alarming else said._replace(more=()))
 
 
 def _print_kind(console: ReportConsole, study: DelayStudy, kind: str) -> None:
     rows = study.rows
-    of = "" if rows.displays is None else f" of {rows.displays:,} displays"
-    console.print(Text.assemble(f"delays of {kind} in ", (visible(rows.name), "bold"), f": {study.conversions:,}{of}"))
+    console.print(_heading(study, kind))
     console.print(sentences("What the log can see", study.sight))
     console.print(_titled("How late", _quantiles(study)))
     if study.drawable and not console.has_picture:
@@ -81,9 +129,11 @@ def _between(study: DelayStudy, low: float, high: float) -> Text:
     return Text(between(study.rows, low, high))
 
 
-def _quantiles(study: DelayStudy) -> Table:
+def _quantiles(study: DelayStudy, levels: Sequence[float] = ()) -> Table:
+    """Return how late the shares of conversions come that have these levels, all of them for none."""
     table = _table("share come", "as seen", "corrected", f"{study.fit.confidence:.0%} interval")
-    for q in study.quantiles:
+    some = [q for q in study.quantiles if q.level in levels] or study.quantiles
+    for q in some:
         of = study.rows
         table.add_row(f"{q.level:.0%}", words(of, q.naive), words(of, q.corrected), _between(study, q.low, q.high))
     return table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -19,13 +19,13 @@ ABOUT = "Events that no policy was told of, per round, of the displays followed 
 _STYLES = {"holds": "green", "broken": "bold red", "cannot tell": "yellow"}
 
 
-def guardrails(results: Sequence[ReplayResult]) -> RenderableType:
-    """Return the answer to each guardrail, line by line where there are several results."""
+def guardrails(results: Sequence[ReplayResult], *, full: bool = True) -> RenderableType:
+    """Return the answer to each guardrail, line by line where there are several results, and how it was answered."""
     table = _table(results)
     for column in ("guardrail", "answer"):
         table.add_column(column, overflow="fold")
     for column in ("estimate", "interval", "n"):
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=True)
     for i, result in enumerate(results, start=1):
         for one in result.guardrails:
             answer = Text(one.answer, style=_STYLES[one.answer])
@@ -37,7 +37,7 @@ def guardrails(results: Sequence[ReplayResult]) -> RenderableType:
         f"for {len(results[0].guardrails)} guardrail{'s' * (len(results[0].guardrails) > 1)}{lines}, so that any wrong "
         f"answer has a probability of {100 * (1 - results[0].value.level):.3g} % at the most."
     )
-    return section("Guardrails", said, table)
+    return section("Guardrails", said if full else "", table)
 
 
 def _of(one: GuardrailAnswer) -> tuple[str, str, str]:
@@ -49,18 +49,47 @@ def _of(one: GuardrailAnswer) -> tuple[str, str, str]:
     return f"{of.estimate:{sign}.4g}", f"[{of.low:{sign}.4g}, {of.high:{sign}.4g}]", f"{of.n:,}"
 
 
-def outcomes(results: Sequence[ReplayResult]) -> RenderableType:
-    """Return value and uplift of each outcome, line by line where there are several results."""
+def outcomes(
+    results: Sequence[ReplayResult],
+    *,
+    full: bool = True,
+    stacked: bool = False,
+    but: Collection[str] = (),
+) -> RenderableType:
+    """Return value and uplift of each outcome but some, line by line where there are several results.
+
+    Parameters
+    ----------
+    results
+        Results of the lines.
+    full
+        Whether to say what an outcome is.
+    stacked
+        Whether an interval stands under its estimate, for narrow terminals.
+    but
+        Names of outcomes that are left out.
+    """
     level = f"{results[0].value.level:.0%}"
     table = _table(results)
     table.add_column("", style="bold")
-    for column in ("per round", level, "uplift over the logging policy", level, "n"):
-        table.add_column(column, justify="right")
+    for column in ("per round", "uplift over the logging policy"):
+        if stacked:
+            table.add_column(
+                Text(f"{column.removesuffix(' the logging policy')}\n{level}"), justify="right", no_wrap=True
+            )
+        else:
+            table.add_column(column, justify="right")
+            table.add_column(level, justify="right", no_wrap=True)
+    table.add_column("n", justify="right", no_wrap=True)
     for i, result in enumerate(results, start=1):
         for one in result.outcomes:
-            n = f"{one.value.n:,}"
-            table.add_row(*_line(results, i), visible(one.outcome), *_cells(one.value), *_cells(one.uplift), n)
-    return section("Other outcomes", ABOUT, table)
+            if one.outcome not in but:
+                cells = [_cells(one.value), _cells(one.uplift)]
+                shown = (
+                    [Text("\n".join(pair)) for pair in cells] if stacked else [word for pair in cells for word in pair]
+                )
+                table.add_row(*_line(results, i), visible(one.outcome), *shown, f"{one.value.n:,}")
+    return section("Other outcomes", ABOUT if full else "", table)
 
 
 def _cells(of: Interval) -> tuple[str, str]:
@@ -81,9 +110,9 @@ def _line(results: Sequence[ReplayResult], number: int) -> list[str]:
 
 
 def section(title: str, said: str, table: Table) -> RenderableType:
-    """Return a table below its title and what it shows."""
+    """Return a table below its title and, if anything is said of it, what it shows."""
     return Group(
         Text(f"\n{title}", style="bold"),
-        Padding(Text(said, style="dim"), (0, 0, 0, 2)),
+        *([Padding(Text(said, style="dim"), (0, 0, 0, 2))] if said else []),
         Padding(table, (0, 0, 0, 2), expand=False),
     )

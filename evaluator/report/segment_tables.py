@@ -14,13 +14,14 @@ from evaluator.estimates.confidence import Interval
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.segment_values import GroupTest
 from evaluator.report.outcome_tables import section
+from evaluator.report.short import FEW_ROWS
 from evaluator.visible import visible
 
 ABOUT = "A group's rounds are those of its accepted displays; the intervals of all groups{line} hold at once."
 
 
 def segments(
-    results: Sequence[ReplayResult], differences: Sequence[SegmentDifferences] = ()
+    results: Sequence[ReplayResult], differences: Sequence[SegmentDifferences] = (), *, full: bool = True
 ) -> Iterator[RenderableType]:
     """Yield value and uplift in the groups of each column, line by line where there are several results.
 
@@ -30,6 +31,8 @@ def segments(
         Results of the lines.
     differences
         Differences to the baseline in the groups.
+    full
+        Whether tables of more than a few rows are shown; what the tests say always is.
     """
     for of_lines in zip(*(result.segments for result in results), strict=True):
         table = _table(several=len(results) > 1)
@@ -43,12 +46,12 @@ def segments(
         column = of_lines[0].column
         about = ABOUT.format(line=" of a line" if len(results) > 1 else "")
         said = [_answer("realised uplift", split.test, i, len(results)) for i, split in enumerate(of_lines)]
-        yield _section(f"By {visible(column)}", about, table, said)
+        yield _section(f"By {visible(column)}", about, table, said, full=full)
         if own := [of for of in differences if of.column == column]:
-            yield _differences(own)
+            yield _differences(own, full=full)
 
 
-def _differences(found: Sequence[SegmentDifferences]) -> RenderableType:
+def _differences(found: Sequence[SegmentDifferences], *, full: bool) -> RenderableType:
     """Return the differences to the baseline in the groups of one column."""
     table = _table(several=True)
     for column in ("difference", "n"):
@@ -65,7 +68,7 @@ def _differences(found: Sequence[SegmentDifferences]) -> RenderableType:
         for of in found
     ]
     title = f"Difference to line {found[0].reference + 1} by {visible(found[0].column)}"
-    return _section(title, "Up to the common horizon; all these intervals hold at once.", table, said)
+    return _section(title, "Up to the common horizon; all these intervals hold at once.", table, said, full=full)
 
 
 def _answer(number: str, test: GroupTest, line: int, lines: int) -> str:
@@ -92,5 +95,8 @@ def _table(*, several: bool) -> Table:
     return table
 
 
-def _section(title: str, about: str, table: Table, said: Sequence[str]) -> RenderableType:
-    return Group(section(title, about, table), *(Padding(Text(line), (0, 0, 0, 2)) for line in said))
+def _section(title: str, about: str, table: Table, said: Sequence[str], *, full: bool) -> RenderableType:
+    below = [Padding(Text(line), (0, 0, 0, 2)) for line in said]
+    if full or table.row_count <= FEW_ROWS:
+        return Group(section(title, about, table), *below)
+    return Group(Text.assemble((f"\n{title} ", "bold"), f"({table.row_count:,} rows: --full prints them)"), *below)

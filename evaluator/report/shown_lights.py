@@ -15,7 +15,7 @@ from evaluator.report.blocks import Light
 from evaluator.visible import visible
 
 DO = "What to do: "
-_STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red", "not applicable": "dim"}
+STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red", "not applicable": "dim"}
 _SHORT = {"not applicable": "-"}
 # The worst first.
 _ORDER = ("fail", "warn", "pass", "not applicable")
@@ -42,13 +42,13 @@ class ShownLights:
         for name in ("verdict", "check", "number"):
             table.add_column(name, no_wrap=name != "number")
         for f in self.findings:
-            word = Text(_SHORT.get(f.verdict, f.verdict), _STYLES[f.verdict])
+            word = Text(_SHORT.get(f.verdict, f.verdict), STYLES[f.verdict])
             said: Text | str = Text(visible(f.means), "dim") if f.verdict == "not applicable" else f.number
             table.add_row(word, f.name, said)
         yield table
         if not self.brief:
             for verdict in ("fail", "warn"):
-                yield from (_paragraph(f) for f in self.findings if f.verdict == verdict)
+                yield from (paragraph(f) for f in self.findings if f.verdict == verdict)
 
     def lights(self) -> tuple[Light, ...]:
         """Return the findings as lights of a page, the worst first."""
@@ -59,11 +59,14 @@ class ShownLights:
         )
 
 
-def _paragraph(f: Finding) -> RenderableType:
+def paragraph(f: Finding, *, number: bool = False) -> RenderableType:
+    """Return what a finding means and what to do, after its name and, if asked for, its number."""
     lines: list[RenderableType] = [f.means]
     if f.do:
         lines.append(f"{DO}{f.do}")
     return Group(
-        Text.assemble("\n", (f.verdict, _STYLES[f.verdict]), "  ", (f.name, "bold")),
+        Text.assemble(
+            "\n", (f.verdict, STYLES[f.verdict]), "  ", (f.name, "bold"), f": {visible(f.number)}" if number else ""
+        ),
         Padding(Group(*lines), (0, 0, 0, 2), expand=False),
     )

@@ -23,9 +23,18 @@ SETTLE = "What would settle it:"
 
 @dataclass(frozen=True)
 class ShownVerdict:
-    """A verdict to be printed; a page shows it with links to what it rests on."""
+    """A verdict to be printed; a page shows it with links to what it rests on.
+
+    Parameters
+    ----------
+    verdict
+        Verdict of a comparison.
+    full
+        Whether each condition that is met has a line, and the rule says what it comes to for the other lines.
+    """
 
     verdict: Verdict
+    full: bool = True
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Yield its lines."""
@@ -38,13 +47,16 @@ class ShownVerdict:
         table.add_column("found")
         for condition in of.conditions:
             mark, word, colour = MARKS[condition.met]
-            table.add_row(condition.name, Text(f"{mark} {word}", style=colour), condition.said)
+            if self.full or not condition.met:
+                table.add_row(condition.name, Text(f"{mark} {word}", style=colour), condition.said)
         yield Padding(table, (0, 0, 0, 2), expand=False)
         if of.settle:
             yield Text(SETTLE)
             for line in of.settle:
                 yield Padding(f"- {line}", (0, 0, 0, 2), expand=False)
-        yield Text(visible(rule_text(of)), style="dim")
+        met = ", ".join(condition.name for condition in of.conditions if condition.met)
+        also = f" Conditions met: {met}." if met and not self.full else ""
+        yield Text(visible(rule_text(of, others=self.full) + also), style="dim")
 
 
 def split(of: Verdict) -> tuple[str, str]:
@@ -53,11 +65,13 @@ def split(of: Verdict) -> tuple[str, str]:
     return of.headline[:number], of.headline[number:]
 
 
-def rule_text(of: Verdict) -> str:
-    """Return the rule in words, and what it says of the other lines."""
+def rule_text(of: Verdict, *, others: bool = True) -> str:
+    """Return the rule in words and, if wanted, what it says of the other lines."""
     together = f", {len(of.candidates)} lines together" if len(of.candidates) > 1 else ""
-    others = [f"line {one.line.variant + 1}: {one.decision}" for one in of.candidates if one.line.variant != of.variant]
-    return f"Rule: {of.rule.text} at {percent(of.level)}{together}." + (f" {', '.join(others)}." if others else "")
+    rest = [f"line {one.line.variant + 1}: {one.decision}" for one in of.candidates if one.line.variant != of.variant]
+    return f"Rule: {of.rule.text} at {percent(of.level)}{together}." + (
+        f" {', '.join(rest)}." if rest and others else ""
+    )
 
 
 def in_words_of_the_command(of: Verdict) -> Verdict:

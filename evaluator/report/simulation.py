@@ -10,17 +10,21 @@ from rich.text import Text
 
 from evaluator.datasets.flights import Flight
 from evaluator.report.console import ReportConsole
+from evaluator.report.short import left_out
 from evaluator.report.terminal import sentences
+from evaluator.report.widths import fits
 from evaluator.simulations.result import Simulation
 from evaluator.visible import visible
 
 _CELLS = 20
 _BARS = "▁▂▃▄▅▆▇█"
 _PLAIN_BARS = "_.-:=+*#"
+# Laws of delays that a screen holds.
+_LAWS = 4
 
 
-def print_simulation(console: ReportConsole, found: Simulation) -> None:
-    """Print a simulation."""
+def print_simulation(console: ReportConsole, found: Simulation, *, full: bool = True) -> None:
+    """Print a simulation: all of it, or what fits a screen."""
     window = "no window" if found.window is None else f"window {found.window:,}"
     console.print(
         Text.assemble(
@@ -28,35 +32,52 @@ def print_simulation(console: ReportConsole, found: Simulation) -> None:
             f": {found.runs:,} runs of {found.horizon:,} rounds, {found.n_actions} actions, {window}",
         )
     )
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("regret after", overflow="fold")
-    for i in found.stated:
-        table.add_column(f"{found.rounds[i]:,}", justify="right")
-    table.add_column("observed", justify="right")
-    if len(found.curves) > 1:
-        table.add_column("to the first", justify="right")
-    table.add_column("", no_wrap=True)
-    top = max(float(curve.regret.max()) for curve in found.curves)
     plain = console.options.ascii_only
     bars, sign = (_PLAIN_BARS, "+-") if plain else (_BARS, "±")
-    for curve in found.curves:
-        table.add_row(
-            curve.policy,
-            *(_cell(curve.regret[i], curve.regret_se[i], sign) for i in found.stated),
-            _cell(curve.observed[-1], curve.observed_se[-1], sign),
-            *([_cell(curve.difference, curve.difference_se, sign, signed=True)] if len(found.curves) > 1 else []),
-            sparkline(curve.regret.tolist(), top, bars),
-        )
+    longest = max(len(curve.policy) for curve in found.curves)
+    whole = _table(found, found.stated, bars, sign)
+    if fits(console, whole, longest):
+        console.print(whole)
+    else:
+        # Numbers stand whole: where one table is too wide for them, two are not.
+        if full:
+            console.print(_table(found, found.stated, bars, sign, rest=False, curve=False))
+            console.print()
+        last = _table(found, found.stated[-1:], bars, sign)
+        narrow = not fits(console, last, longest)
+        console.print(_table(found, found.stated[-1:], bars, sign, curve=False) if narrow else last)
+    said, laws = _how(found, sign), _laws(found)
+    if full or len(laws) <= _LAWS:
+        console.print(sentences("How", [*said, *laws, *_told(found)]))
+        return
+    console.print(sentences("How", [*said, *_told(found)]))
+    console.print(left_out(f"the delays of {len(laws)} actions"))
+
+
+def _table(
+    found: Simulation, stated: Sequence[int], bars: str, sign: str, *, rest: bool = True, curve: bool = True
+) -> Table:
+    """Return regret after the rounds at some places; the rest: what was observed, and differences; and the curve."""
+    several = rest and len(found.curves) > 1
+    top = max(float(curve.regret.max()) for curve in found.curves)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("regret after", overflow="fold")
+    headers = [f"{found.rounds[i]:,}" for i in stated]
+    for header in [*headers, *(["observed"] if rest else []), *(["to the first"] if several else [])]:
+        table.add_column(header, justify="right", no_wrap=True)
+    if curve:
+        table.add_column("", no_wrap=True)
+    for of in found.curves:
+        more = [_cell(of.observed[-1], of.observed_se[-1], sign)] if rest else []
+        more += [_cell(of.difference, of.difference_se, sign, signed=True)] if several else []
+        more += [sparkline(of.regret.tolist(), top, bars)] if curve else []
+        table.add_row(of.policy, *(_cell(of.regret[i], of.regret_se[i], sign) for i in stated), *more)
     if found.lower_bound is not None and found.observed_lower_bound is not None:
-        table.add_row(
-            "lower bound",
-            *(f"{found.lower_bound[i]:.1f}" for i in found.stated),
-            f"{found.observed_lower_bound[-1]:.1f}",
-            *([""] if len(found.curves) > 1 else []),
-            sparkline(found.lower_bound.tolist(), top, bars),
-        )
-    console.print(table)
-    console.print(sentences("How", _how(found, sign)))
+        more = [f"{found.observed_lower_bound[-1]:.1f}"] if rest else []
+        more += [""] if several else []
+        more += [sparkline(found.lower_bound.tolist(), top, bars)] if curve else []
+        table.add_row("lower bound", *(f"{found.lower_bound[i]:.1f}" for i in stated), *more)
+    return table
 
 
 def _how(found: Simulation, sign: str) -> list[str]:
@@ -74,10 +95,23 @@ def _how(found: Simulation, sign: str) -> list[str]:
         said.append("lower bound: of any uniformly efficient policy for large T (the same, Theorems 3 and 4)")
     if found.flights:
         said.append(f"eligible: {flights_text(found.flights)}; the others always")
+    return said
+
+
+def _laws(found: Simulation) -> list[str]:
+    """Return how late conversions come, of each action where they differ."""
     one = len(found.laws) == 1
-    for k, (law, tau) in enumerate(zip(found.laws, found.tau_window, strict=True)):
-        within = "" if found.window is None else f"; {tau:.1%} of the conversions within the window"
-        said.append(f"{'' if one else f'action {k}: '}{law}{within}")
+    within = [
+        "" if found.window is None else f"; {tau:.1%} of the conversions within the window" for tau in found.tau_window
+    ]
+    return [
+        f"{'' if one else f'action {k}: '}{law}{share}"
+        for k, (law, share) in enumerate(zip(found.laws, within, strict=True))
+    ]
+
+
+def _told(found: Simulation) -> list[str]:
+    said = []
     if found.told:
         said.append(f"policies are told: {found.told}")
     if found.told_zeros:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -22,9 +23,12 @@ from evaluator.report.console import ReportConsole
 from evaluator.report.numbers import count_text
 from evaluator.report.outcome_tables import guardrails, outcomes
 from evaluator.report.segment_tables import segments
+from evaluator.report.short import counted, first_of, left_out, of_intervals
+from evaluator.report.widths import WIDE
 from evaluator.visible import visible
 
 _ACTIONS_SHOWN = 10
+TRUST = "Read before trusting the numbers"
 # Of intervals that rest on the largest reward seen.
 APPROXIMATE = ", not anytime-valid"
 _LEFT_OUT = (
@@ -56,75 +60,114 @@ _FINAL = {
 }
 
 
-def print_result(console: ReportConsole, result: ReplayResult) -> None:
-    """Print a replay's result."""
+def print_result(console: ReportConsole, result: ReplayResult, *, full: bool = True) -> None:
+    """Print a replay's result: all of it, or what fits a screen."""
     plan = result.plan
     console.print(Text.assemble((visible(plan["policy"]), "bold"), " replayed on ", (visible(plan["dataset"]), "bold")))
-    for line in result.meaning:
+    for line in result.meaning if full else result.meaning[:1]:
         console.print(line, style="dim")
-    console.print(_estimates(result))
+    if not full:
+        console.print(_lived(result))
+    console.print(_estimates(result, full=full))
     if result.guardrails:
-        console.print(guardrails([result]))
-    if result.outcomes:
-        console.print(outcomes([result]))
-    for found in segments([result]):
+        console.print(guardrails([result], full=full))
+    guarded = set() if full else {one.outcome for one in result.guardrails}
+    if any(one.outcome not in guarded for one in result.outcomes):
+        console.print(outcomes([result], full=full, stacked=console.width < WIDE, but=guarded))
+    for found in segments([result], full=full):
         console.print(found)
-    console.print(details("How", _how(result)))
-    console.print(_action_shares(result))
+    if full:
+        console.print(details("How", _how(result)))
+        console.print(_action_shares(result))
     if result.final is not None:
-        console.print(frozen(result.final))
+        console.print(frozen(result.final, full=full))
     # What the adapter did not have to do is no news.
     counts = [(name.replace("_", " "), count_text(value)) for name, value in plan["counts"].items() if value]
-    if counts:
+    if counts and full:
         console.print(details("Log", counts))
-    if result.warnings:
-        console.print(sentences("Read before trusting the numbers", result.warnings, style="yellow"))
-    console.print(sentences("Assumptions", result.assumptions))
+    warnings = result.warnings if full else first_of(result.warnings)
+    if warnings:
+        console.print(sentences(TRUST, warnings, style="yellow"))
+    if full:
+        console.print(sentences("Assumptions", result.assumptions))
+        return
+    print_resting(console, result.assumptions)
+    console.print(left_out("how it was replayed", "actions", "the log", counted(len(result.assumptions), "assumption")))
 
 
-def _estimates(result: ReplayResult) -> Table:
-    level = result.value.level
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("", style="bold")
-    table.add_column("estimate", justify="right")
-    table.add_column(f"{level:.0%} interval", justify="right")
-    table.add_column("n", justify="right")
-    unit = (
-        "reward per round" if result.plan["options"]["reward"] == "eventual" else "reward per round seen by the horizon"
-    ).replace("reward", "reward" if result.money is None else "profit", 1)
-    clusters = result.plan["clusters"]
-    by = "" if clusters is None else f", by {clusters['by']}"
-    about = "" if result.plan["reward_bound"]["known"] else APPROXIMATE
-    table.add_row(f"realised value ({unit}){about}", *_cells(result.value))
-    if result.expected_value is not None:
-        table.add_row(f"expected value at {result.rounds:,} rounds (bootstrap{by})", *_cells(result.expected_value))
-    if result.doubly_robust is not None and result.doubly_robust.target == LEARNING:
-        of = "all displays read" if result.plan["options"]["repeats"] == 1 else "all that the first repeat read"
-        table.add_row(f"value over {of}, doubly robust{by}", *_given(result.doubly_robust))
-    best = result.best_fixed_action
-    table.add_row(
-        f"regret over {result.rounds:,} rounds vs best fixed {best.kind}{about}",
-        *_cells(result.regret),
+def print_resting(console: ReportConsole, assumptions: Sequence[str]) -> None:
+    """Print, in a short form, what intervals rest on beyond what those of every replay do."""
+    if said := of_intervals(assumptions):
+        console.print(sentences("What the intervals rest on", said))
+
+
+def _lived(result: ReplayResult) -> str:
+    days = "" if math.isnan(result.live_days) else f" ({result.live_days:.3g} days of live traffic)"
+    return (
+        f"{result.rounds:,} rounds of {result.plan['displays_used']:,} logged displays{days}; effective sample size "
+        f"{result.effective_sample_size:,.0f}; window: {result.plan['window']}."
     )
-    if not math.isnan(result.true_regret):
-        table.add_row("true regret vs the best action of each display", f"{result.true_regret:.5g}", "known truth", "")
-    table.add_row(f"uplift over the logging policy (per round){about}", *_cells(result.uplift))
-    for name, amount in () if result.money is None else result.money.rows():
-        table.add_row(f"{name}{about if name != 'cost per round' else ''}", *_cells(amount))
-    table.add_row(f"logging policy's value{about}", *_cells(result.logging_value))
-    how = " (halves choose and value)" if best.by_halves else ""
-    table.add_row(f"best fixed {best.kind}: {best.label or 'unknown'}{how}{about}", *_cells(best.value))
+
+
+class _Row(NamedTuple):
+    """A number: its name, what the full form says of it, its name in the short form, and its cells."""
+
+    name: str
+    more: str
+    cells: tuple[str, str, str]
+    short: str = ""
+
+
+def _estimates(result: ReplayResult, *, full: bool) -> Table:
+    about = "" if result.plan["reward_bound"]["known"] else APPROXIMATE
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("" if full else _unit(result), style="bold")
+    table.add_column("estimate", justify="right", no_wrap=True)
+    level = f"{result.value.level:.0%} interval"
+    table.add_column(level if full or not about else Text(f"{level}\n{about[2:]}"), justify="right", no_wrap=True)
+    table.add_column("n", justify="right", no_wrap=True)
+    for row in _rows(result, about):
+        table.add_row(f"{row.name}{row.more}" if full else row.short or row.name, *row.cells)
     return table
 
 
-def frozen(final: FinalValue) -> RenderableType:
-    """Return the value of a frozen policy by every estimator, and what it rests on."""
+def _unit(result: ReplayResult) -> str:
+    seen = "" if result.plan["options"]["reward"] == "eventual" else " seen by the horizon"
+    return f"{'reward' if result.money is None else 'profit'} per round{seen}"
+
+
+def _rows(result: ReplayResult, about: str) -> Iterator[_Row]:
+    clusters = result.plan["clusters"]
+    by = "" if clusters is None else f", by {clusters['by']}"
+    yield _Row("realised value", f" ({_unit(result)}){about}", _cells(result.value))
+    if result.expected_value is not None:
+        more = f" at {result.rounds:,} rounds (bootstrap{by})"
+        yield _Row("expected value", more, _cells(result.expected_value), f"expected value (bootstrap{by})")
+    if result.doubly_robust is not None and result.doubly_robust.target == LEARNING:
+        of = "all displays read" if result.plan["options"]["repeats"] == 1 else "all that the first repeat read"
+        yield _Row(f"value over {of}, doubly robust{by}", "", _given(result.doubly_robust))
+    best = result.best_fixed_action
+    name = f"regret over {result.rounds:,} rounds"
+    yield _Row(name, f" vs best fixed {best.kind}{about}", _cells(result.regret), f"regret vs best fixed {best.kind}")
+    if not math.isnan(result.true_regret):
+        truth = (f"{result.true_regret:.5g}", "known truth", "")
+        yield _Row("true regret", " vs the best action of each display", truth)
+    yield _Row("uplift over the logging policy", f" (per round){about}", _cells(result.uplift))
+    for name, amount in () if result.money is None else result.money.rows():
+        yield _Row(name, about if name != "cost per round" else "", _cells(amount))
+    yield _Row("logging policy's value", about, _cells(result.logging_value))
+    how = " (halves choose and value)" if best.by_halves else ""
+    yield _Row(f"best fixed {best.kind}: {best.label or 'unknown'}", f"{how}{about}", _cells(best.value))
+
+
+def frozen(final: FinalValue, *, full: bool = True) -> RenderableType:
+    """Return the value of a frozen policy by every estimator, or by the first one, and what it rests on."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("", style="bold")
     table.add_column("estimate", justify="right")
-    table.add_column(f"{final.ips.value.level:.0%} interval", justify="right")
+    table.add_column(f"{final.ips.value.level:.0%} interval", justify="right", no_wrap=True)
     table.add_column("n", justify="right")
-    for one in reversed(ESTIMATORS):
+    for one in tuple(reversed(ESTIMATORS))[: None if full else 1]:
         table.add_row(one.title, *_given(final.estimates[one.name]))
     table.add_row("logging policy on these displays", *_given(final.logging))
     w = final.weights
@@ -133,7 +176,9 @@ def frozen(final: FinalValue) -> RenderableType:
         f"right), largest {w.largest:.3g}; {final.rewarded:,} displays with a reward count"
     )
     heading, said = _FINAL[final.policy]
-    probabilities = "" if not final.draws else f"probabilities: shares of {final.draws:,} draws at each display\n"
+    probabilities = (
+        "" if not (final.draws and full) else f"probabilities: shares of {final.draws:,} draws at each display\n"
+    )
     if final.repeats > 1:
         said += f" It is any of the final policies of the {final.repeats} repeats, with equal chance."
     return Group(

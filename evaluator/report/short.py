@@ -1,0 +1,46 @@
+"""The short form of a report, which fits a screen: what it never leaves out, and how it names what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+# Warnings that are printed whole.
+_WARNINGS = 3
+# Rows of a table that are no screen by themselves.
+FEW_ROWS = 8
+
+
+def first_of(sentences: Sequence[str], most: int = _WARNINGS) -> list[str]:
+    """Return sentences, or the first few and how many there are more.
+
+    >>> first_of(["one", "two", "three", "four", "five"])
+    ['one', 'two', 'three', '2 more: --full prints them']
+    """
+    if len(sentences) <= most:
+        return list(sentences)
+    return [*sentences[:most], f"{len(sentences) - most:,} more: --full prints them"]
+
+
+def of_intervals(assumptions: Sequence[str]) -> list[str]:
+    """Return the assumptions that say on what an interval rests, beyond those of every replay."""
+    return [said for said in assumptions if "interval" in said]
+
+
+def left_out(*parts: str) -> Text:
+    """Return the line that names what only the full form prints; empty parts are none.
+
+    >>> left_out("the law", "", "2 assumptions").plain
+    '\\n--full prints the rest: the law, 2 assumptions.'
+    """
+    return Text(f"\n--full prints the rest: {', '.join(filter(None, parts))}.", style="dim")
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things, empty for none.
+
+    >>> counted(1, "assumption"), counted(3, "assumption"), counted(0, "assumption")
+    ('1 assumption', '3 assumptions', '')
+    """
+    return f"{number:,} {what}{'s' * (number > 1)}" if number else ""
