@@ -60,7 +60,7 @@ def _print_short(console: ReportConsole, report: CheckReport) -> None:
         console.print(Group(*_shown(report)))
     console.print(
         left_out(
-            more, "numbers of all checks", "why some are not tested", "" if not found else "what would have been found"
+            more, "numbers of all checks", "why some are not tested", "what would have been found" if found else ""
         )
     )
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from rich.console import Group, RenderableType
+from rich.console import Group, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -167,10 +167,8 @@ def _weighted(results: Sequence[ReplayResult], level: str) -> RenderableType:
     """Return what displays that were weighed say of each line: another target than its rounds."""
     table = _plain_table()
     for column in ("", "final policy", "value (DR)", level, "over all displays read (DR)", level):
-        whole = column == level
-        table.add_column(
-            column, justify="left" if column == "final policy" else "right", no_wrap=whole, overflow="fold"
-        )
+        justify: JustifyMethod = "left" if column == "final policy" else "right"
+        table.add_column(column, justify=justify, no_wrap=column == level, overflow="fold")
     for i, result in enumerate(results):
         final, robust = result.final, result.doubly_robust
         table.add_row(

@@ -64,13 +64,16 @@ def _decision_table(comparison: Comparison, *, stacked: bool) -> Table:
         of_value = result.value if value == "value" else result.expected_value
         against = _difference(differences.get(i), expected=expected) if len(results) > 1 else _cells(result.uplift)
         pairs = (_cells(of_value), against)
-        cells = [Text("\n".join(pair)) for pair in pairs] if stacked else [word for pair in pairs for word in pair]
+        cells: list[str | Text] = [end for pair in pairs for end in pair]
+        if stacked:
+            cells = [Text("\n".join(pair)) for pair in pairs]
         verdict: list[str | Text] = []
         if decisions:
             decision = decisions[i].decision if i in decisions else ""
             verdict = [Text(decision, STYLES.get(decision, ""))]
-        name = [result.plan["policy"], window_text(result)]
-        table.add_row(str(i + 1), *([Text("\n".join(map(visible, name)))] if stacked else name), *cells, *verdict)
+        called: list[str] = [result.plan["policy"], window_text(result)]
+        of_line: list[str | Text] = [Text("\n".join(map(visible, called)))] if stacked else [*called]
+        table.add_row(str(i + 1), *of_line, *cells, *verdict)
     return table
 
 
@@ -93,7 +96,7 @@ def notes(comparison: Comparison) -> Iterator[str]:
         elif of.expected is None and of.why_not_expected:
             yield f"Line {of.variant + 1} has no expected difference: {of.why_not_expected}."
     if len(ranking.groups) > 1:
-        yield "Lines with different windows, by which their rewards are cut, stand apart: their values cannot be compared."
+        yield "Lines whose rewards are cut by different windows stand apart: their values cannot be compared."
 
 
 def _apart(comparison: Comparison) -> str:

@@ -24,16 +24,17 @@ def guardrails(results: Sequence[ReplayResult], *, full: bool = True) -> Rendera
     table = _table(results)
     for column in ("guardrail", "answer"):
         table.add_column(column, overflow="fold")
-    for column in ("estimate", "interval", "n"):
+    first = results[0].guardrails[0]
+    level = f"{100 * first.interval.level:.4g} %"
+    for column in ("estimate", "interval" if full else f"{level} interval", "n"):
         table.add_column(column, justify="right", no_wrap=True)
     for i, result in enumerate(results, start=1):
         for one in result.guardrails:
             answer = Text(one.answer, style=_STYLES[one.answer])
             table.add_row(*_line(results, i), visible(one.guardrail), answer, *_of(one))
-    first = results[0].guardrails[0]
     lines = f" times {len(results)} lines" if len(results) > 1 else ""
     said = (
-        f"Stated before the run, answered by {100 * first.interval.level:.4g} % intervals: the run's level, adjusted "
+        f"Stated before the run, answered by {level} intervals: the run's level, adjusted "
         f"for {len(results[0].guardrails)} guardrail{'s' * (len(results[0].guardrails) > 1)}{lines}, so that any wrong "
         f"answer has a probability of {100 * (1 - results[0].value.level):.3g} % at the most."
     )

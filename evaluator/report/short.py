@@ -29,10 +29,10 @@ def of_intervals(assumptions: Sequence[str]) -> list[str]:
 
 
 def left_out(*parts: str) -> Text:
-    """Return the line that names what only the full form prints; empty parts are none.
+    r"""Return the line that names what only the full form prints; empty parts are none.
 
-    >>> left_out("the law", "", "2 assumptions").plain
-    '\\n--full prints the rest: the law, 2 assumptions.'
+    >>> left_out("the law", "", "2 assumptions").plain.strip()
+    '--full prints the rest: the law, 2 assumptions.'
     """
     return Text(f"\n--full prints the rest: {', '.join(filter(None, parts))}.", style="dim")
 

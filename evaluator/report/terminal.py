@@ -103,9 +103,10 @@ def print_resting(console: ReportConsole, assumptions: Sequence[str]) -> None:
 
 def _lived(result: ReplayResult) -> str:
     days = "" if math.isnan(result.live_days) else f" ({result.live_days:.3g} days of live traffic)"
+    clusters = "" if result.plan["clusters"] is None else f"; clusters: {_clusters(result)}"
     return (
         f"{result.rounds:,} rounds of {result.plan['displays_used']:,} logged displays{days}; effective sample size "
-        f"{result.effective_sample_size:,.0f}; window: {result.plan['window']}."
+        f"{result.effective_sample_size:,.0f}; window: {result.plan['window']}{clusters}."
     )
 
 

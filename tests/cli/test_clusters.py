@@ -34,7 +34,7 @@ def test_the_command_and_the_function_say_the_same(folder: str) -> None:
     assert "clusters drawn whole" in run.json["expected_value"]["kind"]
     for value in (run.json["doubly_robust"], run.json["final"]["dr"], run.json["final"]["snips"]):
         assert "clusters of equal size (Liang, Zeger 1986)" in value["value"]["kind"]
-    out = " ".join(evaluate(*words).out.split())
+    out = " ".join(evaluate(*words, "--full").out.split())
     for said in (
         "(bootstrap, by user)", "doubly robust, by user", "40 by user; the rounds are worth",
         "Intervals: Student's t by 3", "for the clusters of this log",
@@ -43,11 +43,13 @@ def test_the_command_and_the_function_say_the_same(folder: str) -> None:
 
 
 def test_a_comparison_says_which_differences_are_for_whom(folder: str) -> None:
-    run = evaluate("compare", "-d", folder, *ASKED, "-p", "random", "--horizon", "500")
+    run = evaluate("compare", "-d", folder, *ASKED, "-p", "random", "--horizon", "500", "--full")
     assert run.code == 0, run.err
     out = " ".join(run.out.split())
     assert "expected differences are for new ones" in out
-    assert "expected differences are for new ones" not in evaluate("compare", "-p", "random", "-p", "ucb1").out
+    assert (
+        "expected differences are for new ones" not in evaluate("compare", "-p", "random", "-p", "ucb1", "--full").out
+    )
 
 
 def test_what_displays_hang_together_by_must_be_there(folder: str) -> None:

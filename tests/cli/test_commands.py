@@ -96,7 +96,7 @@ def test_commands_take_every_option_of_the_python_function(path: str, window: st
     fields = {f.name for f in dataclasses.fields(ReplayOptions)} - {"window"} | {window}
     loading = set(inspect.signature(datasets.load).parameters) - {"seed", "keep"}  # a replay has no use for groups
     assert fields | loading <= given
-    assert given - fields - loading == {*own, "log", "as_json", "out", "debug"}
+    assert given - fields - loading == {*own, "log", "full", "as_json", "out", "debug"}
 
 
 def test_delays_takes_every_option_of_the_python_function() -> None:
@@ -107,7 +107,7 @@ def test_delays_takes_every_option_of_the_python_function() -> None:
     fields = {f.name: f.default for f in dataclasses.fields(DelayOptions)}
     loading = set(inspect.signature(datasets.load).parameters) - {"seed", "keep"}  # --by says what to keep
     file = {"file", "delay_column", "unit", "followed"}
-    assert set(given) == fields.keys() | loading | file | {"log", "by", "as_json", "out", "debug"}
+    assert set(given) == fields.keys() | loading | file | {"log", "by", "full", "as_json", "out", "debug"}
     assert {name: given[name].default for name in fields} == fields
 
 
@@ -118,7 +118,7 @@ def test_check_takes_every_option_of_the_python_function() -> None:
     given = {p.name: p for p in command("check").params}
     fields = {f.name: f.default for f in dataclasses.fields(CheckOptions)}
     loading = set(inspect.signature(datasets.load).parameters) - {"seed", "keep"}
-    assert set(given) == fields.keys() | loading | {"log", "as_json", "out", "debug"}
+    assert set(given) == fields.keys() | loading | {"log", "full", "as_json", "out", "debug"}
     assert {name: given[name].default for name in fields} == fields
 
 
@@ -129,7 +129,7 @@ def test_audit_takes_every_option_of_the_python_function() -> None:
     given = {p.name: p for p in command("audit").params}
     fields = {f.name: f.default for f in dataclasses.fields(AuditOptions)}
     loading = set(inspect.signature(datasets.load).parameters) - {"seed", "keep"}
-    assert set(given) == fields.keys() | loading | {"log", "policies", "as_json", "out", "debug"}
+    assert set(given) == fields.keys() | loading | {"log", "policies", "full", "as_json", "out", "debug"}
     assert {name: given[name].default for name in fields} == fields
 
 

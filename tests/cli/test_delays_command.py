@@ -60,7 +60,7 @@ def shop(tmp_path: Path) -> Path:
 
 
 def test_the_terminal_says_what_the_log_can_see(shop: Path) -> None:
-    run = evaluate("delays", str(shop), *QUICK, "--windows", "1h,7d,30d,60d,500")
+    run = evaluate("delays", str(shop), *QUICK, "--windows", "1h,7d,30d,60d,500", "--full")
     assert run.code == 0, run.err
     assert "conditional on delay <= 30 d" in run.out
     assert "later than 30 d is unknown" in run.out

@@ -70,7 +70,7 @@ def test_a_bootstrap_adds_the_expected_value() -> None:
     jsonschema.validate(run.json, schema())
     assert run.json["expected_value"]["estimate"] == run.json["value"]["estimate"]
     assert "bootstrap" in run.json["expected_value"]["kind"]
-    assert f"expected value at {run.json['rounds']:,} rounds (bootstrap)" in evaluate(*words).out
+    assert f"expected value at {run.json['rounds']:,} rounds (bootstrap)" in evaluate(*words, "--full").out
 
 
 def test_a_replay_without_a_round_fails_in_one_line() -> None:
@@ -94,7 +94,7 @@ def test_says_which_log_it_used_on_stderr_only() -> None:
 
 
 def test_report_shows_numbers_warnings_and_assumptions() -> None:
-    run = evaluate("replay", "-p", "delayed-klucb", "--limit", "300", "--window", "20")
+    run = evaluate("replay", "-p", "delayed-klucb", "--limit", "300", "--window", "20", "--full")
     for words in (
         "realised value (reward per round)",
         "regret over",
@@ -123,7 +123,7 @@ def test_narrow_terminal_loses_no_number(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_out_holds_everything_and_is_not_overwritten(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    words = ("replay", "-p", "ucb1", *SMALL, "--repeats", "2", "--out", str(out))
+    words = ("replay", "-p", "ucb1", *SMALL, "--repeats", "2", "--full", "--out", str(out))
     run = evaluate(*words)
     assert run.code == 0, run.err
     assert sorted(p.name for p in out.iterdir()) == [
@@ -200,7 +200,7 @@ def test_a_warm_start_is_in_report_and_manifest(tmp_path: Path) -> None:
     words = ("-p", "delayed-klucb", "--limit", "4000", "--propensity", "uniform")
     learned = evaluate("replay", *words, "-w", "50", "--final", "last:50%", "--save-policy", str(file), "--json").json
     later = ("--warm-start", str(file), "--delays-from", "first:50%")
-    run = evaluate("replay", *words, *later, "--out", str(out))
+    run = evaluate("replay", *words, *later, "--full", "--out", str(out))
     assert run.code == 0, run.err
     said = " ".join(run.out.split())
     assert f"warm start: the policy began with what it had learned in {learned['rounds']:,} rounds on log" in said

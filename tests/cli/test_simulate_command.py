@@ -35,7 +35,7 @@ def test_options_and_defaults_are_those_of_the_python_function() -> None:
     fields = {f.name: f.default for f in dataclasses.fields(SimulateOptions)}
     given = {p.name: p.default for p in command("simulate").params}
     assert set(given) - set(fields) == {
-            "name", "scenario", "policies", "as_json", "out", "cluster", "debug",
+            "name", "scenario", "policies", "full", "as_json", "out", "cluster", "debug",
         }  # fmt: skip
     assert {name: given[name] for name in fields} == fields
 

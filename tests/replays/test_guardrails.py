@@ -149,7 +149,7 @@ def test_the_command_states_them_answers_them_and_exits_with_0(tmp_path: Path) -
     (tmp_path / "log").mkdir()
     write_canonical(log, tmp_path / "log")
     asked = ("-d", str(tmp_path / "log"), "--guardrail", "complaint < +0.01", "--guardrail", "complaint < 0.9")
-    run = evaluate("replay", "-p", "fixed:action=1", *asked, "--out", str(tmp_path / "out"))
+    run = evaluate("replay", "-p", "fixed:action=1", *asked, "--full", "--out", str(tmp_path / "out"))
     assert run.code == 0, run.err
     words = " ".join(run.out.split())
     assert "adjusted for 2 guardrails, so that any wrong answer has a probability of 5 % at the most" in words

@@ -1,0 +1,166 @@
+"""Every report fits a screen by default, loses no warning and no number's interval, and names what --full prints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import evaluator
+from evaluator import datasets
+from evaluator.cli.lending import declarations
+from evaluator.replays.result import ReplayResult
+from evaluator.report.audit import print_audit
+from evaluator.report.check import print_check
+from evaluator.report.command_words import in_command_words
+from evaluator.report.comparison import print_comparison
+from evaluator.report.console import ReportConsole
+from evaluator.report.dataset import print_facts
+from evaluator.report.delays import print_study
+from evaluator.report.simulation import print_simulation
+from evaluator.report.terminal import print_result
+from tests.cli.runs import evaluate
+from tests.cli.test_declared_options import COMMANDS
+
+# The README's examples and, at 80 columns, how many lines each may take.
+LINES = {
+    "replay": 30, "guardrails": 30, "compare": 34, "check": 30, "audit": 24, "delays": 34, "simulate": 24, "show": 30,
+}  # fmt: skip
+Shown = tuple[Callable[..., None], Any]
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
+    folder = tmp_path_factory.mktemp("shop")
+    datasets.make("shop", folder / "shop")
+    spec = str(folder / "shop" / "spec.toml")
+    log = evaluator.load(spec)
+    policies = ["random", "delayed-klucb", "linucb:alpha=0.3", "linucb"]
+    return {
+        "replay": (print_result, evaluator.replay(log, "delayed-klucb", window="7d")),
+        "guardrails": (
+            print_result,
+            evaluator.replay("promotions", "linucb", window="14d", guardrails=["unsubscribe < +0.02"]),
+        ),
+        "compare": (
+            print_comparison,
+            evaluator.compare(log, policies, windows=["1d", "7d"], baseline="random", reward_max=20),
+        ),
+        "check": (print_check, evaluator.check(log)),
+        "audit": (print_audit, evaluator.audit(log, ["linucb", "random"], window="7d", twins=20)),
+        "delays": (print_study, evaluator.study_delays(log, windows=["1d", "7d", "30d"])),
+        "simulate": (
+            print_simulation,
+            evaluator.simulate("vernade2017-low", ["delayed-klucb", "ucb1"], runs=20, horizon=2000),
+        ),
+        "show": (print_facts, datasets.show(spec)),
+    }
+
+
+def printed(shown: Shown, *, width: int = 80, **full: bool) -> str:
+    console = ReportConsole(width=width, color_system=None, force_terminal=False)
+    with console.capture() as captured:
+        shown[0](console, shown[1], **full)
+    return captured.get()
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_an_example_of_the_readme_fits_a_screen(name: str, examples: dict[str, Shown]) -> None:
+    assert len(printed(examples[name], full=False).splitlines()) <= LINES[name]
+
+
+@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_no_number_is_cut_or_wrapped(name: str, width: int, examples: dict[str, Shown]) -> None:
+    for full in (False, True):
+        text = printed(examples[name], width=width, full=full)
+        assert max(map(len, text.splitlines())) <= width
+        assert "…" not in text
+        # Sentences may break anywhere.
+        tables = text.partition("Rule: ")[2] or text
+        rows = [line for line in tables.splitlines() if not re.search("[a-z]{3} [a-z]|[a-z],", line)]
+        assert [line for line in rows if line.count("[") != line.count("]")] == []
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_what_files_and_notebooks_get_is_whole(name: str, examples: dict[str, Shown]) -> None:
+    whole = printed(examples[name])
+    assert whole == printed(examples[name], full=True)
+    assert "--full" not in whole
+    short = printed(examples[name], full=False)
+    if name != "simulate":  # which fits as it is, but for the width of its table
+        assert words(short).count("--full prints the rest: ") == 1
+        assert len(short.splitlines()) < len(whole.splitlines())
+
+
+@pytest.mark.parametrize("name", ["replay", "guardrails", "compare", "audit"])
+def test_warnings_are_never_dropped(name: str, examples: dict[str, Shown]) -> None:
+    show, result = examples[name]
+    results = result.results if name == "compare" else [result]
+    said = words(printed((show, result), full=False))
+    for warning in {warning for one in results for warning in one.warnings}:
+        assert words(in_command_words(warning)) in said
+    if name != "audit":
+        assert "Read before trusting the numbers" in said
+
+
+def test_of_many_warnings_the_first_are_printed_and_the_others_counted(examples: dict[str, Shown]) -> None:
+    show, result = examples["replay"]
+    many = replace(result, warnings=tuple(f"Warning {number}." for number in range(1, 6)))
+    said, whole = (words(printed((show, many), full=full)) for full in (False, True))
+    assert "- Warning 1. - Warning 2. - Warning 3. - 2 more: --full prints them" in said
+    assert "Warning 4. - Warning 5." in whole
+
+
+def test_what_an_interval_rests_on_is_printed(examples: dict[str, Shown]) -> None:
+    show, result = examples["replay"]
+    rests = "anytime-valid intervals take the estimated propensities as given"
+    assert "the logged propensities are right" not in printed((show, result), full=False)
+    said = words(printed((show, replace(result, assumptions=(*result.assumptions, rests))), full=False))
+    assert f"What the intervals rest on - {rests}" in said
+    assert "6 assumptions." in said
+
+
+def test_numbers_of_the_short_form_have_their_intervals(examples: dict[str, Shown]) -> None:
+    result: ReplayResult = examples["replay"][1]
+    said = words(printed(examples["replay"], full=False))
+    assert "not anytime-valid" in said  # nobody named the largest reward
+    for of in (result.value, result.regret, result.uplift, result.logging_value):
+        assert f"{of.estimate:.5g} [{of.low:.5g}, {of.high:.5g}] {of.n:,}" in said
+
+
+def test_a_comparison_ranks_its_lines_in_one_table(examples: dict[str, Shown]) -> None:
+    comparison = examples["compare"][1]
+    for width in (80, 60):
+        text = printed(examples["compare"], width=width, full=False)
+        assert text.startswith(comparison.verdict.headline[:30])
+        assert [int(line) - 1 for line in re.findall(r"^(\d) \w", text, re.M)] == list(comparison.ranking.groups[0])
+        for of in comparison.differences:
+            if of.realised.n:
+                assert f"[{of.realised.low:.4g}, {of.realised.high:.4g}]" in text
+    assert "same displays" in text
+
+
+def test_a_failed_check_keeps_its_paragraph() -> None:
+    run = evaluate("check", "--limit", "50")
+    assert "Not fit for replay: 1 failed" in run.out
+    assert "What to do:" in run.out
+    assert "verdict  check" not in run.out
+    assert "verdict  check" in evaluate("check", "--limit", "50", "--full").out
+
+
+def test_full_is_an_option_of_every_command_that_reports() -> None:
+    with_it = {path for path in COMMANDS if "full" in declarations(COMMANDS[path])}
+    assert with_it == {"replay", "compare", "check", "audit", "delays", "simulate", "datasets show"}
+
+
+def test_json_is_the_same_with_it() -> None:
+    asked = ("replay", "-p", "random", "--limit", "2000", "--json")
+    assert evaluate(*asked).out == evaluate(*asked, "--full").out
