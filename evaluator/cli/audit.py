@@ -47,7 +47,8 @@ def audit_command(
     """Say what a replay can tell on a log like yours, by twins of it whose truth is known.
 
     Fits a truth to the log, draws logs like it, replays the policies on each and plays them live on the same truth.
-    Prints bias, coverage of the intervals, and the smallest difference between policies that such a log shows.
+    Prints the answer, bias, coverage of the intervals, and the smallest difference between policies that such a log
+    shows. --full says how to read all that, and what the twins are.
     """
     from evaluator.arguments import as_descriptions
     from evaluator.audits.run import run_audit, steps

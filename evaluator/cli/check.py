@@ -36,7 +36,8 @@ def check_command(
 ) -> None:
     """Say whether a log is fit for replay, by testing on it what a replay rests on.
 
-    Each check gives a verdict, its number, what it means for a replay, and what to do. Exit code 4 when a check failed.
+    Prints what failed and warned, with what it means for a replay and what to do; --full, the number of every check.
+    Exit code 4 when a check failed.
     """
     from evaluator.checks.run import check_log
     from evaluator.log.clusters import source_columns

@@ -58,9 +58,9 @@ def compare_command(
 ) -> None:
     """Replay several policies, each with several windows, in one scan of the log, and compare them.
 
-    Prints one line a policy and window, whose numbers are those that replay gives for it alone; then differences to a
-    baseline at a common horizon, a ranking that says which differences are told from 0 (of these runs; of the expected
-    values with --bootstrap), regret curves, and what was assumed.
+    Prints the verdict, and one line a policy and window with its value, which replay gives for it alone, and its
+    difference to a baseline at a common horizon. --full adds regret and uplift, a ranking that says which differences
+    are told from 0 (of these runs; of the expected values with --bootstrap), regret curves, and what was assumed.
     """
     from evaluator.arguments import as_description, as_descriptions
     from evaluator.comparisons.kept import KeptResults

@@ -57,7 +57,7 @@ def replay_command(
     """Replay a policy on a log: what it would have earned, with delayed and censored feedback.
 
     Prints value, regret against the best fixed action and uplift over the logging policy, each with an interval that
-    holds at any stopping time, and what they rest on.
+    holds at any stopping time, and warnings. --full adds how it was replayed, actions, and what all of it rests on.
     """
     from evaluator.arguments import as_description
     from evaluator.policies.registry import split_specs

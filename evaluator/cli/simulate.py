@@ -51,7 +51,8 @@ def simulate_command(
 ) -> None:
     """Let policies play live in a scenario whose truth is known.
 
-    Prints each policy's regret at a tenth, a quarter, half and all of the horizon, with standard errors over the runs.
+    Prints each policy's regret at a tenth, a quarter, half and all of the horizon, with standard errors over the runs;
+    where that is too wide for the terminal, after all of it, and the rest with --full.
     """
     from evaluator.arguments import as_descriptions
     from evaluator.outputs.kept_folder import kept_beside

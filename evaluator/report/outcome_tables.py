@@ -72,7 +72,7 @@ def outcomes(
     """
     level = f"{results[0].value.level:.0%}"
     table = _table(results)
-    table.add_column("", style="bold")
+    table.add_column("", style="bold", overflow="fold")
     for column in ("per round", "uplift over the logging policy"):
         if stacked:
             table.add_column(

@@ -27,7 +27,7 @@ from tests.cli.test_declared_options import COMMANDS
 
 # The README's examples and, at 80 columns, how many lines each may take.
 LINES = {
-    "replay": 30, "guardrails": 30, "compare": 34, "check": 30, "audit": 24, "delays": 34, "simulate": 24, "show": 30,
+    "replay": 30, "guardrails": 32, "compare": 34, "check": 30, "audit": 24, "delays": 34, "simulate": 24, "show": 30,
 }  # fmt: skip
 Shown = tuple[Callable[..., None], Any]
 
@@ -83,6 +83,8 @@ def test_no_number_is_cut_or_wrapped(name: str, width: int, examples: dict[str, 
         text = printed(examples[name], width=width, full=full)
         assert max(map(len, text.splitlines())) <= width
         assert "…" not in text
+        if full and width < 80:
+            continue
         # Sentences may break anywhere.
         tables = text.partition("Rule: ")[2] or text
         rows = [line for line in tables.splitlines() if not re.search("[a-z]{3} [a-z]|[a-z],", line)]
@@ -141,7 +143,8 @@ def test_a_comparison_ranks_its_lines_in_one_table(examples: dict[str, Shown]) -
     for width in (80, 60):
         text = printed(examples["compare"], width=width, full=False)
         assert text.startswith(comparison.verdict.headline[:30])
-        assert [int(line) - 1 for line in re.findall(r"^(\d) \w", text, re.M)] == list(comparison.ranking.groups[0])
+        table = text.partition("replays of shop")[2].partition("difference: to line")[0]
+        assert [int(line) - 1 for line in re.findall(r"^(\d) [a-z]", table, re.M)] == list(comparison.ranking.groups[0])
         for of in comparison.differences:
             if of.realised.n:
                 assert f"[{of.realised.low:.4g}, {of.realised.high:.4g}]" in text
