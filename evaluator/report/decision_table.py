@@ -52,7 +52,7 @@ def _decision_table(comparison: Comparison, *, stacked: bool) -> Table:
         table.add_column("policy", overflow="fold")
         table.add_column("window", justify="right", no_wrap=True)
     expected = _of_expected(comparison)
-    value = "expected value" if expected and all(result.expected_value for result in results) else "value"
+    value = "expected value" if all(result.expected_value for result in results) else "value"
     for title in (value, "difference" if len(results) > 1 else "uplift"):
         # The name stands above the interval, which is the wider one.
         for name in [Text(f"{title}\n{level}")] if stacked else ["", f"{title}, {level}"]:

@@ -95,7 +95,7 @@ def test_curves_end_at_the_common_horizon(tmp_path: Path) -> None:
 def test_the_table_has_a_line_a_variant_and_says_what_a_line_is_about() -> None:
     run = evaluate("compare", "-p", "random", "-p", "delayed-ucb", "-w", "5,1000", *SHORT, "--full")
     assert run.code == 0, run.err
-    lines = run.out.splitlines()
+    lines = run.out.partition("replays of synthetic")[2].splitlines()
     first = next(i for i, line in enumerate(lines) if line.split()[:1] == ["1"])
     assert [line.split()[:3] for line in lines[first : first + 4]] == [
         ["1", "random", "5"], ["2", "random", "1,000"], ["3", "delayed-ucb", "5"], ["4", "delayed-ucb", "1,000"],

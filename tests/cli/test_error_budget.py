@@ -130,7 +130,7 @@ def test_every_interval_and_verdict_is_in_the_error_budget(answers: dict[str, An
 def test_the_terminal_prints_no_interval_that_is_not_in_the_json(
     command: str, log: str, answers: dict[str, Any]
 ) -> None:
-    shown = INTERVAL.findall(evaluate(command, "-d", log, *EXAMPLES[command]).out)
+    shown = INTERVAL.findall(evaluate(command, "-d", log, *EXAMPLES[command], "--full").out)
     known = list(ends(answers[command]))
     for pair in shown:
         percent = pair[0].endswith("%")
