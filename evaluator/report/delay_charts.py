@@ -229,7 +229,9 @@ def finished(
 
 def titled(chart: Any, title: str, subtitle: str | Sequence[str]) -> Spec:
     """Return a chart, or several that stand together, with a title and in the look of all."""
-    below = subtitle or alt.Undefined  # an empty one would take its room
-    named = chart.properties(title=alt.TitleParams(title, subtitle=below, anchor="start", offset=10))
+    words = alt.TitleParams(title, anchor="start", offset=10)
+    if subtitle:  # an empty one would take its room
+        words["subtitle"] = subtitle
+    named = chart.properties(title=words)
     spec: Spec = named.configure_view(strokeWidth=0).configure_axis(gridColor="#EEEEEE").to_dict()
     return spec

@@ -47,8 +47,8 @@ def guardrail_chart(results: Sequence[ReplayResult]) -> Spec | None:
     return titled(alt.vconcat(*parts), "Guardrails", said)
 
 
-def _part(answers: Sequence[tuple[str, GuardrailAnswer]]) -> alt.LayerChart | alt.FacetChart | None:
-    """Return one guardrail, a row a line."""
+def _part(answers: Sequence[tuple[str, GuardrailAnswer]]) -> Any:
+    """Return one guardrail as a chart, a row a line; None where no interval is known."""
     first = answers[0][1]
     percent = first.quantity == "relative uplift"
     shown = [(name, one) for name, one in answers if math.isfinite(one.interval.estimate + one.interval.low)]
@@ -64,7 +64,7 @@ def _part(answers: Sequence[tuple[str, GuardrailAnswer]]) -> alt.LayerChart | al
         numbers = interval_text(of.estimate, of.low, of.high, percent=percent, sign=first.quantity != "value")
         rows.append({
             "of": name, "estimate": of.estimate, "low": of.low, "high": min(of.high, high), "answer": one.answer,
-            "said": f"{one.answer}: {numbers}", "told": f"{name}: {first.guardrail} {one.answer}, {numbers}",
+            "said": f"{one.answer}: {numbers}", "told": f"{name}: {drawable(first.guardrail)} {one.answer}, {numbers}",
         })  # fmt: skip
     below = parse_guardrail(first.guardrail).below
     wrong = {"low": first.limit if below else low, "high": high if below else first.limit}

@@ -77,7 +77,9 @@ def line_name(result: ReplayResult, i: int) -> str:
 def _row(found: Interval | None, name: str, kind: str) -> list[Row]:
     if found is None or not np.isfinite([found.estimate, found.low, found.high]).all():
         return []
-    said = interval_text(found.estimate, found.low, found.high)
+    # An interval of width 0 would look like a measurement.
+    same = not found.n and not found.estimate
+    said = "0: the same displays" if same else interval_text(found.estimate, found.low, found.high)
     told = f"{name}, {kind}: {said}"
     ends = {"estimate": found.estimate, "low": found.low, "high": found.high}
     return [{"of": name, **ends, "said": said, "told": told, "kind": kind}]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import altair as alt
 
@@ -60,13 +60,17 @@ def window_layers(
         base.mark_rule(color=_COLOUR, strokeWidth=5, opacity=0.5).encode(y="share:Q", y2="to:Q"),
         base.mark_point(filled=True, opacity=0, size=160).encode(y="share:Q", description="told:N"),
     ]
-    sides: tuple[tuple[bool, Literal["right", "left"], int], ...] = ((True, "right", -6), (False, "left", 6))
-    for left, side, away in sides:
-        own = [label for label in labels if label["left"] is left]
-        if own:
-            texts = alt.Chart(alt.InlineData(own)).mark_text(align=side, dx=away, fontSize=12, color=_COLOUR)
-            layers.append(texts.encode(x="at:Q", y="y:Q", text="said:N"))
+    before = [label for label in labels if label["left"]]
+    after = [label for label in labels if not label["left"]]
+    if before:
+        layers.append(_words(before).mark_text(align="right", dx=-6, fontSize=12, color=_COLOUR))
+    if after:
+        layers.append(_words(after).mark_text(align="left", dx=6, fontSize=12, color=_COLOUR))
     return layers
+
+
+def _words(labels: list[dict[str, Any]]) -> alt.Chart:
+    return alt.Chart(alt.InlineData(labels)).encode(x="at:Q", y="y:Q", text="said:N")
 
 
 def cut_words(share: float, conversions: int) -> str:
