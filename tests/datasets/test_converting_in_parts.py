@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from evaluator.datasets import assembly, convert, joined_intake, stretches, validate, writing
 from evaluator.datasets import frames as scan
-from evaluator.errors import EvaluatorError, LogError, ParameterError
+from evaluator.errors import EvaluatorError, LogError, OutputError, ParameterError
 from evaluator.log import StoredLog
 from evaluator.log.content import content_hash
 from tests.cli.runs import evaluate
@@ -194,6 +195,27 @@ def test_text_stays_one_file_and_jobs_are_checked(tmp_path: Path) -> None:
     assert len(log.paths) == 1
     with pytest.raises(ParameterError, match="jobs=0"):
         convert(spec, tmp_path / "none", jobs=0)
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()], ids=repr)
+def test_what_stops_a_thread_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    spec = written(tmp_path, plain(100), [30, 60])
+    names: list[str] = []
+    on_disk = assembly.on_disk
+
+    def stopped(*args: Any, name: str, **options: Any) -> None:
+        names.append(name)
+        if name == "displays-00003.parquet":
+            raise error
+        on_disk(*args, name=name, **options)
+
+    monkeypatch.setattr(assembly, "on_disk", stopped)
+    with pieces_of(10), pytest.raises((OutputError, KeyboardInterrupt)):
+        convert(spec, tmp_path / "log", jobs=2)
+    assert "displays-00003.parquet" in names
+    assert {path.name for path in tmp_path.iterdir()} == {"logs", "spec.toml"}
 
 
 def test_the_command_takes_jobs(tmp_path: Path) -> None:
