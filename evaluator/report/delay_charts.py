@@ -73,12 +73,13 @@ def cdf_chart(study: DelayStudy) -> Spec:
         # The curve is of delays in time.
         if not (of.in_rounds and rows.tick_seconds) and of.share.identified
     ]
-    layers += window_layers(marks, values[0]["delay"], end, study.conversions)
+    windows, width = window_layers(marks, values[0]["delay"], end, study.conversions, height=_HEIGHT)
+    layers += windows
     given = "" if rows.limit is None else f", given a delay of at most {words(rows, fit.longest)}"
     subtitle = [f"inner band: each delay at {level}; outer band: the whole curve at {level}, where it is calibrated"]
     if not differs:
         subtitle.append("as seen and corrected are one curve: no delay was cut off earlier than another")
-    return finished(alt.layer(*layers), f"Conversions come by a delay{given}", subtitle)
+    return finished(alt.layer(*layers), f"Conversions come by a delay{given}", subtitle, width=width)
 
 
 def density_chart(study: DelayStudy) -> Spec:

@@ -53,17 +53,18 @@ def window_chart(results: Sequence[ReplayResult]) -> Spec | None:
     share = alt.Y("share:Q", stack=None, axis=alt.Axis(format="%", title="share of conversions come"),
                   scale=alt.Scale(domain=[0, 1]))  # fmt: skip
     line = alt.Chart(alt.InlineData(values)).encode(x=delay_axis(seconds, values, high), y=share)
+    windows, width = window_layers(shown, low, high, plan["conversions"], height=_HEIGHT)
     layers = [
         line.mark_area(color=CORRECTED, interpolate="step-after", opacity=0.15),
         line.mark_line(color=CORRECTED, interpolate="step-after"),
-        *window_layers(shown, low, high, plan["conversions"]),
+        *windows,
     ]
     said = [f"shares {of_conversions(plan['followed'])}"] if plan["followed"] else []
     if at_zero >= 5e-4:
         said.append(f"{at_zero:.1%} come at once, left of the axis")
     said += [f"{mark.name} lies beyond the longest delay" for mark in marks if mark not in shown]
     return finished(alt.layer(*layers), "Conversions come by a delay, and what the window cuts off", said,
-                    height=_HEIGHT)  # fmt: skip
+                    height=_HEIGHT, width=width)  # fmt: skip
 
 
 def _name(plan: dict[str, Any]) -> str:

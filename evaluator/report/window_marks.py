@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import altair as alt
 
+from evaluator.report.line_labels import apart
+
 # The page's own colour: those of the curves mean something else.
 _COLOUR = "black"
-_LETTER = 6.0
-_STEP = 0.07
-# More lines are a table, not a picture.
-_MOST = 6
+_WIDTH, _LETTER, _LINE, _STROKE = 640, 5.8, 14.0, 12
+# More windows are a table, not a picture.
+_MOST = 8
 
 
 class WindowMark(NamedTuple):
@@ -25,9 +26,11 @@ class WindowMark(NamedTuple):
 
 
 def window_layers(
-    marks: Sequence[WindowMark], low: float, high: float, conversions: int, *, width: int = 640
-) -> list[Any]:
-    """Return the layers that mark windows on a CDF.
+    marks: Sequence[WindowMark], low: float, high: float, conversions: int, *, height: int
+) -> tuple[list[alt.Chart], int]:
+    """Return the layers that mark windows on a CDF, and the width that their words leave it.
+
+    Below the CDF a line stands at each window, above it a bar: what is cut off. Words stand at the right end.
 
     Parameters
     ----------
@@ -37,40 +40,39 @@ def window_layers(
         Range of the axis, which is logarithmic.
     conversions
         Number of conversions from which the shares are known.
-    width
-        Width of the chart in pixels.
+    height
+        Height of the chart in pixels.
     """
-    inside = sorted(mark for mark in marks if low < mark.at <= high)
+    inside = sorted((mark for mark in marks if low < mark.at <= high), key=lambda mark: (mark.share, mark.at))
     if not 0 < len(inside) <= _MOST:
-        return []
-    rules, labels = [], []
-    for i, mark in enumerate(inside):
-        said = f"{mark.name}: {cut_words(mark.share, conversions)}"
-        place = math.log(mark.at / low) / math.log(high / low)
-        left = place * width > 1.1 * len(said) * _LETTER
-        # Below the curve where it has risen, else above it.
-        y = 0.05 + _STEP * (len(inside) - 1 - i if left else i) if mark.share >= 0.5 else 0.95 - _STEP * i
-        # A line ends at its label: that of the next one passes below.
-        foot = max(y - _STEP / 2, 0.0) if mark.share >= 0.5 else 0.0
-        rules.append({"at": mark.at, "from": foot, "share": min(mark.share, 1.0), "to": 1.0, "told": said})
-        labels.append({"at": mark.at, "y": y, "said": said, "left": left})
-    base = alt.Chart(alt.InlineData(rules)).encode(x="at:Q")
-    layers = [
-        base.mark_rule(color=_COLOUR, strokeDash=[5, 3]).encode(y="from:Q", y2="share:Q"),
-        base.mark_rule(color=_COLOUR, strokeWidth=5, opacity=0.5).encode(y="share:Q", y2="to:Q"),
-        base.mark_point(filled=True, opacity=0, size=160).encode(y="share:Q", description="told:N"),
+        return [], _WIDTH
+    said = [f"{mark.name}: {cut_words(mark.share, conversions)}" for mark in inside]
+    width = _WIDTH - round(_STROKE + _LETTER * max(map(len, said)))
+    places = apart([min(mark.share, 1.0) for mark in inside], _LINE / height, (0.0, 1.0))
+    rows = [
+        {
+            "at": mark.at,
+            "share": min(mark.share, 1.0),
+            "none": 0.0,
+            "all": 1.0,
+            "end": high,
+            "place": place,
+            "said": words,
+        }
+        for mark, place, words in zip(inside, places, said, strict=True)
     ]
-    before = [label for label in labels if label["left"]]
-    after = [label for label in labels if not label["left"]]
-    if before:
-        layers.append(_words(before).mark_text(align="right", dx=-6, fontSize=12, color=_COLOUR))
-    if after:
-        layers.append(_words(after).mark_text(align="left", dx=6, fontSize=12, color=_COLOUR))
-    return layers
-
-
-def _words(labels: list[dict[str, Any]]) -> alt.Chart:
-    return alt.Chart(alt.InlineData(labels)).encode(x="at:Q", y="y:Q", text="said:N")
+    base = alt.Chart(alt.InlineData(rows))
+    beside = alt.value(width + _STROKE)
+    return [
+        base.mark_rule(color=_COLOUR, strokeDash=[5, 3]).encode(x="at:Q", y="none:Q", y2="share:Q"),
+        base.mark_rule(color=_COLOUR, strokeWidth=5, opacity=0.5).encode(x="at:Q", y="share:Q", y2="all:Q"),
+        base.mark_rule(color=_COLOUR, opacity=0.4).encode(x="at:Q", x2="end:Q", y="share:Q"),
+        base.mark_rule(color=_COLOUR, opacity=0.4).encode(x="end:Q", x2=beside, y="share:Q", y2="place:Q"),
+        base.mark_point(filled=True, opacity=0, size=160).encode(x="at:Q", y="share:Q", description="said:N"),
+        base.mark_text(align="left", baseline="middle", dx=3, fontSize=11, color=_COLOUR).encode(
+            x=beside, y="place:Q", text="said:N"
+        ),
+    ], width
 
 
 def cut_words(share: float, conversions: int) -> str:
