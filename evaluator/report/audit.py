@@ -90,7 +90,7 @@ def _found(audit: Audit, sign: str, *, values: bool = True) -> Table:
             *([f"{p.value:.4g}", _with_error(p.live_value, p.live_standard_error, sign)] if values else []),
             _with_error(p.bias, p.bias_standard_error, sign, signed=True),
             _judged(p),
-            _coverage(held)[0],
+            _coverage(held)[0].append(" too low" if held.too_low else ""),
         )
     return table
 
