@@ -24,8 +24,8 @@ from evaluator.simulations.scenarios import load_problem
 from evaluator.simulations.stage import Stage, set_stage
 from evaluator.threads import in_threads
 
-# Rounds of a unit: some seconds of work.
-WORK = 10_000_000
+# Rounds of a unit: about a second of work.
+WORK = 1_000_000
 # Runs of a unit, at most.
 _MOST = 256
 

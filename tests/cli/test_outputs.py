@@ -64,8 +64,9 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(words: tuple[str, ...], tmp_
     with little_room():
         run = evaluate(*words, str(tmp_path / "run"))
     assert (run.code, run.out) == (1, ""), run.err
-    # A comparison keeps what is finished beside its output.
-    place = f"{tmp_path}/run.partial" if "compare" in words else f"{tmp_path}/run"
+    # What is cut into units keeps those that are finished beside its output.
+    keeps = {"compare", "audit", "simulate"} & set(words)
+    place = f"{tmp_path}/run.partial" if keeps else f"{tmp_path}/run"
     said = run.err.splitlines()[-1]  # before it, that compiled code cannot be kept either
     assert said == f"error: {place}: cannot be written (File too large). Hint: make room, or choose another place."
     assert list(tmp_path.iterdir()) == []

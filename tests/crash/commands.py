@@ -70,8 +70,18 @@ COMMANDS = (
         "--seed 1",
         kept="out.partial",
     ),
-    Command("audit", "evaluate audit -d {log} -p ucb1 -p random --twins 10 --out {out}/out", "--seed 1"),
-    Command("simulate", "evaluate simulate -s vernade2017-low -p ucb1 -n 2 --horizon 100 --out {out}/out", "--seed 1"),
+    Command(
+        "audit",
+        "evaluate audit -d {log} -p ucb1 -p random --twins 10 --out {out}/out",
+        "--seed 1",
+        kept="out.partial",
+    ),
+    Command(
+        "simulate",
+        "evaluate simulate -s vernade2017-low -p ucb1 -n 2 --horizon 100 --out {out}/out",
+        "--seed 1",
+        kept="out.partial",
+    ),
     Command(
         "delays", "evaluate delays {log} --by none --families weibull --bootstraps 19 --out {out}/out", "--level 0.9"
     ),
