@@ -157,7 +157,9 @@ def compare(
         first, workers = find_baseline(plans, spec), None
         if executor is not None and place is not None:
             workers = study_on(executor, place, descriptions, cut_offs or (None,), chosen)
-        return execute_comparison(plans, baseline=first, rule=rule, runs=VariantRuns(plans, workers=workers))
+        return execute_comparison(
+            plans, baseline=first, rule=rule, log=logged, runs=VariantRuns(plans, workers=workers)
+        )
 
 
 @shows(AuditOptions)

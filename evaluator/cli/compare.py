@@ -101,7 +101,7 @@ def compare_command(
                 where = study_on(executor, place, descriptions, windows or [None], options)
             runs = VariantRuns(plans, kept=kept, found=taken_up, workers=where)
             with o.progress("displays", runs.total, compiles=cluster is None) as advance:
-                found = execute_comparison(plans, baseline=first, rule=rule, runs=runs, advance=advance)
+                found = execute_comparison(plans, baseline=first, rule=rule, log=source.log, runs=runs, advance=advance)
         save_result(save, found, source, reading)
     if as_json:
         o.print_json(found.to_dict())

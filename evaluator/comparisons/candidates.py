@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from evaluator.comparisons.differences import turned
+from evaluator.comparisons.differences import FoundDifferences, turned
 from evaluator.comparisons.expected import ExpectedDifference, expected_difference
 from evaluator.comparisons.horizon import CommonHorizon
 from evaluator.comparisons.lines import line_of
-from evaluator.comparisons.realised import RealisedEvidence
 from evaluator.comparisons.ship_rule import ShipRule
 from evaluator.comparisons.verdict import Candidate, Condition, Target, Verdict, decide
 from evaluator.estimates.confidence import Interval
@@ -40,7 +39,7 @@ class _Judged(NamedTuple):
 def find_verdict(
     plans: Sequence[ReplayPlan],
     results: Sequence[ReplayResult],
-    evidence: Mapping[tuple[int, int], RealisedEvidence],
+    found: FoundDifferences,
     *,
     baseline: int,
     horizon: CommonHorizon,
@@ -56,8 +55,9 @@ def find_verdict(
     ----------
     plans, results
         Plans and results of the variants; guardrails are answered for all together.
-    evidence
-        What the rewards say of the realised difference of each pair (lower number, higher number) that has one.
+    found
+        Realised differences of pairs (lower number, higher number). Where a pair has none, its values cannot be
+        compared, whatever is expected of them.
     baseline
         Number of the variant that the others are compared with.
     horizon
@@ -72,13 +72,12 @@ def find_verdict(
     each = 1.0 - (1.0 - level) / len(others)
     candidates = []
     for i in others:
-        pair = (i, baseline) if i < baseline else (baseline, i)
-        found = _judged(plans, results, i, baseline, evidence.get(pair), horizon=horizon, rule=rule, level=each)
-        conditions = [found.condition]
+        judged = _judged(plans, results, i, baseline, found, horizon=horizon, rule=rule, level=each)
+        conditions = [judged.condition]
         if results[i].guardrails:
             conditions.append(_guardrails(results[i].guardrails))
         conditions += [_propensities(plans[i]), UNCHECKED]
-        candidates.append(Candidate(line_of(i, results[i]), "wait", found.interval, found.target, tuple(conditions)))
+        candidates.append(Candidate(line_of(i, results[i]), "wait", judged.interval, judged.target, tuple(conditions)))
     return decide(candidates, rule=rule, level=level, baseline=line_of(baseline, results[baseline]))
 
 
@@ -87,22 +86,23 @@ def _judged(
     results: Sequence[ReplayResult],
     i: int,
     baseline: int,
-    evidence: RealisedEvidence | None,
+    found: FoundDifferences,
     *,
     horizon: CommonHorizon,
     rule: ShipRule,
     level: float,
 ) -> _Judged:
-    both = (plans[i], plans[baseline])
+    both, pair = (plans[i], plans[baseline]), (min(i, baseline), max(i, baseline))
     target: Target = "expected" if results[i].resampled and results[baseline].resampled else "realised"
+    evidence = found.evidence.get(pair)
+    if evidence is None:
+        return _unknown(None, target, found.differences[pair].why_not, "a baseline whose values can be compared")
     if target == "expected":
-        found = expected_difference(results[i], results[baseline], level=level)
-        if found.interval is None or math.isnan(found.interval.low):
+        expected = expected_difference(results[i], results[baseline], level=level)
+        if expected.interval is None or math.isnan(expected.interval.low):
             few = "the log has too few clusters for an interval of what to expect"
-            return _unknown(None, target, found.why_not or few, _of_expected(results, i, baseline, found))
-        interval = found.interval
-    elif evidence is None:
-        return _unknown(None, target, "the two have no rewards that can be compared", "windows that cut alike")
+            return _unknown(None, target, expected.why_not or few, _of_expected(results, i, baseline, expected))
+        interval = expected.interval
     else:
         interval = evidence.interval(1.0 - level)
         interval = interval if i < baseline else turned(interval)

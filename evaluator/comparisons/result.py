@@ -257,6 +257,7 @@ def execute_comparison(
     *,
     baseline: int = 0,
     rule: ShipRule | None = None,
+    log: Log | None = None,
     runs: VariantRuns | None = None,
     advance: Callable[[int], None] = lambda displays: None,
 ) -> Comparison:
@@ -270,6 +271,8 @@ def execute_comparison(
         Number of the variant that others are compared with.
     rule
         Rule by which a variant ships, and for which the log is checked; None for any uplift, on a log not checked.
+    log
+        Log as it was read, before costs were taken off its rewards, to be checked; None for that of the plans.
     runs
         Replays of these plans: what of them is there, who computes the rest, and where it is kept; None for all of
         them, in this process.
@@ -277,13 +280,20 @@ def execute_comparison(
         Function called with the number of displays read since the last call.
     """
     results = (VariantRuns(plans) if runs is None else runs).run(advance)
-    return compare_results(plans, results, baseline=baseline, rule=rule)
+    return compare_results(plans, results, baseline=baseline, rule=rule, log=log)
 
 
 def compare_results(
-    plans: Sequence[ReplayPlan], results: Sequence[ReplayResult], *, baseline: int = 0, rule: ShipRule | None = None
+    plans: Sequence[ReplayPlan],
+    results: Sequence[ReplayResult],
+    *,
+    baseline: int = 0,
+    rule: ShipRule | None = None,
+    log: Log | None = None,
 ) -> Comparison:
     """Compare finished replays of one log at their common horizon; check the log where a rule was stated.
+
+    Parameters are those of `execute_comparison`, and the results of the plans.
 
     Raises
     ------
@@ -317,11 +327,12 @@ def compare_results(
 
     values = [float(curve.value.estimate[-1]) if len(curve.rounds) else np.nan for curve in curves]
     verdict = find_verdict(
-        plans, judged, realised.evidence, baseline=baseline, horizon=horizon, rule=rule or ANY_UPLIFT
+        plans, judged, realised, baseline=baseline, horizon=horizon, rule=rule or ANY_UPLIFT
     )  # fmt: skip
     check = None
     if rule is not None:
-        check = check_log(plans[0].log, CheckOptions(propensity=options.propensity, cluster_by=options.cluster_by))
+        how = CheckOptions(propensity=options.propensity, cluster_by=options.cluster_by)
+        check = check_log(plans[0].log if log is None else log, how)
         verdict = verdict and with_checks(verdict, check.to_dict())
     return Comparison(
         results=tuple(judged),

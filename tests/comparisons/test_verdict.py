@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluator import Log, compare, load
+from evaluator import Log, check, compare, load
 from evaluator.comparisons.candidates import UNCHECKED
 from evaluator.comparisons.lines import Line
 from evaluator.comparisons.log_conditions import with_audit, with_checks
@@ -321,3 +321,23 @@ def test_a_study_states_its_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     study.write_text(text.format("much"))
     bad = evaluate("compare", "--study", "study.toml")
     assert "study.toml: line 4: `ship_if`" in bad.err or "study.toml: line 4: --ship-if" in bad.err
+
+
+def test_values_that_cannot_be_compared_decide_nothing_whatever_is_expected_of_them() -> None:
+    """On `promotions` eligible actions come and go: the logging policy's first rounds are of other days."""
+    log = load("promotions", limit=12_000)
+    asked = {"windows": ["14d"], "horizon": 1_000, "bootstrap": 20, "ship_if": "uplift > 0"}
+    found = compare(log, ["logging", "ucb1"], **asked)  # type: ignore[arg-type]
+    assert found.differences[0].realised is None
+    assert found.verdict is not None
+    assert (found.verdict.decision, found.verdict.candidates[0].difference) == ("wait", None)
+    assert by_name(found)["difference"].said == found.differences[0].why_not
+
+
+def test_the_log_is_checked_as_it_was_read_not_with_its_costs_taken_off() -> None:
+    log = load("promotions", limit=12_000)
+    found = compare(log, ["random", "ucb1"], windows=["14d"], ship_if="uplift > 0")
+    assert found.results[0].plan["objective"] == "profit"
+    assert found.check is not None
+    assert [of.verdict for of in found.check.findings] == [of.verdict for of in check(log).findings]
+    assert found.check["rewards"].verdict != "fail"
