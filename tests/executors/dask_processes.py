@@ -46,12 +46,15 @@ class DaskProcesses:
         self._port = self.address.rpartition(":")[2]
 
     def worker(self, *, again: bool = False, **environment: str) -> subprocess.Popen[bytes]:
-        """Start a worker of one thread; `again`: one that is started anew when it dies."""
+        """Start a worker of one thread, which is known to the scheduler then; `again`: started anew when it dies."""
         nanny = "--nanny" if again else "--no-nanny"
-        return self._started(
+        log = self._folder / f"worker{len(self._all)}.log"
+        process = self._started(
             "worker", self.address, "--nthreads", "1", nanny, "--no-dashboard", "--host", "127.0.0.1",
             "--local-directory", str(self._folder), "--death-timeout", "60", **environment,
         )  # fmt: skip
+        waited(lambda: b"Registered to" in log.read_bytes())
+        return process
 
     def _started(self, *words: str, **environment: str) -> subprocess.Popen[bytes]:
         with (self._folder / f"{words[0]}{len(self._all)}.log").open("wb") as said:

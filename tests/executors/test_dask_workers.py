@@ -74,6 +74,13 @@ def finished(process: subprocess.Popen[str]) -> tuple[str, str]:
         process.kill()
 
 
+def said_once(said: str, words: str) -> None:
+    """Whoever computed said so once; the worker that is killed may not have come to it."""
+    lines = [line.split()[1] for line in said.splitlines() if words in line]
+    assert lines
+    assert len(lines) == len(set(lines))
+
+
 def parts(out: Path) -> list[str]:
     folder = out.with_name(f"{out.name}.partial")
     return [file.name for file in folder.glob("[!.]*.part")] if folder.is_dir() else []
@@ -92,7 +99,7 @@ def test_a_worker_is_killed_in_the_middle_and_nothing_changes(
     assert process.returncode == 0, said
     assert (printed, contents(out)) == alone
     assert "is lost" in said
-    assert said.count("before its first unit") == 2
+    said_once(said, "before its first unit")
 
 
 def test_a_dead_scheduler_is_one_line_and_the_same_command_goes_on(
@@ -133,7 +140,7 @@ def test_an_audit_does_not_notice_that_a_worker_was_killed(cluster: DaskProcesse
     printed, said = finished(process)
     assert process.returncode == 0, said
     assert "is lost" in said
-    assert said.count("before its first twin") == 2
+    said_once(said, "before its first twin")
     alone = started(*AUDIT, "-d", str(log), "--out", str(tmp_path / "alone"))
     assert finished(alone)[0] == printed
     assert contents(out) == contents(tmp_path / "alone")
