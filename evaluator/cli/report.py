@@ -10,10 +10,7 @@ from evaluator.cli.lending import offered, placed
 from evaluator.cli.output import new_file
 from evaluator.options.declaration import Option
 
-EXAMPLES = (
-    "Examples: evaluate report run1   |   evaluate report run1 study1 audit1 -o decision.html   |   "
-    "evaluate report runs/* -o watch.html"
-)
+EXAMPLES = "Examples: evaluate report run1   |   evaluate report run1 study1 audit1 -o decision.html"
 _PAGE = Path("report.html")
 FOLDERS = Option(default=..., help="Folders that commands wrote with --out")
 
