@@ -14,7 +14,7 @@ from evaluator.comparisons.result import Comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.report.console import ReportConsole
 from evaluator.report.shown_verdict import STYLES
-from evaluator.report.widths import fits
+from evaluator.report.table_widths import fits
 from evaluator.visible import visible
 
 BASELINE = "baseline"

@@ -12,7 +12,7 @@ from evaluator.datasets.flights import Flight
 from evaluator.report.console import ReportConsole
 from evaluator.report.short import left_out
 from evaluator.report.terminal import sentences
-from evaluator.report.widths import fits
+from evaluator.report.table_widths import fits
 from evaluator.simulations.result import Simulation
 from evaluator.visible import visible
 

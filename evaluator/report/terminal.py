@@ -24,7 +24,7 @@ from evaluator.report.numbers import count_text
 from evaluator.report.outcome_tables import guardrails, outcomes
 from evaluator.report.segment_tables import segments
 from evaluator.report.short import counted, first_of, left_out, of_intervals
-from evaluator.report.widths import WIDE
+from evaluator.report.table_widths import WIDE
 from evaluator.visible import visible
 
 _ACTIONS_SHOWN = 10

@@ -86,7 +86,7 @@ def test_every_command_takes_debug(path: str) -> None:
     ("path", "window", "own"),
     [
         ("replay", "window", {"policy", "dry_run", "save_policy"}),
-        ("compare", "windows", {"policies", "baseline", "study", "ship_if"}),
+        ("compare", "windows", {"policies", "baseline", "study", "ship_if", "cluster"}),
     ],
 )
 def test_commands_take_every_option_of_the_python_function(path: str, window: str, own: set[str]) -> None:
@@ -129,7 +129,7 @@ def test_audit_takes_every_option_of_the_python_function() -> None:
     given = {p.name: p for p in command("audit").params}
     fields = {f.name: f.default for f in dataclasses.fields(AuditOptions)}
     loading = set(inspect.signature(datasets.load).parameters) - {"seed", "keep"}
-    assert set(given) == fields.keys() | loading | {"log", "policies", "full", "as_json", "out", "debug"}
+    assert set(given) == fields.keys() | loading | {"log", "policies", "full", "as_json", "out", "cluster", "debug"}
     assert {name: given[name].default for name in fields} == fields
 
 

@@ -195,7 +195,7 @@ class Mine:
     words = ("compare", "-p", "random", "-p", f"{mine}:Mine", "-w", "50,none", "--limit", "2000", "--repeats", "2")
     interrupted(signal.SIGKILL, *words, "--out", str(tmp_path / "run"))
     mine.write_text(text.replace("CHOICE", "1"))
-    done = run(*words, "--out", str(tmp_path / "run"))
+    done = run(*words, "--full", "--out", str(tmp_path / "run"))
     assert "Took up 2 of 4 variants" in done.err
     assert "1 100.0%" in done.out
     assert "0 100.0%" not in done.out

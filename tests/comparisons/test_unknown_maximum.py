@@ -94,13 +94,20 @@ def test_reports_say_so_in_the_row(tmp_path: Any) -> None:
 
     write_canonical(PAID, tmp_path)
     words = ("-d", str(tmp_path), "-p", "ucb1")
-    plain = " ".join(evaluate("replay", *words).out.split())
+    for command, said in (
+        (("replay", *words), "not anytime-valid n realised value"),
+        (("compare", *words, "-p", "random"), "hold only if no display can earn more than the largest reward seen"),
+    ):
+        short = " ".join(evaluate(*command).out.split())
+        assert said in short
+        assert "The largest reward seen, " in short
+    plain = " ".join(evaluate("replay", *words, "--full").out.split())
     assert "realised value (reward per round), not anytime-valid" in plain
     assert "vs best fixed action, not anytime-valid" in plain
-    capped = " ".join(evaluate("replay", *words, "--cap", "3").out.split())
+    capped = " ".join(evaluate("replay", *words, "--cap", "3", "--full").out.split())
     assert "not anytime-valid" not in capped
     assert "at most 3 a display, which leaves out" in capped
-    both = " ".join(evaluate("compare", *words, "-p", "random").out.split())
+    both = " ".join(evaluate("compare", *words, "-p", "random", "--full").out.split())
     for said in (
         "only if it is no more than the largest reward seen",
         "approximate 95% bands",
