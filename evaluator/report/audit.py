@@ -11,8 +11,8 @@ from evaluator.audits.power import DetectableDifference
 from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
 from evaluator.report.console import ReportConsole
 from evaluator.report.short import FEW_ROWS, counted, first_of, left_out
-from evaluator.report.terminal import TRUST, details, sentences
 from evaluator.report.table_widths import WIDE, fits
+from evaluator.report.terminal import TRUST, details, sentences
 from evaluator.visible import visible
 
 

@@ -25,8 +25,8 @@ from evaluator.report.outcome_tables import guardrails, outcomes
 from evaluator.report.segment_tables import segments
 from evaluator.report.short import counted, first_of, left_out
 from evaluator.report.shown_verdict import ShownVerdict
-from evaluator.report.terminal import TRUST, delivered_each, details, print_resting, sentences
 from evaluator.report.table_widths import WIDE
+from evaluator.report.terminal import TRUST, delivered_each, details, print_resting, sentences
 from evaluator.visible import visible
 
 _ACTIONS_SHOWN = 4

@@ -11,8 +11,8 @@ from rich.text import Text
 from evaluator.datasets.flights import Flight
 from evaluator.report.console import ReportConsole
 from evaluator.report.short import left_out
-from evaluator.report.terminal import sentences
 from evaluator.report.table_widths import fits
+from evaluator.report.terminal import sentences
 from evaluator.simulations.result import Simulation
 from evaluator.visible import visible
 
