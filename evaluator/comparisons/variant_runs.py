@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from evaluator.comparisons import variant_units
 from evaluator.comparisons.kept import FoundResults, KeptResults
 from evaluator.comparisons.variant_units import (
     DrawsUnit,
@@ -41,9 +42,16 @@ class Workers(Protocol):
 
 
 class InThreads:
-    """Threads of this process: one scan at a time feeds as many replays as memory allows, in all of them."""
+    """Threads of this process: one scan at a time feeds as many replays as it may, in all of them.
 
-    work = None
+    Parameters
+    ----------
+    work
+        Displays times replays that a scan may have; None where only memory bounds it.
+    """
+
+    def __init__(self, work: int | None = None) -> None:
+        self.work = work
 
     def results(
         self, units: Sequence[VariantUnit], plans: Sequence[ReplayPlan], advance: Callable[[int], None]
@@ -82,7 +90,8 @@ class VariantRuns:
     ) -> None:
         self._plans = plans
         self._kept = kept
-        self._workers = InThreads() if workers is None else workers
+        kept_work = None if kept is None else variant_units.KEPT_WORK * plans[0].options.jobs
+        self._workers = InThreads(kept_work) if workers is None else workers
         self._draws = plans[0].options.bootstrap
         self._results = dict(found.results)
         self._bare = {i: result for i, result in found.bare.items() if i not in self._results}

@@ -17,7 +17,10 @@ LANES = 64
 # Displays times replays of a unit that a worker of a cluster gets: some seconds of work, so that little is lost with a
 # worker, and heartbeats, scheduling and the scan itself cost little beside it.
 WORK = 16_000_000
-# ... and fewest replays of it, by which a scan of a large log is not made for too little.
+# The same of a scan by threads of this process whose results are kept, for each of the threads: half a minute or so is
+# lost at most when the process is killed, and a scan of a large log is worth making.
+KEPT_WORK = 16 * WORK
+# ... and fewest replays of a unit, by which a scan of a large log is not made for too little.
 FEWEST = 4
 
 Advance = Callable[[int], None]

@@ -83,6 +83,22 @@ def test_a_study_stopped_wherever_it_writes_goes_on_from_there(
     assert kinds == {"kept_name": 6, "part_name": 6 + 3 * 4}
 
 
+def test_results_that_are_kept_are_written_after_scans_of_bounded_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(variant_units, "LANES", 64)
+    plans = plan_comparison(LOG, POLICIES, [50, None], ReplayOptions(horizon=60, repeats=2))
+    own = KeptResults(tmp_path, POLICIES)
+    own.find(plans, LOG)
+    assert VariantRuns(plans, kept=own).total == len(LOG)
+    monkeypatch.setattr(variant_units, "KEPT_WORK", 4 * len(LOG))
+    assert VariantRuns(plans).total == len(LOG)
+    written: list[int] = []
+    found = VariantRuns(plans, kept=own).run(lambda displays: written.append(len(list(tmp_path.glob("*.kept")))))
+    assert written == [0, 2, 4]
+    assert said(found) == said(execute_all(plans))
+
+
 def test_parts_are_counted_damaged_ones_are_computed_anew_and_those_of_others_left(tmp_path: Path) -> None:
     own = KeptResults(tmp_path, POLICIES)
     own.find(PLANS, LOG)
