@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from evaluator.audits.live_runs import Floats, LiveRuns
 from evaluator.audits.replays import TwinReplays
-from evaluator.audits.twin_units import TwinWorkers, twin_key, twin_of, twin_text
+from evaluator.audits.twin_units import LivePart, TwinWorkers, twin_key, twin_of, twin_text
 from evaluator.executors.plain_values import as_text, from_text
 from evaluator.outputs.kept_units import KeptUnits
 
-# Live runs that are kept at a time.
+# Rounds of live runs that are played and kept together, about a second of work, and runs at most.
+LIVE_WORK = 4_000_000
 _TOGETHER = 64
-
-Task = tuple[int, int]
-Floats = npt.NDArray[np.float64]
 
 
 class AuditUnits:
@@ -60,22 +58,24 @@ class AuditUnits:
             advance(int(twin > 0))
         return [done[twin] for twin in range(twins)]
 
-    def live(
-        self, twins: int, common: int, play: Callable[[Sequence[Task]], Iterable[Floats]], tasks: Sequence[Task]
-    ) -> Iterator[Floats]:
-        """Yield the values of live runs in their order, which depend on all twins."""
-        parts = [tasks[at : at + _TOGETHER] for at in range(0, len(tasks), _TOGETHER)] if self._kept else [tasks]
-        keys = [hashlib.sha256(json.dumps([self._key, "live", twins, common, of]).encode()).hexdigest() for of in parts]
-        texts = self._found(keys)
-        for key, part in zip(keys, parts, strict=True):
-            if key in texts:
-                yield from from_text(texts[key], ())
-                continue
-            values = []
-            for value in play(part):
-                values.append(value)
-                yield value
-            self._keep(key, lambda: as_text(tuple(values)))  # noqa: B023  # called at once
+    def live(self, runs: LiveRuns, workers: TwinWorkers, advance: Callable[[int], None]) -> Floats:
+        """Return the values of all live runs, which depend on all twins, shape (2, policies, runs)."""
+        tasks, size = runs.tasks, min(max(LIVE_WORK // runs.rounds, 1), _TOGETHER)
+        parts = [tuple(tasks[at : at + size]) for at in range(0, len(tasks), size)]
+        keys = {part: self._live_key(runs, part) for part in parts}
+        texts = self._found([*keys.values()])
+        done = {part: from_text(texts[key], ()) for part, key in keys.items() if key in texts}
+        advance(sum(map(len, done)))
+        for part, values in workers.live(runs, [part for part in parts if part not in done]):
+            self._keep(keys[part], lambda: as_text(values))  # noqa: B023  # called at once
+            done[part] = values
+            advance(len(part))
+        policies = tasks[-1][1] + 1
+        found = np.array([value for part in parts for value in done[part]])
+        return found.reshape(-1, policies, 2).transpose(2, 1, 0)
+
+    def _live_key(self, runs: LiveRuns, part: LivePart) -> str:
+        return hashlib.sha256(json.dumps([self._key, "live", len(runs.told), runs.common, part]).encode()).hexdigest()
 
     def _found(self, keys: Sequence[str]) -> dict[str, str]:
         return {} if self._kept is None else self._kept.find(keys)

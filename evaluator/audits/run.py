@@ -11,38 +11,27 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.audits.by_action import ClaimsByLaw
 from evaluator.audits.finished_units import AuditUnits
-from evaluator.audits.live import play_in_pool
-from evaluator.audits.live_among import LiveSpan, draw_rounds, eligible_in_pool, logger_value, play_among
-from evaluator.audits.live_money import NO_MONEY, LiveMoney, live_money
-from evaluator.audits.live_pool import claimed_weights, display_weights, live_pool
+from evaluator.audits.fitted import fit
+from evaluator.audits.live_runs import RUNS_PER_TWIN, LiveRuns
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.pair_differences import MeasuredDifference
 from evaluator.audits.power import LargerDifference, PairPower, powers
 from evaluator.audits.replays import IntervalAndTruth, TwinReplays, replay_twin, twins_horizon
 from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
-from evaluator.audits.truth import LogTruth
-from evaluator.audits.twin_units import TwinsInThreads, TwinsOnExecutor, TwinWorkers, audited_on, fit, twins_key
+from evaluator.audits.twin_units import TwinsInThreads, TwinsOnExecutor, TwinWorkers, audited_on, twins_key
 from evaluator.audits.words import verdict, warnings
 from evaluator.comparisons.log_places import LogPlace
 from evaluator.comparisons.question import Questions
 from evaluator.log import Log
 from evaluator.log.content import content_hash
 from evaluator.outputs.kept_units import KeptUnits
-from evaluator.policies.static import LoggingPolicy
-from evaluator.replays.rounds.batch import EligibleActions
-from evaluator.streams import Stream, random_stream
-from evaluator.threads import in_threads
-
-# Live runs a twin: their error is then small beside that of the replays.
-RUNS_PER_TWIN = 2
 
 Floats = npt.NDArray[np.float64]
 
 
 def steps(policies: int, options: AuditOptions) -> int:
-    """Return how many times `run_audit` calls its `advance`, each time with 1."""
+    """Return what the numbers add up to that `run_audit` calls its `advance` with."""
     return options.twins * (1 + RUNS_PER_TWIN * policies)
 
 
@@ -67,12 +56,12 @@ def run_audit(
     options
         Number of twins and the like, and options of the replays.
     advance
-        Function called with 1 after each twin and each live run.
+        Function called with the number of twins and live runs that were finished since the last call.
     kept
         Folder in which twins and live runs are kept as they are finished, and looked for; None for none.
     executor, place
-        Executor whose workers draw and replay the twins, and place at which they find the log; None for threads of
-        this process.
+        Executor whose workers draw and replay the twins and play live, and place at which they find the log; None for
+        threads of this process.
 
     Raises
     ------
@@ -96,7 +85,8 @@ def run_audit(
     if executor is not None and place is not None:
         workers = TwinsOnExecutor(executor, audited_on(place, policies, options, key), truth.displays)
     done = units.twins(options.twins, common, workers, advance)
-    live = _play_live(truth, policies, options, claimed, done, common, advance, units)
+    runs = LiveRuns(fitted, policies, options, [replayed.told for replayed in done], common)
+    live = _Live(*units.live(runs, workers, advance))
     told = [[replayed.told[p] for replayed in done] for p in range(len(policies))]
     of_policies = tuple(
         PolicyAudit(
@@ -138,94 +128,6 @@ class _Live(NamedTuple):
 
     own: Floats
     common: Floats
-
-
-def _play_live(
-    truth: LogTruth,
-    policies: Sequence[Any],
-    options: AuditOptions,
-    claimed: Sequence[ClaimsByLaw],
-    done: Sequence[TwinReplays],
-    common: int,
-    advance: Callable[[int], None],
-    units: AuditUnits,
-) -> _Live:
-    """Let every policy play live as often as the twins' replays played, and be told what these were told."""
-    runs = RUNS_PER_TWIN * options.twins
-    lengths = [[t for r in done for t in r.told[p].rounds] for p in range(len(policies))]
-    weights = [claimed_weights(claim, t, common) for claim, t in zip(claimed, lengths, strict=True)]
-    moneys = [_money(truth, claim, t, common, options) for claim, t in zip(claimed, lengths, strict=True)]
-    pools = [
-        live_pool(truth, policy, claim, w.shape[2], [r.told[p] for r in done])
-        for p, (policy, claim, w) in enumerate(zip(policies, claimed, weights, strict=True))
-    ]
-
-    eligible: list[EligibleActions] = []
-    if truth.sets is not None:
-        pools, eligible = map(list, zip(*(eligible_in_pool(pool, truth.sets) for pool in pools), strict=True))
-
-    def one(task: tuple[int, int]) -> Floats:
-        run, p = task
-        told = done[run % len(done)].told[p]
-        if isinstance(policies[p], LoggingPolicy) and not truth.moving:  # its rounds are alike: known without playing
-            return _known(truth, claimed[p], weights[p], moneys[p])
-        own = random_stream(Stream.AUDIT_POLICY, options.seed, run)
-        luck = random_stream(Stream.AUDIT_WORLD, options.seed, run)
-        setting, money = told.setting, moneys[p]
-        if truth.sets is not None:
-            rounds, counted = told.rounds[run // len(done) % len(told.rounds)], weights[p]
-            if truth.moving:  # a run of its own length, which is a share of the calendar
-                counted = claimed_weights(claimed[p], [rounds], min(common, rounds))
-                money = _money(truth, claimed[p], [rounds], min(common, rounds), options)
-            span = LiveSpan(rounds, *told.arrivals)
-            lived = draw_rounds(luck, counted.shape[2], truth.sets, pools[p], displays=truth.displays, span=span)
-            if isinstance(policies[p], LoggingPolicy):
-                return logger_value(truth, claimed[p], lived, pools[p].factor, counted, money)
-            money = _with_luck(money, counted.shape[2], options.seed, run)
-            live = play_among(policies[p], setting, pools[p], eligible[p], lived, counted, own=own, money=money)
-            return live * truth.mean_value
-        money = _with_luck(money, weights[p].shape[2], options.seed, run)
-        live = play_in_pool(policies[p], setting, pools[p], weights[p], own=own, luck=luck, money=money)
-        return live * truth.mean_value
-
-    tasks = [(run, p) for run in range(runs) for p in range(len(policies))]
-    values = np.empty((len(policies), runs, 2))
-    played = units.live(len(done), common, lambda some: in_threads(one, some, options.jobs), tasks)
-    for (run, p), value in zip(tasks, played, strict=True):
-        values[p, run] = value
-        advance(1)
-    return _Live(values[:, :, 0], values[:, :, 1])
-
-
-def _money(truth: LogTruth, claim: ClaimsByLaw, rounds: Sequence[int], common: int, options: AuditOptions) -> LiveMoney:
-    if claim.money is None:
-        return NO_MONEY
-    return live_money(
-        truth,
-        claim,
-        claimed_weights(claim.money.refunds, rounds, common),
-        display_weights(rounds, common),
-        told_costs=options.learn_from == "objective" and bool(claim.money.cost.any()),
-    )
-
-
-def _with_luck(money: LiveMoney, rounds: int, seed: int, run: int) -> LiveMoney:
-    """Return it with uniform numbers of its rounds, from a stream of their own."""
-    if not len(money.sold):
-        return money
-    # A row a round: runs of different lengths begin alike.
-    return money._replace(luck=random_stream(Stream.AUDIT_LIVE_MONEY, seed, run).random((rounds, 3)))
-
-
-def _known(truth: LogTruth, claim: ClaimsByLaw, weights: Floats, money: LiveMoney) -> Floats:
-    """Return the value of the logging policy, shape (2,), whose rounds are alike."""
-    of_sales = weights.sum(axis=2)[:, claim.law]
-    if claim.money is None:
-        return np.asarray(of_sales @ truth.logging_values)
-    of_refunds = money.refund_weights.sum(axis=2)[:, claim.money.refunds.law]
-    net = of_sales * claim.money.sold - of_refunds * claim.money.owed
-    cost = float(truth.logger.mean(axis=0) @ claim.money.cost) * truth.mean_value
-    return np.asarray(net @ truth.logging_values - money.display_weights.sum(axis=1) * cost)
 
 
 def _against_live(replayed: Floats, live: Floats) -> dict[str, float]:

@@ -6,20 +6,19 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from threading import Lock
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from evaluator.arguments import as_description, loaded_by
-from evaluator.audits.by_action import ClaimsByLaw
+from evaluator.audits.fitted import Fitted, fit
+from evaluator.audits.live_runs import Floats, LiveRuns, Task
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.pair_differences import MeasuredDifference
-from evaluator.audits.replays import IntervalAndTruth, TwinReplay, TwinReplays, claims, replay_twin
-from evaluator.audits.truth import LogTruth, fit_truth
+from evaluator.audits.replays import IntervalAndTruth, TwinReplay, TwinReplays, replay_twin
 from evaluator.comparisons.log_places import LogPlace
 from evaluator.comparisons.question import Questions
 from evaluator.comparisons.realised import RealisedEvidence
-from evaluator.comparisons.result import plan_comparison
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.moments import DelayMoments
 from evaluator.errors import WorkerError
@@ -30,13 +29,13 @@ from evaluator.executors.finished import finished
 from evaluator.executors.plain_values import as_text, from_text
 from evaluator.executors.software import refuse_other_software
 from evaluator.executors.workers import tell, this_worker
-from evaluator.log import Log
 from evaluator.policies.base import Setting
-from evaluator.replays.basis import read_basis
 from evaluator.replays.one_scan import compile_loops
-from evaluator.replays.plan import ReplayPlan
 from evaluator.threads import in_threads
 
+# Some live runs, and the values of each.
+LivePart = tuple[Task, ...]
+Values = tuple[Floats, ...]
 # Displays times policies of a unit on a cluster: some seconds of work.
 WORK = 4_000_000
 # What the replays of a twin are made of.
@@ -44,24 +43,6 @@ _CLASSES = (
     TwinReplays, TwinReplay, IntervalAndTruth, Interval, MeasuredDifference, RealisedEvidence, Contrast, RewardSums,
     Setting, DelayCDF, DelayMoments,
 )  # fmt: skip
-
-
-class Fitted(NamedTuple):
-    """What all twins of an audit are drawn from, and what is claimed of them."""
-
-    plans: list[ReplayPlan]
-    truth: LogTruth
-    claimed: list[ClaimsByLaw]
-
-
-def fit(log: Log, policies: Sequence[Any], options: AuditOptions) -> Fitted:
-    """Fit a truth to a log. What a replay of the log refuses, this refuses."""
-    asked = options.of_replays(seed=options.seed)
-    plans = plan_comparison(log, policies, [options.window], asked)
-    # What is left out of the replays is no less true.
-    whole = read_basis(log, replace(asked, delays_from=None))
-    truth = fit_truth(whole, policies[0], asked, displays=options.displays)
-    return Fitted(plans, truth, claims(truth, policies, options))
 
 
 def twins_key(plans: Sequence[str], options: AuditOptions) -> str:
@@ -88,10 +69,13 @@ def twin_of(text: str) -> TwinReplays:
 
 
 class TwinWorkers(Protocol):
-    """Whoever draws and replays twins."""
+    """Whoever draws and replays twins, and plays live."""
 
     def results(self, twins: Sequence[int], horizon: int) -> Iterator[tuple[int, TwinReplays]]:
         """Yield each twin, by its number, with its replays as they are finished."""
+
+    def live(self, runs: LiveRuns, parts: Sequence[LivePart]) -> Iterator[tuple[LivePart, Values]]:
+        """Yield some live runs at a time, with their values as they are finished."""
 
 
 class TwinsInThreads:
@@ -113,6 +97,10 @@ class TwinsInThreads:
             return twin, _replayed(self._fitted, self._policies, self._options, twin, horizon)
 
         return in_threads(one, twins, self._options.jobs)
+
+    def live(self, runs: LiveRuns, parts: Sequence[LivePart]) -> Iterator[tuple[LivePart, Values]]:
+        """Yield live runs with their values, in their order."""
+        return in_threads(lambda part: (part, tuple(map(runs.value, part))), parts, self._options.jobs)
 
 
 def _replayed(
@@ -160,8 +148,35 @@ class TwinsTask:
         return f"The replay of twins {self.twins[0] + 1:,} to {self.twins[-1] + 1:,}"
 
 
+@dataclass(frozen=True)
+class LiveTask:
+    """Some live runs of an audit: all that a worker is sent.
+
+    Parameters
+    ----------
+    audited
+        Audit that they are of.
+    told
+        What the replays of every policy told, twin by twin, as text.
+    common
+        Number of rounds at which policies are compared.
+    part
+        Numbers of the runs, and of their policies.
+    """
+
+    audited: AuditedLog
+    told: str
+    common: int
+    part: LivePart
+
+    @property
+    def name(self) -> str:
+        """Name of the unit in messages."""
+        return f"Live runs {self.part[0][0] + 1:,} to {self.part[-1][0] + 1:,}"
+
+
 class TwinsOnExecutor:
-    """The workers of an executor, who draw and replay some twins at a time.
+    """The workers of an executor, who draw and replay some twins at a time, and play some live runs.
 
     Parameters
     ----------
@@ -183,6 +198,13 @@ class TwinsOnExecutor:
         tasks = [TwinsTask(self._audited, part, horizon) for part in parts]
         for task, texts in finished(compute_twins, tasks, self._executor):
             yield from zip(task.twins, map(twin_of, texts), strict=True)
+
+    def live(self, runs: LiveRuns, parts: Sequence[LivePart]) -> Iterator[tuple[LivePart, Values]]:
+        """Yield live runs with their values, as they are finished."""
+        told = as_text(tuple(runs.told))
+        tasks = [LiveTask(self._audited, told, runs.common, part) for part in parts]
+        for task, text in finished(compute_live, tasks, self._executor):
+            yield task.part, from_text(text, ())
 
 
 def audited_on(place: LogPlace, policies: Sequence[Any], options: AuditOptions, key: str) -> AuditedLog:
@@ -211,7 +233,22 @@ def compute_twins(task: TwinsTask) -> list[str]:
     return [twin_text(_replayed(fitted, policies, audited.options, twin, task.horizon)) for twin in task.twins]
 
 
+def compute_live(task: LiveTask) -> str:
+    """Play some live runs, on a worker; raises as `compute_twins`."""
+    refuse_other_software(task.audited.software)
+    fitted, policies = _opened(task.audited)
+    with _opening:
+        if not _live or _live[0][:3] != (task.audited, task.told, task.common):
+            told = from_text(task.told, _CLASSES)
+            runs = LiveRuns(fitted, policies, task.audited.options, told, task.common)
+            _live[:] = [(task.audited, task.told, task.common, runs)]
+        runs = _live[0][3]
+    return as_text(tuple(map(runs.value, task.part)))
+
+
 _open: list[tuple[AuditedLog, Fitted, list[Any]]] = []
+# The live runs that were asked for last: what they are drawn from is made once.
+_live: list[tuple[AuditedLog, str, int, LiveRuns]] = []
 _opening = Lock()
 
 

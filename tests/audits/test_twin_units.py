@@ -15,9 +15,10 @@ import pytest
 from evaluator import Audit, audit
 from evaluator.arguments import as_description
 from evaluator.audits import finished_units, twin_units
+from evaluator.audits.fitted import fit
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.run import run_audit
-from evaluator.audits.twin_units import TwinsTask, audited_on, compute_twins, fit, twin_of, twin_text, twins_key
+from evaluator.audits.twin_units import TwinsTask, audited_on, compute_twins, twin_of, twin_text, twins_key
 from evaluator.comparisons.log_places import at_a_place
 from evaluator.comparisons.question import Questions
 from evaluator.errors import WorkerError
@@ -40,15 +41,22 @@ def alone() -> list[Any]:
     return said(audit(LOG, POLICIES, **ASKED))
 
 
-def test_twins_of_workers_are_those_of_this_process(alone: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_twins_and_live_runs_of_workers_are_those_of_this_process(
+    alone: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(twin_units, "_open", [])
     monkeypatch.setattr(twin_units, "WORK", 3 * 3 * 1500)
     fitted: list[object] = []
     own: Callable[..., Any] = twin_units.fit
     monkeypatch.setattr(twin_units, "fit", lambda *of: fitted.append(1) or own(*of))
+    monkeypatch.setattr(finished_units, "_TOGETHER", 7)
+    played: list[int] = []
+    play = twin_units.compute_live
+    monkeypatch.setattr(twin_units, "compute_live", lambda task: played.append(len(task.part)) or play(task))
     with ThreadPoolExecutor(2) as pool:
         assert said(audit(LOG, POLICIES, executor=pool, **ASKED)) == alone
     assert len(fitted) == 1  # by the worker: this process has its own
+    assert sorted(played) == [2, *[7] * 10]
 
 
 def test_replays_of_a_twin_come_back_as_they_were() -> None:

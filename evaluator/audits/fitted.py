@@ -1,0 +1,34 @@
+"""What an audit fits to a log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from evaluator.audits.by_action import ClaimsByLaw
+from evaluator.audits.options import AuditOptions
+from evaluator.audits.replays import claims
+from evaluator.audits.truth import LogTruth, fit_truth
+from evaluator.comparisons.result import plan_comparison
+from evaluator.log import Log
+from evaluator.replays.basis import read_basis
+from evaluator.replays.plan import ReplayPlan
+
+
+class Fitted(NamedTuple):
+    """What all twins of an audit are drawn from, and what is claimed of them."""
+
+    plans: list[ReplayPlan]
+    truth: LogTruth
+    claimed: list[ClaimsByLaw]
+
+
+def fit(log: Log, policies: Sequence[Any], options: AuditOptions) -> Fitted:
+    """Fit a truth to a log. What a replay of the log refuses, this refuses."""
+    asked = options.of_replays(seed=options.seed)
+    plans = plan_comparison(log, policies, [options.window], asked)
+    # What is left out of the replays is no less true.
+    whole = read_basis(log, replace(asked, delays_from=None))
+    truth = fit_truth(whole, policies[0], asked, displays=options.displays)
+    return Fitted(plans, truth, claims(truth, policies, options))

@@ -1,0 +1,132 @@
+"""The live runs of an audit: every policy plays as often as it was replayed, and is told what its replays were told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.audits.by_action import ClaimsByLaw
+from evaluator.audits.fitted import Fitted
+from evaluator.audits.live import play_in_pool
+from evaluator.audits.live_among import LiveSpan, draw_rounds, eligible_in_pool, logger_value, play_among
+from evaluator.audits.live_money import NO_MONEY, LiveMoney, live_money
+from evaluator.audits.live_pool import claimed_weights, display_weights, live_pool
+from evaluator.audits.options import AuditOptions
+from evaluator.audits.replays import TwinReplay
+from evaluator.audits.truth import LogTruth
+from evaluator.policies.static import LoggingPolicy
+from evaluator.replays.rounds.batch import EligibleActions
+from evaluator.streams import Stream, random_stream
+
+# Live runs a twin: their error is then small beside that of the replays.
+RUNS_PER_TWIN = 2
+
+# Number of a run, and of its policy.
+Task = tuple[int, int]
+Floats = npt.NDArray[np.float64]
+
+
+class LiveRuns:
+    """What is played live, on what the twins were drawn from.
+
+    Parameters
+    ----------
+    fitted, policies, options
+        Truth, policies and options of the audit.
+    told
+        What the replays of each policy told, twin by twin.
+    common
+        Number of rounds at which policies are compared.
+    """
+
+    def __init__(
+        self,
+        fitted: Fitted,
+        policies: Sequence[Any],
+        options: AuditOptions,
+        told: Sequence[tuple[TwinReplay, ...]],
+        common: int,
+    ) -> None:
+        self.told, self.common = told, common
+        self._truth, self._claimed = truth, claimed = fitted.truth, fitted.claimed
+        self._policies, self._options = policies, options
+        lengths = [[t for of in told for t in of[p].rounds] for p in range(len(policies))]
+        self._weights = [claimed_weights(claim, t, common) for claim, t in zip(claimed, lengths, strict=True)]
+        self._moneys = [_money(truth, claim, t, common, options) for claim, t in zip(claimed, lengths, strict=True)]
+        self._pools = [
+            live_pool(truth, policy, claim, w.shape[2], [of[p] for of in told])
+            for p, (policy, claim, w) in enumerate(zip(policies, claimed, self._weights, strict=True))
+        ]
+        self._eligible: list[EligibleActions] = []
+        if truth.sets is not None:
+            among = (eligible_in_pool(pool, truth.sets) for pool in self._pools)
+            self._pools, self._eligible = map(list, zip(*among, strict=True))
+
+    @property
+    def tasks(self) -> list[Task]:
+        """All runs of all policies."""
+        return [(run, p) for run in range(RUNS_PER_TWIN * len(self.told)) for p in range(len(self._policies))]
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of the longest run."""
+        return int(max(w.shape[2] for w in self._weights))
+
+    def value(self, task: Task) -> Floats:
+        """Return the value of a run after its replays' rounds, and after the common ones, shape (2,)."""
+        run, p = task
+        truth, options, claim, policy = self._truth, self._options, self._claimed[p], self._policies[p]
+        told, weights, money = self.told[run % len(self.told)][p], self._weights[p], self._moneys[p]
+        if isinstance(policy, LoggingPolicy) and not truth.moving:  # its rounds are alike: known without playing
+            return _known(truth, claim, weights, money)
+        own = random_stream(Stream.AUDIT_POLICY, options.seed, run)
+        luck = random_stream(Stream.AUDIT_WORLD, options.seed, run)
+        setting, pool = told.setting, self._pools[p]
+        if truth.sets is not None:
+            rounds = told.rounds[run // len(self.told) % len(told.rounds)]
+            if truth.moving:  # a run of its own length, which is a share of the calendar
+                weights = claimed_weights(claim, [rounds], min(self.common, rounds))
+                money = _money(truth, claim, [rounds], min(self.common, rounds), options)
+            span = LiveSpan(rounds, *told.arrivals)
+            lived = draw_rounds(luck, weights.shape[2], truth.sets, pool, displays=truth.displays, span=span)
+            if isinstance(policy, LoggingPolicy):
+                return logger_value(truth, claim, lived, pool.factor, weights, money)
+            money = _with_luck(money, weights.shape[2], options.seed, run)
+            live = play_among(policy, setting, pool, self._eligible[p], lived, weights, own=own, money=money)
+            return live * truth.mean_value
+        money = _with_luck(money, weights.shape[2], options.seed, run)
+        return play_in_pool(policy, setting, pool, weights, own=own, luck=luck, money=money) * truth.mean_value
+
+
+def _money(truth: LogTruth, claim: ClaimsByLaw, rounds: Sequence[int], common: int, options: AuditOptions) -> LiveMoney:
+    if claim.money is None:
+        return NO_MONEY
+    return live_money(
+        truth,
+        claim,
+        claimed_weights(claim.money.refunds, rounds, common),
+        display_weights(rounds, common),
+        told_costs=options.learn_from == "objective" and bool(claim.money.cost.any()),
+    )
+
+
+def _with_luck(money: LiveMoney, rounds: int, seed: int, run: int) -> LiveMoney:
+    """Return it with uniform numbers of its rounds, from a stream of their own."""
+    if not len(money.sold):
+        return money
+    # A row a round: runs of different lengths begin alike.
+    return money._replace(luck=random_stream(Stream.AUDIT_LIVE_MONEY, seed, run).random((rounds, 3)))
+
+
+def _known(truth: LogTruth, claim: ClaimsByLaw, weights: Floats, money: LiveMoney) -> Floats:
+    """Return the value of the logging policy, shape (2,), whose rounds are alike."""
+    of_sales = weights.sum(axis=2)[:, claim.law]
+    if claim.money is None:
+        return np.asarray(of_sales @ truth.logging_values)
+    of_refunds = money.refund_weights.sum(axis=2)[:, claim.money.refunds.law]
+    net = of_sales * claim.money.sold - of_refunds * claim.money.owed
+    cost = float(truth.logger.mean(axis=0) @ claim.money.cost) * truth.mean_value
+    return np.asarray(net @ truth.logging_values - money.display_weights.sum(axis=1) * cost)
