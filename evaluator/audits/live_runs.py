@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.audits.by_action import ClaimsByLaw
-from evaluator.audits.fitted import Fitted
+from evaluator.audits.fitted_truth import Fitted
 from evaluator.audits.live import play_in_pool
 from evaluator.audits.live_among import LiveSpan, draw_rounds, eligible_in_pool, logger_value, play_among
 from evaluator.audits.live_money import NO_MONEY, LiveMoney, live_money

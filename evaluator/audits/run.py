@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.audits.finished_units import AuditUnits
-from evaluator.audits.fitted import fit
+from evaluator.audits.fitted_truth import fit
 from evaluator.audits.live_runs import RUNS_PER_TWIN, LiveRuns
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.pair_differences import MeasuredDifference

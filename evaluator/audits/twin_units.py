@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any, Protocol
 
 from evaluator.arguments import as_description, loaded_by
-from evaluator.audits.fitted import Fitted, fit
+from evaluator.audits.fitted_truth import Fitted, fit
 from evaluator.audits.live_runs import Floats, LiveRuns, Task
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.pair_differences import MeasuredDifference

@@ -15,7 +15,7 @@ import pytest
 from evaluator import Audit, audit
 from evaluator.arguments import as_description
 from evaluator.audits import finished_units, twin_units
-from evaluator.audits.fitted import fit
+from evaluator.audits.fitted_truth import fit
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.run import run_audit
 from evaluator.audits.twin_units import TwinsTask, audited_on, compute_twins, twin_of, twin_text, twins_key
