@@ -13,6 +13,7 @@ from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
 from evaluator.comparisons.log_places import at_a_place
 from evaluator.comparisons.options import CompareOptions
+from evaluator.comparisons.resampled_replay import execute_in_units, refuse_nothing_to_spread
 from evaluator.comparisons.result import Comparison, execute_comparison, find_baseline, plan_comparison
 from evaluator.comparisons.study_file import read_study
 from evaluator.comparisons.study_workers import study_on
@@ -51,7 +52,9 @@ LogLike: TypeAlias = Log | str | Path
 
 
 @shows(ReplayOptions)
-def replay(log: LogLike, policy: PolicyLike, **options: Unpack[ReplayKeywords]) -> ReplayResult:
+def replay(
+    log: LogLike, policy: PolicyLike, *, executor: Executor | None = None, **options: Unpack[ReplayKeywords]
+) -> ReplayResult:
     """Replay a policy on a log with delayed, censored feedback.
 
     Parameters
@@ -62,6 +65,9 @@ def replay(log: LogLike, policy: PolicyLike, **options: Unpack[ReplayKeywords]) 
         A spec (``"otflinucb:alpha=0.1"``), a `Policy`, a class with the methods of `evaluator.policies.user`, or an
         instance of one, which is copied and never changed. A `LearnedPolicy` goes on from what it learned: a copy of
         it, so that it stays as it is.
+    executor
+        Executor whose workers replay the resampled logs of a bootstrap, the same to the bit, as `compare` takes it;
+        None for threads of this process.
     **options
         See below.
 
@@ -82,7 +88,16 @@ def replay(log: LogLike, policy: PolicyLike, **options: Unpack[ReplayKeywords]) 
     True
     """
     refuse_unknown("replay", options, ReplayOptions)
-    return execute(plan(log, policy, **options))
+    if executor is None:
+        return execute(plan(log, policy, **options))
+    chosen = ReplayOptions(**under_own_names(ReplayOptions, options))
+    refuse_nothing_to_spread(chosen)
+    named = None if isinstance(log, Log) else str(log)
+    reading: dict[str, Any] = {"keep": chosen.keeps} if chosen.keeps else {}
+    own_log = log.checked() if isinstance(log, Log) else load(log, **reading)
+    with at_a_place(own_log, named, reading) as (logged, place):
+        asked = plan_replay(logged, as_description(policy), chosen)
+        return execute_in_units(asked, logged, executor=executor, place=place)
 
 
 @shows(CompareOptions, ReplayOptions, leave_out=["baseline", "window"])
@@ -182,8 +197,8 @@ def audit(
     policies
         One policy as `replay` takes it, or a list of them.
     executor
-        Executor whose workers draw and replay the twins, the same to the bit, as `compare` takes it; None for threads
-        of this process. Live runs stay here.
+        Executor whose workers draw and replay the twins and play live, the same to the bit, as `compare` takes it; None
+        for threads of this process.
     **options
         See below.
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 from evaluator.cli import options as o
+from evaluator.cli.executing import Cluster, workers
 from evaluator.cli.lending import offered, only, takes
 from evaluator.cli.output import new_file, new_folder, refuse_one_place, wrote
-from evaluator.cli.reading import one_log, open_log, reads_log
+from evaluator.cli.reading import as_read, one_log, open_log, reads_log
 from evaluator.cli.replaying import save_result
 from evaluator.options.declaration import Option
 from evaluator.options.shared import OUTPUT, POLICY
@@ -31,8 +33,17 @@ def replay_command(
     full: o.Full = False,
     as_json: o.AsJson = False,
     out: Annotated[
-        Path | None, offered("out", o.OUT.but(help="New folder for page, trajectory, result, report and manifest"))
+        Path | None,
+        offered(
+            "out",
+            o.OUT.but(
+                help="New folder for page, trajectory, result, report and manifest; what an interrupted --bootstrap "
+                "finished is kept in run1.partial, where the same command goes on",
+                example="run1",
+            ),
+        ),
     ] = None,
+    cluster: Cluster = None,
     save_policy: Annotated[
         Path | None,
         offered(
@@ -60,6 +71,10 @@ def replay_command(
     holds at any stopping time, and warnings. --full adds how it was replayed, actions, and what all of it rests on.
     """
     from evaluator.arguments import as_description
+    from evaluator.comparisons.kept import KeptResults
+    from evaluator.comparisons.log_places import place_of
+    from evaluator.comparisons.resampled_replay import execute_in_units, refuse_nothing_to_spread
+    from evaluator.outputs.kept_folder import kept_beside
     from evaluator.policies.registry import split_specs
     from evaluator.replays.learned.file import fill_file, refuse_unsavable
     from evaluator.replays.planning import plan_replay
@@ -75,11 +90,26 @@ def replay_command(
         plan = plan_replay(open_log(named, reading, chosen.keeps).log, description, chosen)
         o.print_json({"schema": "evaluate.plan/1", **plan.to_dict()})
         return
-    with new_folder(out) as save, new_file(save_policy) as save_learned:
+    if cluster is not None:
+        refuse_nothing_to_spread(chosen)
+    in_units = chosen.bootstrap > 0 and (out is not None or cluster is not None)
+    keeping = kept_beside(out) if in_units and out is not None else nullcontext()
+    with keeping as folder, new_folder(out) as save, new_file(save_policy) as save_learned:
+        o.kept_in = folder
+        kept = None if folder is None else KeptResults(folder, [description])
         source = open_log(named, reading, chosen.keeps)
         plan = plan_replay(source.log, description, chosen)
-        with o.progress("displays", len(plan.rounds) * (1 + chosen.bootstrap), compiles=True) as advance:
-            result = execute(plan, advance=advance)
+        with (
+            workers(cluster) as executor,
+            o.progress("displays", len(plan.rounds) * (1 + chosen.bootstrap), compiles=cluster is None) as advance,
+        ):
+            if in_units:
+                place = None if executor is None else place_of(source.log, named, as_read(reading, chosen.keeps))
+                result = execute_in_units(
+                    plan, source.log, kept=kept, executor=executor, place=place, advance=advance, say=o.note
+                )
+            else:
+                result = execute(plan, advance=advance)
         save_result(save, result, source, reading)
         if save_policy is not None and result.learned is not None:
             save_learned(fill_file, result.learned.content())

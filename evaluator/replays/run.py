@@ -81,16 +81,22 @@ class _Repeat:
 
 
 def execute(
-    plan: ReplayPlan, *, batch_size: int = BATCH, advance: Callable[[int], None] = lambda displays: None
+    plan: ReplayPlan,
+    *,
+    batch_size: int = BATCH,
+    advance: Callable[[int], None] = lambda displays: None,
+    resampled: bool = True,
 ) -> ReplayResult:
-    """Run every repeat of a plan and estimate. The result does not depend on `batch_size` nor on the number of jobs.
+    """Run every repeat of a plan and estimate; `resampled` as in `execute_all`.
+
+    The result does not depend on `batch_size` nor on the number of jobs.
 
     Raises
     ------
     NoRoundsError
         A repeat accepted no display; the message names the action to blame, and what works instead.
     """
-    result, failure = _execute_all([plan], plan.options.jobs, batch_size, advance)[0]
+    result, failure = _execute_all([plan], plan.options.jobs, batch_size, advance, resampled=resampled)[0]
     if failure is not None:
         raise failure
     return result

@@ -10,7 +10,13 @@ from tests.cli.runs import evaluate
 
 
 @pytest.mark.parametrize(
-    "command", [("compare", "--limit", "2000"), ("audit", "--limit", "2000"), ("simulate", "vernade2017-low")]
+    "command",
+    [
+        ("compare", "--limit", "2000"),
+        ("audit", "--limit", "2000"),
+        ("replay", "--limit", "2000", "--bootstrap", "20"),
+        ("simulate", "vernade2017-low"),
+    ],
 )
 def test_without_dask_it_says_what_to_install(command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
