@@ -62,7 +62,7 @@ def audit_command(
     named = one_log(log, dataset)
     with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
         o.kept_in = folder
-        kept = None if folder is None else KeptUnits(folder)
+        kept = None if folder is None else KeptUnits(folder, o.note)
         source = open_log(named, reading)
         with workers(cluster) as executor:
             place = None if executor is None else place_of(source.log, named, reading)

@@ -72,7 +72,7 @@ def simulate_command(
     descriptions = as_descriptions(policies)
     with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
         o.kept_in = folder
-        kept = None if folder is None else KeptUnits(folder)
+        kept = None if folder is None else KeptUnits(folder, o.note)
         problem = load_problem(named)
         with (
             workers(cluster) as executor,

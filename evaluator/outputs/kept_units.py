@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,22 +23,32 @@ class KeptUnits:
     ----------
     folder
         Folder of the units; made with the first of them.
+    say
+        Function that is told in a sentence, once, that units were found, and how many were damaged.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, say: Callable[[str], None] = lambda sentence: None) -> None:
         self.folder = folder
+        self._say = say
+        self._said = False
 
     def find(self, keys: Iterable[str]) -> dict[str, str]:
         """Return what is there of the units with these keys; damaged files are removed."""
         asked = set(keys)
-        found = {}
+        found, damaged = {}, 0
         for file, (key, digest) in part_files(self.folder).items():
             if key in asked:
                 text = _text(read_kept(file, digest), key)
                 if text is None:
                     file.unlink(missing_ok=True)
+                    damaged += 1
                 else:
                     found[key] = text
+        if found and not self._said:
+            self._say(f"Took up what was finished before, from {self.folder}.")
+            self._said = True
+        if damaged:
+            self._say(f"Damaged, so computed anew: {damaged:,} kept in {self.folder}.")
         return found
 
     def keep(self, key: str, text: str) -> None:

@@ -92,13 +92,13 @@ def test_an_audit_stopped_wherever_it_writes_goes_on_from_there(
 
     monkeypatch.setattr(KeptUnits, "keep", killed)
     policies = [as_description(policy) for policy in POLICIES]
-    times = 0
+    times, lines = 0, list[str]()
     while True:
         left[:] = [int(rng.integers(0, 6))]
         told: list[int] = []
         try:
             with kept_beside(tmp_path / "run") as folder:
-                kept = KeptUnits(folder)
+                kept = KeptUnits(folder, lines.append)
                 found = run_audit(LOG, policies, AuditOptions(**ASKED), advance=told.append, kept=kept)
             break
         except KeyboardInterrupt:
@@ -107,12 +107,15 @@ def test_an_audit_stopped_wherever_it_writes_goes_on_from_there(
     assert sum(told) == 12 * (1 + 2 * 3)
     assert list(tmp_path.iterdir()) == []
     assert times > 3
+    # Once each time that something was there.
+    assert times - 2 <= lines.count(f"Took up what was finished before, from {tmp_path / 'run.partial'}.") <= times
     # The first twin at its own rounds, twelve at common ones, and live runs by sevens; none was written twice.
     assert len(keys) == len(set(keys)) == 1 + 12 + -(-2 * 12 * 3 // 7)
 
 
 def test_a_kept_twin_is_of_no_other_audit_and_a_damaged_one_is_computed_anew(tmp_path: Path, alone: list[Any]) -> None:
-    kept = KeptUnits(tmp_path)
+    lines: list[str] = []
+    kept = KeptUnits(tmp_path, lines.append)
     policies = [as_description(policy) for policy in POLICIES]
     run_audit(LOG, policies, AuditOptions(**ASKED), kept=kept)
     files = sorted(tmp_path.iterdir())
@@ -123,6 +126,8 @@ def test_a_kept_twin_is_of_no_other_audit_and_a_damaged_one_is_computed_anew(tmp
         content = file.read_bytes()
         file.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
     assert said(run_audit(LOG, policies, AuditOptions(**ASKED), kept=kept)) == alone
+    damaged = [int(line.split()[4]) for line in lines if line.startswith("Damaged, so computed anew")]
+    assert sum(damaged) == len(files)
 
 
 def test_a_worker_that_plans_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
