@@ -85,7 +85,7 @@ def test_every_command_takes_debug(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "window", "own"),
     [
-        ("replay", "window", {"policy", "dry_run", "save_policy"}),
+        ("replay", "window", {"policy", "dry_run", "save_policy", "cluster"}),
         ("compare", "windows", {"policies", "baseline", "study", "ship_if", "cluster"}),
     ],
 )
