@@ -20,7 +20,7 @@ from evaluator.options.shared import DATASET, JOBS
 
 app = App(help="Logs: what they hold, whether they are sound, and their fast form.", no_args_is_help=True)
 
-_NAME = DATASET.but(help="Bundled name, a spec.toml, or a converted folder.")
+_NAME = DATASET.but(help="Bundled name, a spec.toml, or a converted folder, on disk or in a bucket.")
 _JOBS = "Threads; with two or more a large log of many Parquet files is written in parts, which hold the same"
 Name = Annotated[str, placed(_NAME, completes="dataset")]
 
@@ -120,7 +120,7 @@ def validate_command(
 @takes(ReadingOptions, to="reading", but=("seed",), given_only=True)
 def convert_command(
     dataset: Name,
-    out: Annotated[Path, placed(o.OUT.but(help="New folder."))],
+    out: Annotated[str, placed(o.OUT.but(help="New folder, on disk or in a bucket: s3://bucket/shop-log."))],
     reading: dict[str, Any],
     overwrite: Annotated[bool, offered("overwrite", Option(default=False, help="Replace a converted folder"))] = False,
     jobs: Annotated[int, offered("jobs", JOBS.but(help=_JOBS, panel=""))] = 1,

@@ -11,6 +11,7 @@ from typing import Any
 
 from evaluator.datasets import read
 from evaluator.datasets.canonical import is_canonical, open_canonical
+from evaluator.datasets.log_folders import folder_of
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import EvaluatorError, WorkerError
 from evaluator.executors.workers import in_folder, this_folder, this_worker
@@ -84,10 +85,10 @@ def at_a_place(log: Log, named: str | None, reading: Mapping[str, Any]) -> Itera
     if named is not None:
         yield log, place_of(log, named, reading)
         return
-    if isinstance(log, StoredLog) and is_canonical(log.paths[0].parent):
-        whole = open_canonical(log.paths[0].parent)
+    if isinstance(log, StoredLog) and is_canonical(own := folder_of(log.paths[0])):
+        whole = open_canonical(own)
         if content_hash(whole) == content_hash(log):
-            yield log, place_of(log, str(log.paths[0].parent.resolve()), {})
+            yield log, place_of(log, str(own.resolve() if isinstance(own, Path) else own), {})
             return
     with tempfile.TemporaryDirectory(prefix="evaluate-log-") as folder:
         write_canonical(log, Path(folder))

@@ -44,12 +44,13 @@ _HOMES = {
 
 @shows(ReadingOptions)
 def load(dataset: str | Path = "synthetic", **options: Unpack[ReadingKeywords]) -> Log:
-    """Load a log: a bundled dataset's name, a ``spec.toml``, or a converted folder.
+    """Load a log: a bundled dataset's name, a ``spec.toml``, or a converted folder, on disk or in an object store.
 
     Parameters
     ----------
     dataset
-        Name of a bundled dataset, path of a ``spec.toml``, or converted folder.
+        Name of a bundled dataset, path of a ``spec.toml``, or converted folder; of one in an object store the address,
+        ``s3://bucket/shop-log``.
     **options
         See below.
 

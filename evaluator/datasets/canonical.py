@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from evaluator.datasets.integrity import check_end, check_rows, check_whole
+from evaluator.datasets.log_folders import LogFolder, holds, names_in
 from evaluator.datasets.meta_file import (
     ACTIONS,
     CONVERSIONS,
@@ -25,6 +26,7 @@ from evaluator.datasets.row_breaches import QUARANTINE as BAD_ROWS
 from evaluator.datasets.subset import first_displays, only_actions
 from evaluator.errors import OutputExistsError, SourceError, UsageError
 from evaluator.log import Selection, StoredLog
+from evaluator.log.log_files import LogFile
 from evaluator.log.parquet import open_parquet, read_whole
 from evaluator.log.schema import no_outcomes
 from evaluator.outputs.foreign import refuse_foreign
@@ -43,9 +45,9 @@ _COLUMNS = {
 UNVERIFIED = "Written by an earlier format without checksums; convert again to have it verify itself."
 
 
-def is_canonical(folder: Path) -> bool:
+def is_canonical(folder: LogFolder) -> bool:
     """Whether `folder` looks like a converted log."""
-    return (folder / META).is_file()
+    return holds(folder, META)
 
 
 def refuse_other(folder: Path) -> None:
@@ -93,8 +95,10 @@ def _has_columns(path: Path) -> bool:
         return False
 
 
-def open_canonical(folder: Path, *, limit: int | None = None, actions: str | Sequence[str] | None = None) -> StoredLog:
-    """Return the log in a canonical folder; its displays stay on disk.
+def open_canonical(
+    folder: LogFolder, *, limit: int | None = None, actions: str | Sequence[str] | None = None
+) -> StoredLog:
+    """Return the log in a canonical folder; its displays stay where they are.
 
     Parameters
     ----------
@@ -126,10 +130,11 @@ def open_canonical(folder: Path, *, limit: int | None = None, actions: str | Seq
     return log.as_sound_as(whole)
 
 
-def _opened(folder: Path, found: MetaFile) -> StoredLog:
+def _opened(folder: LogFolder, found: MetaFile) -> StoredLog:
     """Return the log with all of its files verified but for the pages of the displays."""
     if found.version >= SCHEMA_OF_PARTS:
-        _refuse_others(folder, {path.name for path in folder.glob("displays*")}.difference(found.files))
+        displays = {name for name in names_in(folder) if name.startswith("displays")}
+        _refuse_others(folder, displays.difference(found.files))
     for name, file in found.files.items():
         if name != QUARANTINE:
             check = check_end if name in found.displays else check_whole
@@ -148,12 +153,12 @@ def _opened(folder: Path, found: MetaFile) -> StoredLog:
     return StoredLog(paths, selection, conversions=conversions, actions=actions, meta=found.meta, outcomes=outcomes)
 
 
-def _rows(path: Path) -> int:
+def _rows(path: LogFile) -> int:
     with open_parquet(path) as file:
         return int(file.metadata.num_rows)
 
 
-def verify(folder: Path) -> list[str]:
+def verify(folder: LogFolder) -> list[str]:
     """Check every byte of a canonical folder, which `open_canonical` does as far as it reads, and return remarks.
 
     Returns
@@ -170,16 +175,16 @@ def verify(folder: Path) -> list[str]:
     for name, known in found.files.items():
         check_whole(folder / name, known)
     belong = {*found.files, META} if found.files else set(FILES)
-    _refuse_others(folder, {path.name for path in folder.iterdir()} - belong)
+    _refuse_others(folder, names_in(folder) - belong)
     return remarks(folder)
 
 
-def _refuse_others(folder: Path, names: Collection[str]) -> None:
+def _refuse_others(folder: LogFolder, names: Collection[str]) -> None:
     if names:
         more = f" ({len(names) - 1} more)" if len(names) > 1 else ""
         raise SourceError(f"{folder}: {min(names)} is no file of a converted log{more}.", hint="move it elsewhere.")
 
 
-def remarks(folder: Path) -> list[str]:
+def remarks(folder: LogFolder) -> list[str]:
     """Return what the reader of a canonical folder must know of its format."""
     return [UNVERIFIED] if read_meta(folder).version == 1 else []

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Unpack
 
 from evaluator.datasets.adapter import Reading
-from evaluator.datasets.canonical import refuse_other
+from evaluator.datasets.canonical import open_canonical, refuse_other
+from evaluator.datasets.log_folders import ObjectFolder, folder_at
 from evaluator.datasets.resolve import read, sources
-from evaluator.errors import ParameterError
+from evaluator.datasets.uploading import refuse_taken, upload
+from evaluator.errors import ParameterError, UsageError
 from evaluator.log import StoredLog
 from evaluator.options.keywords import ReadingKeywords
 from evaluator.outputs.failures import writing
@@ -38,10 +41,11 @@ def convert(
     dataset, **options
         Name or path of the dataset, and options of reading, as in `evaluator.datasets.load`.
     out
-        Folder to write; its parents are made.
+        Folder to write; its parents are made. The address of one in an object store (``s3://bucket/shop-log``) gets the
+        log when it is whole, from the folder of temporary files, which has to hold it.
     overwrite
-        Whether a converted log that is there already is replaced: a folder that holds nothing else, and nothing that is
-        read.
+        Whether a converted log that is there already is replaced: a folder on disk that holds nothing else, and nothing
+        that is read.
     jobs
         Number of threads. With two or more, Parquet files whose ends say from when to when their rows are get read
         several at once, and the log of 4 million displays or more is written in parts, which read as one file with the
@@ -54,6 +58,8 @@ def convert(
     ------
     ParameterError
         The number of jobs is out of range.
+    UsageError
+        A log in an object store is to be replaced, which no store does in one step.
     OutputExistsError
         The folder `out` exists and `overwrite` is false, or it may not be replaced.
     OutputInUseError
@@ -63,7 +69,9 @@ def convert(
     """
     if not is_whole(jobs, 1):
         raise ParameterError(f"jobs={jobs}.", hint="take a number of threads, at least 1.")
-    target = Path(out)
+    target = folder_at(out)
+    if isinstance(target, ObjectFolder):
+        return _uploaded(dataset, target, overwrite=overwrite, jobs=jobs, advance=advance, options=options)
     read_here = sources(dataset, path=options.get("path")) if overwrite else []
 
     def check_old(folder: Path) -> None:
@@ -78,3 +86,27 @@ def convert(
     assert isinstance(log, StoredLog)
     paths = tuple(target / path.name for path in log.paths)
     return Reading(log.changed(paths=paths).as_sound_as(log), done.quarantine)
+
+
+def _uploaded(
+    dataset: str | Path,
+    folder: ObjectFolder,
+    *,
+    overwrite: bool,
+    jobs: int,
+    advance: Callable[[int], None],
+    options: ReadingKeywords,
+) -> Reading:
+    """Write a dataset to a folder of an object store, and return the log there."""
+    if overwrite:
+        raise UsageError(
+            f"`overwrite`: {folder} is in an object store, which cannot replace a log in one step.",
+            hint="convert to another folder, and remove the old one when nobody reads it.",
+        )
+    refuse_taken(folder)
+    with TemporaryDirectory(prefix="evaluate-") as place, writing(Path(place)):
+        local = Path(place) / "log"
+        local.mkdir()
+        done = read(dataset, into=local, advance=advance, jobs=jobs, **options)
+        upload(local, folder)
+    return Reading(open_canonical(folder.listed_anew()), done.quarantine)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from evaluator.inputs.regular import open_regular
+from evaluator.log.log_files import LogFile, opened, size_of
 from evaluator.log.parquet import damaged
 from evaluator.outputs.checksums import checksum
 
@@ -53,7 +53,7 @@ def stored_file(path: Path) -> StoredFile:
     )
 
 
-def check_end(path: Path, known: StoredFile) -> None:
+def check_end(path: LogFile, known: StoredFile) -> None:
     """Refuse a file of another size or with another footer; its pages are not read.
 
     Raises
@@ -62,7 +62,7 @@ def check_end(path: Path, known: StoredFile) -> None:
         The file is missing or damaged.
     """
     try:
-        size, end = path.stat().st_size, _end(path, known.footer_bytes)
+        size, end = size_of(path), _end(path, known.footer_bytes)
     except OSError as error:
         raise damaged(path, error) from None
     if size != known.bytes:
@@ -71,25 +71,26 @@ def check_end(path: Path, known: StoredFile) -> None:
         raise damaged(path, "its footer was changed")
 
 
-def check_whole(path: Path, known: StoredFile) -> None:
+def check_whole(path: LogFile, known: StoredFile) -> None:
     """Refuse a file of which any byte is another; errors as `check_end`."""
     check_end(path, known)
     try:
-        found = checksum(path)
+        with opened(path) as stream:
+            found = hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise damaged(path, error) from None
     if found != known.sha256:
         raise damaged(path, "its checksum is not that of what was written")
 
 
-def check_rows(path: Path, rows: int, known: StoredFile) -> None:
+def check_rows(path: LogFile, rows: int, known: StoredFile) -> None:
     """Refuse a file with another number of rows than were written; errors as `check_end`."""
     if rows != known.rows:
         raise damaged(path, f"{rows:,} rows where {known.rows:,} were written")
 
 
-def _end(path: Path, size: int) -> str:
+def _end(path: LogFile, size: int) -> str:
     """Return the checksum of the last `size` bytes, or of all there are."""
-    with open_regular(path) as stream:
-        stream.seek(-min(size, path.stat().st_size), os.SEEK_END)
+    with opened(path) as stream:
+        stream.seek(-min(size, size_of(path)), os.SEEK_END)
         return hashlib.sha256(stream.read()).hexdigest()

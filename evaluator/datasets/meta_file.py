@@ -14,10 +14,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evaluator.datasets.integrity import StoredFile, stored_file
+from evaluator.datasets.log_folders import LogFolder
 from evaluator.errors import SourceError
-from evaluator.inputs.regular import open_regular
 from evaluator.log import LogMeta, Outcome
 from evaluator.log.encoder import encoder_of
+from evaluator.log.log_files import LogFile, opened
 from evaluator.log.meta import Objective, PropensityKind
 from evaluator.log.parquet import damaged
 from evaluator.units import LEAST_SAMPLE, ROUND, SECONDS
@@ -119,6 +120,11 @@ def part_name(number: int) -> str:
     return f"displays-{number:05}.parquet"
 
 
+def is_part(name: str) -> bool:
+    """Whether a file of this name is one of some of the displays."""
+    return re.fullmatch(r"displays-[0-9]{5,}\.parquet", name) is not None
+
+
 @dataclass(frozen=True)
 class MetaFile:
     """What ``meta.json`` says.
@@ -158,7 +164,7 @@ def write_meta(folder: Path, meta: LogMeta) -> None:
     (folder / META).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
-def read_meta(folder: Path) -> MetaFile:
+def read_meta(folder: LogFolder) -> MetaFile:
     """Return what ``meta.json`` says.
 
     Raises
@@ -169,7 +175,7 @@ def read_meta(folder: Path) -> MetaFile:
     """
     path = folder / META
     try:
-        with open_regular(path) as file:
+        with opened(path) as file:
             document = json.loads(file.read().decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise damaged(path, error) from None
@@ -207,7 +213,7 @@ def _parts(names: Iterable[str]) -> list[str]:
     return list(takewhile(known.__contains__, map(part_name, count(1))))
 
 
-def _version(path: Path, document: dict[str, Any]) -> int:
+def _version(path: LogFile, document: dict[str, Any]) -> int:
     version = document.get("schema_version")
     if type(version) is not int or version < min(READS):
         raise damaged(path, f"schema_version: expected one of {', '.join(map(str, READS))}, got {version!r}")

@@ -15,6 +15,7 @@ from evaluator.datasets.canonical import is_canonical, open_canonical
 from evaluator.datasets.delay_laws import delay_files
 from evaluator.datasets.keeping import check_kept
 from evaluator.datasets.locate import bundled_logs, bundled_names
+from evaluator.datasets.log_folders import LogFolder, ObjectFolder, folder_at
 from evaluator.datasets.make_options import MADE
 from evaluator.datasets.opening import files_read, queries, read_spec_tables
 from evaluator.datasets.options import ReadingOptions
@@ -38,22 +39,25 @@ def names() -> list[str]:
     return sorted(bundled_names())
 
 
-def spec_path(dataset: str | Path) -> Path:
-    """Return the ``spec.toml`` of a dataset, or the folder of a converted one.
+def spec_path(dataset: str | Path) -> LogFolder:
+    """Return the ``spec.toml`` of a dataset, or the folder of a converted one, on disk or in an object store.
 
     Raises
     ------
     UnknownNameError
         No bundled dataset has this name.
     SourceError
-        It is the path of a folder, and none is there, or it holds neither a spec nor a converted log.
+        It is the path of a folder, and none is there, or it holds neither a spec nor a converted log; or an address,
+        and its store cannot be reached.
     UsageError
         It is a frame, or nothing that names a dataset, or an address that holds a secret.
     """
     if not isinstance(dataset, str | PathLike):
         raise no_log(dataset)
     refuse_secret(str(dataset))
-    path = Path(dataset)
+    path = folder_at(dataset)
+    if isinstance(path, ObjectFolder):
+        return _stored(path)
     bundled = bundled_names()
     if str(dataset) in bundled:
         return bundled[str(dataset)]
@@ -80,14 +84,29 @@ def spec_path(dataset: str | Path) -> Path:
     )
 
 
+def _stored(folder: ObjectFolder) -> ObjectFolder:
+    """Return a folder of an object store, if it is a converted log."""
+    if is_canonical(folder):
+        return folder
+    if folder.name.endswith(".toml"):
+        raise SourceError(
+            f"{folder}: a spec is read from disk, whose files may be in an object store.", hint="copy it here."
+        )
+    what = "holds no converted log" if folder.objects else "there is nothing"
+    raise SourceError(f"{folder}: {what}.", hint="name the folder that `evaluate datasets convert` wrote there.")
+
+
 def dataset_spec(dataset: str | Path) -> Spec | None:
     """Return the spec of a dataset; None for a converted folder."""
-    path = spec_path(dataset)
-    return None if path.is_dir() else read_spec(path)
+    return _spec_at(spec_path(dataset))
+
+
+def _spec_at(where: LogFolder) -> Spec | None:
+    return None if isinstance(where, ObjectFolder) or where.is_dir() else read_spec(where)
 
 
 def sources(dataset: str | Path, *, path: str | Path | None = None) -> list[Path]:
-    """Return what `read` reads: files, or the folder of a converted log.
+    """Return what `read` reads on disk: files, or the folder of a converted log.
 
     Raises
     ------
@@ -95,7 +114,9 @@ def sources(dataset: str | Path, *, path: str | Path | None = None) -> list[Path
         Files of the dataset are missing.
     """
     where = spec_path(dataset)
-    spec = dataset_spec(dataset)
+    if isinstance(where, ObjectFolder):
+        return []
+    spec = _spec_at(where)
     if isinstance(spec, FileSpec):
         return [where, *files_read(spec, where.parent, override=path)]
     return [where, *(delay_files(spec.scenario, where.parent) if isinstance(spec, ScenarioSpec) else [])]
@@ -127,8 +148,9 @@ def read(
     reading_rules = {
         name: getattr(asked, name) for name in ("features", "deduplicate", "attributed_only", "sort", "path")
     }
-    spec = None if where.is_dir() else read_spec(where)
+    spec = _spec_at(where)
     if isinstance(spec, FileSpec):
+        assert isinstance(where, Path)
         if asked.seed is not None:
             raise UsageError(
                 f"seed={asked.seed}, but {spec.name} is read from files.", hint="seed goes with synthetic datasets."
@@ -138,6 +160,7 @@ def read(
         _refuse_queries(spec, where, asked, written=into is not None)
         return read_spec_tables(spec, where.parent, asked, into=into, contexts=contexts, advance=advance, jobs=jobs)
     if isinstance(spec, ScenarioSpec):
+        assert isinstance(where, Path)
         _refuse({**reading_rules, "actions": asked.actions}, f"the synthetic dataset {spec.name}")
         log = _drawn(spec, displays=asked.limit, seed=asked.seed, folder=where.parent)
     else:

@@ -56,9 +56,10 @@ def show(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, A
     spec = dataset_spec(dataset)
     facts: dict[str, Any] = {"name": spec.name if spec else where.name, "spec": _spec_facts(spec), "log": None}
     path = options.get("path")
+    beside = where.parent if isinstance(where, Path) else Path()  # of what a store holds there is no spec
     if isinstance(spec, FileSpec) and (spec.source.is_on_disk if path is None else not is_address(str(path))):
         try:
-            find_files(spec.source, where.parent, override=path)
+            find_files(spec.source, beside, override=path)
         except SourceError as error:
             # Only an absent file leaves the facts of the spec alone; one given by the caller must be there.
             if path is not None or not str(error).startswith("No file matches"):
@@ -71,7 +72,7 @@ def show(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, A
     log = open_canonical(where) if spec is None and not options else read(dataset, **options).log
     facts["log"] = log_facts(log)
     if isinstance(spec, ScenarioSpec) and isinstance(spec.scenario, PromotionsScenario):
-        facts["truth"] = true_values(spec.scenario, log, where.parent)
+        facts["truth"] = true_values(spec.scenario, log, beside)
     if spec is None:
         facts["log"]["notes"] += remarks(where)
     return facts

@@ -7,8 +7,9 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 
 
 class NotRegularError(OSError):
@@ -22,7 +23,7 @@ class NotRegularError(OSError):
 
 
 @contextmanager
-def open_regular(path: Path, *, follow: bool = True) -> Iterator[BinaryIO]:
+def open_regular(path: Path, *, follow: bool = True) -> Iterator[BufferedReader[Any]]:
     """Open a file to read its bytes, whatever lies there, without waiting for anybody.
 
     Parameters

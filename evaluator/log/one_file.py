@@ -10,10 +10,9 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from evaluator.inputs.regular import open_regular
 from evaluator.log.compact_thrift import Struct, read_struct, write_struct
+from evaluator.log.log_files import LogFile, opened, size_of
 
 # A Parquet file begins and ends with four letters, the latter behind the length of its footer (little-endian).
 _LETTERS = b"PAR1"
@@ -28,12 +27,12 @@ _PAGE_OFFSETS = (9, 10, 11)
 
 @dataclass(frozen=True)
 class _Part:
-    path: Path
+    path: LogFile
     data: int
     footer: Struct
 
 
-def checksum_as_one(paths: Sequence[Path]) -> str:
+def checksum_as_one(paths: Sequence[LogFile]) -> str:
     """Return the SHA-256, in hex, of the one Parquet file that holds the rows of all these; of one file its own.
 
     The parts must have been written alike, and hold whole row groups of that file. Memory: their footers.
@@ -49,10 +48,10 @@ def checksum_as_one(paths: Sequence[Path]) -> str:
     return digest.hexdigest()
 
 
-def as_one_file(paths: Sequence[Path]) -> Iterator[bytes]:
+def as_one_file(paths: Sequence[LogFile]) -> Iterator[bytes]:
     """Yield the bytes of the one Parquet file that holds the rows of all these, piece by piece."""
     if len(paths) == 1:
-        yield from _bytes(paths[0], 0, paths[0].stat().st_size)
+        yield from _bytes(paths[0], 0, size_of(paths[0]))
         return
     parts = [_part(path) for path in paths]
     yield _LETTERS
@@ -62,17 +61,17 @@ def as_one_file(paths: Sequence[Path]) -> Iterator[bytes]:
     yield footer + len(footer).to_bytes(4, "little") + _LETTERS
 
 
-def _part(path: Path) -> _Part:
-    size = path.stat().st_size
-    with open_regular(path) as stream:
+def _part(path: LogFile) -> _Part:
+    size = size_of(path)
+    with opened(path) as stream:
         stream.seek(-_TAIL, os.SEEK_END)
         length = int.from_bytes(stream.read(4), "little")
         stream.seek(-_TAIL - length, os.SEEK_END)
         return _Part(path, size - length - _TAIL - len(_LETTERS), read_struct(stream.read(length)))
 
 
-def _bytes(path: Path, start: int, length: int) -> Iterator[bytes]:
-    with open_regular(path) as stream:
+def _bytes(path: LogFile, start: int, length: int) -> Iterator[bytes]:
+    with opened(path) as stream:
         stream.seek(start)
         while length > 0 and (piece := stream.read(min(_CHUNK, length))):
             yield piece

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluator.errors import EvaluatorError, SourceError
 from evaluator.inputs.regular import NotRegularError, refuse_irregular
+from evaluator.log.log_files import LogFile, RemoteFile, RemoteReader
 
 
-def damaged(path: Path, reason: object) -> SourceError:
+def damaged(path: LogFile, reason: object) -> SourceError:
     """Return the error of a file that is not as it was written."""
     if isinstance(reason, RecursionError):
         line = "nested too deeply"
@@ -26,10 +26,17 @@ def damaged(path: Path, reason: object) -> SourceError:
 
 
 @contextmanager
-def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
+def open_parquet(path: LogFile, reads: Collection[str] | None = ()) -> Iterator[pq.ParquetFile]:
     """Open a file that refuses to return a page whose checksum is not that of its bytes, where pages have one.
 
     One file, read as such: the name of its folder never becomes a hive partition.
+
+    Parameters
+    ----------
+    path
+        Place of the file.
+    reads
+        Columns whose rows will be read from the first to the last, None for all; far away they are fetched ahead.
 
     Raises
     ------
@@ -37,6 +44,11 @@ def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
         The file is missing, or what was read of it inside the block is damaged.
     """
     try:
+        if isinstance(path, RemoteFile):
+            with RemoteReader(path) as reader, pq.ParquetFile(reader, page_checksum_verification=True) as file:
+                reader.expect(_places(file.metadata, reads))
+                yield file
+            return
         refuse_irregular(path)
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             yield file
@@ -46,9 +58,21 @@ def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
         raise damaged(path, error) from None
 
 
-def read_whole(path: Path) -> pa.Table:
+def _places(about: pq.FileMetaData, columns: Collection[str] | None) -> Iterator[tuple[int, int]]:
+    """Yield from where to where the rows of some columns lie in a file."""
+    for group in range(about.num_row_groups):
+        for number in range(about.num_columns):
+            chunk = about.row_group(group).column(number)
+            path = chunk.path_in_schema
+            if columns is None or any(path == name or path.startswith(f"{name}.") for name in columns):
+                # 0 stands for no dictionary.
+                start = min(filter(None, (chunk.dictionary_page_offset, chunk.data_page_offset)))
+                yield start, start + chunk.total_compressed_size
+
+
+def read_whole(path: LogFile) -> pa.Table:
     """Return all rows of a file; errors as `open_parquet`."""
-    with open_parquet(path) as file:
+    with open_parquet(path, None) as file:
         table = file.read()
         table.validate(full=True)  # text that is none
         return table

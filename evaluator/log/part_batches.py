@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 
+from evaluator.log.log_files import LogFile
 from evaluator.log.parquet import open_parquet
 from evaluator.log.schema import is_sets
 
 
-def part_batches(paths: Sequence[Path], size: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def part_batches(paths: Sequence[LogFile], size: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield some columns of the rows of Parquet files, one file after the other, `size` rows at a time.
 
     Batches are those of one file with all rows: one goes on in the next file where its own ends before. Such a batch is
@@ -26,7 +26,7 @@ def part_batches(paths: Sequence[Path], size: int, columns: Sequence[str]) -> It
     waiting: list[pa.RecordBatch] = []
     held = 0
     for path in paths:
-        with open_parquet(path) as file:
+        with open_parquet(path, columns) as file:
             as_they_are = len(paths) == 1 or any(is_sets(file.schema_arrow.field(name).type) for name in columns)
             for batch in file.iter_batches(size, columns=list(columns)):
                 if as_they_are:

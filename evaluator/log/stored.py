@@ -1,11 +1,10 @@
-"""A log whose displays stay on disk, in one file or in several, and are read batch by batch."""
+"""A log whose displays stay on disk or in an object store, in one file or in several, and are read batch by batch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 from evaluator.errors import SourceError
 from evaluator.log.contract import Log
 from evaluator.log.eligible import any_eligible, chosen_sets, sizes, to_codes
+from evaluator.log.log_files import LogFile, file_state, file_states
 from evaluator.log.meta import LogMeta
 from evaluator.log.parquet import damaged, open_parquet
 from evaluator.log.part_batches import one_batch, part_batches
@@ -38,23 +38,6 @@ from evaluator.log.uneven import chosen_lists, is_uneven
 _MOST_READ = 8 * BATCH
 
 
-FileState = tuple[int, int, int]
-
-
-def file_state(path: Path) -> FileState | None:
-    """Return what tells a file from one that was put in its place: inode, size and time; None where there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def file_states(paths: Sequence[Path]) -> tuple[FileState | None, ...]:
-    """Return the state of each of some files."""
-    return tuple(map(file_state, paths))
-
-
 @dataclass(frozen=True)
 class Selection:
     """Which displays of a file, or of files that follow each other, belong to the log.
@@ -75,7 +58,8 @@ class Selection:
     passed
         Number of displays, the first that would belong to the log, that do not; `kept` is without them.
     file
-        State of each file when the log was opened (`file_state`), in which the rows are so; None where nobody looked.
+        State of each file when the log was opened (`evaluator.log.log_files.file_state`), in which the rows are so;
+        None where nobody looked.
     """
 
     rows: int
@@ -83,7 +67,7 @@ class Selection:
     new_action: npt.NDArray[np.int32] | None = None
     propensity: npt.NDArray[np.float64] | None = None
     passed: int = 0
-    file: tuple[FileState | None, ...] | None = None
+    file: tuple[object, ...] | None = None
 
     @property
     def old_actions(self) -> npt.NDArray[np.int64]:
@@ -101,24 +85,24 @@ class Selection:
 class StoredLog(Log):
     """A log whose displays are rows of a Parquet file, or of several that follow each other in time.
 
-    How many there are changes nothing that is read of it.
+    How many there are changes nothing that is read of it, nor does it where they lie.
 
     Parameters
     ----------
     paths
-        Paths of the Parquet files of the displays, in the order of these.
+        Places of the Parquet files of the displays, in the order of these.
     selection
         Rows of the files that belong to the log.
     conversions, actions, meta, outcomes
         Tables and metadata, as in `Log`, in memory; displays are numbered after the selection.
     """
 
-    paths: tuple[Path, ...]
+    paths: tuple[LogFile, ...]
     selection: Selection
 
     def __init__(
         self,
-        paths: Sequence[Path],
+        paths: Sequence[LogFile],
         selection: Selection,
         *,
         conversions: pa.Table,

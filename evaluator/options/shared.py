@@ -56,7 +56,7 @@ POLICIES = Option(
 )
 DATASET = Option(
     default="synthetic",
-    help="Bundled name, a spec.toml, or a converted folder. Default: synthetic",
+    help="Bundled name, a spec.toml, or a converted folder, on disk or in a bucket. Default: synthetic",
     example="my/spec.toml",
     panel=LOG,
     flags=("-d",),

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from evaluator.datasets.delay_laws import scenario_laws
-from evaluator.datasets.resolve import spec_path
+from evaluator.datasets.resolve import dataset_spec, spec_path
 from evaluator.datasets.scenario import BernoulliScenario, LinearScenario
 from evaluator.datasets.spec import ScenarioSpec
-from evaluator.datasets.spec_file import read_spec
 from evaluator.errors import UsageError
 from evaluator.simulations.problem import DEFAULT_HORIZON, BernoulliProblem, LinearProblem, Problem
 
@@ -30,9 +29,8 @@ def load_problem(scenario: str | Path) -> Problem:
     >>> load_problem("vernade2017-low").means
     (0.1, 0.05, 0.03)
     """
-    path = spec_path(scenario)
-    spec = None if path.is_dir() else read_spec(path)
-    if not isinstance(spec, ScenarioSpec):
+    path, spec = spec_path(scenario), dataset_spec(scenario)
+    if not isinstance(spec, ScenarioSpec) or not isinstance(path, Path):
         raise UsageError(
             f"{str(scenario)!r} is a log, not a scenario: its truth is not known.",
             hint="replay it, or name a dataset whose kind is `synthetic` in `evaluate datasets list`.",

@@ -137,7 +137,7 @@ def test_a_log_is_named_by_its_place_or_by_its_option(command: tuple[str, ...]) 
         ("validate", "evaluate has no command 'validate'. Hint: did you mean evaluate datasets validate?"),
         ("datasets shwo", "evaluate datasets has no command 'shwo'. Hint: did you mean show?"),
         ("replay", "evaluate replay needs --policy. Hint: name[:parameter=value,...], or path/to/mine.py:Class"),
-        ("datasets convert synthetic", "evaluate datasets convert needs OUT. Hint: New folder."),
+        ("datasets convert synthetic", "evaluate datasets convert needs OUT. Hint: New folder,"),
         ("replay -p", "-p needs a value. Hint: name[:parameter=value,...]"),
         ("replay -p ucb1 --out=", "--out is empty. Hint: give a value, or leave it out. New folder for page"),
         ("compare -p ucb1 --windows 5,,6", "--windows is empty. Hint: give a value such as 500,2000,7d,none, or leave"),

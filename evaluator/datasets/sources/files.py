@@ -15,7 +15,7 @@ from evaluator.datasets.sources.stores import is_address
 from evaluator.datasets.spec_sections import FileFormat, Table
 from evaluator.datasets.text import is_gzip
 from evaluator.errors import SourceError, UsageError, refuse_no_utf8
-from evaluator.log.stored import file_state
+from evaluator.log.log_files import file_state
 from evaluator.visible import shortened
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from evaluator.datasets.sources.files import (
 )
 from evaluator.datasets.sources.part import Digest, TablePart, changed, first_line
 from evaluator.datasets.sources.staging import Staging
-from evaluator.datasets.sources.store_errors import explain, is_of_store
+from evaluator.datasets.sources.store_errors import is_of_store
 from evaluator.datasets.sources.stores import Store, StoredObject, open_store
-from evaluator.datasets.spec_sections import FileFormat, Table
+from evaluator.datasets.spec_sections import FileFormat, Storage, Table
 from evaluator.errors import SourceError
 from evaluator.outputs.failures import writing
 
@@ -89,7 +89,7 @@ class ObjectPart(TablePart):
     def unreadable(self, error: BaseException, *, opening: bool = False) -> SourceError:
         """Return the error that says why its rows cannot be read, or not even its columns (`opening`)."""
         if is_of_store(error):
-            return explain(error, self.name, self.store.storage.endpoint)
+            return self.store.explained(error, self.name)
         what = f"not a readable {self.format} file" if opening else "cannot be read"
         return SourceError(f"{self.name}: {what} ({first_line(error)}).", hint="check source.format.")
 
@@ -135,7 +135,7 @@ def find_objects(table: Table, address: str, staging: Staging) -> list[TablePart
     OutputError
         The copies do not fit into the folder of temporary files.
     """
-    store, key = open_store(address, table.storage)
+    store, key = open_store(address, table.storage or Storage())
     objects, root = _matching(table, store, key)
     if not objects:
         raise SourceError(f"No object matches {address}.", hint="check its name, or give path=.")

@@ -17,7 +17,7 @@ from evaluator.datasets.sources.query_columns import beyond_calendar, stored_cel
 from evaluator.datasets.sources.staging import Staging
 from evaluator.datasets.spec_sections import Table
 from evaluator.errors import SourceError
-from evaluator.log.stored import file_state
+from evaluator.log.log_files import file_state
 
 if TYPE_CHECKING:
     import polars as pl

@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from evaluator.datasets.secrets import VARIABLES, refuse_secret
-from evaluator.datasets.sources.store_errors import explain
+from evaluator.datasets.sources.store_errors import SETTINGS, explain
 from evaluator.datasets.spec_sections import Storage
-from evaluator.errors import SourceError
+from evaluator.errors import EvaluatorError, OutputExistsError, SourceError
 
 # A store that does not answer is told within some seconds: object_store would try for three minutes.
 RETRIES, SECONDS = 3, 10
 # How long it may say nothing. As a whole an object may take a day: by itself object_store would cut it at 30 seconds.
 SILENCE, WHOLE = "8s", "1d"
-# What the libraries call a setting of [source.storage], by scheme. Both know these names.
-_KEYS = {
-    "s3": {"endpoint": "aws_endpoint_url", "region": "aws_region", "anonymous": "aws_skip_signature"},
-    "gs": {"endpoint": "google_base_url", "anonymous": "google_skip_signature"},
-    "az": {
-        "endpoint": "azure_endpoint",
-        "account": "azure_storage_account_name",
-        "anonymous": "azure_skip_signature",
-    },
-}
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
@@ -69,12 +59,12 @@ class Store:
     bucket
         Name of the bucket.
     storage
-        Section of the spec that says where the store answers.
+        Section of the spec that says where the store answers; None where the environment does.
     """
 
     scheme: str
     bucket: str
-    storage: Storage
+    storage: Storage | None = None
 
     def url(self, key: str) -> str:
         """Return the address of an object."""
@@ -121,27 +111,87 @@ class Store:
                 return None
             return _object(result.meta), self._pieces(key, result)
 
+    def read(self, listed: StoredObject, start: int, end: int) -> bytes:
+        """Return the bytes of an object, as it was listed, from one place to before another.
+
+        Raises
+        ------
+        SourceError
+            It is another one now, or the store does not give it.
+        """
+        import obstore
+        from obstore.exceptions import BaseError
+
+        client = self._client
+        with self._explained(listed.key):
+            try:
+                result = obstore.get(client, listed.key, options={"range": (start, end)})
+                if _object(result.meta) == listed:
+                    return bytes(result.buffer())
+            except (FileNotFoundError, BaseError):
+                if self.head(listed.key) == listed:  # else it may have no such range any more
+                    raise
+        changed = f"{self.url(listed.key)}: it changed since the log was opened."
+        raise SourceError(changed, hint="load the log again.")
+
+    def write(self, key: str, content: Path | bytes, *, new: bool = False) -> None:
+        """Write an object; a `new` one only where there is none.
+
+        Raises
+        ------
+        OutputExistsError
+            A new one is there.
+        SourceError
+            The store does not take it.
+        """
+        import obstore
+        from obstore.exceptions import AlreadyExistsError
+
+        client = self._client
+        with self._explained(key, to="write"):
+            try:
+                obstore.put(client, key, content, mode="create" if new else "overwrite")
+            except AlreadyExistsError:
+                raise OutputExistsError(f"Output {self.url(key)} exists.", hint="name another folder.") from None
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Remove objects."""
+        import obstore
+
+        client = self._client
+        for key in keys:
+            with self._explained(key, to="write"):
+                obstore.delete(client, key)
+
     def _pieces(self, key: str, result: Any) -> Iterator[memoryview]:
         with self._explained(key):
             for piece in result.stream():
                 yield memoryview(piece)
 
+    def explained(self, error: BaseException, name: str, *, to: str = "read") -> SourceError:
+        """Return the error that says in one line why an object, by its address, was not given, or not taken."""
+        endpoint = None if self.storage is None else self.storage.endpoint
+        return explain(error, name, endpoint, of_spec=self.storage is not None, to=to)
+
     @contextmanager
-    def _explained(self, key: str) -> Iterator[None]:
+    def _explained(self, key: str, *, to: str = "read") -> Iterator[None]:
         import obstore.exceptions
 
         try:
             yield
+        except EvaluatorError:
+            raise
         except (obstore.exceptions.BaseError, OSError, ValueError) as error:
-            raise explain(error, self.url(key), self.storage.endpoint) from None
+            raise self.explained(error, self.url(key), to=to) from None
 
     @property
     def _settings(self) -> dict[str, str]:
-        given = {key: value for key, value in self.storage.model_dump(exclude_none=True).items() if value is not False}
+        said = {} if self.storage is None else self.storage.model_dump(exclude_none=True)
+        given = {key: value for key, value in said.items() if value is not False}
         if self.scheme == "s3":  # else Polars asks Amazon which region has the bucket, and obstore does not
             here = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
             given.setdefault("region", here)
-        names = _KEYS[self.scheme]
+        names = SETTINGS[self.scheme]
         for key in given:
             if key not in names:
                 raise SourceError(
@@ -151,7 +201,8 @@ class Store:
 
     @property
     def _allows_http(self) -> bool:
-        asked = [self.storage.endpoint] if self.storage.endpoint else [os.environ.get(name) for name in _ENDPOINTS]
+        own = None if self.storage is None else self.storage.endpoint
+        asked = [own] if own else [os.environ.get(name) for name in _ENDPOINTS]
         return any((endpoint or "").startswith("http://") for endpoint in asked)
 
     @cached_property
@@ -173,7 +224,7 @@ class Store:
         except (obstore.exceptions.BaseError, OSError, ValueError):
             raise SourceError(
                 f"{self.url('')}: what is said of its store cannot be used.",
-                hint=f"check {VARIABLES[self.scheme]}, and [source.storage].",
+                hint=f"check {VARIABLES[self.scheme]}{'' if self.storage is None else ', and [source.storage]'}.",
             ) from None
 
 
@@ -189,6 +240,8 @@ def is_address(text: str) -> bool:
 def open_store(address: str, storage: Storage | None) -> tuple[Store, str]:
     """Return the store of an address, and the key, glob or folder within it.
 
+    Without a `storage` the environment says where it answers.
+
     Raises
     ------
     SourceError
@@ -202,7 +255,7 @@ def open_store(address: str, storage: Storage | None) -> tuple[Store, str]:
     if scheme not in VARIABLES or not bucket:
         known = ", ".join(f"{name}://bucket/path" for name in VARIABLES)
         raise SourceError(f"{address}: no address of an object store.", hint=f"write {known}.")
-    return Store(scheme, bucket, storage or Storage()), key
+    return Store(scheme, bucket, storage), key
 
 
 def _object(meta: Any) -> StoredObject:

@@ -1,0 +1,52 @@
+"""Converted logs in object stores: written beside what is there, and not there before all of it is."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+from evaluator.datasets.log_folders import ObjectFolder
+from evaluator.datasets.meta_file import FILES, META, is_part
+from evaluator.errors import OutputExistsError
+
+
+def refuse_taken(folder: ObjectFolder) -> None:
+    """Raise before the work is done if a log cannot be written there. What a killed conversion left is no hindrance.
+
+    Raises
+    ------
+    OutputExistsError
+        A log is there, or something else; or the folder would lie in a converted log.
+    SourceError
+        The store cannot be reached, or refuses.
+    """
+    names = set(folder.objects)
+    if META in names:
+        raise OutputExistsError(f"Output {folder} exists.", hint="name another folder, or remove this one.")
+    if foreign := [name for name in names if name not in FILES and not is_part(name)]:
+        raise OutputExistsError(
+            f"Output {folder} holds {min(foreign)}, which is not of a converted log.", hint="name another folder."
+        )
+    for above in PurePosixPath(folder.key).parents:
+        meta = META if str(above) == "." else f"{above}/{META}"
+        if folder.store.head(meta) is not None:
+            place = folder.store.url(meta).removesuffix(f"/{META}")
+            raise OutputExistsError(
+                f"Output {folder} would lie in {place}, which is a converted log.", hint="name a place beside it."
+            )
+
+
+def upload(log: Path, folder: ObjectFolder) -> None:
+    """Write the files of a converted log, ``meta.json`` last, by which it is one: who is killed before leaves no log.
+
+    Raises
+    ------
+    OutputExistsError
+        Another command has written a log there meanwhile.
+    SourceError
+        The store does not take a file.
+    """
+    refuse_taken(folder := folder.listed_anew())
+    files = {path.name: path for path in sorted(log.iterdir())}
+    folder.store.delete([found.key for name, found in folder.objects.items() if name not in files])
+    for name in [*(name for name in files if name != META), META]:
+        folder.store.write(f"{folder.key}/{name}".lstrip("/"), files[name], new=name == META)
