@@ -6,7 +6,7 @@ source -> chunks -> (sorted by time) -> checked and reduced -> set aside -> numb
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,52 +16,39 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from evaluator.datasets.action_vectors import vector_columns
+from evaluator.datasets.asked_displays import AskedDisplays
 from evaluator.datasets.assembly import (
     DisplayBatches,
     DisplayNumbers,
     choose_displays,
     context_vectors,
     in_memory,
-    in_parts,
     on_disk,
+    parts_of,
 )
-from evaluator.datasets.attribution import asked_window
 from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.cells import Kind, merged_kinds
-from evaluator.datasets.contexts import ContextCodes
-from evaluator.datasets.conversions import event_columns
-from evaluator.datasets.event_kinds import REWARDS, EventKind, event_kinds
+from evaluator.datasets.event_kinds import REWARDS, EventKind
 from evaluator.datasets.event_tables import event_tables
-from evaluator.datasets.features import Features, choose_features
-from evaluator.datasets.frames import Chunks, missing_values, number_columns
-from evaluator.datasets.identity import SeenIds, repeated
+from evaluator.datasets.frames import missing_values
+from evaluator.datasets.identity import repeated
 from evaluator.datasets.intake import TIME, Intake
-from evaluator.datasets.joined_intake import DisplayFiles, joined_intake
-from evaluator.datasets.joined_spool import JoinedSpool
-from evaluator.datasets.keeping import columns_to_keep
-from evaluator.datasets.labels import Labels
+from evaluator.datasets.joined_intake import StretchWorkers, joined_intake
 from evaluator.datasets.left_out import left_out_note, refuse_many
-from evaluator.datasets.metadata import log_meta, propensity_kind, tick_of
-from evaluator.datasets.options import ReadingOptions, share_of
+from evaluator.datasets.metadata import log_meta, propensity_kind
+from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.outcomes import Outcomes, find_outcomes
+from evaluator.datasets.reading_plan import NONE, ReadingPlan, plan_reading
 from evaluator.datasets.row_breaches import Breaches
-from evaluator.datasets.row_rules import TimeOrder
 from evaluator.datasets.second_table import SecondTable
 from evaluator.datasets.set_readers import find_sets, set_breaches
 from evaluator.datasets.set_sources import SetSource
-from evaluator.datasets.shuffled_ties import whole_ties
-from evaluator.datasets.sorting import SortedChunks
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
-from evaluator.datasets.spool import Spool, spools
-from evaluator.datasets.target import target_columns
+from evaluator.datasets.spool import SPOOL, Spool, spools
+from evaluator.datasets.taken import Taken
 from evaluator.datasets.writing import write_rest
 from evaluator.errors import LogError
 from evaluator.log import Log, Outcome
-
-# Of a first pass, which knows of no id that an earlier display has.
-_NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -91,83 +78,49 @@ def read_tables(
     contexts: bool,
     advance: Callable[[int], None],
     fingerprint: Callable[[], str],
-    jobs: int = 1,
+    workers: WorkersOn | None = None,
 ) -> Reading:
     """Return the log in some tables, whatever holds them.
 
     Parameters
     ----------
-    spec, asked, into, contexts, advance, jobs
+    spec, asked, into, contexts, advance
         Spec, options, folder, and the rest, as `evaluator.datasets.opening.read_spec_tables` takes them.
     tables, others, of_sets
         Tables of the displays, of each kind of events that has its own, by the spec's name of the kind, and of the
         calendar or the candidates.
     fingerprint
         Function that gives the hash of the tables, once they are read.
+    workers
+        Function that gives who reads stretches of the displays at once, and writes the log in parts; None for one pass
+        and one file.
     """
-    events = event_kinds(spec, asked.deduplicate, asked.attributed_only)
-    asked_window(asked.attribution_window, tick_of(spec))
-    plan = _Plan(
-        spec=spec,
-        events=events,
-        features=choose_features(spec, asked.features),
-        files=list(tables),
-        target=target_columns(spec, tables),
-        vectors=vector_columns(spec, tables),
-        others={table: list(of) for table, of in others.items()},
-        of_sets=list(of_sets),
-        limit=asked.limit,
-        sort=spec.source.sort if asked.sort is None else asked.sort,
-        attribution_window=asked.attribution_window,
-        listed=asked.on_error == "quarantine",
-        most_left_out=share_of(asked.quarantine_at_most),
-        kept=columns_to_keep(spec, asked.keep),
-        fingerprint=fingerprint,
-        jobs=1 if into is None else jobs,
-    )
+    plan = plan_reading(spec, tables, others, of_sets, asked)
     with _waiting_room(into) as new_spool:
         seconds = {
             kind.table: SecondTable(kind, spec.time, plan.others[kind.table], listed=plan.listed, new_spool=new_spool)
-            for kind in events
+            for kind in plan.events
             if kind.table in plan.others
         }
-        intake = _take_in(plan, seconds, find_sets(spec, plan.of_sets, listed=plan.listed), new_spool, advance)
-        log, quarantine = _finish(plan, intake, seconds, asked.actions, into=into, contexts=contexts)
+        who = None if workers is None or into is None else workers(plan, new_spool, into)
+        sets = find_sets(spec, plan.of_sets, listed=plan.listed)
+        done = _take_in(plan, seconds, sets, new_spool, advance, who)
+        log, quarantine = _finish(plan, done, seconds, into=into, contexts=contexts, fingerprint=fingerprint)
     # Verified when nothing of its making is in memory any more.
     return Reading(open_canonical(log) if isinstance(log, Path) else log, quarantine)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Plan:
-    """What is read, and how."""
+# Gives who reads stretches of what is planned, from what makes temporary files and the folder of the log.
+WorkersOn = Callable[[ReadingPlan, Callable[[], Spool], Path], StretchWorkers]
 
-    spec: FileSpec
-    events: list[EventKind]
-    features: Features
-    files: list[TablePart]
-    others: Mapping[str, list[TablePart]]
-    of_sets: list[TablePart]
-    target: dict[str, str]
-    vectors: list[dict[str, str]]
-    limit: int | None
-    sort: bool
-    attribution_window: str | int | None
-    listed: bool
-    most_left_out: float
-    kept: dict[str, str]
-    fingerprint: Callable[[], str]
-    jobs: int
 
-    @property
-    def in_stretches(self) -> bool:
-        """Whether several stretches of time are read at once: what is left out of a log, or beyond its end, is not."""
-        return self.jobs > 1 and len(self.files) > 1 and not self.listed and self.limit is None
+@dataclass(frozen=True)
+class _Done:
+    """What passes over the displays left; where they were several, what each of them left, and who made them."""
 
-    @property
-    def notes(self) -> list[str]:
-        """What the log must say of where its rows are from."""
-        parts = [*self.files, *(part for of in self.others.values() for part in of), *self.of_sets]
-        return list(dict.fromkeys(part.note for part in parts if part.note is not None))
+    intake: Intake
+    taken: Sequence[Taken] = ()
+    workers: StretchWorkers | None = None
 
 
 @contextmanager
@@ -176,7 +129,7 @@ def _waiting_room(into: Path | None) -> Iterator[Callable[[], Spool]]:
     if into is None:
         yield spools(None)
         return
-    folder = into / "spool"
+    folder = into / SPOOL
     folder.mkdir()
     try:
         yield spools(folder)
@@ -185,95 +138,53 @@ def _waiting_room(into: Path | None) -> Iterator[Callable[[], Spool]]:
 
 
 def _take_in(
-    plan: _Plan,
+    plan: ReadingPlan,
     seconds: Mapping[str, SecondTable],
     sets: SetSource | None,
     new_spool: Callable[[], Spool],
     advance: Callable[[int], None],
-) -> Intake:
+    workers: StretchWorkers | None,
+) -> _Done:
     """Pass over the displays, at once over stretches of time where there are; again if an id is repeated."""
-    spec = plan.spec
-    wide = [name for of in (plan.target, *plan.vectors) for name in of.values()]
-    kinds = merged_kinds(_display_kinds(spec, plan.features), dict.fromkeys(wide, "float"))
-    for kind in plan.events:
-        kinds = kinds if kind.table in seconds else merged_kinds(kinds, event_columns(kind, spec.time))
-    # What has another role, too, is kept as text, but for numbers of the context.
-    free = [c for c in plan.kept.values() if c not in kinds or plan.features.kinds.get(c) == "number"]
-    numbers = number_columns(plan.files, spec.source, free)
-    kinds = {**dict.fromkeys(plan.kept.values(), "category"), **numbers, **kinds}
 
-    def read(limit: int | None) -> Iterable[pl.DataFrame]:
-        # Sorting needs every row before the first n are known.
-        found = Chunks(
-            plan.files, spec.source, kinds, None if plan.sort else limit, spec.time, spec.display.eligible_separator
-        )
-        return SortedChunks(found, spec.display.time, limit, new_spool) if plan.sort else found
+    def asking() -> dict[str, AskedDisplays]:
+        return {table: second.asking() for table, second in seconds.items()}
 
-    # Which displays of one time are the first n is known when all of them are.
-    whole = plan.limit is not None and spec.time.ties == "shuffle"
-    all_rows = read(None if whole else plan.limit)
+    if plan.in_stretches and workers is not None:
+        whole = plan.intake(new_spool, asking())
+        taken = joined_intake(plan, workers, whole, asking, advance)
+        if taken is not None:
+            return _Done(whole, taken, workers)
+    chunks = plan.chunks(new_spool)
 
-    def chunks() -> Iterable[pl.DataFrame]:
-        if plan.limit is None or not whole:
-            return all_rows
-        return whole_ties((lambda limit: all_rows) if plan.sort else read, spec.display.time, plan.limit)
-
-    def new(ids: SeenIds | None = None, before: int = 0, again: npt.NDArray[np.int64] = _NONE) -> Intake:
-        return Intake(
-            spec=spec,
-            kinds=kinds,
-            breaches=Breaches(plan.files, listed=plan.listed),
-            order=TimeOrder(plan.files, spec.display.time),
-            codes=ContextCodes(plan.features),
-            events=plan.events,
-            seconds=seconds,
-            sets=sets,
-            repeated=again,
-            target=plan.target,
-            vectors=plan.vectors,
-            spool=new_spool(),
-            kept=plan.kept,
-            keep={name: Labels() for name, column in plan.kept.items() if column not in numbers},
-            numbers=tuple(name for name, column in plan.kept.items() if column in numbers),
-            limit=plan.limit,
-            before=before,
-            ids=ids,
-        )
-
-    def one_pass(ids: SeenIds | None = None, again: npt.NDArray[np.int64] = _NONE) -> Intake:
-        for second in seconds.values():
-            second.begin()
-        intake = new(ids, again=again)
+    def one_pass(again: npt.NDArray[np.int64] = NONE) -> Intake:
+        intake = plan.intake(new_spool, asking(), sets=sets, again=again)
         intake.see(chunks(), advance)
         return intake
 
-    if plan.in_stretches and sets is None:
-        source = DisplayFiles(plan.files, spec, kinds, new_spool)
-        for second in seconds.values():
-            second.begin()
-        if (joined := joined_intake(source, new, sort=plan.sort, jobs=plan.jobs, advance=advance)) is not None:
-            return joined
-    intake = one_pass(ids := SeenIds(new_spool))
-    suspects = ids.suspects()
-    if spec.display.id is None or len(suspects) == 0:
-        return intake
-    again = repeated((chunk[spec.display.id] for chunk in chunks()), suspects)
+    intake = one_pass()
+    of_id = plan.spec.display.id
+    assert intake.ids is not None
+    if of_id is None or len(suspects := intake.ids.suspects()) == 0:
+        return _Done(intake)
+    again = repeated((chunk[of_id] for chunk in chunks()), suspects)
     if len(again) == 0:
-        return intake
+        return _Done(intake)
     intake.spool.discard()
-    return one_pass(again=again)
+    return _Done(one_pass(again))
 
 
 def _finish(
-    plan: _Plan,
-    intake: Intake,
+    plan: ReadingPlan,
+    done: _Done,
     seconds: Mapping[str, SecondTable],
-    actions: str | Sequence[str] | None,
     *,
     into: Path | None,
     contexts: bool,
+    fingerprint: Callable[[], str],
 ) -> tuple[Log | Path, pa.Table]:
     """Return the log, or the folder that it was written into, and the rows left out."""
+    intake = done.intake
     spec, breaches = plan.spec, [intake.breaches]
     if intake.rows == 0:
         header = " below the header" if plan.files[0].is_text else ""
@@ -282,7 +193,10 @@ def _finish(
         intake.breaches.refuse()
     breaches += set_breaches(intake.sets, limited=plan.limit is not None, listed=plan.listed)
     counts: dict[str, float] = {"rows_read": intake.rows, "quarantined": 0}
-    found = intake.found()
+    found = [
+        seconds[kind.table].named(rows, intake.asked[kind.table]) if kind.table in seconds else rows
+        for kind, rows in zip(plan.events, intake.found(), strict=True)
+    ]
     if REWARDS in seconds:
         # A display that the second table names counts as one with a conversion.
         named = int((~found[0]["sound"]).sum()), int(found[0]["sound"].sum())
@@ -298,7 +212,7 @@ def _finish(
         counts |= {} if kind.outcome else said
     outcomes = counted[0]
     counts["quarantined"] = sum(b.rows for b in breaches)
-    kept = choose_displays(intake, actions, propensity_kind(spec), judged_until=outcomes.judged_until)
+    kept = choose_displays(intake, plan.asked.actions, propensity_kind(spec), judged_until=outcomes.judged_until)
     if intake.ties.sharing:
         counts["ties_shuffled" if spec.time.ties == "shuffle" else "ties_in_file_order"] = intake.ties.sharing
     counts["displays_dropped_by_actions"] = intake.sound - kept.displays
@@ -308,8 +222,9 @@ def _finish(
     made = DisplayBatches(kept, vectors if contexts else None, numbers, uniform=propensity_kind(spec) == "uniform")
     if into is None:
         displays = in_memory(made.all(), kept.displays, kept.kept_labels())
-    elif isinstance(intake.spool, JoinedSpool) and kept.displays == intake.sound:
-        in_parts(made, intake.spool, into, jobs=plan.jobs)
+    elif done.workers is not None and kept.displays == intake.sound:
+        numbers.see_all_stay()
+        done.workers.write(made, done.taken, parts_of(kept.displays), into)
     else:
         on_disk(made.all(), into, kept.kept_labels())
     conversions, others = event_tables(plan.events, counted, numbers.found())
@@ -325,7 +240,7 @@ def _finish(
     meta = log_meta(
         spec,
         counts=counts,
-        fingerprint=plan.fingerprint(),
+        fingerprint=fingerprint(),
         observed_until=outcomes.observed_until,
         attribution_window=outcomes.attribution_window,
         notes=[*plan.notes, *outcomes.notes, *filter(None, [left_out_note(breaches, by_outcome)])],
@@ -349,7 +264,7 @@ def _finish(
 
 
 def _count_events(
-    plan: _Plan,
+    plan: ReadingPlan,
     intake: Intake,
     kind: EventKind,
     second: SecondTable | None,
@@ -373,27 +288,10 @@ def _count_events(
     events = find_outcomes(
         sound, plan.spec, kind, late,
         times=lambda: (frame[TIME].to_numpy() for frame in intake.spool.frames()),
-        last=intake.last_time, window=None if kind.outcome else plan.attribution_window,
+        last=intake.last_time, window=None if kind.outcome else plan.asked.attribution_window,
     )  # fmt: skip
     if not plan.listed:
         late.refuse()
     refuse_many(late.rows, sound.height, late, plan.most_left_out, f"{kind.word}s")
     breaches.append(late)
     return events, counts | events.counts
-
-
-def _display_kinds(spec: FileSpec, features: Features) -> dict[str, Kind]:
-    kinds: dict[str, Kind] = {c: "float" if kind == "number" else "category" for c, kind in features.kinds.items()}
-    roles: list[tuple[str | None, Kind]] = [
-        (spec.display.time, "datetime" if spec.time.unit == "datetime" else "int"),
-        (spec.display.action, "category"),
-        (spec.display.propensity, "float"),
-        (spec.display.weight, "float"),
-        (spec.display.cost, "float"),
-        (spec.display.id, "text"),
-        (spec.display.eligible, "labels"),
-    ]
-    for column, kind in roles:
-        if column is not None:
-            kinds = merged_kinds(kinds, {column: kind})
-    return kinds

@@ -30,7 +30,7 @@ from evaluator.log.schema import COST as OWN_COST
 from evaluator.log.schema import WEIGHT as OWN_WEIGHT
 from evaluator.log.traffic import summed
 from evaluator.log.uneven import uneven_lists
-from evaluator.threads import ahead, in_threads
+from evaluator.threads import ahead
 
 # Displays of a part of a log: whole row groups, so that parts hold what one file would.
 PART_ROWS = 64 * ROWS_PER_GROUP
@@ -294,14 +294,28 @@ def on_disk(
             number += len(batch["time"])
 
 
-def in_parts(made: DisplayBatches, spool: JoinedSpool, folder: Path, *, jobs: int) -> None:
-    """Write displays, all of which stay, into `folder` in parts of `PART_ROWS`, in threads; few ones in one file."""
-    n, labels = made.kept.displays, made.kept.kept_labels()
-    made.numbers.see_all_stay()
+@dataclass(frozen=True)
+class PartPlace:
+    """A part of the displays: the numbers of its first one and of the one behind its last, and the name of its file."""
 
-    def write(first: int) -> None:
-        name = DISPLAYS if n <= PART_ROWS else part_name(first // PART_ROWS + 1)
-        on_disk(made.of(spool.between(first, min(first + PART_ROWS, n))), folder, labels, name=name, number=first)
+    first: int
+    end: int
+    name: str
 
-    for _ in in_threads(write, range(0, n, PART_ROWS), jobs, ready=jobs):
-        pass
+
+def parts_of(displays: int) -> list[PartPlace]:
+    """Return the parts of so many displays, of `PART_ROWS` each; few are one file."""
+    if displays <= PART_ROWS:
+        return [PartPlace(0, displays, DISPLAYS)]
+    return [
+        PartPlace(first, min(first + PART_ROWS, displays), part_name(number))
+        for number, first in enumerate(range(0, displays, PART_ROWS), start=1)
+    ]
+
+
+def write_part(made: DisplayBatches, part: PartPlace, folder: Path) -> None:
+    """Write a part of displays, all of which stay and wait in joined spools, into a folder."""
+    spool = made.kept.intake.spool
+    assert isinstance(spool, JoinedSpool)
+    frames = spool.between(part.first, part.end)
+    on_disk(made.of(frames), folder, made.kept.kept_labels(), name=part.name, number=part.first)

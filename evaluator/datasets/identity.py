@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from threading import Lock
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets.spool import Spool, split
+from evaluator.datasets.spool import Spool, Waiting, split
 
 ID, HASH = "id", "hash"
 # So many hashes are sorted in memory.
@@ -51,15 +51,25 @@ class SeenIds:
     def __init__(self, new_spool: Callable[[], Spool]) -> None:
         self._new_spool = new_spool
         self._spool = new_spool()
+        self._joined: list[Spool] = []
         self._rows = 0
-        self._one = Lock()
 
     def add(self, ids: pl.DataFrame) -> None:
         """Add the ids of a chunk, as of `hashed`, in any order; missing ones equal no other."""
         found = ids.select(HASH).drop_nulls()
-        with self._one:
-            self._rows += found.height
-            self._spool.add(found)
+        self._rows += found.height
+        self._spool.add(found)
+
+    @property
+    def waiting(self) -> Waiting:
+        """The hashes of this pass."""
+        self._spool.close()
+        return Waiting(self._spool, self._rows)
+
+    def join(self, other: Waiting) -> None:
+        """Add the ids of another pass."""
+        self._joined.append(other.spool)
+        self._rows += other.rows
 
     def suspects(self) -> pl.Series:
         """Return the hashes met more than once."""
@@ -73,13 +83,16 @@ class SeenIds:
     def _parts(self) -> Iterator[Iterable[pl.DataFrame]]:
         """Yield all hashes, equal ones together, as many at a time as are sorted in memory."""
         parts = min(self._rows // SORTED_HASHES + 1, MOST_PARTS)
+        own = (self._spool, *self._joined)
+        frames = chain.from_iterable(spool.frames() for spool in own)
         if parts == 1:
-            yield self._spool.frames()
+            yield frames
         else:
-            for spool in by_hash(self._spool.frames(), parts, self._new_spool):
+            for spool in by_hash(frames, parts, self._new_spool):
                 yield spool.frames()
                 spool.discard()
-        self._spool.discard()
+        for spool in own:
+            spool.discard()
 
 
 def repeated(ids: Iterable[pl.Series], suspects: pl.Series) -> npt.NDArray[np.int64]:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evaluator.datasets.action_vectors import VectorColumns, check_vectors, vector_codes
+from evaluator.datasets.asked_displays import ASKED, AskedDisplays
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.contexts import CODE, ContextCodes
 from evaluator.datasets.conversions import event_rows
@@ -20,11 +21,11 @@ from evaluator.datasets.labels import KEPT, Labels, texts
 from evaluator.datasets.left_out import LeftOut, says_converted
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, CheckedRows
 from evaluator.datasets.row_rules import TimeOrder, check_cells, check_displays
-from evaluator.datasets.second_table import SecondTable
 from evaluator.datasets.set_sources import SET, SET_PROPENSITY, SetSource
 from evaluator.datasets.shuffled_ties import JoinedTies, Ties, TieShuffler
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import Spool
+from evaluator.datasets.taken import SettledTies, Taken
 from evaluator.datasets.target import check_target, target_codes
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.threads import behind
@@ -52,8 +53,9 @@ class Intake:
         Encoder of the context columns.
     events
         Kinds of events, the rewards first.
-    seconds
-        Table of each kind of events that is not in the displays' own, by the spec's name of the kind.
+    asked
+        Object that is shown all displays for each kind of events that is not in the displays' own table, by the spec's
+        name of the kind.
     sets
         Reader of the displays' eligible actions; None where every action always is.
     repeated
@@ -100,7 +102,7 @@ class Intake:
     order: TimeOrder
     codes: ContextCodes
     events: Sequence[EventKind]
-    seconds: Mapping[str, SecondTable]
+    asked: Mapping[str, AskedDisplays]
     sets: SetSource | None
     repeated: npt.NDArray[np.int64]
     target: Mapping[str, str]
@@ -127,7 +129,7 @@ class Intake:
     _places: list[npt.NDArray[np.int64]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        own = [kind.columns.time for kind in self.events if kind.table not in self.seconds]
+        own = [kind.columns.time for kind in self.events if kind.table not in self.asked]
         self._times = TimeGuesses(self.spec.time, [c for c in (self.spec.display.time, *own) if c is not None])
         self.ties = self._shuffler = TieShuffler(
             self._write, TIME, shuffle=self.spec.time.ties == "shuffle", limit=self.limit, before=self.before
@@ -142,32 +144,52 @@ class Intake:
         """Return the rows that hold an event, kind by kind, with the number of their display."""
         places, numbers = np.concatenate(self._places), self.ties.numbers()
         chunks, self._found, self._places = self._found, [], []
-        found = [self._numbered(pl.concat(of_kind), places, numbers) for of_kind in zip(*chunks, strict=True)]
-        return [
-            self.seconds[kind.table].named(rows) if kind.table in self.seconds else rows
-            for kind, rows in zip(self.events, found, strict=True)
-        ]
+        return [self._numbered(pl.concat(of_kind), places, numbers) for of_kind in zip(*chunks, strict=True)]
 
-    def join(self, following: Sequence[Intake]) -> None:
-        """Become the intake of all displays, those of some intakes that follow each other in time, all of them sound.
+    def taken(self) -> Taken | None:
+        """Return what was found; None where a row broke a rule, or is out of order."""
+        if self.breaches.rows or not self.order.kept:
+            return None
+        assert self.ids is not None
+        self.spool.close()
+        return Taken(
+            rows=self.rows,
+            last_time=self.last_time,
+            labels={name: labels.names for name, labels in self._labels().items()},
+            shown=self.shown,
+            ties=SettledTies(self.ties.displays, self.ties.sharing, self.ties.numbers()),
+            places=np.concatenate([np.zeros(0, np.int64), *self._places]),
+            found=[pl.concat(of_kind) for of_kind in zip(*self._found, strict=True)],
+            spool=self.spool,
+            ids=self.ids.waiting,
+            asked={table: asked.waiting for table, asked in self.asked.items()},
+        )
+
+    def join(self, following: Sequence[Taken]) -> None:
+        """Become the intake of all displays, from passes over some that follow each other in time.
 
         Labels get the numbers that one pass would have given them, in the order in which they appear.
         """
+        assert self.ids is not None
         spool, before = JoinedSpool(), 0
         for one in following:
-            theirs = one._labels()
-            codes = {name: labels.joined(theirs[name]) for name, labels in self._labels().items()}
-            spool.append(one.spool, one.sound, codes)
+            codes = {name: labels.joined(one.labels[name]) for name, labels in self._labels().items()}
+            spool.append(one.spool, one.rows, codes)
             shown = np.zeros(len(self.labels.names), np.int64)
             shown[: len(self.shown)] = self.shown
             np.add.at(shown, codes[ACTION][: len(one.shown)], one.shown)
             self.shown = shown
-            moved = [[rows.with_columns(pl.col("display") + before) for rows in chunk] for chunk in one._found]
-            self._found += moved
-            self._places += [places + before for places in one._places]
+            asked = {table: self.asked[table].join(waiting) for table, waiting in one.asked.items()}
+            found = [rows.with_columns(pl.col("display") + before) for rows in one.found]
+            for i, kind in enumerate(self.events):
+                if kind.table in asked:
+                    found[i] = found[i].with_columns(pl.col(ASKED) + asked[kind.table])
+            self._found.append(found)
+            self._places.append(one.places + before)
+            self.ids.join(one.ids)
             self.rows += one.rows
             self.last_time = max(self.last_time, one.last_time)
-            before += one.sound
+            before += one.rows
         self._sound, self.spool, self.ties = before, spool, JoinedTies([one.ties for one in following])
 
     def _labels(self) -> dict[str, Labels]:
@@ -210,7 +232,7 @@ class Intake:
         ids = None if self.spec.display.id is None else hashed(frame[self.spec.display.id])
         if self.ids is not None and ids is not None:
             self.ids.add(ids)
-        own = {kind.table: self._own(frame, rows, kind) for kind in self.events if kind.table not in self.seconds}
+        own = {kind.table: self._own(frame, rows, kind) for kind in self.events if kind.table not in self.asked}
         sound = rows.close()
         if self.breaches.listed and REWARDS in own:
             self.left_out.see(sound, says_converted(frame, self.spec.conversion))
@@ -218,14 +240,14 @@ class Intake:
             return None
         number = self._sound + np.cumsum(sound) - 1
         self._sound += int(sound.sum())
-        if ids is not None and self.seconds:
+        if ids is not None and self.asked:
             place = {"display": number, "shown": frame[self.spec.display.time], "sound": sound}
             ids = ids.hstack(pl.DataFrame(place))
         found = []
         for kind in self.events:
-            if kind.table in self.seconds:
+            if kind.table in self.asked:
                 assert ids is not None
-                found.append(self.seconds[kind.table].wanted(ids))
+                found.append(self.asked[kind.table].wanted(ids))
                 continue
             at = own[kind.table]["display"].to_numpy()
             # A row may have broken a rule of a later kind.

@@ -2,115 +2,148 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from threading import Lock
 from typing import Protocol
 
-import numpy as np
-import polars as pl
-
-from evaluator.datasets.cells import Kind
-from evaluator.datasets.frames import Chunks
-from evaluator.datasets.identity import SeenIds
+from evaluator.datasets.asked_displays import AskedDisplays
+from evaluator.datasets.assembly import DisplayBatches, PartPlace, write_part
 from evaluator.datasets.intake import Intake
-from evaluator.datasets.row_breaches import FILE
-from evaluator.datasets.sources.part import TablePart
-from evaluator.datasets.spec import FileSpec
-from evaluator.datasets.spool import Spool
-from evaluator.datasets.stretches import Stretch, stretches
+from evaluator.datasets.reading_plan import ReadingPlan
+from evaluator.datasets.spool import Spool, Waiting
+from evaluator.datasets.stretches import Ints, Stretch, distributed, rows_of, stretches
+from evaluator.datasets.taken import Taken
 from evaluator.datasets.time_ranges import time_ranges
-from evaluator.errors import EvaluatorError
+from evaluator.errors import EvaluatorError, WorkerError
 from evaluator.threads import in_threads
 
-
-class NewIntake(Protocol):
-    """Makes an intake that has seen nothing; arguments as of `Intake`."""
-
-    def __call__(self, *, ids: SeenIds | None = None, before: int = 0) -> Intake:
-        """Return it."""
+# Makes what the displays of a stretch are shown to, for each second table by the spec's name of the kind.
+Asking = Callable[[], Mapping[str, AskedDisplays]]
+Advance = Callable[[int], None]
 
 
-@dataclass(frozen=True)
-class DisplayFiles:
-    """The files of the displays, and how they are read.
+class StretchWorkers(Protocol):
+    """Whoever reads stretches of a source, and writes parts of the log."""
+
+    # Files that one process distributes at once.
+    at_once: int
+
+    def distribute(self, files: Sequence[int], edges: Ints) -> Iterable[Sequence[Waiting]]:
+        """Yield the rows of each file, parted at some times, in the order of the files."""
+
+    def take_in(self, found: Sequence[Stretch], asking: Asking, advance: Advance) -> Iterator[Taken | None]:
+        """Yield what each stretch holds, in their order; None of one that one pass over all must tell about."""
+
+    def write(self, made: DisplayBatches, taken: Sequence[Taken], parts: Sequence[PartPlace], folder: Path) -> None:
+        """Write parts of the displays, all of which stay, into a folder."""
+
+
+class StretchesInThreads:
+    """Threads of this process.
 
     Parameters
     ----------
-    files, spec, kinds
-        Files, spec of the dataset, and kind of each column that is read, by name.
-    new_spool
-        Function that makes a temporary file.
+    plan, jobs, new_spool
+        What is read, number of threads, and function that makes a temporary file.
     """
 
-    files: Sequence[TablePart]
-    spec: FileSpec
-    kinds: Mapping[str, Kind]
-    new_spool: Callable[[], Spool]
+    def __init__(self, plan: ReadingPlan, jobs: int, new_spool: Callable[[], Spool]) -> None:
+        self._plan, self._jobs, self._new_spool = plan, jobs, new_spool
+        self.at_once = jobs
 
-    def read(self, numbers: Sequence[int]) -> Iterator[pl.DataFrame]:
-        """Yield the rows of some files, which keep their numbers among all."""
-        spec, number = self.spec, np.array(numbers, np.int32)
-        files = [self.files[i] for i in numbers]
-        for frame in Chunks(files, spec.source, self.kinds, None, spec.time, spec.display.eligible_separator):
-            yield frame.with_columns(pl.Series(FILE, number[frame[FILE].to_numpy()]))
+    def distribute(self, files: Sequence[int], edges: Ints) -> Iterable[Sequence[Waiting]]:
+        """Yield the rows of each file, parted at some times."""
+        return in_threads(lambda file: distributed(self._plan, file, edges, self._new_spool), files, self._jobs)
 
-    def stretches(self, *, sort: bool, jobs: int) -> list[Stretch] | None:
-        """Return the rows as stretches of time; None where they are no several, or nobody knows."""
-        time = self.spec.display.time
-        ranges = time_ranges(self.files, self.spec, self.kinds[time])
-        if ranges is None:
-            return None
-        return stretches(ranges, self.read, time, sort=sort, jobs=jobs, new_spool=self.new_spool)
+    def take_in(self, found: Sequence[Stretch], asking: Asking, advance: Advance) -> Iterator[Taken | None]:
+        """Yield what each stretch holds."""
+        one = Lock()
+
+        def tell(rows: int) -> None:
+            with one:
+                advance(rows)
+
+        def see(stretch: Stretch) -> Taken | None:
+            return taken_in(self._plan, stretch, asking(), self._new_spool, tell)
+
+        return in_threads(see, found, self._jobs, ready=self._jobs)
+
+    def write(self, made: DisplayBatches, taken: Sequence[Taken], parts: Sequence[PartPlace], folder: Path) -> None:
+        """Write parts of the displays into a folder."""
+        for _ in in_threads(lambda part: write_part(made, part, folder), parts, self._jobs, ready=self._jobs):
+            pass
+
+
+def taken_in(
+    plan: ReadingPlan,
+    stretch: Stretch,
+    asked: Mapping[str, AskedDisplays],
+    new_spool: Callable[[], Spool],
+    advance: Advance = lambda rows: None,
+) -> Taken | None:
+    """Return what a stretch holds; None where a row breaks a rule, which one pass tells in the order of the source.
+
+    Parameters
+    ----------
+    plan, stretch
+        What is read, and of which rows.
+    asked
+        What its displays are shown to, for each second table.
+    new_spool
+        Function that makes a temporary file.
+    advance
+        Function called with the number of rows read since the last call.
+    """
+    intake = plan.intake(new_spool, asked, before=stretch.before)
+    intake.see(rows_of(plan, stretch, new_spool), advance)
+    return intake.taken() if intake.rows == stretch.rows else None
 
 
 def joined_intake(
-    source: DisplayFiles, new: NewIntake, *, sort: bool, jobs: int, advance: Callable[[int], None]
-) -> Intake | None:
-    """Return what passes over stretches of time have found, `jobs` of them at once.
+    plan: ReadingPlan, workers: StretchWorkers, whole: Intake, asking: Asking, advance: Advance
+) -> list[Taken] | None:
+    """Return what passes over stretches of time have found, joined in `whole`, several of them at once.
 
     None where there are no several stretches, and where a row breaks a rule, or an id seems to be listed twice: one
     pass over all says which, in the order of the source.
 
     Parameters
     ----------
-    source
-        Files of the displays.
-    new
-        Function that makes an intake.
-    sort
-        Whether rows are to be sorted.
-    jobs
-        Number of threads.
+    plan
+        What is read.
+    workers
+        Who reads the stretches.
+    whole
+        Intake that has seen nothing.
+    asking
+        What makes what the displays of a stretch are shown to.
     advance
         Function called with the number of rows read since the last call, by one thread at a time.
+
+    Raises
+    ------
+    WorkerError
+        Workers of an executor were refused, or are gone.
     """
-    ids, one = SeenIds(source.new_spool), Lock()
-
-    def tell(rows: int) -> None:
-        with one:
-            advance(rows)
-
     try:
-        found = source.stretches(sort=sort, jobs=jobs)
+        ranges = time_ranges(plan.files, plan.spec, plan.kinds[plan.spec.display.time])
+        if ranges is None:
+            return None
+        found = stretches(ranges, workers.distribute, sort=plan.sort, at_once=workers.at_once)
         if found is None:
             return None
-
-        def see(stretch: Stretch) -> Intake | None:
-            intake = new(ids=ids, before=stretch.before)
-            intake.see(stretch.chunks, tell)
-            sound = not intake.breaches.rows and intake.order.kept and intake.rows == stretch.rows
-            return intake if sound else None
-
-        seen: list[Intake] = []
-        for intake in in_threads(see, found, jobs, ready=jobs):
-            if intake is None:
+        seen: list[Taken] = []
+        for stretch, taken in zip(found, workers.take_in(found, asking, advance), strict=True):
+            if taken is None:
                 return None
-            seen.append(intake)
+            for spool in stretch.waiting or ():
+                spool.discard()
+            seen.append(taken)
+    except WorkerError:
+        raise
     except EvaluatorError:
         return None
-    if len(ids.suspects()):
-        return None
-    whole = new()
     whole.join(seen)
-    return whole
+    assert whole.ids is not None
+    return seen if len(whole.ids.suspects()) == 0 else None

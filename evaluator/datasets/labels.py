@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -50,8 +51,8 @@ class Labels:
         codes = [number.setdefault(label, len(number)) for label in labels.to_pylist()]
         return np.array([*codes, -1], dtype=np.int32)[code]  # code -1 takes the last
 
-    def joined(self, other: Labels) -> npt.NDArray[np.int32]:
+    def joined(self, others: Sequence[str]) -> npt.NDArray[np.int32]:
         """Add the labels of another column; return the code here of each code there, and at the end -1, of none."""
         number = self._number
-        codes = [number.setdefault(label, len(number)) for label in other._number]
+        codes = [number.setdefault(label, len(number)) for label in others]
         return np.array([*codes, -1], dtype=np.int32)

@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from evaluator.datasets.adapter import Reading, read_tables
+from evaluator.datasets.adapter import Reading, WorkersOn, read_tables
 from evaluator.datasets.canonical import open_canonical
+from evaluator.datasets.joined_intake import StretchesInThreads
 from evaluator.datasets.meta_file import write_meta
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.sources.databases import Databases
@@ -63,12 +64,17 @@ def read_spec_tables(
         try:
             with unchanged(whole):
                 done = read_tables(
-                    spec, displays, parts, of_sets, asked, into=into, contexts=contexts, advance=advance, jobs=jobs,
+                    spec, displays, parts, of_sets, asked, into=into, contexts=contexts, advance=advance,
+                    workers=_in_threads(jobs) if jobs > 1 else None,
                     fingerprint=lambda: "" if queries(spec) else fingerprint(whole),
                 )  # fmt: skip
         except EvaluatorError as error:
             raise type(error)(_by_name(error.what, whole), hint=_by_name(error.hint, whole)) from None
     return _known_by_content(done, into) if queries(spec) else done
+
+
+def _in_threads(jobs: int) -> WorkersOn:
+    return lambda plan, new_spool, into: StretchesInThreads(plan, jobs, new_spool)
 
 
 def queries(spec: FileSpec) -> list[str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain
-from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from evaluator.datasets import identity
+from evaluator.datasets.asked_displays import ASKED, AskedDisplays
 from evaluator.datasets.cells import Kind, merged_kinds
 from evaluator.datasets.conversions import event_columns, event_rows
 from evaluator.datasets.event_kinds import EventKind
@@ -26,14 +26,14 @@ from evaluator.datasets.time_guesses import TimeGuesses
 
 # So many rows, and displays that they may name, are joined in memory.
 JOINED_ROWS = 1_000_000
-ASKED, ROW, PLACE = "asked", "row", "place"
+ROW, PLACE = "row", "place"
 
 
 class SecondTable:
     """The rows of ``[conversion.source]``, or an outcome's, which wait in a spool until all displays have passed by.
 
-    Of the displays those wait, too, that may be named: their ids in a spool, in memory 25 bytes of each. Both are then
-    joined by id, those of some hashes at a time.
+    Of the displays those wait, too, that may be named (`asking`). Both are then joined by id, those of some hashes at a
+    time: in memory 25 bytes of each display that may be named.
 
     Parameters
     ----------
@@ -58,74 +58,56 @@ class SecondTable:
         self._kinds: dict[str, Kind] = merged_kinds(event_columns(kind, time), {source.display: "text"})
         self.breaches = Breaches(files, listed=listed)
         self.rows = 0
-        self._spool, self._named, self._asked = new_spool(), NamedIds(), new_spool()
-        self._one = Lock()
+        self._spool, self.ids = new_spool(), NamedIds()
         chunks = Chunks(files, source, self._kinds, time=time)
         self._empty = chunks.empty()
         for frame in chunks:
-            self._named.add(identity.hashed(frame[source.display])[HASH].drop_nulls())
+            self.ids.add(identity.hashed(frame[source.display])[HASH].drop_nulls())
             self._spool.add(frame)
             self.rows += frame.height
-        self.begin()
-
-    def begin(self) -> None:
-        """Forget all displays: they are going to pass by."""
-        self._asked.discard()
-        self._asked, self._n_asked = self._new_spool(), 0
         self._place = np.zeros(0, np.int64)
 
-    def wanted(self, displays: pl.DataFrame) -> pl.DataFrame:
-        """Return those of the next displays that may be named here, without their ids, which `named` reads again.
+    def asking(self) -> AskedDisplays:
+        """Return what displays that pass by are shown to."""
+        return AskedDisplays(self.ids, self._new_spool)
 
-        Parameters
-        ----------
-        displays
-            Displays with the columns of `evaluator.datasets.identity.hashed`, and others.
-        """
-        known = displays if displays[HASH].null_count() == 0 else displays.filter(pl.col(HASH).is_not_null())
-        found = known.filter(pl.Series(self._named.may_hold(known[HASH])))
-        with self._one:  # of displays that several threads read, in whatever order
-            asked = pl.int_range(self._n_asked, self._n_asked + found.height, dtype=pl.Int64, eager=True)
-            self._n_asked += found.height
-            found = found.with_columns(asked.alias(ASKED))
-            self._asked.add(found.select(ID, HASH, ASKED))
-        return found.drop(ID, HASH)
-
-    def named(self, displays: pl.DataFrame) -> pl.DataFrame:
+    def named(self, displays: pl.DataFrame, asked: AskedDisplays) -> pl.DataFrame:
         """Return those displays that are named here.
 
         Parameters
         ----------
         displays
-            All displays that may be, from `wanted`, in their order, or some of them.
+            All displays that may be, in their order, or some of them.
+        asked
+            Object that has been shown all displays, and numbered these; its ids are freed.
         """
-        place = np.full(self._n_asked, -1, np.int64)
+        place = np.full(asked.rows, -1, np.int64)
         place[displays[ASKED].to_numpy()] = np.arange(displays.height)
         named = np.zeros(displays.height, np.bool_)
         self._place = np.full(self.rows, -1, np.int64)
-        for asked, rows in self._parts():
-            asked = asked.select(ID, pl.Series(PLACE, place[asked[ASKED].to_numpy()])).filter(pl.col(PLACE) >= 0)
-            named[asked.join(rows, on=ID, how="semi")[PLACE].to_numpy()] = True
+        for some, rows in self._parts(asked):
+            some = some.select(ID, pl.Series(PLACE, place[some[ASKED].to_numpy()])).filter(pl.col(PLACE) >= 0)
+            named[some.join(rows, on=ID, how="semi")[PLACE].to_numpy()] = True
             # Of displays listed twice the first one counts.
-            found = rows.join(asked.unique(ID, keep="first", maintain_order=True), on=ID)
+            found = rows.join(some.unique(ID, keep="first", maintain_order=True), on=ID)
             self._place[found[ROW].to_numpy()] = found[PLACE].to_numpy()
-        self._asked.discard()
+        asked.discard()
         moved = np.append(np.where(named, np.cumsum(named) - 1, -1), -1)
         self._place = moved[self._place]  # -1 takes the last
         return displays.filter(pl.Series(named)).drop(ASKED)
 
-    def _parts(self) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    def _parts(self, asked: AskedDisplays) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
         """Yield the ids of displays and those of rows, equal ones together, as many at a time as fit into memory."""
-        both = [self._asked.frames(), self._row_ids()]
-        parts = min((self._n_asked + self.rows) // JOINED_ROWS + 1, identity.MOST_PARTS)
+        both = [asked.frames(), self._row_ids()]
+        parts = min((asked.rows + self.rows) // JOINED_ROWS + 1, identity.MOST_PARTS)
         empty = [pl.DataFrame(schema={ID: pl.String, name: pl.Int64}) for name in (ASKED, ROW)]
         if parts == 1:
-            asked, rows = (_whole(frames, none) for frames, none in zip(both, empty, strict=True))
-            yield asked, rows
+            some, rows = (_whole(frames, none) for frames, none in zip(both, empty, strict=True))
+            yield some, rows
             return
         for of in zip(*(identity.by_hash(frames, parts, self._new_spool) for frames in both), strict=True):
-            asked, rows = (_whole(spool.frames(), none) for spool, none in zip(of, empty, strict=True))
-            yield asked, rows
+            some, rows = (_whole(spool.frames(), none) for spool, none in zip(of, empty, strict=True))
+            yield some, rows
             for spool in of:
                 spool.discard()
 

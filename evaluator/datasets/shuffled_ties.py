@@ -18,10 +18,15 @@ MARGIN = 10_000
 
 
 class Ties(Protocol):
-    """What is known of the displays of a pass once they are in the order of the log; attributes as of `TieShuffler`."""
+    """What is known of the displays of a pass once they are in the order of the log."""
 
-    displays: int
-    sharing: int
+    @property
+    def displays(self) -> int:
+        """Number of displays handed on."""
+
+    @property
+    def sharing(self) -> int:
+        """Number of displays that share their time with another."""
 
     def numbers(self) -> Ints:
         """Return the number in the log of each display that was asked for, in the order asked."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -11,6 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
+
+# Folder of the files, within the folder of an unfinished log.
+SPOOL = "spool"
 
 
 class Spool(Protocol):
@@ -27,6 +31,14 @@ class Spool(Protocol):
 
     def discard(self) -> None:
         """Free what the frames take."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Rows that wait in a spool, and how many they are."""
+
+    spool: Spool
+    rows: int
 
 
 class MemorySpool:
@@ -54,9 +66,9 @@ class MemorySpool:
 class FileSpool:
     """A spool in Arrow streams, a new one wherever the columns change."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, parts: Sequence[Path] = ()) -> None:
         self._path = path
-        self._parts: list[Path] = []
+        self._parts = list(parts)
         self._writer: pa.RecordBatchStreamWriter | None = None
         self._schema: pa.Schema | None = None
 
@@ -70,6 +82,12 @@ class FileSpool:
             self._writer = pa.ipc.new_stream(str(self._parts[-1]), table.schema, options=options)
             self._schema = table.schema
         self._writer.write_table(table)
+
+    @property
+    def parts(self) -> tuple[Path, ...]:
+        """Files that hold the frames; a spool of these has the same."""
+        self.close()
+        return tuple(self._parts)
 
     def frames(self) -> Iterator[pl.DataFrame]:
         """Yield all frames."""

@@ -11,22 +11,20 @@ import numpy.typing as npt
 import polars as pl
 
 from evaluator.datasets import frames as scan
+from evaluator.datasets.reading_plan import ReadingPlan
 from evaluator.datasets.sorting import SortedChunks
-from evaluator.datasets.spool import Spool, split
+from evaluator.datasets.spool import Spool, Waiting, split
 from evaluator.datasets.time_ranges import TimeRanges
-from evaluator.threads import in_threads
 
 Ints = npt.NDArray[np.int64]
 
 # A stretch has so many rows or more, where the files allow: fewer are not worth a worker's start.
 STRETCH_ROWS = 1_000_000
-# Files that threads distribute rows into at a time, all together: systems allow some hundreds to be open.
-_MOST_OPEN = 256
+# Files that are distributed into at a time, all together: systems allow some hundreds to be open.
+MOST_OPEN = 256
 # Times taken of each row group to guess where as many rows begin.
 _SAMPLED = 64
 _LATEST = np.iinfo(np.int64).max
-
-Read = Callable[[Sequence[int]], Iterable[pl.DataFrame]]
 
 
 @dataclass(frozen=True)
@@ -35,25 +33,26 @@ class Stretch:
 
     Parameters
     ----------
-    chunks
-        The rows in the order of their times, rows of one time in the order of the source.
+    files
+        Numbers of the files that hold them.
     before, rows
         Number of rows of the stretches before it, and its own.
+    waiting
+        Its rows of each file, where files hold others, too; None where they hold no others.
     """
 
-    chunks: Iterable[pl.DataFrame]
+    files: tuple[int, ...]
     before: int
     rows: int
+    waiting: tuple[Spool, ...] | None = None
 
 
 def stretches(
     ranges: Sequence[TimeRanges],
-    read: Read,
-    time: str,
+    distribute: Callable[[Sequence[int], Ints], Iterable[Sequence[Waiting]]],
     *,
     sort: bool,
-    jobs: int,
-    new_spool: Callable[[], Spool],
+    at_once: int,
 ) -> list[Stretch] | None:
     """Return the rows of some files as stretches, in their order; None where they are no several.
 
@@ -64,17 +63,14 @@ def stretches(
     ----------
     ranges
         Times of each file.
-    read
-        Function that gives the rows of files, by their numbers, as of `evaluator.datasets.frames.Chunks`.
-    time
-        Name of the column of the time.
+    distribute
+        Function that parts the rows of files, by their numbers, at some times: `distributed`, of one after the other
+        or of several at once.
     sort
         Whether rows are to be sorted; otherwise they come in order, and files that do not are left to one pass, which
         says where.
-    jobs
-        Number of threads that distribute rows.
-    new_spool
-        Function that makes a temporary file.
+    at_once
+        Number of files that are distributed at once in one process.
     """
     order = sorted(range(len(ranges)), key=lambda i: ranges[i].ends[0]) if sort else range(len(ranges))
     groups: list[list[int]] = []
@@ -91,49 +87,50 @@ def stretches(
     found: list[Stretch] = []
     before = 0
     for group in groups:
-        mine = sorted(group)  # rows of one time are in the order of the source
+        mine = tuple(sorted(group))  # rows of one time are in the order of the source
         rows = sum(ranges[i].n for i in mine)
         if sort and rows > 2 * STRETCH_ROWS and len(mine) > 1:
-            found += _distributed(mine, ranges, read, time, before, jobs=jobs, new_spool=new_spool)
+            edges = _edges([ranges[i] for i in mine], most=max(MOST_OPEN // at_once, 2))
+            within = before
+            for parts in zip(*distribute(mine, edges), strict=True):
+                n = sum(part.rows for part in parts)
+                if n:
+                    found.append(Stretch(mine, within, n, tuple(part.spool for part in parts)))
+                within += n
         else:
-            chunks = read(mine)
-            found.append(Stretch(SortedChunks(chunks, time, None, new_spool) if sort else chunks, before, rows))
+            found.append(Stretch(mine, before, rows))
         before += rows
     return found if len(found) > 1 else None
 
 
-def _distributed(
-    files: Sequence[int],
-    ranges: Sequence[TimeRanges],
-    read: Read,
-    time: str,
-    before: int,
-    *,
-    jobs: int,
-    new_spool: Callable[[], Spool],
-) -> list[Stretch]:
-    """Return stretches of files that overlap, once their rows are parted by time, each file's in spools of its own."""
-    edges = _edges([ranges[i] for i in files], most=max(_MOST_OPEN // jobs, 2))
+def distributed(plan: ReadingPlan, file: int, edges: Ints, new_spool: Callable[[], Spool]) -> list[Waiting]:
+    """Return the rows of a file before, between and after some times, as they wait in spools."""
+    spools, rows = [new_spool() for _ in range(len(edges) + 1)], [0] * (len(edges) + 1)
+    for frame in scan.of_equal_size(plan.rows_of([file]), STRETCH_ROWS // 4 or 1):
+        into = np.searchsorted(edges, _times(frame, plan.spec.display.time), side="right")
+        for number, part in split(frame, into, len(spools)):
+            spools[number].add(part)
+            rows[number] += part.height
+    for spool in spools:
+        spool.close()
+    return list(map(Waiting, spools, rows))
 
-    def part(file: int) -> list[tuple[Spool, int]]:
-        found = [(new_spool(), 0) for _ in range(len(edges) + 1)]
-        for frame in scan.of_equal_size(read([file]), STRETCH_ROWS // 4 or 1):
-            into = np.searchsorted(edges, _times(frame, time), side="right")
-            for number, rows in split(frame, into, len(found)):
-                spool, known = found[number]
-                spool.add(rows)
-                found[number] = (spool, known + rows.height)
-        for spool, _ in found:
-            spool.close()
-        return found
 
-    stretches = []
-    for parts in zip(*in_threads(part, files, jobs), strict=True):
-        rows = sum(known for _, known in parts)
-        if rows:
-            stretches.append(Stretch(_Parted([spool for spool, _ in parts], rows, time, new_spool), before, rows))
-        before += rows
-    return stretches
+def rows_of(plan: ReadingPlan, stretch: Stretch, new_spool: Callable[[], Spool]) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a stretch in the order of their times, rows of one time in the order of the source; once."""
+    time = plan.spec.display.time
+    if stretch.waiting is None:
+        rows = plan.rows_of(stretch.files)
+        yield from SortedChunks(rows, time, None, new_spool) if plan.sort else rows
+        return
+    frames = chain.from_iterable(spool.frames() for spool in stretch.waiting)
+    if stretch.rows > 2 * STRETCH_ROWS:  # more than the ends of the files let expect
+        yield from SortedChunks(frames, time, None, new_spool)
+    else:
+        whole = pl.concat(frames, how="diagonal", rechunk=True)
+        order = pl.Series(np.argsort(_times(whole, time), kind="stable"))
+        for part in order.to_frame("row").iter_slices(scan.CHUNK_ROWS):
+            yield whole.select(pl.all().gather(part["row"]))
 
 
 def _edges(ranges: Sequence[TimeRanges], *, most: int) -> Ints:
@@ -148,25 +145,6 @@ def _edges(ranges: Sequence[TimeRanges], *, most: int) -> Ints:
     parts = min(int(passed[-1] // STRETCH_ROWS), most)
     at = np.searchsorted(passed, np.arange(1, parts) * passed[-1] / max(parts, 1))
     return np.unique(times[order][at].astype(np.int64))
-
-
-class _Parted:
-    """The rows of a stretch, which wait in spools, in the order of their times; read once."""
-
-    def __init__(self, spools: Sequence[Spool], rows: int, time: str, new_spool: Callable[[], Spool]) -> None:
-        self._spools, self._rows, self._time, self._new_spool = spools, rows, time, new_spool
-
-    def __iter__(self) -> Iterator[pl.DataFrame]:
-        frames = chain.from_iterable(spool.frames() for spool in self._spools)
-        if self._rows > 2 * STRETCH_ROWS:  # more than the ends of the files let expect
-            yield from SortedChunks(frames, self._time, None, self._new_spool)
-        else:
-            whole = pl.concat(frames, how="diagonal", rechunk=True)
-            order = pl.Series(np.argsort(_times(whole, self._time), kind="stable"))
-            for part in order.to_frame("row").iter_slices(scan.CHUNK_ROWS):
-                yield whole.select(pl.all().gather(part["row"]))
-        for spool in self._spools:
-            spool.discard()
 
 
 def _times(frame: pl.DataFrame, time: str) -> Ints:

@@ -44,13 +44,13 @@ class WholeTable:
         self.table = Chunks(files, source, self.kinds, time=time).collect()
         self.rows = self.table.height
 
-    def begin(self) -> None:
-        pass
+    def asking(self) -> WholeTable:
+        return self
 
     def wanted(self, displays: pl.DataFrame) -> pl.DataFrame:
         return displays.filter(displays["id"].is_in(self.table[self.column].drop_nulls().implode()))
 
-    def named(self, displays: pl.DataFrame) -> pl.DataFrame:
+    def named(self, displays: pl.DataFrame, asked: WholeTable) -> pl.DataFrame:
         return displays
 
     def converted(self, displays: pl.DataFrame, *, limited: bool) -> tuple[pl.DataFrame, int]:

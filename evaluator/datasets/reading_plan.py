@@ -1,0 +1,227 @@
+"""What is read of the tables of a spec, and how: the same here and on workers that read some of the files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evaluator.datasets.action_vectors import vector_columns
+from evaluator.datasets.asked_displays import AskedDisplays
+from evaluator.datasets.attribution import asked_window
+from evaluator.datasets.cells import Kind, merged_kinds
+from evaluator.datasets.contexts import ContextCodes
+from evaluator.datasets.conversions import event_columns
+from evaluator.datasets.event_kinds import EventKind, event_kinds
+from evaluator.datasets.features import Features, choose_features
+from evaluator.datasets.frames import Chunks, number_columns
+from evaluator.datasets.identity import SeenIds
+from evaluator.datasets.intake import Intake
+from evaluator.datasets.keeping import columns_to_keep
+from evaluator.datasets.labels import Labels
+from evaluator.datasets.metadata import tick_of
+from evaluator.datasets.options import ReadingOptions, share_of
+from evaluator.datasets.row_breaches import FILE, Breaches
+from evaluator.datasets.row_rules import TimeOrder
+from evaluator.datasets.set_sources import SetSource
+from evaluator.datasets.shuffled_ties import whole_ties
+from evaluator.datasets.sorting import SortedChunks
+from evaluator.datasets.sources.part import TablePart
+from evaluator.datasets.spec import FileSpec
+from evaluator.datasets.spool import Spool
+from evaluator.datasets.target import target_columns
+
+# Rows whose display was listed before, of a first pass, which knows of none.
+NONE = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingPlan:
+    """What is read, and how.
+
+    Parameters
+    ----------
+    spec, asked
+        Spec of the dataset, and options of the reading.
+    events
+        Kinds of events, the rewards first.
+    features
+        Context columns, and their encoding.
+    files, others, of_sets
+        Tables of the displays, of each kind of events that has its own, by the spec's name of the kind, and of the
+        calendar or the candidates.
+    target, vectors
+        Columns of a policy to be evaluated, and of the actions' vectors.
+    kept
+        Columns that the log keeps as they are, by the name that it gives them.
+    """
+
+    spec: FileSpec
+    asked: ReadingOptions
+    events: Sequence[EventKind]
+    features: Features
+    files: list[TablePart]
+    others: Mapping[str, list[TablePart]]
+    of_sets: list[TablePart]
+    target: dict[str, str]
+    vectors: list[dict[str, str]]
+    kept: dict[str, str]
+
+    @property
+    def limit(self) -> int | None:
+        """Number of displays that the log holds, the first ones; None for all."""
+        return self.asked.limit
+
+    @property
+    def sort(self) -> bool:
+        """Whether displays are sorted by time."""
+        return self.spec.source.sort if self.asked.sort is None else self.asked.sort
+
+    @property
+    def listed(self) -> bool:
+        """Whether rows that break a rule are left out and listed."""
+        return self.asked.on_error == "quarantine"
+
+    @property
+    def most_left_out(self) -> float:
+        """Largest share of the rows that may be left out."""
+        return share_of(self.asked.quarantine_at_most)
+
+    @property
+    def in_stretches(self) -> bool:
+        """Whether stretches of time may be read by themselves: what is left out, or beyond a limit, is not."""
+        return len(self.files) > 1 and not self.listed and self.limit is None and not self.of_sets
+
+    @property
+    def notes(self) -> list[str]:
+        """What the log must say of where its rows are from."""
+        parts = [*self.files, *(part for of in self.others.values() for part in of), *self.of_sets]
+        return list(dict.fromkeys(part.note for part in parts if part.note is not None))
+
+    @cached_property
+    def numbers(self) -> Mapping[str, Kind]:
+        """Kind of each kept column that holds numbers, by its name in the source."""
+        own = self._kinds
+        # What has another role, too, is kept as text, but for numbers of the context.
+        free = [c for c in self.kept.values() if c not in own or self.features.kinds.get(c) == "number"]
+        return number_columns(self.files, self.spec.source, free)
+
+    @cached_property
+    def kinds(self) -> dict[str, Kind]:
+        """Kind of each column that is read of the displays, by name."""
+        return {**dict.fromkeys(self.kept.values(), "category"), **self.numbers, **self._kinds}
+
+    @cached_property
+    def _kinds(self) -> dict[str, Kind]:
+        wide = [name for of in (self.target, *self.vectors) for name in of.values()]
+        kinds = merged_kinds(_display_kinds(self.spec, self.features), dict.fromkeys(wide, "float"))
+        for kind in self.events:
+            kinds = kinds if kind.table in self.others else merged_kinds(kinds, event_columns(kind, self.spec.time))
+        return kinds
+
+    def chunks(self, new_spool: Callable[[], Spool]) -> Callable[[], Iterable[pl.DataFrame]]:
+        """Return what gives the rows of all files, in the order of the log but for ties, as often as it is called."""
+        spec = self.spec
+
+        def read(limit: int | None) -> Iterable[pl.DataFrame]:
+            # Sorting needs every row before the first n are known.
+            first = None if self.sort else limit
+            found = Chunks(
+                self.files, spec.source, self.kinds, first, spec.time, spec.display.eligible_separator
+            )  # fmt: skip
+            return SortedChunks(found, spec.display.time, limit, new_spool) if self.sort else found
+
+        # Which displays of one time are the first n is known when all of them are.
+        whole = self.limit is not None and spec.time.ties == "shuffle"
+        all_rows = read(None if whole else self.limit)
+
+        def chunks() -> Iterable[pl.DataFrame]:
+            if self.limit is None or not whole:
+                return all_rows
+            return whole_ties((lambda limit: all_rows) if self.sort else read, spec.display.time, self.limit)
+
+        return chunks
+
+    def rows_of(self, files: Sequence[int]) -> Iterator[pl.DataFrame]:
+        """Yield the rows of some files, which keep their numbers among all."""
+        spec, number = self.spec, np.array(files, np.int32)
+        some = [self.files[i] for i in files]
+        for frame in Chunks(some, spec.source, self.kinds, None, spec.time, spec.display.eligible_separator):
+            yield frame.with_columns(pl.Series(FILE, number[frame[FILE].to_numpy()]))
+
+    def intake(
+        self,
+        new_spool: Callable[[], Spool],
+        asked: Mapping[str, AskedDisplays],
+        *,
+        sets: SetSource | None = None,
+        before: int = 0,
+        again: npt.NDArray[np.int64] = NONE,
+    ) -> Intake:
+        """Return an intake that has seen nothing; arguments as of `Intake`, `again` of its `repeated`."""
+        spec = self.spec
+        return Intake(
+            spec=spec,
+            kinds=self.kinds,
+            breaches=Breaches(self.files, listed=self.listed),
+            order=TimeOrder(self.files, spec.display.time),
+            codes=ContextCodes(self.features),
+            events=self.events,
+            asked=asked,
+            sets=sets,
+            repeated=again,
+            target=self.target,
+            vectors=self.vectors,
+            spool=new_spool(),
+            kept=self.kept,
+            keep={name: Labels() for name, column in self.kept.items() if column not in self.numbers},
+            numbers=tuple(name for name, column in self.kept.items() if column in self.numbers),
+            limit=self.limit,
+            before=before,
+            ids=SeenIds(new_spool),
+        )
+
+
+def plan_reading(
+    spec: FileSpec,
+    files: Sequence[TablePart],
+    others: Mapping[str, Sequence[TablePart]],
+    of_sets: Sequence[TablePart],
+    asked: ReadingOptions,
+) -> ReadingPlan:
+    """Return what is read of some tables; errors are those of a spec, or of options, that do not fit them."""
+    events = event_kinds(spec, asked.deduplicate, asked.attributed_only)
+    asked_window(asked.attribution_window, tick_of(spec))
+    return ReadingPlan(
+        spec=spec,
+        asked=asked,
+        events=events,
+        features=choose_features(spec, asked.features),
+        files=list(files),
+        others={table: list(of) for table, of in others.items()},
+        of_sets=list(of_sets),
+        target=target_columns(spec, files),
+        vectors=vector_columns(spec, files),
+        kept=columns_to_keep(spec, asked.keep),
+    )
+
+
+def _display_kinds(spec: FileSpec, features: Features) -> dict[str, Kind]:
+    kinds: dict[str, Kind] = {c: "float" if kind == "number" else "category" for c, kind in features.kinds.items()}
+    roles: list[tuple[str | None, Kind]] = [
+        (spec.display.time, "datetime" if spec.time.unit == "datetime" else "int"),
+        (spec.display.action, "category"),
+        (spec.display.propensity, "float"),
+        (spec.display.weight, "float"),
+        (spec.display.cost, "float"),
+        (spec.display.id, "text"),
+        (spec.display.eligible, "labels"),
+    ]
+    for column, kind in roles:
+        if column is not None:
+            kinds = merged_kinds(kinds, {column: kind})
+    return kinds
