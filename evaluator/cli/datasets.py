@@ -9,6 +9,7 @@ import typer
 
 from evaluator.cli import datasets_init, datasets_make
 from evaluator.cli import options as o
+from evaluator.cli.executing import SimulateCluster, workers
 from evaluator.cli.help import App
 from evaluator.cli.lending import offered, placed, takes
 from evaluator.cli.output import new_folder, this_command, wrote
@@ -124,6 +125,7 @@ def convert_command(
     reading: dict[str, Any],
     overwrite: Annotated[bool, offered("overwrite", Option(default=False, help="Replace a converted folder"))] = False,
     jobs: Annotated[int, offered("jobs", JOBS.but(help=_JOBS, panel=""))] = 1,
+    cluster: SimulateCluster = None,
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
@@ -133,8 +135,10 @@ def convert_command(
     """
     from evaluator.datasets import convert
 
-    with o.progress("rows", None) as advance:
-        done = convert(dataset, out, overwrite=overwrite, jobs=jobs, advance=advance, **reading)
+    with workers(cluster) as executor, o.progress("rows", None) as advance:
+        done = convert(
+            dataset, out, overwrite=overwrite, jobs=jobs, executor=executor, advance=advance, say=o.note, **reading
+        )  # fmt: skip
     log, left_out = done.log, done.quarantine
     if as_json:
         facts = {"name": log.meta.name, "displays": len(log), "conversions": log.conversions.num_rows,

@@ -6,6 +6,7 @@ source -> chunks -> (sorted by time) -> checked and reduced -> set aside -> numb
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from evaluator.datasets.assembly import (
     on_disk,
     parts_of,
 )
+from evaluator.datasets.at_once import ONE_PASS, AtOnce
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.event_kinds import REWARDS, EventKind
 from evaluator.datasets.event_tables import event_tables
@@ -49,6 +51,9 @@ from evaluator.datasets.taken import Taken
 from evaluator.datasets.writing import write_rest
 from evaluator.errors import LogError
 from evaluator.log import Log, Outcome
+
+# How often, and after how many seconds, a folder is removed again that others write in.
+_TRIES, _PAUSE = 100, 0.1
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,7 @@ def read_tables(
     advance: Callable[[int], None],
     fingerprint: Callable[[], str],
     workers: WorkersOn | None = None,
+    at_once: AtOnce = ONE_PASS,
 ) -> Reading:
     """Return the log in some tables, whatever holds them.
 
@@ -94,6 +100,8 @@ def read_tables(
     workers
         Function that gives who reads stretches of the displays at once, and writes the log in parts; None for one pass
         and one file.
+    at_once
+        Who was asked for, and is told why they could not.
     """
     plan = plan_reading(spec, tables, others, of_sets, asked)
     with _waiting_room(into) as new_spool:
@@ -104,7 +112,7 @@ def read_tables(
         }
         who = None if workers is None or into is None else workers(plan, new_spool, into)
         sets = find_sets(spec, plan.of_sets, listed=plan.listed)
-        done = _take_in(plan, seconds, sets, new_spool, advance, who)
+        done = _take_in(plan, seconds, sets, new_spool, advance, who, at_once)
         log, quarantine = _finish(plan, done, seconds, into=into, contexts=contexts, fingerprint=fingerprint)
     # Verified when nothing of its making is in memory any more.
     return Reading(open_canonical(log) if isinstance(log, Path) else log, quarantine)
@@ -134,7 +142,17 @@ def _waiting_room(into: Path | None) -> Iterator[Callable[[], Spool]]:
     try:
         yield spools(folder)
     finally:
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder in which workers that nobody waits for any more may still write: none can begin anew in it."""
+    for _ in range(_TRIES):
         shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(_PAUSE)
+    shutil.rmtree(folder)
 
 
 def _take_in(
@@ -144,15 +162,16 @@ def _take_in(
     new_spool: Callable[[], Spool],
     advance: Callable[[int], None],
     workers: StretchWorkers | None,
+    at_once: AtOnce,
 ) -> _Done:
     """Pass over the displays, at once over stretches of time where there are; again if an id is repeated."""
 
     def asking() -> dict[str, AskedDisplays]:
         return {table: second.asking() for table, second in seconds.items()}
 
-    if plan.in_stretches and workers is not None:
+    if workers is not None:
         whole = plan.intake(new_spool, asking())
-        taken = joined_intake(plan, workers, whole, asking, advance)
+        taken = joined_intake(plan, workers, whole, asking, advance, at_once.alone)
         if taken is not None:
             return _Done(whole, taken, workers)
     chunks = plan.chunks(new_spool)

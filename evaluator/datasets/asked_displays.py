@@ -26,7 +26,7 @@ class AskedDisplays:
     """
 
     def __init__(self, named: NamedIds, new_spool: Callable[[], Spool]) -> None:
-        self._named, self._spool = named, new_spool()
+        self.named, self._spool = named, new_spool()
         self._joined: list[tuple[Waiting, int]] = []
         self.rows = 0
 
@@ -39,7 +39,7 @@ class AskedDisplays:
             Displays with the columns of `evaluator.datasets.identity.hashed`, and others.
         """
         known = displays if displays[HASH].null_count() == 0 else displays.filter(pl.col(HASH).is_not_null())
-        found = known.filter(pl.Series(self._named.may_hold(known[HASH])))
+        found = known.filter(pl.Series(self.named.may_hold(known[HASH])))
         found = found.with_columns(pl.int_range(self.rows, self.rows + found.height, dtype=pl.Int64).alias(ASKED))
         self.rows += found.height
         self._spool.add(found.select(ID, HASH, ASKED))

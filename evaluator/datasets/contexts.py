@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -75,7 +75,7 @@ class ContextVectors:
     def __init__(self, codes: ContextCodes, kept: Iterable[Mapping[str, Array]]) -> None:
         self._features = features = codes.features
         self._positions: dict[str, npt.NDArray[np.int64]] = {}
-        self._labels: dict[str, tuple[str | None, ...]] = {}
+        self.one_hot: dict[str, tuple[str | None, ...]] = {}
         self._width = 0
         if codes.labels:
             self._one_hot(codes.labels, kept)
@@ -92,15 +92,30 @@ class ContextVectors:
         for column, found in names.items():
             order = [i for i in sorted(range(len(found)), key=found.__getitem__) if seen[column][i]]
             order += [len(found)] if seen[column][-1] else []
-            self._labels[column] = tuple([*found, None][i] for i in order)
-            self._positions[column] = np.full(len(found) + 1, -1, dtype=np.int64)
-            self._positions[column][order] = np.arange(self._width, self._width + len(order))
-            self._width += len(order)
+            self.one_hot[column] = tuple([*found, None][i] for i in order)
+        self._place(names)
         if self._width > ONE_HOT_MAX:
             raise UsageError(
                 f"One-hot encoding of {', '.join(names)} needs {self._width} dimensions, above {ONE_HOT_MAX}.",
                 hint="hash them: features='hash=16', or context.encoding = 'hash' in the spec.",
             )
+
+    def _place(self, names: Mapping[str, Sequence[str]]) -> None:
+        """Give each label that occurs its dimension."""
+        for column, labels in self.one_hot.items():
+            code = {name: i for i, name in enumerate(names[column])}
+            order = [len(code) if label is None else code[label] for label in labels]
+            self._positions[column] = np.full(len(code) + 1, -1, dtype=np.int64)
+            self._positions[column][order] = np.arange(self._width, self._width + len(order))
+            self._width += len(order)
+
+    @classmethod
+    def known(cls, codes: ContextCodes, one_hot: Mapping[str, tuple[str | None, ...]]) -> Self:
+        """Return those whose one-hot labels are known by column, in the order of their dimensions."""
+        vectors = cls(codes, ())
+        vectors.one_hot = dict(one_hot)
+        vectors._place({column: found.names for column, found in codes.labels.items()})
+        return vectors
 
     @property
     def dimensions(self) -> int:
@@ -110,10 +125,10 @@ class ContextVectors:
     def encoder(self, missing: Callable[[str], list[str]]) -> ContextEncoder:
         """Return what makes the same vectors of displays that come later; `missing` gives a column's "none" values."""
         columns = (
-            ContextColumn(column, kind, tuple(missing(column)), self._labels.get(column))
+            ContextColumn(column, kind, tuple(missing(column)), self.one_hot.get(column))
             for column, kind in self._features.kinds.items()
         )
-        return ContextEncoder(tuple(columns), 0 if self._labels else self._width, self._features.intercept)
+        return ContextEncoder(tuple(columns), 0 if self.one_hot else self._width, self._features.intercept)
 
     def build(self, codes: Mapping[str, Array]) -> npt.NDArray[np.float32]:
         """Return the vectors of some displays, shape (n, p) float32."""

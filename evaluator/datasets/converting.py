@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Unpack
 
 from evaluator.datasets.adapter import Reading
+from evaluator.datasets.at_once import AtOnce
 from evaluator.datasets.canonical import open_canonical, refuse_other
 from evaluator.datasets.log_folders import ObjectFolder, folder_at
 from evaluator.datasets.resolve import read, sources
@@ -27,7 +29,9 @@ def convert(
     *,
     overwrite: bool = False,
     jobs: int = 1,
+    executor: Executor | None = None,
     advance: Callable[[int], None] = lambda rows: None,
+    say: Callable[[str], None] = lambda sentence: None,
     **options: Unpack[ReadingKeywords],
 ) -> Reading:
     """Write a dataset to the canonical folder `out` and return it, with rows left out in ``quarantine.parquet``.
@@ -51,8 +55,13 @@ def convert(
         several at once, and the log of 4 million displays or more is written in parts, which read as one file with the
         same bytes. It holds what it takes by itself for each of them. Rows that break a rule are told by one pass over
         all, and a choice of actions, a limit, a quarantine and eligible actions take one, too.
+    executor
+        Executor whose workers read and write these parts instead, the same to the bit, any of `concurrent.futures`;
+        they see the files, and the folder that is written, under the same names.
     advance
         Function called with the number of rows read since the last call.
+    say
+        Function that is told in a sentence why one pass reads all, where the executor's workers could not.
 
     Raises
     ------
@@ -69,9 +78,10 @@ def convert(
     """
     if not is_whole(jobs, 1):
         raise ParameterError(f"jobs={jobs}.", hint="take a number of threads, at least 1.")
+    at_once = AtOnce(jobs, executor, say)
     target = folder_at(out)
     if isinstance(target, ObjectFolder):
-        return _uploaded(dataset, target, overwrite=overwrite, jobs=jobs, advance=advance, options=options)
+        return _uploaded(dataset, target, overwrite=overwrite, at_once=at_once, advance=advance, options=options)
     read_here = sources(dataset, path=options.get("path")) if overwrite else []
 
     def check_old(folder: Path) -> None:
@@ -81,7 +91,7 @@ def convert(
     may_replace = check_old if overwrite else None
     refuse_existing(target, check_old=may_replace, hint="name another folder, or overwrite it (`overwrite`).")
     with whole_folder(target, check_old=may_replace) as folder, writing(target):
-        done = read(dataset, into=folder, advance=advance, jobs=jobs, **options)
+        done = read(dataset, into=folder, advance=advance, at_once=at_once, **options)
     log = done.log
     assert isinstance(log, StoredLog)
     paths = tuple(target / path.name for path in log.paths)
@@ -93,7 +103,7 @@ def _uploaded(
     folder: ObjectFolder,
     *,
     overwrite: bool,
-    jobs: int,
+    at_once: AtOnce,
     advance: Callable[[int], None],
     options: ReadingKeywords,
 ) -> Reading:
@@ -107,6 +117,6 @@ def _uploaded(
     with TemporaryDirectory(prefix="evaluate-") as place, writing(Path(place)):
         local = Path(place) / "log"
         local.mkdir()
-        done = read(dataset, into=local, advance=advance, jobs=jobs, **options)
+        done = read(dataset, into=local, advance=advance, at_once=at_once, **options)
         upload(local, folder)
     return Reading(open_canonical(folder.listed_anew()), done.quarantine)

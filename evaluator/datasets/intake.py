@@ -171,14 +171,8 @@ class Intake:
         Labels get the numbers that one pass would have given them, in the order in which they appear.
         """
         assert self.ids is not None
-        spool, before = JoinedSpool(), 0
+        before = 0
         for one in following:
-            codes = {name: labels.joined(one.labels[name]) for name, labels in self._labels().items()}
-            spool.append(one.spool, one.rows, codes)
-            shown = np.zeros(len(self.labels.names), np.int64)
-            shown[: len(self.shown)] = self.shown
-            np.add.at(shown, codes[ACTION][: len(one.shown)], one.shown)
-            self.shown = shown
             asked = {table: self.asked[table].join(waiting) for table, waiting in one.asked.items()}
             found = [rows.with_columns(pl.col("display") + before) for rows in one.found]
             for i, kind in enumerate(self.events):
@@ -187,10 +181,22 @@ class Intake:
             self._found.append(found)
             self._places.append(one.places + before)
             self.ids.join(one.ids)
+            before += one.rows
+        self.join_displays(following)
+
+    def join_displays(self, following: Sequence[Taken]) -> None:
+        """Become the intake of all displays, as `join`, without their events and ids."""
+        spool = JoinedSpool()
+        for one in following:
+            codes = {name: labels.joined(one.labels[name]) for name, labels in self._labels().items()}
+            spool.append(one.spool, one.rows, codes)
+            shown = np.zeros(len(self.labels.names), np.int64)
+            shown[: len(self.shown)] = self.shown
+            np.add.at(shown, codes[ACTION][: len(one.shown)], one.shown)
+            self.shown = shown
             self.rows += one.rows
             self.last_time = max(self.last_time, one.last_time)
-            before += one.rows
-        self._sound, self.spool, self.ties = before, spool, JoinedTies([one.ties for one in following])
+        self._sound, self.spool, self.ties = self.rows, spool, JoinedTies([one.ties for one in following])
 
     def _labels(self) -> dict[str, Labels]:
         """Return the labels of each column of the spool that holds codes."""

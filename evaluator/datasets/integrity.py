@@ -41,16 +41,31 @@ class StoredFile:
 
 def stored_file(path: Path) -> StoredFile:
     """Return what a Parquet file just written is known by."""
-    with path.open("rb") as stream:
-        stream.seek(-_TAIL, os.SEEK_END)
-        footer = int.from_bytes(stream.read(4), "little") + _TAIL
     return StoredFile(
         bytes=path.stat().st_size,
         rows=pq.read_metadata(path).num_rows,
         sha256=checksum(path),
-        footer_bytes=footer,
+        footer_bytes=(footer := _footer(path)),
         footer_sha256=_end(path, footer),
     )
+
+
+def stored_end(path: Path) -> tuple[int, str]:
+    """Return the size of a Parquet file, and the SHA-256 of its end, in hex: where its columns are, and what they hold.
+
+    Raises
+    ------
+    OSError
+        There is no such file.
+    """
+    return path.stat().st_size, _end(path, _footer(path))
+
+
+def _footer(path: Path) -> int:
+    """Return the size of the end of a Parquet file."""
+    with path.open("rb") as stream:
+        stream.seek(-_TAIL, os.SEEK_END)
+        return int.from_bytes(stream.read(4), "little") + _TAIL
 
 
 def check_end(path: LogFile, known: StoredFile) -> None:

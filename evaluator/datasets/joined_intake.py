@@ -27,7 +27,7 @@ class StretchWorkers(Protocol):
     """Whoever reads stretches of a source, and writes parts of the log."""
 
     # Files that one process distributes at once.
-    at_once: int
+    files_at_once: int
 
     def distribute(self, files: Sequence[int], edges: Ints) -> Iterable[Sequence[Waiting]]:
         """Yield the rows of each file, parted at some times, in the order of the files."""
@@ -50,7 +50,7 @@ class StretchesInThreads:
 
     def __init__(self, plan: ReadingPlan, jobs: int, new_spool: Callable[[], Spool]) -> None:
         self._plan, self._jobs, self._new_spool = plan, jobs, new_spool
-        self.at_once = jobs
+        self.files_at_once = jobs
 
     def distribute(self, files: Sequence[int], edges: Ints) -> Iterable[Sequence[Waiting]]:
         """Yield the rows of each file, parted at some times."""
@@ -101,7 +101,12 @@ def taken_in(
 
 
 def joined_intake(
-    plan: ReadingPlan, workers: StretchWorkers, whole: Intake, asking: Asking, advance: Advance
+    plan: ReadingPlan,
+    workers: StretchWorkers,
+    whole: Intake,
+    asking: Asking,
+    advance: Advance,
+    alone: Callable[[str], None],
 ) -> list[Taken] | None:
     """Return what passes over stretches of time have found, joined in `whole`, several of them at once.
 
@@ -120,22 +125,31 @@ def joined_intake(
         What makes what the displays of a stretch are shown to.
     advance
         Function called with the number of rows read since the last call, by one thread at a time.
+    alone
+        Function that is told why one pass has to read all.
 
     Raises
     ------
     WorkerError
         Workers of an executor were refused, or are gone.
     """
+    if not plan.in_stretches:
+        alone("one file, a limit, a quarantine, a calendar or candidates take one")
+        return None
+    told = "a row breaks a rule, or an id seems to be listed twice, which one tells in the order of the source"
     try:
         ranges = time_ranges(plan.files, plan.spec, plan.kinds[plan.spec.display.time])
         if ranges is None:
+            alone("its files do not say from when to when their rows are, as Parquet files on disk do")
             return None
-        found = stretches(ranges, workers.distribute, sort=plan.sort, at_once=workers.at_once)
+        found = stretches(ranges, workers.distribute, sort=plan.sort, files_at_once=workers.files_at_once)
         if found is None:
+            alone("its files are no several stretches of time of a million rows, one after the other")
             return None
         seen: list[Taken] = []
         for stretch, taken in zip(found, workers.take_in(found, asking, advance), strict=True):
             if taken is None:
+                alone(told)
                 return None
             for spool in stretch.waiting or ():
                 spool.discard()
@@ -143,7 +157,11 @@ def joined_intake(
     except WorkerError:
         raise
     except EvaluatorError:
+        alone(told)
         return None
     whole.join(seen)
     assert whole.ids is not None
-    return seen if len(whole.ids.suspects()) == 0 else None
+    if len(whole.ids.suspects()):
+        alone(told)
+        return None
+    return seen

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evaluator.datasets.adapter import Reading, WorkersOn, read_tables
+from evaluator.datasets.at_once import ONE_PASS, AtOnce
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.joined_intake import StretchesInThreads
 from evaluator.datasets.meta_file import write_meta
@@ -20,6 +21,8 @@ from evaluator.datasets.sources.staging import Staging, staging
 from evaluator.datasets.sources.stores import is_address
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spec_tables import DISPLAYS, SETS, SpecTable, spec_tables
+from evaluator.datasets.spool import SPOOL
+from evaluator.datasets.stretch_units import StretchesOnExecutor
 from evaluator.errors import EvaluatorError
 from evaluator.log.content import content_hash
 
@@ -32,7 +35,7 @@ def read_spec_tables(
     into: Path | None,
     contexts: bool,
     advance: Callable[[int], None],
-    jobs: int = 1,
+    at_once: AtOnce = ONE_PASS,
 ) -> Reading:
     """Return the log in the tables of a spec.
 
@@ -49,8 +52,8 @@ def read_spec_tables(
         Whether context vectors become part of the log; they are checked in any case.
     advance
         Function called with the number of rows read since the last call.
-    jobs
-        Number of threads that read displays of many files, and write them in parts (`into`).
+    at_once
+        Who reads displays of many files, and writes them in parts (`into`).
     """
     with staging(into) as place:
         with Databases() as databases:
@@ -65,7 +68,7 @@ def read_spec_tables(
             with unchanged(whole):
                 done = read_tables(
                     spec, displays, parts, of_sets, asked, into=into, contexts=contexts, advance=advance,
-                    workers=_in_threads(jobs) if jobs > 1 else None,
+                    at_once=at_once, workers=_workers(at_once, folder),
                     fingerprint=lambda: "" if queries(spec) else fingerprint(whole),
                 )  # fmt: skip
         except EvaluatorError as error:
@@ -73,8 +76,11 @@ def read_spec_tables(
     return _known_by_content(done, into) if queries(spec) else done
 
 
-def _in_threads(jobs: int) -> WorkersOn:
-    return lambda plan, new_spool, into: StretchesInThreads(plan, jobs, new_spool)
+def _workers(at_once: AtOnce, home: Path) -> WorkersOn | None:
+    executor, jobs = at_once.executor, at_once.jobs
+    if executor is not None:
+        return lambda plan, new_spool, into: StretchesOnExecutor(executor, plan, home, into / SPOOL, into)
+    return None if jobs == 1 else lambda plan, new_spool, into: StretchesInThreads(plan, jobs, new_spool)
 
 
 def queries(spec: FileSpec) -> list[str]:

@@ -10,6 +10,7 @@ from shlex import quote
 from typing import Unpack
 
 from evaluator.datasets.adapter import Reading
+from evaluator.datasets.at_once import ONE_PASS, AtOnce
 from evaluator.datasets.attribution import cut_log
 from evaluator.datasets.canonical import is_canonical, open_canonical
 from evaluator.datasets.delay_laws import delay_files
@@ -129,7 +130,7 @@ def read(
     into: Path | None = None,
     contexts: bool = True,
     advance: Callable[[int], None] = lambda rows: None,
-    jobs: int = 1,
+    at_once: AtOnce = ONE_PASS,
     **options: Unpack[ReadingKeywords],
 ) -> Reading:
     """Return the log of a dataset and the rows left out of it.
@@ -138,7 +139,7 @@ def read(
     ----------
     dataset
         Name of the dataset, as in `evaluator.datasets.load`.
-    into, contexts, advance, jobs
+    into, contexts, advance, at_once
         Destination and extent of reading, as in `evaluator.datasets.opening.read_spec_tables`.
     **options
         See below.
@@ -158,7 +159,10 @@ def read(
         if asked.sampling_rate is not None:
             spec = spec.model_copy(update={"log": spec.log.model_copy(update={"sampling_rate": asked.sampling_rate})})
         _refuse_queries(spec, where, asked, written=into is not None)
-        return read_spec_tables(spec, where.parent, asked, into=into, contexts=contexts, advance=advance, jobs=jobs)
+        return read_spec_tables(
+            spec, where.parent, asked, into=into, contexts=contexts, advance=advance, at_once=at_once
+        )
+    at_once.alone("workers read files of others, of which there are none")
     if isinstance(spec, ScenarioSpec):
         assert isinstance(where, Path)
         _refuse({**reading_rules, "actions": asked.actions}, f"the synthetic dataset {spec.name}")

@@ -38,7 +38,7 @@ class Stretch:
     before, rows
         Number of rows of the stretches before it, and its own.
     waiting
-        Its rows of each file, where files hold others, too; None where they hold no others.
+        Spool of the rows of each file, where files hold others, too; None where they hold no others.
     """
 
     files: tuple[int, ...]
@@ -52,7 +52,7 @@ def stretches(
     distribute: Callable[[Sequence[int], Ints], Iterable[Sequence[Waiting]]],
     *,
     sort: bool,
-    at_once: int,
+    files_at_once: int,
 ) -> list[Stretch] | None:
     """Return the rows of some files as stretches, in their order; None where they are no several.
 
@@ -64,12 +64,12 @@ def stretches(
     ranges
         Times of each file.
     distribute
-        Function that parts the rows of files, by their numbers, at some times: `distributed`, of one after the other
-        or of several at once.
+        Function that parts the rows of files, by their numbers, at some times, shape (e,), as `distributed` those of
+        one.
     sort
         Whether rows are to be sorted; otherwise they come in order, and files that do not are left to one pass, which
         says where.
-    at_once
+    files_at_once
         Number of files that are distributed at once in one process.
     """
     order = sorted(range(len(ranges)), key=lambda i: ranges[i].ends[0]) if sort else range(len(ranges))
@@ -90,7 +90,7 @@ def stretches(
         mine = tuple(sorted(group))  # rows of one time are in the order of the source
         rows = sum(ranges[i].n for i in mine)
         if sort and rows > 2 * STRETCH_ROWS and len(mine) > 1:
-            edges = _edges([ranges[i] for i in mine], most=max(MOST_OPEN // at_once, 2))
+            edges = _edges([ranges[i] for i in mine], most=max(MOST_OPEN // files_at_once, 2))
             within = before
             for parts in zip(*distribute(mine, edges), strict=True):
                 n = sum(part.rows for part in parts)

@@ -42,13 +42,13 @@ class Taken:
     shown
         Number of displays of each action label, shape (labels,).
     ties
-        Their order.
+        Order of the displays in the log.
     places
         Places among them, in the order of the source, of those that hold an event, sorted, shape (q,).
     found
         Rows that hold an event, by kind, with the place of their display.
     spool
-        The displays.
+        Spool of the displays, in that order.
     ids
         Hashes of their ids.
     asked

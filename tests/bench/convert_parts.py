@@ -1,8 +1,8 @@
 """Time and memory of a log in parts beside the log in one file: ``python -m tests.bench.convert_parts``.
 
 Writes displays to many Parquet files, and a table of conversions that names them by id; converts them with one thread,
-into one file, and with several, into parts; and replays a policy on both. Each command is run as a user would, in a
-process of its own: time, and peak memory of the whole process. The two logs must have one hash, and their replays one
+into one file, and with several, into parts (``--cluster local:2``: on workers, too); and replays a policy on each. Each command is run as a user would, in a
+process of its own: time, and peak memory of the largest process. All logs must have one hash, and their replays one
 result. With ``--folder`` the files are looked for, and kept, there; else they vanish.
 
 ``--layout`` says how the files lie in time: one after the other, with their rows in order (``ordered``) or not
@@ -111,10 +111,10 @@ def measured(*words: str) -> tuple[float, float, float]:
     return seconds, processor, megabytes
 
 
-def row(what: str, jobs: int, parts: int, found: tuple[float, float, float], one: tuple[float, float, float]) -> str:
+def row(what: str, how: str, parts: int, found: tuple[float, float, float], one: tuple[float, float, float]) -> str:
     seconds, processor, megabytes = found
     ratio = f"{one[0] / seconds:.2f}"
-    return f"| {what} | {jobs} | {parts} | {seconds:.0f} | {processor:.0f} | {megabytes:,.0f} | {ratio} |"
+    return f"| {what} | {how} | {parts} | {seconds:.0f} | {processor:.0f} | {megabytes:,.0f} | {ratio} |"
 
 
 def main() -> None:
@@ -124,6 +124,7 @@ def main() -> None:
     parser.add_argument("--conversions", type=int, default=CONVERSIONS)
     parser.add_argument("--layout", choices=LAYOUTS, default="shuffled")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--cluster", help="workers that convert, too: local:2, or the address of a Dask scheduler")
     parser.add_argument("--folder", type=Path, help="where the files are kept; a temporary folder otherwise")
     given = parser.parse_args()
     source = Source(given.displays, given.files, given.layout)
@@ -132,24 +133,29 @@ def main() -> None:
         print(
             f"{given.displays:,} displays in {given.files} files, {given.layout}; {given.conversions:,} conversions\n"
         )
-        print("| command | threads | parts | seconds | processor seconds | peak, MB | times as fast |")
+        print("| command | by | parts | seconds | processor seconds | peak, MB | times as fast |")
         print("|---" * 7 + "|")
         convert = ["datasets", "convert", str(spec)]
         replay = ["replay", "-p", "delayed-klucb", "--window", "2000"]
-        figures, hashes, parts, said = {}, [], [], []
-        for jobs in (1, given.jobs):
-            out = str(Path(temporary) / f"log-{jobs}")
-            figures[jobs] = measured(*convert, out, "--jobs", str(jobs))
+        figures, hashes, parts, said = [], [], [], []
+        ways = [
+            ["--jobs", "1"],
+            ["--jobs", str(given.jobs)],
+            *([["--cluster", given.cluster]] if given.cluster else []),
+        ]
+        for number, how in enumerate(ways):
+            out = str(Path(temporary) / f"log-{number}")
+            figures.append(measured(*convert, out, *how))
             log = load(out)
             assert isinstance(log, StoredLog)
             parts.append(len(log.paths))
-            print(row("convert", jobs, parts[-1], figures[jobs], figures[1]), flush=True)
+            print(row("convert", f"`{' '.join(how)}`", parts[-1], figures[-1], figures[0]), flush=True)
             hashes.append(content_hash(log))
-        figures = {}
-        for jobs, files in zip((1, given.jobs), parts, strict=True):
-            log_folder, result = str(Path(temporary) / f"log-{jobs}"), Path(temporary) / f"result-{jobs}"
-            figures[jobs] = measured(*replay, "-d", log_folder, "--out", str(result))
-            print(row("replay, one policy", 1, files, figures[jobs], figures[1]), flush=True)
+        figures = []
+        for number, files in enumerate(parts):
+            log_folder, result = str(Path(temporary) / f"log-{number}"), Path(temporary) / f"result-{number}"
+            figures.append(measured(*replay, "-d", log_folder, "--out", str(result)))
+            print(row("replay, one policy", "1 thread", files, figures[-1], figures[0]), flush=True)
             said.append((result / "trajectory.parquet").read_bytes())
         assert len({*hashes}) == len({*said}) == 1, "the logs differ"
         print(f"\none hash: {hashes[0][:16]}; one trajectory, to the byte")
