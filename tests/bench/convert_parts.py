@@ -1,9 +1,10 @@
 """Time and memory of a log in parts beside the log in one file: ``python -m tests.bench.convert_parts``.
 
 Writes displays to many Parquet files, and a table of conversions that names them by id; converts them with one thread,
-into one file, and with several, into parts (``--cluster local:2``: on workers, too); and replays a policy on each. Each command is run as a user would, in a
-process of its own: time, and peak memory of the largest process. All logs must have one hash, and their replays one
-result. With ``--folder`` the files are looked for, and kept, there; else they vanish.
+into one file, and with several, into parts (``--cluster local:2``: on workers, too); and replays a policy on each. Each
+command is run as a user would, in a process of its own: time, and peak memory of the largest process. All logs must
+have one hash, and their replays one result. With ``--folder`` the files are looked for, and kept, there; else they
+vanish.
 
 ``--layout`` says how the files lie in time: one after the other, with their rows in order (``ordered``) or not
 (``shuffled``), or each over the whole time (``overlapping``).
