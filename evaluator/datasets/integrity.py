@@ -50,7 +50,7 @@ def stored_file(path: Path) -> StoredFile:
     )
 
 
-def stored_end(path: Path) -> tuple[int, str]:
+def stored_end(path: LogFile) -> tuple[int, str]:
     """Return the size of a Parquet file, and the SHA-256 of its end, in hex: where its columns are, and what they hold.
 
     Raises
@@ -58,12 +58,12 @@ def stored_end(path: Path) -> tuple[int, str]:
     OSError
         There is no such file.
     """
-    return path.stat().st_size, _end(path, _footer(path))
+    return size_of(path), _end(path, _footer(path))
 
 
-def _footer(path: Path) -> int:
+def _footer(path: LogFile) -> int:
     """Return the size of the end of a Parquet file."""
-    with path.open("rb") as stream:
+    with opened(path) as stream:
         stream.seek(-_TAIL, os.SEEK_END)
         return int.from_bytes(stream.read(4), "little") + _TAIL
 

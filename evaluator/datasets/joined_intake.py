@@ -140,7 +140,7 @@ def joined_intake(
     try:
         ranges = time_ranges(plan.files, plan.spec, plan.kinds[plan.spec.display.time])
         if ranges is None:
-            alone("its files do not say from when to when their rows are, as Parquet files on disk do")
+            alone("its files do not say from when to when their rows are, as Parquet files do")
             return None
         found = stretches(ranges, workers.distribute, sort=plan.sort, files_at_once=workers.files_at_once)
         if found is None:

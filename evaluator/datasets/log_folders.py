@@ -2,61 +2,17 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from evaluator.datasets.sources.remote_objects import ObjectFile
 from evaluator.datasets.sources.stores import Store, StoredObject, is_address, open_store
-from evaluator.log.log_files import LogFile, RemoteFile
+from evaluator.log.log_files import LogFile
 
 # What a Path makes of an address: two slashes become one.
 _AS_PATH = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/(?=[^/])")
-
-
-@dataclass(frozen=True)
-class ObjectFile(RemoteFile):
-    """An object of a converted log.
-
-    Parameters
-    ----------
-    folder
-        Folder that holds it.
-    name
-        Name within the folder.
-    """
-
-    folder: ObjectFolder
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.folder}/{self.name}"
-
-    @property
-    def parent(self) -> ObjectFolder:
-        """Folder that holds it."""
-        return self.folder
-
-    @property
-    def size(self) -> int:
-        """Number of bytes; FileNotFoundError where there was no such object when the folder was listed."""
-        return self._listed.size
-
-    def state(self) -> object:
-        """Return its ETag and size as listed, by which every read of it goes; None where it is not there."""
-        return self.folder.objects.get(self.name)
-
-    def read(self, start: int, end: int) -> bytes:
-        """Return its bytes from one place to before another."""
-        return self.folder.store.read(self._listed, start, end)
-
-    @property
-    def _listed(self) -> StoredObject:
-        if (found := self.folder.objects.get(self.name)) is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-        return found
 
 
 @dataclass(frozen=True)
@@ -78,7 +34,7 @@ class ObjectFolder:
         return self.store.url(self.key).rstrip("/")
 
     def __truediv__(self, name: str) -> ObjectFile:
-        return ObjectFile(self, name)
+        return ObjectFile(self.store, f"{self.key}/{name}".lstrip("/"), self.objects.get(name))
 
     @property
     def name(self) -> str:
@@ -128,5 +84,7 @@ def holds(folder: LogFolder, name: str) -> bool:
 
 def folder_of(file: LogFile) -> LogFolder:
     """Return the folder of a file of a log."""
-    assert isinstance(file, Path | ObjectFile)
-    return file.parent
+    if isinstance(file, Path):
+        return file.parent
+    assert isinstance(file, ObjectFile)
+    return ObjectFolder(file.store, file.key.rpartition("/")[0])

@@ -22,13 +22,17 @@ from evaluator.datasets.joined_intake import Advance, Asking, taken_in
 from evaluator.datasets.named_ids import NamedIds
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.reading_plan import ReadingPlan, plan_reading
-from evaluator.datasets.sources.files import SourceFile, find_files
+from evaluator.datasets.sources.databases import Databases
+from evaluator.datasets.sources.part import TablePart
+from evaluator.datasets.sources.places import find_parts
+from evaluator.datasets.sources.staging import staging
 from evaluator.datasets.spec import FileSpec
-from evaluator.datasets.spec_tables import DISPLAYS, spec_tables
+from evaluator.datasets.spec_tables import DISPLAYS, SpecTable, spec_tables
 from evaluator.datasets.spool import Spool, Waiting, spools
 from evaluator.datasets.stretches import Ints, Stretch, distributed
 from evaluator.datasets.taken import Taken
 from evaluator.datasets.taken_files import Paths, TakenFiles, WaitingFiles, files_of, paths_of, spool_of, write_taken
+from evaluator.datasets.time_ranges import parquet_of
 from evaluator.errors import EvaluatorError, WorkerError
 from evaluator.executors.finished import finished
 from evaluator.executors.plain_values import as_text, from_text
@@ -211,8 +215,9 @@ def source_key(plan: ReadingPlan) -> str:
     """Return the hash of what is asked of which source: spec, options, and size and end of each file of displays."""
     files = []
     for part in plan.files:
-        assert isinstance(part, SourceFile)
-        files.append([part.name, part.partitions, *stored_end(part.path)])
+        file = parquet_of(part)
+        assert file is not None
+        files.append([part.name, part.partitions, *stored_end(file)])
     said = [plan.spec.model_dump(mode="json"), asdict(plan.asked), files]
     return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()
 
@@ -295,7 +300,7 @@ def _planned(source: ConvertedSource) -> ReadingPlan:
         for name, of in spec_tables(spec).items():
             override = source.asked.path if of.table.place == spec.source.place else None
             # Rows of other tables are read where the command runs; that they have one, counts here.
-            found[name] = find_files(of.table, Path(source.home), override=override) if name == DISPLAYS else []
+            found[name] = _parts(of, Path(source.home), override) if name == DISPLAYS else []
         plan = plan_reading(spec, found.pop(DISPLAYS), found, [], source.asked)
         same = source_key(plan) == source.key
     except (EvaluatorError, OSError) as error:
@@ -309,6 +314,11 @@ def _planned(source: ConvertedSource) -> ReadingPlan:
             hint="let all workers see the same files.",
         )
     return plan
+
+
+def _parts(of: SpecTable, home: Path, override: str | Path | None) -> list[TablePart]:
+    with staging(None) as place, Databases() as databases:
+        return find_parts(of, home, staging=place, databases=databases, override=override)
 
 
 def _folder(source: ConvertedSource) -> tuple[Path, Callable[[], Spool]]:

@@ -14,8 +14,12 @@ import pyarrow.parquet as pq
 from evaluator.datasets.cells import Kind, parse
 from evaluator.datasets.frames import missing_values
 from evaluator.datasets.sources.files import SourceFile
+from evaluator.datasets.sources.objects import ObjectPart
 from evaluator.datasets.sources.part import TablePart
+from evaluator.datasets.sources.remote_objects import ObjectFile
 from evaluator.datasets.spec import FileSpec
+from evaluator.errors import SourceError
+from evaluator.log.log_files import LogFile, opened
 
 Ints = npt.NDArray[np.int64]
 
@@ -41,7 +45,8 @@ class TimeRanges(NamedTuple):
 def time_ranges(parts: Sequence[TablePart], spec: FileSpec, kind: Kind) -> list[TimeRanges] | None:
     """Return the ranges of each part; None where they are not known of all.
 
-    Known are those of Parquet files on disk that keep statistics, of times that are whole numbers or dates with times.
+    Known are those of Parquet files, on disk or in an object store, that keep statistics, of times that are whole
+    numbers or dates with times.
 
     Parameters
     ----------
@@ -54,19 +59,30 @@ def time_ranges(parts: Sequence[TablePart], spec: FileSpec, kind: Kind) -> list[
     """
     found = []
     for part in parts:
-        one = _of_file(part, spec, kind) if isinstance(part, SourceFile) and part.format == "parquet" else None
+        file = parquet_of(part)
+        one = None if file is None else _of_file(file, part, spec, kind)
         if one is None:
             return None
         found.append(one)
     return found
 
 
-def _of_file(part: SourceFile, spec: FileSpec, kind: Kind) -> TimeRanges | None:
+def parquet_of(part: TablePart) -> LogFile | None:
+    """Return the Parquet file, here or in an object store, that a part is; None where it is none."""
+    if isinstance(part, SourceFile) and part.format == "parquet":
+        return part.path
+    if isinstance(part, ObjectPart) and part.format == "parquet":
+        return ObjectFile(part.store, part.listed.key, part.listed)
+    return None
+
+
+def _of_file(file: LogFile, part: TablePart, spec: FileSpec, kind: Kind) -> TimeRanges | None:
     column = spec.display.time
     try:
-        about = pq.read_metadata(part.path)
+        with opened(file) as stream:
+            about = pq.read_metadata(stream)
         stored = part.type_of(column)
-    except (OSError, pa.ArrowException, pl.exceptions.PolarsError):
+    except (OSError, pa.ArrowException, pl.exceptions.PolarsError, SourceError):
         return None  # which reading it tells better
     places = [about.schema.column(i).path for i in range(about.num_columns)]
     if column not in places or not (stored.is_integer() or isinstance(stored, pl.Datetime)):

@@ -16,8 +16,10 @@ from evaluator.log.read_ahead import Ranges, ReadAhead
 class RemoteFile(ABC):
     """A file in an object store, as it was listed: what is read of it is of that one, or an error."""
 
-    # In its folder.
-    name: str
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name in its folder."""
 
     @property
     @abstractmethod

@@ -75,6 +75,22 @@ def test_a_log_in_parts_is_the_one_on_disk(tmp_path: Path, bucket: Bucket) -> No
     assert pl.DataFrame(here.displays).equals(pl.DataFrame(there.displays))
 
 
+def test_objects_are_converted_in_stretches_from_store_to_store(tmp_path: Path, bucket: Bucket) -> None:
+    from tests.datasets.object_stores.buckets import displays, spec_of, write
+
+    for i in range(4):
+        write(displays(start=300 * i), tmp_path / "source" / f"{i}.parquet")
+    bucket.put_folder(tmp_path / "source")
+    spec = spec_of(tmp_path, bucket, "*.parquet")
+    one = content_hash(convert(spec, tmp_path / "one").log)
+    said: list[str] = []
+    with pieces_of(rows=100, group=65_536), ThreadPoolExecutor(2) as executor:
+        two = convert(spec, f"s3://{bucket.name}/two", jobs=2).log
+        three = convert(spec, tmp_path / "three", executor=executor, say=said.append).log
+    assert content_hash(two) == content_hash(three) == one
+    assert said == []
+
+
 def test_workers_open_it_by_its_address(local: Path, bucket: Bucket) -> None:
     address = f"s3://{bucket.name}/log"
     convert(local, address)
