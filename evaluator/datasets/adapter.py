@@ -27,14 +27,12 @@ from evaluator.datasets.assembly import (
     on_disk,
     parts_of,
 )
-from evaluator.datasets.at_once import ONE_PASS, AtOnce
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.event_kinds import REWARDS, EventKind
 from evaluator.datasets.event_tables import event_tables
 from evaluator.datasets.frames import missing_values
 from evaluator.datasets.identity import repeated
 from evaluator.datasets.intake import TIME, Intake
-from evaluator.datasets.joined_intake import StretchWorkers, joined_intake
 from evaluator.datasets.left_out import left_out_note, refuse_many
 from evaluator.datasets.metadata import log_meta, propensity_kind
 from evaluator.datasets.options import ReadingOptions
@@ -47,7 +45,9 @@ from evaluator.datasets.set_sources import SetSource
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import SPOOL, Spool, spools
-from evaluator.datasets.taken import Taken
+from evaluator.datasets.stretches.at_once import ONE_PASS, AtOnce
+from evaluator.datasets.stretches.joined_intake import StretchWorkers, joined_intake
+from evaluator.datasets.stretches.taken import Taken
 from evaluator.datasets.writing import write_rest
 from evaluator.errors import LogError
 from evaluator.log import Log, Outcome

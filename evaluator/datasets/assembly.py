@@ -17,10 +17,10 @@ from evaluator.datasets.action_vectors import vector_places, vectors_of
 from evaluator.datasets.actions import USED, KeptPropensities, ShownActions, choose_actions, kept_propensities
 from evaluator.datasets.contexts import CODE, ContextVectors
 from evaluator.datasets.intake import ACTION, COST, PROPENSITY, TIME, WEIGHT, Intake
-from evaluator.datasets.joined_spool import JoinedSpool
 from evaluator.datasets.labels import KEPT
 from evaluator.datasets.meta_file import DISPLAYS, part_name
 from evaluator.datasets.set_sources import SET, SetSource
+from evaluator.datasets.stretches.joined_spool import JoinedSpool
 from evaluator.datasets.target import target_of, target_places
 from evaluator.datasets.writing import ROWS_PER_GROUP, DisplayWriter, displays_table
 from evaluator.log import PropensityKind

@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 from typing import Unpack
 
 from evaluator.datasets.adapter import Reading
-from evaluator.datasets.at_once import AtOnce
 from evaluator.datasets.canonical import open_canonical, refuse_other
 from evaluator.datasets.log_folders import ObjectFolder, folder_at
 from evaluator.datasets.resolve import read, sources
+from evaluator.datasets.stretches.at_once import AtOnce
 from evaluator.datasets.uploading import refuse_taken, upload
 from evaluator.errors import ParameterError, UsageError
 from evaluator.log import StoredLog

@@ -16,7 +16,6 @@ from evaluator.datasets.contexts import CODE, ContextCodes
 from evaluator.datasets.conversions import event_rows
 from evaluator.datasets.event_kinds import REWARDS, EventKind
 from evaluator.datasets.identity import SeenIds, hashed
-from evaluator.datasets.joined_spool import JoinedSpool
 from evaluator.datasets.labels import KEPT, Labels, texts
 from evaluator.datasets.left_out import LeftOut, says_converted
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, CheckedRows
@@ -25,7 +24,8 @@ from evaluator.datasets.set_sources import SET, SET_PROPENSITY, SetSource
 from evaluator.datasets.shuffled_ties import JoinedTies, Ties, TieShuffler
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import Spool
-from evaluator.datasets.taken import SettledTies, Taken
+from evaluator.datasets.stretches.joined_spool import JoinedSpool
+from evaluator.datasets.stretches.taken import SettledTies, Taken
 from evaluator.datasets.target import check_target, target_codes
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.threads import behind

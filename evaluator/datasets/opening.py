@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evaluator.datasets.adapter import Reading, WorkersOn, read_tables
-from evaluator.datasets.at_once import ONE_PASS, AtOnce
 from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.joined_intake import StretchesInThreads
 from evaluator.datasets.meta_file import write_meta
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.sources.databases import Databases
@@ -22,7 +20,9 @@ from evaluator.datasets.sources.stores import is_address
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spec_tables import DISPLAYS, SETS, SpecTable, spec_tables
 from evaluator.datasets.spool import SPOOL
-from evaluator.datasets.stretch_units import StretchesOnExecutor
+from evaluator.datasets.stretches.at_once import ONE_PASS, AtOnce
+from evaluator.datasets.stretches.joined_intake import StretchesInThreads
+from evaluator.datasets.stretches.stretch_units import StretchesOnExecutor
 from evaluator.errors import EvaluatorError
 from evaluator.log.content import content_hash
 

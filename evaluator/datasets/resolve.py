@@ -10,7 +10,6 @@ from shlex import quote
 from typing import Unpack
 
 from evaluator.datasets.adapter import Reading
-from evaluator.datasets.at_once import ONE_PASS, AtOnce
 from evaluator.datasets.attribution import cut_log
 from evaluator.datasets.canonical import is_canonical, open_canonical
 from evaluator.datasets.delay_laws import delay_files
@@ -26,6 +25,7 @@ from evaluator.datasets.row_breaches import QUARANTINE
 from evaluator.datasets.secrets import refuse_secret
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.datasets.spec_file import read_spec
+from evaluator.datasets.stretches.at_once import ONE_PASS, AtOnce
 from evaluator.datasets.synthetic import generate
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import SourceError, UnknownNameError, UsageError, nearest

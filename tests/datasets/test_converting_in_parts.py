@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.datasets import assembly, convert, joined_intake, stretches, validate, writing
+from evaluator.datasets import assembly, convert, validate, writing
 from evaluator.datasets import frames as scan
+from evaluator.datasets.stretches import joined_intake, stretch
 from evaluator.errors import EvaluatorError, LogError, OutputError, ParameterError
 from evaluator.log import StoredLog
 from evaluator.log.content import content_hash
@@ -28,7 +29,7 @@ from tests.datasets.sources import write_rows, write_spec
 def pieces_of(rows: int, group: int = 8) -> Iterator[None]:
     """Stretches of so many rows, chunks of fewer, and parts of two groups."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stretches, "STRETCH_ROWS", rows)
+        patch.setattr(stretch, "STRETCH_ROWS", rows)
         patch.setattr(scan, "CHUNK_ROWS", 5)
         patch.setattr(writing, "ROWS_PER_GROUP", group)
         patch.setattr(assembly, "PART_ROWS", 2 * group)

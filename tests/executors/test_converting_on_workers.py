@@ -16,7 +16,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evaluator.datasets import assembly, convert, stretches
+from evaluator.datasets import assembly, convert
+from evaluator.datasets.stretches import stretch
 from evaluator.errors import WorkerError
 from evaluator.log import StoredLog
 from evaluator.log.content import content_hash
@@ -29,8 +30,9 @@ ROWS, FILES = 300_000, 6
 STRETCH, PART = 40_000, 65_536
 RUN = f"""
 import sys
-from evaluator.datasets import assembly, stretches
-stretches.STRETCH_ROWS, assembly.PART_ROWS = {STRETCH}, {PART}
+from evaluator.datasets import assembly
+from evaluator.datasets.stretches import stretch
+stretch.STRETCH_ROWS, assembly.PART_ROWS = {STRETCH}, {PART}
 from evaluator.cli.app import main
 main()
 """
@@ -75,7 +77,7 @@ def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stretches, "STRETCH_ROWS", STRETCH)
+    monkeypatch.setattr(stretch, "STRETCH_ROWS", STRETCH)
     monkeypatch.setattr(assembly, "PART_ROWS", PART)
 
 
@@ -139,7 +141,7 @@ def evaluate_load(folder: Path) -> Any:
 def test_workers_that_see_other_files_are_refused(
     source: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evaluator.datasets import stretch_units
+    from evaluator.datasets.stretches import stretch_units
 
     spec, _ = source
     key = stretch_units.source_key
@@ -159,7 +161,7 @@ def test_workers_that_see_other_files_are_refused(
 def test_workers_that_do_not_see_the_folder_are_told_by_name(
     source: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evaluator.datasets import stretch_units
+    from evaluator.datasets.stretches import stretch_units
 
     monkeypatch.setattr(stretch_units, "_KEY", "elsewhere")
     init = stretch_units.StretchesOnExecutor.__init__

@@ -12,9 +12,9 @@ from evaluator.datasets.assembly import DisplayBatches, PartPlace, write_part
 from evaluator.datasets.intake import Intake
 from evaluator.datasets.reading_plan import ReadingPlan
 from evaluator.datasets.spool import Spool, Waiting
-from evaluator.datasets.stretches import Ints, Stretch, distributed, rows_of, stretches
-from evaluator.datasets.taken import Taken
-from evaluator.datasets.time_ranges import time_ranges
+from evaluator.datasets.stretches.stretch import Ints, Stretch, distributed, rows_of, stretches
+from evaluator.datasets.stretches.taken import Taken
+from evaluator.datasets.stretches.time_ranges import time_ranges
 from evaluator.errors import EvaluatorError, WorkerError
 from evaluator.threads import in_threads
 

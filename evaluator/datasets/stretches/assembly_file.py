@@ -15,8 +15,8 @@ from evaluator.datasets.contexts import ContextVectors
 from evaluator.datasets.metadata import propensity_kind
 from evaluator.datasets.reading_plan import ReadingPlan
 from evaluator.datasets.spool import MemorySpool
-from evaluator.datasets.taken import Taken
-from evaluator.datasets.taken_files import TakenFiles, as_files
+from evaluator.datasets.stretches.taken import Taken
+from evaluator.datasets.stretches.taken_files import TakenFiles, as_files
 
 # Labels of a column in the order of their dimensions; None stands for a missing one.
 OneHot = tuple[tuple[str, tuple[str | None, ...]], ...]

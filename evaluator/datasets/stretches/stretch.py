@@ -14,7 +14,7 @@ from evaluator.datasets import frames as scan
 from evaluator.datasets.reading_plan import ReadingPlan
 from evaluator.datasets.sorting import SortedChunks
 from evaluator.datasets.spool import Spool, Waiting, split
-from evaluator.datasets.time_ranges import TimeRanges
+from evaluator.datasets.stretches.time_ranges import TimeRanges
 
 Ints = npt.NDArray[np.int64]
 

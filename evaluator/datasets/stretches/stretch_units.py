@@ -16,9 +16,7 @@ import numpy as np
 
 from evaluator.datasets.asked_displays import AskedDisplays
 from evaluator.datasets.assembly import DisplayBatches, PartPlace, write_part
-from evaluator.datasets.assembly_file import Assembly, assembled, assembly_of
 from evaluator.datasets.integrity import stored_end
-from evaluator.datasets.joined_intake import Advance, Asking, taken_in
 from evaluator.datasets.named_ids import NamedIds
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.reading_plan import ReadingPlan, plan_reading
@@ -29,10 +27,20 @@ from evaluator.datasets.sources.staging import staging
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spec_tables import DISPLAYS, SpecTable, spec_tables
 from evaluator.datasets.spool import Spool, Waiting, spools
-from evaluator.datasets.stretches import Ints, Stretch, distributed
-from evaluator.datasets.taken import Taken
-from evaluator.datasets.taken_files import Paths, TakenFiles, WaitingFiles, files_of, paths_of, spool_of, write_taken
-from evaluator.datasets.time_ranges import parquet_of
+from evaluator.datasets.stretches.assembly_file import Assembly, assembled, assembly_of
+from evaluator.datasets.stretches.joined_intake import Advance, Asking, taken_in
+from evaluator.datasets.stretches.stretch import Ints, Stretch, distributed
+from evaluator.datasets.stretches.taken import Taken
+from evaluator.datasets.stretches.taken_files import (
+    Paths,
+    TakenFiles,
+    WaitingFiles,
+    files_of,
+    paths_of,
+    spool_of,
+    write_taken,
+)
+from evaluator.datasets.stretches.time_ranges import parquet_of
 from evaluator.errors import EvaluatorError, WorkerError
 from evaluator.executors.finished import finished
 from evaluator.executors.plain_values import as_text, from_text
@@ -97,7 +105,7 @@ class StretchTask:
     source
         Conversion that it is of.
     files, before, rows, waiting
-        Numbers and files of the stretch, as of `evaluator.datasets.stretches.Stretch`.
+        Numbers and files of the stretch, as of `evaluator.datasets.stretches.stretch.Stretch`.
     named
         File of the ids that each second table names, by the spec's name of the kind.
     """

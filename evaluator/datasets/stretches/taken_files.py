@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from evaluator.datasets.spool import FileSpool, Waiting
-from evaluator.datasets.taken import Ints, SettledTies, Taken
+from evaluator.datasets.stretches.taken import Ints, SettledTies, Taken
 
 Paths = tuple[str, ...]
 # Of the files of a pass, beside those in which rows wait.
@@ -30,7 +30,7 @@ class WaitingFiles:
 
 @dataclass(frozen=True)
 class TakenFiles:
-    """`evaluator.datasets.taken.Taken` as plain values: what is long lies in files.
+    """`evaluator.datasets.stretches.taken.Taken` as plain values: what is long lies in files.
 
     Parameters
     ----------
