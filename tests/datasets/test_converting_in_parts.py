@@ -68,13 +68,16 @@ ROW = st.fixed_dictionaries(
         "key": st.sampled_from("kl"),
         "click": st.integers(0, 1),
         "city": st.sampled_from(["Rome", "Oslo", "Aix", None]),
-        "age": st.sampled_from([0.5, 1.0, 3.0]),
+        "age": st.sampled_from([0.25, 0.5, 1.0]),
     }
 )
 SECTIONS = st.fixed_dictionaries(
     {},
     optional={
-        "display": st.sampled_from([{"propensity_kind": "uniform"}, {"id": "id"}]),
+        "display": st.sampled_from(
+            [{"propensity_kind": "uniform"}, {"id": "id"}, {"cost": "age"}, {"id": "id", "propensity": "age"}]
+        ),
+        "outcomes": st.just({"tap": {"indicator": "click", "immediate": True}}),
         "conversion": st.just({"key": ["key"], "deduplicate": "last_click", "click": "click"}),
         "context": st.sampled_from(
             [{"columns": {"city": "category", "age": "number"}, "dimensions": 4},
