@@ -102,6 +102,18 @@ def test_processes_write_the_log_of_one_pass(source: tuple[Path, str], tmp_path:
     assert sum(heard) == ROWS
 
 
+@pytest.mark.usefixtures("_small")
+def test_what_a_worker_keeps_of_a_conversion_is_nothing_to_the_next(tmp_path: Path) -> None:
+    spec = sold(tmp_path, overlapping=False)
+    with ThreadPoolExecutor(2) as workers:
+        before = converted(spec, tmp_path / "log", workers)
+        sales = pl.DataFrame({"of": [f"d{i}" for i in range(1, 9_000, 7)], "when": [500_000] * 1_286})
+        sales.write_parquet(tmp_path / "sales.parquet")
+        after = converted(spec, tmp_path / "log", workers, overwrite=True)
+    assert after != before
+    assert after == content_hash(convert(spec, tmp_path / "one").log)
+
+
 def started(*words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", RUN, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -163,7 +175,7 @@ def test_workers_that_do_not_see_the_folder_are_told_by_name(
 ) -> None:
     from evaluator.datasets.stretches import stretch_units
 
-    monkeypatch.setattr(stretch_units, "_KEY", "elsewhere")
+    monkeypatch.setattr(stretch_units, "_RUN", "elsewhere")
     init = stretch_units.StretchesOnExecutor.__init__
 
     def hidden(self: Any, executor: Executor, plan: Any, home: Path, room: Path, into: Path) -> None:

@@ -47,8 +47,8 @@ from evaluator.executors.plain_values import as_text, from_text
 from evaluator.executors.software import refuse_other_software, software
 from evaluator.executors.workers import in_folder, this_folder, this_worker
 
-# Which conversion a folder of temporary files is of.
-_KEY = "conversion"
+# File that says which conversion a folder of temporary files is of.
+_RUN = "conversion"
 _CLASSES = (WaitingFiles, TakenFiles)
 
 
@@ -69,7 +69,9 @@ class ConvertedSource:
     software
         What computes (`evaluator.executors.software.software`).
     key
-        Hash of all that fixes what is read, with size and end of each file.
+        Hash of all that fixes what is read of the displays, with size and end of each file.
+    run
+        Name of this conversion, which no other has: what a worker keeps of one is nothing to the next.
     """
 
     spec: str
@@ -80,6 +82,7 @@ class ConvertedSource:
     into: str
     software: tuple[str, ...]
     key: str
+    run: str
 
 
 @dataclass(frozen=True)
@@ -169,10 +172,11 @@ class StretchesOnExecutor:
         self._executor, self._room = executor, room.resolve()
         said = plan.spec.model_dump_json()
         key = source_key(plan)
+        run = secrets.token_hex(8)
         self._source = ConvertedSource(
-            said, str(home), plan.asked, this_folder(), str(self._room), str(into.resolve()), software(), key
+            said, str(home), plan.asked, this_folder(), str(self._room), str(into.resolve()), software(), key, run
         )
-        (self._room / _KEY).write_text(key, encoding="ascii")
+        (self._room / _RUN).write_text(run, encoding="ascii")
 
     def distribute(self, files: Sequence[int], edges: Ints) -> Iterable[Sequence[Waiting]]:
         """Yield the rows of each file, parted at some times."""
@@ -288,7 +292,7 @@ def _opened(source: ConvertedSource) -> ReadingPlan:
         _assembled.clear()
         in_folder(source.folder)
         try:
-            there = (Path(source.room) / _KEY).read_text(encoding="ascii") == source.key
+            there = (Path(source.room) / _RUN).read_text(encoding="ascii") == source.run
         except OSError:
             there = False
         if not there:
