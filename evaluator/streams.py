@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum, unique
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -99,6 +99,36 @@ def stream_at(state: Mapping[str, Any]) -> np.random.Generator:
     """
     rng = np.random.default_rng()
     rng.bit_generator.state = state
+    return rng
+
+
+class StreamState(NamedTuple):
+    """Where a stream is, as plain numbers: `state` and `increment` of PCG64, and the half of a draw that it keeps."""
+
+    state: int
+    increment: int
+    keeps: int
+    kept: int
+
+
+def state_of(rng: np.random.Generator) -> StreamState:
+    """Return where a stream is."""
+    state: Mapping[str, Any] = rng.bit_generator.state
+    return StreamState(state["state"]["state"], state["state"]["inc"], state["has_uint32"], state["uinteger"])
+
+
+def stream_from(state: StreamState, *, after: int = 0) -> np.random.Generator:
+    """Return a stream that goes on from where one was, as if it had given `after` numbers of `random` since."""
+
+    def as_numpy(state: StreamState) -> Mapping[str, Any]:
+        pcg = {"state": state.state, "inc": state.increment}
+        return {"bit_generator": "PCG64", "state": pcg, "has_uint32": state.keeps, "uinteger": state.kept}
+
+    rng = stream_at(as_numpy(state))
+    if after:
+        rng.bit_generator.advance(after)  # type: ignore[attr-defined]
+        # Whole draws leave the half that is kept as it is; `advance` forgets it.
+        rng.bit_generator.state = as_numpy(state_of(rng)._replace(keeps=state.keeps, kept=state.kept))
     return rng
 
 

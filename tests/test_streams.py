@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 
 import evaluator
-from evaluator.streams import Stream, child_streams, mixed, random_stream, seed_stream, stream_at
+from evaluator.streams import (
+    Stream,
+    child_streams,
+    mixed,
+    random_stream,
+    seed_stream,
+    state_of,
+    stream_at,
+    stream_from,
+)
 
 PACKAGE = Path(evaluator.__file__).parent
 FILES = [file for file in PACKAGE.rglob("*.py") if file.name != "streams.py" or file.parent != PACKAGE]
@@ -89,3 +98,17 @@ def test_mixing_is_that_of_splitmix64() -> None:
     """The first three numbers of its reference implementation in C, started at 1234567."""
     state = np.uint64(1234567) + np.uint64(0x9E3779B97F4A7C15) * np.arange(1, 4, dtype=np.uint64)
     assert mixed(state).tolist() == [6457827717110365317, 3203168211198807973, 9817491932198370423]
+
+
+def test_a_stream_goes_on_from_anywhere_as_if_it_had_been_drawn_from() -> None:
+    rng = seed_stream(3)
+    rng.choice(4000, 7, replace=False)  # which leaves half of a draw
+    state = state_of(rng)
+    assert state.keeps
+    other = stream_from(state, after=1234)
+    rng.random(1000)
+    rng.random(234)
+    assert state_of(other) == state_of(rng)
+    assert other.integers(0, 9, 5).tolist() == rng.integers(0, 9, 5).tolist()
+    again = stream_from(state)
+    assert state_of(again) == state
