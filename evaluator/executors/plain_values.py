@@ -1,4 +1,4 @@
-"""Results as text and back, the same to the bit: numbers, texts, tuples, arrays, and classes that are named beforehand.
+"""Results as text and back, the same to the bit: numbers, texts, tuples, dicts, arrays, and classes named beforehand.
 
 JSON knows neither tuples nor arrays nor which class a record is of; pickle would run whatever a file says. Here a class
 is looked up among those that the reader expects, and nothing else is made.
@@ -16,7 +16,7 @@ import numpy as np
 
 
 def as_text(value: Any) -> str:
-    """Return a value as text: None, numbers, texts, tuples, NumPy arrays and scalars, dataclasses and named tuples."""
+    """Return a value as text: None, numbers, texts, tuples, dicts, NumPy arrays, dataclasses and the like."""
     return json.dumps(_said(value))
 
 
@@ -38,6 +38,8 @@ def _said(value: Any) -> Any:
         return {"array": [value.dtype.str, value.shape, base64.b64encode(value.tobytes()).decode()]}
     if isinstance(value, np.generic):
         return {"scalar": [value.dtype.str, base64.b64encode(value.tobytes()).decode()]}
+    if isinstance(value, dict):
+        return {"dict": [[_said(name), _said(one)] for name, one in value.items()]}
     if isinstance(value, tuple):
         fields = [_said(one) for one in value]
         return {"record": [type(value).__name__, fields]} if hasattr(value, "_fields") else fields
@@ -58,6 +60,8 @@ def _made(said: Any, classes: dict[str, type]) -> Any:
         return np.frombuffer(base64.b64decode(data), np.dtype(dtype)).reshape(shape).copy()
     if kind == "scalar":
         return np.frombuffer(base64.b64decode(parts[1]), np.dtype(parts[0]))[0]
+    if kind == "dict":
+        return {_made(name, classes): _made(one, classes) for name, one in parts}
     name, fields = parts
     if kind != "record" or name not in classes:
         raise ValueError(f"no {name} is expected here")

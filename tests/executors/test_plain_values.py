@@ -32,6 +32,9 @@ def test_values_come_back_with_their_types() -> None:
     assert same.shape == (2, 2)
     assert counts.dtype == np.int32
     assert math.isnan(from_text(as_text(math.nan), []))
+    named = {"scale": 0.1 + 0.2, "array": (1, "array"), 3: {}}
+    assert from_text(as_text((named,)), []) == (named,)
+    assert list(from_text(as_text(named), [])) == list(named)
 
 
 def test_nothing_else_is_made() -> None:
