@@ -281,7 +281,9 @@ def simulate(
 
 
 @shows(DelayOptions)
-def study_delays(log: LogLike, *, by: str | None = "action", **options: Unpack[DelayKeywords]) -> DelayStudy:
+def study_delays(
+    log: LogLike, *, by: str | None = "action", executor: Executor | None = None, **options: Unpack[DelayKeywords]
+) -> DelayStudy:
     """Study how late the conversions of a log come, corrected for those it could not see yet.
 
     Parameters
@@ -291,6 +293,9 @@ def study_delays(log: LogLike, *, by: str | None = "action", **options: Unpack[D
     by
         ``action``, or a column of the source (of a `Log`: one that it keeps, see `load`) whose values are groups; None
         for no groups.
+    executor
+        Executor whose workers fit laws, draw bootstraps and permutations, and look for the tail, the same to the bit,
+        as `compare` takes it; None for threads of this process.
     **options
         See below.
 
@@ -311,14 +316,15 @@ def study_delays(log: LogLike, *, by: str | None = "action", **options: Unpack[D
     >>> [round(window.share.tau, 2) for window in study.windows]
     [0.64, 0.99]
     """
+    from evaluator.delays.study.delay_workers import Spread
     from evaluator.delays.study.run import study_log
 
     refuse_unknown("study_delays", options, DelayOptions)
-    return study_log(
-        _as_log(log, [] if by is None or by == "action" else [by]),
-        DelayOptions(**under_own_names(DelayOptions, options)),
-        by=by,
-    )
+    keep = [] if by is None or by == "action" else [by]
+    named, own_log = None if isinstance(log, Log) else str(log), _as_log(log, keep)
+    asked, reading = DelayOptions(**under_own_names(DelayOptions, options)), {"keep": keep} if keep else {}
+    with nullcontext((own_log, None)) if executor is None else at_a_place(own_log, named, reading) as (logged, place):
+        return study_log(logged, asked, by=by, spread=Spread(executor=executor, place=place))
 
 
 @shows(CheckOptions)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from evaluator.cli import options as o
+from evaluator.cli.executing import DelaysCluster, workers
 from evaluator.cli.lending import offered, takes
 from evaluator.cli.output import new_folder, this_command, wrote
-from evaluator.cli.reading import one_log, open_log, reads_log
+from evaluator.cli.reading import as_read, one_log, open_log, reads_log
 from evaluator.cli.replaying import origin
 from evaluator.datasets.delay_file_options import FILE, DelayFileOptions
 from evaluator.delays.study.options import DelayOptions
@@ -18,6 +21,7 @@ from evaluator.options.declaration import Option
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from evaluator.delays.study.delay_workers import DelayPlace, Spread
     from evaluator.log.delay_rows import DelayRows
 
 # Options of the reading of logs and files alike.
@@ -50,9 +54,14 @@ def delays_command(
         Path | None,
         offered(
             "out",
-            o.OUT.but(help="New folder for fit.json (replay --delays takes it), tables and charts", example="how-late"),
+            o.OUT.but(
+                help="New folder for fit.json (replay --delays takes it), tables and charts; what an interrupted study "
+                "finished is kept in how-late.partial, where the same command goes on",
+                example="how-late",
+            ),
         ),
     ] = None,
+    cluster: DelaysCluster = None,
     debug: o.Debug = False,
 ) -> None:
     """Say how late conversions come, and which window to use.
@@ -60,14 +69,18 @@ def delays_command(
     Corrects for what the log could not see yet: a conversion is in the log only if it came before the log stopped
     looking, so plain histograms show delays too short.
     """
-    from evaluator.delays.study.run import study_log, study_rows
+    from evaluator.comparisons.log_places import place_of
+    from evaluator.datasets.delay_file_place import place_of_file
+    from evaluator.delays.study.run import steps, study_log, study_rows
+    from evaluator.outputs.kept_folder import kept_beside
     from evaluator.report.delay_files import write_study
 
     options = DelayOptions(**studying)
     by = filing.pop("by", None if file is not None else "action")
     group = None if by == "none" else by
     source: dict[str, Any]
-    with new_folder(out) as save:
+    with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
+        o.kept_in = folder
         if file is not None:
             of_log = {f"--{name.replace('_', '-')}": value for name, value in reading.items() if name not in OF_BOTH}
             _only_of(file, {"LOG": log, "--dataset": dataset, "--joint": options.joint or None, **of_log})
@@ -76,13 +89,20 @@ def delays_command(
             source = {
                 "file": str(file), "delay_column": asked.delay_column, "unit": rows.tick, "followed": asked.followed
             }  # fmt: skip
-            study = study_rows(rows, options)
+            todo = steps(None, options, grouped=group is not None)
+            with _spread(cluster, folder, todo, lambda: place_of_file(file, asked, rows)) as spread:
+                study = study_rows(rows, options, spread=spread)
         else:
             _only_with_file(filing)
             keep = [] if group in ("action", None) else [group]
-            opened = open_log(one_log(log, dataset), {**reading, "keep": keep})
+            named = one_log(log, dataset)
+            opened = open_log(named, reading, keep)
             quarantine = opened.quarantine
-            study = study_log(opened.log, options, by=group)
+            todo = steps(opened.log, options, grouped=group is not None)
+            with _spread(
+                cluster, folder, todo, lambda: place_of(opened.log, named, as_read(reading, keep))
+            ) as spread:  # fmt: skip
+                study = study_log(opened.log, options, by=group, spread=spread)
             source = origin(opened, reading)
         written = save(write_study, study, source=source, quarantine=quarantine, command=this_command())
     if as_json:
@@ -95,6 +115,19 @@ def delays_command(
         o.note(wrote(out))
         if written.undrawn:
             o.note(f"{', '.join(written.undrawn)} could not be drawn.")
+
+
+@contextmanager
+def _spread(
+    cluster: str | None, folder: Path | None, todo: int, place: Callable[[], DelayPlace]
+) -> Iterator[Spread]:  # fmt: skip
+    """Give how a study of so many steps is computed: by whom, and in which folder it is kept."""
+    from evaluator.delays.study.delay_workers import Spread
+    from evaluator.outputs.kept_units import KeptUnits
+
+    kept = None if folder is None else KeptUnits(folder, o.note)
+    with workers(cluster) as executor, o.progress("fits and tests", todo, compiles=cluster is None) as advance:
+        yield Spread(advance, kept, executor, None if executor is None else place())
 
 
 def _only_of(file: Path, others: dict[str, Any]) -> None:

@@ -9,9 +9,11 @@ from typing import Annotated
 
 from evaluator.cli.lending import offered
 from evaluator.cli.options import note
-from evaluator.options.shared import CLUSTER
+from evaluator.options.shared import CLUSTER, STUDY
 
 Cluster = Annotated[str | None, offered("cluster", CLUSTER)]
+# Of a command that replays nothing.
+DelaysCluster = Annotated[str | None, offered("cluster", CLUSTER.but(panel=STUDY))]
 # Of a command whose options have no panels.
 SimulateCluster = Annotated[str | None, offered("cluster", CLUSTER.but(panel=""))]
 

@@ -109,6 +109,7 @@ class DelayKeywords(TypedDict, total=False):
     level: float
     seed: int
     joint: bool
+    jobs: int | None
     window: str | int
     family: str
 

@@ -107,7 +107,7 @@ def test_delays_takes_every_option_of_the_python_function() -> None:
     fields = {f.name: f.default for f in dataclasses.fields(DelayOptions)}
     loading = set(inspect.signature(datasets.load).parameters) - {"seed", "keep"}  # --by says what to keep
     file = {"file", "delay_column", "unit", "followed"}
-    assert set(given) == fields.keys() | loading | file | {"log", "by", "full", "as_json", "out", "debug"}
+    assert set(given) == fields.keys() | loading | file | {"log", "by", "full", "as_json", "out", "cluster", "debug"}
     assert {name: given[name].default for name in fields} == fields
 
 

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -189,12 +190,19 @@ def test_the_folder_is_there_whole_or_not_at_all(shop: Path, tmp_path: Path, mon
     def fails(*_: object) -> str:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(page_files, "page_of", fails)
     out = tmp_path / "how-late"
-    run = evaluate("delays", str(shop), *QUICK, "--out", str(out))
+    with monkeypatch.context() as patched:
+        patched.setattr(page_files, "page_of", fails)
+        run = evaluate("delays", str(shop), *QUICK, "--out", str(out))
     assert run.code == 1
     assert "cannot be written (No space left on device)" in run.err
-    assert not [file for file in tmp_path.iterdir() if "how-late" in file.name]
+    # What was computed is there for the next run.
+    assert [file.name for file in tmp_path.iterdir() if "how-late" in file.name] == ["how-late.partial"]
+    run = evaluate("delays", str(shop), *QUICK, "--out", str(out))
+    assert run.code == 0, run.err
+    assert f"Took up what was finished before, from {out}.partial." in run.err
+    assert [file.name for file in tmp_path.iterdir() if "how-late" in file.name] == ["how-late"]
+    shutil.rmtree(out)
     out.mkdir()
     refused = evaluate("delays", str(shop), *QUICK, "--out", str(out))
     assert refused.code == 2

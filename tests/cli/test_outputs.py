@@ -65,7 +65,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(words: tuple[str, ...], tmp_
         run = evaluate(*words, str(tmp_path / "run"))
     assert (run.code, run.out) == (1, ""), run.err
     # What is cut into units keeps those that are finished beside its output.
-    keeps = {"compare", "audit", "simulate"} & set(words)
+    keeps = {"compare", "audit", "simulate", "delays"} & set(words)
     place = f"{tmp_path}/run.partial" if keeps else f"{tmp_path}/run"
     said = run.err.splitlines()[-1]  # before it, that compiled code cannot be kept either
     assert said == f"error: {place}: cannot be written (File too large). Hint: make room, or choose another place."

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
 from evaluator.delays.families import FAMILIES
 from evaluator.delays.fitted_law import DelayFit
+from evaluator.delays.study.delay_units import HERE, DelayWorkers
 from evaluator.delays.study.fitting import fit_sample, inapplicable
 from evaluator.delays.study.likelihood import TruncatedSample, sample_of
 from evaluator.errors import ParameterError
-from evaluator.threads import in_threads
 
 
 @dataclass(frozen=True)
@@ -85,10 +84,32 @@ def compare_families(
     return compare_sample(sample_of(delays, limits, rounding=rounding), families=families, seed=seed)
 
 
+@dataclass(frozen=True)
+class LawUnit:
+    """The fit of a family, with the seed of the starting points of a mixture."""
+
+    of: ClassVar[str] = "laws"
+    steps: ClassVar[int] = 1
+    threads: ClassVar[bool] = True
+    items: ClassVar[tuple[int, ...]] = (0,)
+
+    family: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Name of the unit in messages."""
+        return f"The fit of the {self.family} law"
+
+    def one(self, sample: TruncatedSample, item: int) -> DelayFit:
+        """Return the fit."""
+        return fit_sample(sample, self.family, seed=self.seed)
+
+
 def compare_sample(
-    sample: TruncatedSample, *, families: Iterable[str] | None = None, seed: int = 0
+    sample: TruncatedSample, *, families: Iterable[str] | None = None, seed: int = 0, workers: DelayWorkers = HERE
 ) -> FamilyComparison:
-    """Return what `compare_families` returns, from an aggregated sample."""
+    """Return what `compare_families` returns, from an aggregated sample, fitted by some workers."""
     names = list(FAMILIES if families is None else families)
     skipped = {}
     applicable = []
@@ -102,7 +123,7 @@ def compare_sample(
             applicable.append(name)
     if not applicable:
         raise ParameterError(f"No family is left of {', '.join(names)}.", hint="; ".join(skipped.values()))
-    found = in_threads(lambda name: fit_sample(sample, name, seed=seed), applicable, os.cpu_count() or 1)
+    found: list[DelayFit] = [fit for (fit,) in workers.found([LawUnit(name, seed) for name in applicable], sample)]
     # Stable: of equal ones the first named, which has fewer parameters.
     fits = sorted(found, key=lambda fit: fit.aic)
     margin = fits[1].aic - fits[0].aic if len(fits) > 1 else float("inf")

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.nonparametric import fit_nonparametric
-from evaluator.delays.study.criteria import FamilyComparison, compare_families
-from evaluator.delays.study.fitting import fit_sample
-from evaluator.delays.study.likelihood import sample_of
+from evaluator.delays.study.criteria import FamilyComparison, compare_sample
+from evaluator.delays.study.delay_units import HERE, DelayWorkers
+from evaluator.delays.study.fitting import MIXTURE, fit_sample
+from evaluator.delays.study.likelihood import TruncatedSample, sample_of
 from evaluator.delays.usable import Ticks, checked_delays
 from evaluator.errors import ParameterError
-from evaluator.streams import seed_stream
-from evaluator.threads import in_threads
+from evaluator.streams import StreamState, seed_stream, state_of, stream_from
+
+# Conversions that are tested at most.
+ROWS = 2000
+# Bootstraps of a unit, some half a second of work: a mixture takes a tenth of a second, other laws a fifth of that.
+_OF_MIXTURES, _OF_OTHERS = 8, 32
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def goodness_of_fit(
     family: str,
     rounding: str | None = None,
     bootstraps: int = 199,
-    rows: int = 2000,
+    rows: int = ROWS,
     seed: int = 0,
 ) -> GoodnessOfFit:
     """Test a family by Kolmogorov-Smirnov and Anderson-Darling distances under right truncation.
@@ -100,8 +104,29 @@ def goodness_of_fit(
     ParameterError
         The family does not allow such delays; fewer than 1 bootstrap or row.
     """
-    if bootstraps < 1 or rows < 1:
-        raise ParameterError(f"bootstraps is {bootstraps}, rows is {rows}.", hint="both are at least 1.")
+    _refuse_few(bootstraps, rows)
+    tested = delays_under_test(delays, limits, rounding=rounding, rows=rows, seed=seed)
+    return goodness_on(tested, family=family, bootstraps=bootstraps, seed=seed)
+
+
+class DelaysUnderTest(NamedTuple):
+    """Delays that laws are tested on, of all `conversions`: `state` is where the stream is that draws from a law."""
+
+    delay: Ticks
+    limit: Ticks | None
+    rounding: str
+    conversions: int
+    state: StreamState
+
+    def sample(self, delay: Ticks) -> TruncatedSample:
+        """Return delays under the limits of these, aggregated for fitting."""
+        return sample_of(delay, self.limit, rounding=self.rounding)
+
+
+def delays_under_test(
+    delays: ArrayLike, limits: ArrayLike | None, *, rounding: str | None = None, rows: int = ROWS, seed: int = 0
+) -> DelaysUnderTest:
+    """Return the delays that `goodness_of_fit` tests a law on; the same parameters."""
     delay, limit = checked_delays(delays, limits, whole=rounding == "floor")
     if rounding is None:
         rounding = "floor" if delay.dtype == np.int64 else "none"
@@ -110,15 +135,50 @@ def goodness_of_fit(
     if conversions > rows:
         chosen = rng.choice(conversions, rows, replace=False)
         delay, limit = delay[chosen], None if limit is None else limit[chosen]
-    fit = fit_sample(sample_of(delay, limit, rounding=rounding), family, seed=seed)
+    return DelaysUnderTest(delay, limit, rounding, conversions, state_of(rng))
+
+
+@dataclass(frozen=True)
+class BootstrapsUnit:
+    """Bootstraps of the goodness of a fit, from one number up to another, counted from 0."""
+
+    of: ClassVar[str] = "bootstraps"
+    steps: ClassVar[int] = 1
+    threads: ClassVar[bool] = True
+
+    fit: DelayFit
+    first: int
+    stop: int
+
+    @property
+    def name(self) -> str:
+        """Name of the unit in messages."""
+        return f"Bootstraps {self.first + 1:,} to {self.stop:,} of the goodness of fit"
+
+    @property
+    def items(self) -> range:
+        """Numbers of the bootstraps."""
+        return range(self.first, self.stop)
+
+    def one(self, sample: DelaysUnderTest, item: int) -> tuple[float, float]:
+        """Return the two distances of the law that is fitted to delays drawn from the fit."""
+        # Every bootstrap draws as many numbers from one stream, one after the other.
+        rng = stream_from(sample.state, after=item * sample.delay.size)
+        drawn = self.fit.draw(rng, sample.limit, sample.delay.size)
+        start = tuple(self.fit.parameters.values())
+        return _distances(fit_sample(sample.sample(drawn), self.fit.family, start=start), drawn, sample.limit)
+
+
+def goodness_on(
+    tested: DelaysUnderTest, *, family: str, bootstraps: int, seed: int = 0, workers: DelayWorkers = HERE
+) -> GoodnessOfFit:
+    """Return what `goodness_of_fit` returns, from the delays that are tested, drawn and fitted by some workers."""
+    delay, limit = tested.delay, tested.limit
+    fit = fit_sample(tested.sample(delay), family, seed=seed)
     smirnov, darling = _distances(fit, delay, limit)
-    start = tuple(fit.parameters.values())
-
-    def refitted(drawn: Ticks) -> tuple[float, float]:
-        return _distances(fit_sample(sample_of(drawn, limit, rounding=rounding), family, start=start), drawn, limit)
-
-    samples = [fit.draw(rng, limit, delay.size) for _ in range(bootstraps)]
-    distances = list(in_threads(refitted, samples, os.cpu_count() or 1))
+    size = _OF_MIXTURES if family.startswith(MIXTURE) else _OF_OTHERS
+    units = [BootstrapsUnit(fit, at, min(at + size, bootstraps)) for at in range(0, bootstraps, size)]
+    distances = [pair for of_unit in workers.found(units, tested) for pair in of_unit]
     above_smirnov = sum(one >= smirnov for one, _ in distances)
     above_darling = sum(other >= darling for _, other in distances)
     observed = fit_nonparametric(delay, limit)
@@ -131,11 +191,16 @@ def goodness_of_fit(
         anderson_darling_p=(1 + above_darling) / (bootstraps + 1),
         bootstraps=bootstraps,
         rows=delay.size,
-        conversions=conversions,
+        conversions=tested.conversions,
         levels=tuple(levels.tolist()),
         observed=tuple(observed.quantiles(levels).tolist()),
         fitted=tuple(fit.quantiles(levels, given=None if limit is None else observed.longest).tolist()),
     )
+
+
+def _refuse_few(bootstraps: int, rows: int) -> None:
+    if bootstraps < 1 or rows < 1:
+        raise ParameterError(f"bootstraps is {bootstraps}, rows is {rows}.", hint="both are at least 1.")
 
 
 def _distances(fit: DelayFit, delays: Ticks, limits: Ticks | None) -> tuple[float, float]:
@@ -190,7 +255,7 @@ def choose_family(
     rounding: str | None = None,
     level: float = 0.05,
     bootstraps: int = 199,
-    rows: int = 2000,
+    rows: int = ROWS,
     seed: int = 0,
 ) -> FamilyChoice:
     """Name the family with the smallest AIC, its margin, and whether it fits at all.
@@ -205,14 +270,31 @@ def choose_family(
     >>> choose_family(delays, families=["exponential", "lognormal"], bootstraps=39).verdict
     'exponential fits best (AIC 71.7 below lognormal; Anderson-Darling p = 0.62 with 400 conversions)'
     """
-    comparison = compare_families(delays, limits, families=families, rounding=rounding, seed=seed)
-    tested = goodness_of_fit(
-        delays, limits, family=comparison.best, rounding=rounding, bootstraps=bootstraps, rows=rows, seed=seed
-    )
-    fits = tested.anderson_darling_p >= level
+    _refuse_few(bootstraps, rows)
+    return choose_law(
+        sample_of(delays, limits, rounding=rounding),
+        lambda: delays_under_test(delays, limits, rounding=rounding, rows=rows, seed=seed),
+        families=families, level=level, bootstraps=bootstraps, seed=seed,
+    )  # fmt: skip
+
+
+def choose_law(
+    sample: TruncatedSample,
+    tested: Callable[[], DelaysUnderTest],
+    *,
+    families: Iterable[str] | None = None,
+    level: float = 0.05,
+    bootstraps: int = 199,
+    seed: int = 0,
+    workers: DelayWorkers = HERE,
+) -> FamilyChoice:
+    """Return what `choose_family` returns, from the sample that is fitted and the delays that are tested."""
+    comparison = compare_sample(sample, families=families, seed=seed, workers=workers)
+    found = goodness_on(tested(), family=comparison.best, bootstraps=bootstraps, seed=seed, workers=workers)
+    fits = found.anderson_darling_p >= level
     rival = f"AIC {comparison.margin:,.1f} below {comparison.fits[1].family}; " if len(comparison.fits) > 1 else ""
-    evidence = f"{rival}Anderson-Darling p = {tested.anderson_darling_p:.2g} with {tested.rows:,} conversions"
+    evidence = f"{rival}Anderson-Darling p = {found.anderson_darling_p:.2g} with {found.rows:,} conversions"
     verdict = f"{comparison.best} fits best ({evidence})"
     if not fits:
         verdict = f"none fits; {comparison.best} comes nearest ({evidence})"
-    return FamilyChoice(comparison=comparison, goodness=tested, level=level, fits=fits, verdict=verdict)
+    return FamilyChoice(comparison=comparison, goodness=found, level=level, fits=fits, verdict=verdict)

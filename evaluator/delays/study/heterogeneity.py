@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,17 +13,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric
 from evaluator.delays.study.criteria import FamilyComparison, compare_families
-from evaluator.delays.study.permutations import permutable, permuted
-from evaluator.delays.usable import Floats, Ints, Ticks, checked_delays
+from evaluator.delays.study.delay_units import HERE, DelayWorkers
+from evaluator.delays.study.permutation_tests import GroupedDelays, permutation_test
+from evaluator.delays.usable import Ints, checked_delays
 from evaluator.errors import DataError, ParameterError
 from evaluator.estimates.multiplicity import holm
-from evaluator.streams import seed_stream
+from evaluator.streams import seed_stream, state_of
 
-_CELLS = 64
 # A pair is given up as alike once this many permutations differ more (Besag, Clifford 1991, "Sequential Monte Carlo
 # p-values": p = this / number drawn is valid).
 _ENOUGH = 30
-_PAIR_ROWS = 2_000
+# Rows that all groups are tested on at most, and permutations.
+ROWS, PERMUTATIONS = 50_000, 999
 POOLED = "(pooled)"
 
 
@@ -178,10 +180,10 @@ def heterogeneity(
     *,
     groups: ArrayLike,
     smallest: int = 50,
-    permutations: int = 999,
+    permutations: int = PERMUTATIONS,
     level: float = 0.05,
     compared: int = 10,
-    rows: int = 50_000,
+    rows: int = ROWS,
     seed: int = 0,
 ) -> Heterogeneity:
     """Test whether all groups share one delay law, and name the pairs that do not.
@@ -230,8 +232,21 @@ def heterogeneity(
     >>> test.p, [(pair.first, pair.second) for pair in test.pairs if pair.adjusted_p <= test.level]
     (0.001, [('a', 'c'), ('b', 'c')])
     """
-    if permutations < 19:
-        raise ParameterError(f"permutations is {permutations}.", hint="19 at least; 999 for a p-value of .001.")
+    _refuse_few(permutations)
+    sample = grouped_delays(delays, limits, groups=groups, smallest=smallest, rows=rows, seed=seed)
+    return heterogeneity_of(sample, permutations=permutations, level=level, compared=compared)
+
+
+def grouped_delays(
+    delays: ArrayLike,
+    limits: ArrayLike | None,
+    *,
+    groups: ArrayLike,
+    smallest: int,
+    rows: int = ROWS,
+    seed: int = 0,
+) -> GroupedDelays:
+    """Return the delays that `heterogeneity` tests; the same parameters and errors."""
     delay, limit = checked_delays(delays, limits, whole=False)
     conversions = delay.size
     labels, codes, members = _pooled(groups, conversions, smallest)
@@ -246,20 +261,33 @@ def heterogeneity(
         chosen = np.sort(rng.choice(conversions, rows, replace=False))
         delay, codes = delay[chosen], codes[chosen]
         limit = None if limit is None else limit[chosen]
-    statistic, p = _test(delay, limit, codes, len(labels), permutations, permutations + 1, rng)
-    counts = np.bincount(codes, minlength=len(labels))
+    return GroupedDelays(delay, limit, codes, labels, members, conversions, state_of(rng))
+
+
+def heterogeneity_of(
+    sample: GroupedDelays,
+    *,
+    permutations: int = PERMUTATIONS,
+    level: float = 0.05,
+    compared: int = 10,
+    workers: DelayWorkers = HERE,
+) -> Heterogeneity:
+    """Return what `heterogeneity` returns, from the delays that are tested, permuted by some workers."""
+    labels = sample.labels
+    statistic, p, state = permutation_test(
+        sample, None, sample.state, permutations=permutations, enough=permutations + 1, workers=workers
+    )
+    counts = np.bincount(sample.codes, minlength=len(labels))
     tests = []
     compared = min(compared, len(labels))
     n_pairs = compared * (compared - 1) // 2
     draws = max(permutations, math.ceil(2 * n_pairs / level))
-    for first in range(compared):
-        for second in range(first + 1, compared):
-            pair = np.flatnonzero((codes == first) | (codes == second))
-            if pair.size > _PAIR_ROWS:
-                pair = rng.choice(pair, _PAIR_ROWS, replace=False)
-            own = None if limit is None else limit[pair]
-            _, alike = _test(delay[pair], own, (codes[pair] == second).astype(np.int64), 2, draws, _ENOUGH, rng)
-            tests.append((alike, labels[first], labels[second]))
+    for pair in itertools.combinations(range(compared), 2):
+        _, alike, state = permutation_test(
+            sample, pair, state, permutations=draws, enough=_ENOUGH, workers=workers
+        )  # fmt: skip
+        tests.append((alike, labels[pair[0]], labels[pair[1]]))
+        workers.advance(1)
     tests.sort(key=lambda test: test[0])
     adjusted = holm([alike for alike, _, _ in tests]).tolist()
     pairs = tuple(
@@ -277,11 +305,16 @@ def heterogeneity(
         differing=len(differing),
         groups_differing=len({label for pair in differing for label in (pair.first, pair.second)}),
         groups=dict(zip(labels, counts.tolist(), strict=True)),
-        pooled=members,
-        rows=delay.size,
-        conversions=conversions,
+        pooled=sample.pooled,
+        rows=sample.delay.size,
+        conversions=sample.conversions,
         method="delays are put on rows at random such that none exceeds its row's limit; rows keep limit and group",
     )
+
+
+def _refuse_few(permutations: int) -> None:
+    if permutations < 19:
+        raise ParameterError(f"permutations is {permutations}.", hint="19 at least; 999 for a p-value of .001.")
 
 
 def _pooled(groups: ArrayLike, conversions: int, smallest: int) -> tuple[list[str], Ints, tuple[str, ...]]:
@@ -300,35 +333,3 @@ def _pooled(groups: ArrayLike, conversions: int, smallest: int) -> tuple[list[st
     labels = [str(names[i]) for i in large] + ([POOLED] if len(small) > 1 else [str(names[i]) for i in small])
     members = tuple(str(names[i]) for i in small) if len(small) > 1 else ()
     return labels, new[codes], members
-
-
-def _test(
-    delay: Ticks, limit: Ticks | None, codes: Ints, k: int, permutations: int, enough: int, rng: np.random.Generator
-) -> tuple[float, float]:
-    """Return statistic and p-value; stops after `enough` permutations that differ as much."""
-    ready = permutable(delay, limit)
-    group = codes[ready.kept]
-    n = group.size
-    identity = ready.owners
-    statistic = _distance(ready.mass, ready.ends, identity, group, k)
-    pool, taken = np.empty(n, np.int64), np.empty(n, np.int64)
-    above = 0
-    for drawn in range(1, permutations + 1):
-        permuted(ready.rows, ready.eligible, rng.random(n), pool, taken)
-        # Equal but for rounding counts as equal.
-        above += _distance(ready.mass, ready.ends, taken, group, k) >= statistic * (1.0 - 1e-12)
-        if above == enough:
-            return statistic, above / drawn
-    return statistic, (1 + above) / (permutations + 1)
-
-
-def _distance(mass: Floats, ends: Floats, taken: Ints, group: Ints, k: int) -> float:
-    """Return the Anderson-Darling distance of k groups; the i-th longest delay sits on row taken[i]."""
-    cell = np.minimum((mass / ends[taken] * _CELLS).astype(np.int64), _CELLS - 1)
-    counts = np.bincount(group[taken] * _CELLS + cell, minlength=k * _CELLS).reshape(k, _CELLS)
-    sizes = counts.sum(axis=1, keepdims=True)
-    h = counts.sum(axis=0) / taken.size
-    every = np.cumsum(h)
-    inside = (every > 0) & (every < 1.0 - 1e-12)
-    gaps = (np.cumsum(counts, axis=1) / np.maximum(sizes, 1) - every)[:, inside]
-    return float((sizes * gaps**2 * (h / (every * (1.0 - every) + ~inside))[inside]).sum())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.shared import ESTIMATE, LEVEL, SEED, STUDY, WINDOWS
+from evaluator.options.shared import ESTIMATE, JOBS, LEVEL, SEED, STUDY, WINDOWS
 
 
 @documented
@@ -55,3 +55,6 @@ class DelayOptions(Options):
         more="See `evaluator.delays.study.joint_rate.study_joint`.",
         panel=STUDY,
     )
+    jobs: int | None = JOBS.but(
+        default=None, help="Threads; no result depends on it. Default: as many as there are processors", panel=STUDY
+    ).field()

@@ -6,20 +6,22 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from evaluator.delays.families import FAMILIES
 from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric
 from evaluator.delays.study.changes import DelayDrift, delay_drift
-from evaluator.delays.study.goodness import FamilyChoice, choose_family
-from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity, fit_groups, heterogeneity
+from evaluator.delays.study.delay_units import DelayWorkers, StepsByPart
+from evaluator.delays.study.delay_workers import Spread
+from evaluator.delays.study.goodness import FamilyChoice, choose_law
+from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity, fit_groups, heterogeneity_of
 from evaluator.delays.study.in_ticks import choice_in_ticks
 from evaluator.delays.study.joint_rate import check_joint, study_joint
 from evaluator.delays.study.options import DelayOptions
 from evaluator.delays.study.records import PeriodRate, Quantile, StudyWindow
 from evaluator.delays.study.result import FEWEST, DelayStudy
-from evaluator.delays.study.tail import tail_index
+from evaluator.delays.study.studied_rows import StudiedRows, log_of
+from evaluator.delays.study.tail import CANDIDATES, TailIndex, tail_of
 from evaluator.delays.study.window_advice import advise_window, window_shares
 from evaluator.delays.study.words import sight, words
 from evaluator.errors import DataError, ParameterError
@@ -28,33 +30,48 @@ from evaluator.log.costs import sales
 from evaluator.log.delay_rows import DelayRows, delay_rows
 from evaluator.replays.rounds.clock import on_clock, start_clock
 from evaluator.replays.rounds.survey import survey
-from evaluator.streams import seed_stream
 from evaluator.units import duration_ticks, parse_whole, without_ticks
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
-# Laws are told apart with far fewer conversions; beyond this a random sample is fitted, and the study says so.
-LAW_ROWS = 200_000
 DRIFT_ROWS = 20_000
 # The conversion rate of a period whose youngest conversion had less than this chance to show is not known.
 LEAST_SEEN = 0.2
 # A law's mean is believed if at least this share of it lies within what the log can see.
 BELIEVED = 0.99
+# Threads of this process, and nothing is kept.
+_HERE = Spread()
 
 
-def study_log(log: Log, options: DelayOptions, *, by: str | None) -> DelayStudy:
+def study_log(log: Log, options: DelayOptions, *, by: str | None, spread: Spread = _HERE) -> DelayStudy:
     """Return the study of a log's delays (`evaluator.study_delays`); errors are those of `study_rows` and the parts."""
     if options.joint:
         check_joint(log)  # before what takes long
     sold = sales(log.conversions)
     if sold is not None:
-        refunds = log.with_conversions(log.conversions.filter(pa.array(~sold)))
-        log = log.with_conversions(log.conversions.filter(pa.array(sold)))
-        of_refunds = _study_kind(refunds, replace(options, joint=False), by=by)
-        return replace(_study_kind(log, options, by=by), refunds=of_refunds) if sold.any() else of_refunds
-    return _study_kind(log, options, by=by)
+        of_refunds = _study_kind(log, replace(options, joint=False), by=by, refunds=True, spread=spread)
+        if not sold.any():
+            return of_refunds
+        return replace(_study_kind(log, options, by=by, refunds=False, spread=spread), refunds=of_refunds)
+    return _study_kind(log, options, by=by, refunds=None, spread=spread)
 
 
-def _study_kind(log: Log, options: DelayOptions, *, by: str | None) -> DelayStudy:
+def steps(log: Log | None, options: DelayOptions, *, grouped: bool) -> int:
+    """Return what the numbers add up to that a study calls its `advance` with; None for the log of a bare file."""
+    sold = None if log is None else sales(log.conversions)
+    kinds = 2 if sold is not None and sold.any() else 1
+    return kinds * (_law_steps(options) + (_pair_steps(options) if grouped else 0) + CANDIDATES)
+
+
+def _law_steps(options: DelayOptions) -> int:
+    return len(FAMILIES if options.families is None else options.families) + options.bootstraps
+
+
+def _pair_steps(options: DelayOptions) -> int:
+    return options.groups * (options.groups - 1) // 2
+
+
+def _study_kind(log: Log, options: DelayOptions, *, by: str | None, refunds: bool | None, spread: Spread) -> DelayStudy:
+    log = log_of(log, refunds)
     rows = delay_rows(log, by=by)
     in_rounds = None
     if rows.tick_seconds is not None and any(_is_rounds(window) for window in options.windows or ()):
@@ -62,7 +79,7 @@ def _study_kind(log: Log, options: DelayOptions, *, by: str | None) -> DelayStud
         clock = start_clock(seen, "traffic", traffic_share=1.0, acceptance=1.0)
         delay = on_clock(seen.delay, clock)
         in_rounds = delay, None if seen.limit is None else np.maximum(on_clock(seen.limit, clock), delay)
-    study = study_rows(rows, options, in_rounds=in_rounds)
+    study = study_rows(rows, options, in_rounds=in_rounds, by=by, refunds=refunds, spread=spread)
     if not options.joint:
         return study
     try:
@@ -76,6 +93,9 @@ def study_rows(
     options: DelayOptions,
     *,
     in_rounds: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None] | None = None,
+    by: str | None = None,
+    refunds: bool | None = None,
+    spread: Spread = _HERE,
 ) -> DelayStudy:
     """Return the study of delays alone, all that there is of a bare file: `joint` needs a log.
 
@@ -88,6 +108,11 @@ def study_rows(
     in_rounds
         Delays, and their limits, in displays of the traffic, shape (n,), by which windows in rounds are judged. None
         where time counts rounds; of a bare file a round lasts as long as the traffic's mean.
+    by, refunds
+        What makes the groups of a log's rows, and which of its conversions they are, by which workers find them
+        (`evaluator.delays.study.delay_workers.StudiedDelays`).
+    spread
+        Who computes it, and where what is finished is kept.
 
     Raises
     ------
@@ -98,11 +123,16 @@ def study_rows(
     UnknownNameError
         There is no such family.
     """
-    delay, limit = rows.delay, rows.limit
     asked = [_parsed(text, rows) for text in (_usual(rows) if options.windows is None else options.windows)]
-    fit = _worded(fit_nonparametric(delay, limit, confidence=options.level), rows)
+    fit = _worded(fit_nonparametric(rows.delay, rows.limit, confidence=options.level), rows)
     missing: dict[str, str] = {}
-    choice = _laws(rows, options, missing)
+    told = StepsByPart(spread.advance)
+    workers = replace(spread, advance=told.advance).workers(
+        rows, by=by, refunds=refunds, seed=options.seed, jobs=options.jobs
+    )  # fmt: skip
+    studied = StudiedRows(rows, options.seed)
+    with told.part(_law_steps(options)):
+        choice = _laws(studied, options, missing, workers)
     rounds = fit if in_rounds is None else fit_nonparametric(*in_rounds, confidence=options.level)
     advice = advise_window(
         fit, [t for _, t, _, _ in asked], law=_believed(choice, rows), share=options.share, shortest=rows.stamp
@@ -112,14 +142,10 @@ def study_rows(
         reason=without_ticks(advice.reason, rows.tick_seconds),
         mean_source=without_ticks(advice.mean_source, rows.tick_seconds),
     )
-    groups, test = _groups(rows, options, missing)
-    tail = None
-    try:
-        if delay.min() == delay.max():
-            raise DataError("all delays are alike, and have no tail")
-        tail = tail_index(delay, limit, confidence=options.level, width=rows.stamp)
-    except DataError as error:
-        missing["tail"] = without_ticks(error.what, rows.tick_seconds)
+    with told.part(0 if rows.group is None else _pair_steps(options)):
+        groups, test = _groups(studied, options, missing, workers)
+    with told.part(CANDIDATES):
+        tail = _tail(studied, options, missing, workers)
     return DelayStudy(
         rows=rows,
         options=options,
@@ -195,25 +221,23 @@ def _quantiles(fit: NonparametricFit) -> tuple[Quantile, ...]:
     return tuple(Quantile(*map(float, row)) for row in found)
 
 
-def _laws(rows: DelayRows, options: DelayOptions, missing: dict[str, str]) -> FamilyChoice | None:
-    n = len(rows.delay)
+def _laws(
+    studied: StudiedRows, options: DelayOptions, missing: dict[str, str], workers: DelayWorkers
+) -> FamilyChoice | None:
+    rows, n = studied.rows, len(studied.rows.delay)
     if n < FEWEST:
         missing["laws"] = f"{n} conversions say nothing of a law's shape; {FEWEST} are the fewest"
         return None
     if rows.delay.min() == rows.delay.max():
         missing["laws"] = f"all delays are {words(rows, float(rows.delay[0]))}, which is no law's shape"
         return None
-    kept: npt.NDArray[np.int64] | slice = slice(None)
-    if n > LAW_ROWS:
-        kept = seed_stream(options.seed).choice(n, LAW_ROWS, replace=False)
     names = options.families
     if rows.tick_seconds is not None and (names is None or rows.stamp > 1):
         # It counts rounds: on time its law would be another in seconds than in minutes.
         names = [name for name in (FAMILIES if names is None else names) if name != "geometric"]
-    delay, limit = _in_stamps(rows)
-    choice = choose_family(
-        delay[kept], None if limit is None else limit[kept],
-        families=names, bootstraps=options.bootstraps, seed=options.seed,
+    choice = choose_law(
+        studied.sample("laws"), lambda: studied.sample("bootstraps"),
+        families=names, bootstraps=options.bootstraps, seed=options.seed, workers=workers,
     )  # fmt: skip
     choice = choice_in_ticks(choice, rows.stamp)
     fits = (
@@ -221,11 +245,6 @@ def _laws(rows: DelayRows, options: DelayOptions, missing: dict[str, str]) -> Fa
         for fit in choice.comparison.fits
     )
     return replace(choice, comparison=replace(choice.comparison, fits=tuple(fits)))
-
-
-def _in_stamps(rows: DelayRows) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
-    """Return delays and limits counted in what the time stamps tell apart."""
-    return rows.delay // rows.stamp, None if rows.limit is None else rows.limit // rows.stamp
 
 
 def _believed(choice: FamilyChoice | None, rows: DelayRows) -> DelayFit | None:
@@ -237,8 +256,9 @@ def _believed(choice: FamilyChoice | None, rows: DelayRows) -> DelayFit | None:
 
 
 def _groups(
-    rows: DelayRows, options: DelayOptions, missing: dict[str, str]
+    studied: StudiedRows, options: DelayOptions, missing: dict[str, str], workers: DelayWorkers
 ) -> tuple[tuple[GroupDelays, ...], Heterogeneity | None]:
+    rows = studied.rows
     if rows.group is None:
         missing["groups"] = "no groups were asked for: `by` names a column"
         return (), None
@@ -250,13 +270,24 @@ def _groups(
         for group in fit_groups(rows.delay, rows.limit, groups=rows.group, smallest=smallest, confidence=options.level)
     )
     try:
-        test = heterogeneity(
-            rows.delay, rows.limit, groups=rows.group, smallest=FEWEST, compared=options.groups, seed=options.seed
-        )
+        test = heterogeneity_of(studied.sample("permutations"), compared=options.groups, workers=workers)
     except DataError as error:
         missing["heterogeneity"] = error.what
         return found, None
     return found, test
+
+
+def _tail(
+    studied: StudiedRows, options: DelayOptions, missing: dict[str, str], workers: DelayWorkers
+) -> TailIndex | None:
+    rows = studied.rows
+    try:
+        if rows.delay.min() == rows.delay.max():
+            raise DataError("all delays are alike, and have no tail")
+        return tail_of(studied.sample("tail"), confidence=options.level, workers=workers)
+    except DataError as error:
+        missing["tail"] = without_ticks(error.what, rows.tick_seconds)
+        return None
 
 
 def _drift(rows: DelayRows, options: DelayOptions, missing: dict[str, str]) -> DelayDrift | None:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.nonparametric import two_sided_quantile
-from evaluator.delays.usable import Floats, checked_delays
+from evaluator.delays.study.delay_units import HERE, DelayWorkers
+from evaluator.delays.usable import Floats, Ints, checked_delays
 from evaluator.errors import DataError, ParameterError
 
-_CANDIDATES = 60
+# Thresholds that are tried.
+CANDIDATES = 60
+# Delays above the thresholds of a unit, together.
+_WORK = 1_000_000
 _FEWEST = 50
 
 
@@ -106,17 +111,75 @@ def tail_index(
     >>> round(tail.alpha, 3), round(tail.low, 3), round(tail.high, 3)
     (0.702, 0.66, 0.747)
     """
-    if not 0 < confidence < 1:
-        raise ParameterError(f"confidence is {confidence}.", hint="a level in (0, 1), such as 0.95.")
+    return tail_of(tail_delays(delays, limits, width=width), threshold=threshold, confidence=confidence)
+
+
+class TailDelays(NamedTuple):
+    """Delays whose tail is looked for, shortest first, and the `end` of what could be seen of each, shape (n,)."""
+
+    x: Floats
+    end: Floats
+
+    def above(self, first: int) -> tuple[Floats, Floats]:
+        """Return logarithms of the delays from one on, and of their ends, in units of the delay before it."""
+        u = self.x[first - 1]
+        return np.log(self.x[first:] / u), np.log(self.end[first:] / u)
+
+    @property
+    def candidates(self) -> Ints:
+        """Numbers of delays up to and with each threshold that may be taken, the lowest first, shape (c,)."""
+        ranks = np.unique(np.geomspace(_FEWEST, self.x.size // 2, CANDIDATES).astype(int))
+        found = np.searchsorted(self.x, np.unique(self.x[self.x.size - 1 - ranks]), side="right")
+        return found[self.x.size - found >= 10]
+
+
+def tail_delays(delays: ArrayLike, limits: ArrayLike | None, *, width: float = 1.0) -> TailDelays:
+    """Return the delays whose tail `tail_index` looks for; the same parameters."""
     delay, limit = checked_delays(delays, limits, whole=False)
     half = 0.5 * width if delay.dtype == np.int64 else 0.0
     x = delay + half
     # A floored delay is seen when it is below the end of its limit's cell.
     end = np.full(x.shape, np.inf) if limit is None else limit + 2.0 * half
     order = np.argsort(x)
-    x, end = x[order], end[order]
+    return TailDelays(x[order], end[order])
+
+
+@dataclass(frozen=True)
+class ThresholdsUnit:
+    """Distances of the tails above some thresholds, from one number up to another among those that may be taken."""
+
+    of: ClassVar[str] = "tail"
+    steps: ClassVar[int] = 1
+    threads: ClassVar[bool] = True
+
+    first: int
+    stop: int
+
+    @property
+    def name(self) -> str:
+        """Name of the unit in messages."""
+        return f"Thresholds {self.first + 1:,} to {self.stop:,} of the tail"
+
+    @property
+    def items(self) -> range:
+        """Numbers of the thresholds."""
+        return range(self.first, self.stop)
+
+    def one(self, sample: TailDelays, item: int) -> float:
+        """Return the distance of the tail above a threshold from the law that is fitted to it."""
+        y, ends = sample.above(int(sample.candidates[item]))
+        return _distance(y, ends, _alpha(y, ends))
+
+
+def tail_of(
+    sample: TailDelays, *, threshold: float | None = None, confidence: float = 0.95, workers: DelayWorkers = HERE
+) -> TailIndex:
+    """Return what `tail_index` returns, from sorted delays; thresholds are tried by some workers."""
+    if not 0 < confidence < 1:
+        raise ParameterError(f"confidence is {confidence}.", hint="a level in (0, 1), such as 0.95.")
+    x, end = sample
     if threshold is None:
-        u, rule = _automatic(x, end), "smallest Kolmogorov-Smirnov distance (Clauset, Shalizi, Newman 2009)"
+        u, rule = _automatic(sample, workers), "smallest Kolmogorov-Smirnov distance (Clauset, Shalizi, Newman 2009)"
     else:
         if not threshold > 0:
             raise ParameterError(f"threshold is {threshold}.", hint="a delay above 0 ticks.")
@@ -147,22 +210,30 @@ def tail_index(
     )
 
 
-def _automatic(x: Floats, end: Floats) -> float:
+def _automatic(sample: TailDelays, workers: DelayWorkers) -> float:
     """Return the threshold with the smallest distance, of candidates from the median to the 50th largest delay."""
+    x = sample.x
     if x.size <= 2 * _FEWEST:
         return float(np.median(x))
-    ranks = np.unique(np.geomspace(_FEWEST, x.size // 2, _CANDIDATES).astype(int))
+    candidates = sample.candidates
     # Where ties leave ten delays above no candidate, the longest, above which there is none.
     best, smallest = float(x[-1]), math.inf
-    for u in np.unique(x[x.size - 1 - ranks]):
-        above = np.searchsorted(x, u, side="right")
-        if x.size - above < 10:
-            continue
-        y, ends = np.log(x[above:] / u), np.log(end[above:] / u)
-        distance = _distance(y, ends, _alpha(y, ends))
+    distances = [one for of_unit in workers.found(_units(x.size - candidates), sample) for one in of_unit]
+    for first, distance in zip(candidates.tolist(), distances, strict=True):
         if distance < smallest:
-            best, smallest = float(u), distance
+            best, smallest = float(x[first - 1]), distance
     return best
+
+
+def _units(sizes: Ints) -> list[ThresholdsUnit]:
+    """Return units of thresholds that have so many delays above them, each a second of work or one threshold."""
+    edges, work = [0], 0
+    for at, size in enumerate(sizes.tolist()):
+        if work and work + size > _WORK:
+            edges.append(at)
+            work = 0
+        work += size
+    return [ThresholdsUnit(*pair) for pair in pairwise([*edges, sizes.size])] if sizes.size else []
 
 
 def _log_likelihood(y: Floats, ends: Floats, alpha: float) -> float:

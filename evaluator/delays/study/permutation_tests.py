@@ -1,0 +1,208 @@
+"""Tests of one delay law in several groups by admissible permutations, counted in units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from evaluator.delays.study.delay_units import DelayWorkers
+from evaluator.delays.study.permutations import PermutableDelays, permutable, permuted
+from evaluator.delays.usable import Floats, Ints, Ticks
+from evaluator.streams import StreamState, state_of, stream_from
+
+_CELLS = 64
+# A pair is tested on so many of its rows.
+PAIR_ROWS = 2_000
+# Permutations of a pair that the process that asks draws itself: most pairs are alike, which these show.
+_AT_ONCE = 200
+# Rows times permutations of a unit, a third of a second.
+_WORK = 8_000_000
+
+# Two groups by their codes; None for all groups.
+Pair = tuple[int, int] | None
+
+
+class PermutationTest(NamedTuple):
+    """Delays of `k` groups prepared for permutations, and the Anderson-Darling distance between these.
+
+    `group` (n,) is the code of each row of `ready`; `state` is where the stream is that draws the permutations.
+    """
+
+    ready: PermutableDelays
+    group: Ints
+    k: int
+    statistic: float
+    state: StreamState
+
+    def hits(self, numbers: range, enough: int) -> tuple[int, ...]:
+        """Return the first permutations, among some by their numbers from 0, whose distance is at least as large.
+
+        No more than `enough`. Every permutation draws as many numbers from one stream, one after the other.
+        """
+        ready, n = self.ready, self.group.size
+        rng = stream_from(self.state, after=numbers.start * n)
+        pool, taken = np.empty(n, np.int64), np.empty(n, np.int64)
+        found: list[int] = []
+        for number in numbers:
+            permuted(ready.rows, ready.eligible, rng.random(n), pool, taken)
+            # Equal but for rounding counts as equal.
+            if _distance(ready.mass, ready.ends, taken, self.group, self.k) >= self.statistic * (1.0 - 1e-12):
+                found.append(number)
+                if len(found) == enough:
+                    break
+        return tuple(found)
+
+
+class GroupedDelays:
+    """Delays whose groups are tested.
+
+    Parameters
+    ----------
+    delay, limit
+        Delays and limits, shape (n,), in ticks; None where nothing was cut off.
+    codes
+        Code of each one's group, shape (n,).
+    labels
+        Label of each group, by its code.
+    pooled
+        Labels of the groups too small to stand alone.
+    conversions
+        Number of conversions that there are.
+    state
+        State of the stream that the tests draw from.
+    """
+
+    def __init__(
+        self,
+        delay: Ticks,
+        limit: Ticks | None,
+        codes: Ints,
+        labels: Sequence[str],
+        pooled: tuple[str, ...],
+        conversions: int,
+        state: StreamState,
+    ) -> None:
+        self.delay, self.limit, self.codes, self.labels, self.pooled = delay, limit, codes, labels, pooled
+        self.conversions, self.state = conversions, state
+        self._last: tuple[Pair, StreamState, PermutationTest] | None = None
+        self._preparing = Lock()
+
+    def test(self, pair: Pair, state: StreamState) -> PermutationTest:
+        """Return the test of a pair, or of all groups, from where the stream is; the last one is kept."""
+        with self._preparing:
+            if self._last is None or self._last[:2] != (pair, state):
+                self._last = pair, state, self._prepared(pair, state)
+            return self._last[2]
+
+    def _prepared(self, pair: Pair, state: StreamState) -> PermutationTest:
+        delay, limit, codes, k = self.delay, self.limit, self.codes, len(self.labels)
+        if pair is not None:
+            of = np.flatnonzero((codes == pair[0]) | (codes == pair[1]))
+            if of.size > PAIR_ROWS:
+                rng = stream_from(state)
+                of, state = rng.choice(of, PAIR_ROWS, replace=False), state_of(rng)
+            delay, limit = delay[of], None if limit is None else limit[of]
+            codes, k = (codes[of] == pair[1]).astype(np.int64), 2
+        ready = permutable(delay, limit)
+        group = codes[ready.kept]
+        return PermutationTest(ready, group, k, _distance(ready.mass, ready.ends, ready.owners, group, k), state)
+
+
+@dataclass(frozen=True)
+class PermutationsUnit:
+    """Permutations of a test, from one number up to another.
+
+    Parameters
+    ----------
+    of, steps, threads, items
+        Name of its sample, and the like, as of every unit (`evaluator.delays.study.delay_units.DelayUnit`).
+    pair
+        Groups that are tested.
+    state
+        State of the stream before the test.
+    first, stop
+        Numbers of the first permutation and of the one after the last, counted from 0.
+    enough
+        Number of permutations that differ as much after which no more are needed.
+    """
+
+    of: ClassVar[str] = "permutations"
+    steps: ClassVar[int] = 0
+    threads: ClassVar[bool] = False  # a permutation takes microseconds, in which threads wait for each other
+    items: ClassVar[tuple[int, ...]] = (0,)
+
+    pair: Pair
+    state: StreamState
+    first: int
+    stop: int
+    enough: int
+
+    @property
+    def name(self) -> str:
+        """Name of the unit in messages."""
+        groups = "all groups" if self.pair is None else f"groups {self.pair[0] + 1:,} and {self.pair[1] + 1:,}"
+        return f"Permutations {self.first + 1:,} to {self.stop:,} of {groups}"
+
+    def one(self, sample: GroupedDelays, item: int) -> tuple[int, ...]:
+        """Return the numbers of the permutations that differ as much."""
+        return sample.test(self.pair, self.state).hits(range(self.first, self.stop), self.enough)
+
+
+class Tested(NamedTuple):
+    """Statistic of a test, its p-value, and where the stream is after it."""
+
+    statistic: float
+    p: float
+    state: StreamState
+
+
+def permutation_test(
+    sample: GroupedDelays, pair: Pair, state: StreamState, *, permutations: int, enough: int, workers: DelayWorkers
+) -> Tested:
+    """Test whether two groups, or all, have one law; stops after `enough` permutations that differ as much.
+
+    Parameters
+    ----------
+    sample, pair, state
+        Delays, the groups that are tested, and the state of the stream before.
+    permutations
+        Number of permutations.
+    enough
+        Number of permutations that differ as much after which the test stops; more than there are for never.
+    workers
+        Whoever draws the permutations.
+    """
+    test = sample.test(pair, state)
+    rows = test.group.size
+    begun = min(_AT_ONCE, permutations) if enough <= permutations else 0
+    hits = [*test.hits(range(begun), enough)]
+    if len(hits) < enough:
+        size = max(_WORK // rows, 1)
+        units = [
+            PermutationsUnit(pair, state, at, min(at + size, permutations), enough - len(hits))
+            for at in range(begun, permutations, size)
+        ]
+        for (of_unit,) in workers.found(units, sample):
+            hits += of_unit
+            if len(hits) >= enough:
+                break
+    stopped = len(hits) >= enough
+    drawn = hits[enough - 1] + 1 if stopped else permutations
+    p = enough / drawn if stopped else (1 + len(hits)) / (permutations + 1)
+    return Tested(test.statistic, p, state_of(stream_from(test.state, after=drawn * rows)))
+
+
+def _distance(mass: Floats, ends: Floats, taken: Ints, group: Ints, k: int) -> float:
+    """Return the Anderson-Darling distance of k groups; the i-th longest delay sits on row taken[i]."""
+    cell = np.minimum((mass / ends[taken] * _CELLS).astype(np.int64), _CELLS - 1)
+    counts = np.bincount(group[taken] * _CELLS + cell, minlength=k * _CELLS).reshape(k, _CELLS)
+    sizes = counts.sum(axis=1, keepdims=True)
+    h = counts.sum(axis=0) / taken.size
+    every = np.cumsum(h)
+    inside = (every > 0) & (every < 1.0 - 1e-12)
+    gaps = (np.cumsum(counts, axis=1) / np.maximum(sizes, 1) - every)[:, inside]
+    return float((sizes * gaps**2 * (h / (every * (1.0 - every) + ~inside))[inside]).sum())
