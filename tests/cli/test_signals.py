@@ -160,6 +160,34 @@ def test_interrupted_replays_keep_only_finished_units(
     assert list(tmp_path.iterdir()) == [kept] * bool(parts)
 
 
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_study_of_delays_goes_on(tmp_path: Path, sent: signal.Signals) -> None:
+    out, kept = tmp_path / "run", tmp_path / "run.partial"
+    words = ["delays", "--limit", "3000", "--families", "lognormal-mixture-2", "--bootstrap", "3000", "--out", str(out)]
+    running = subprocess.Popen([sys.executable, "-m", "evaluator", *words], stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while len([*kept.glob("[!.]*.part")]) < 3:
+        assert running.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    running.send_signal(sent)
+    _, err = ended(running)
+    assert running.returncode == 128 + sent, err
+    name, parts = "Ctrl-C" if sent == signal.SIGINT else "SIGTERM", [*kept.glob("[!.]*.part")]
+    line = f"Stopped by {name}: {len(parts)} parts of results are kept in {kept}; the same command goes on there."
+    assert err.splitlines()[-1] == line
+    assert not out.exists()
+    running = subprocess.Popen([sys.executable, "-m", "evaluator", *words], stderr=subprocess.PIPE, text=True)
+    try:
+        assert running.stderr is not None
+        assert "synthetic log" in running.stderr.readline()
+        assert running.stderr.readline() == f"Took up what was finished before, from {kept}.\n"
+    finally:
+        running.kill()
+        running.communicate()
+    assert {*parts} <= {*kept.glob("[!.]*.part")}
+
+
 NEVER = """
 import os, sys, time
 from evaluator.checks import run

@@ -83,7 +83,10 @@ COMMANDS = (
         kept="out.partial",
     ),
     Command(
-        "delays", "evaluate delays {log} --by none --families weibull --bootstraps 19 --out {out}/out", "--level 0.9"
+        "delays",
+        "evaluate delays {log} --by none --families weibull --bootstraps 19 --out {out}/out",
+        "--level 0.9",
+        kept="out.partial",
     ),
     Command("convert", CONVERT, "--limit 90"),
     Command("convert-over", f"{CONVERT} --overwrite", "--limit 90", old=f"{CONVERT} --limit 60"),

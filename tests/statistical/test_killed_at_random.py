@@ -16,11 +16,12 @@ from tests.crash.runs import Nursery, no_strace
 
 pytestmark = pytest.mark.skipif(no_strace() is not None, reason=str(no_strace()))
 # Two hundred kills, of whatever is cut into units.
-KILLS = 50
+KILLS = 40
 COMMANDS = {
     "compare": "compare -d {log} -p ucb1 -p delayed-klucb -w 20,none --repeats 2 --bootstrap 60",
     "audit": "audit -d {log} -p ucb1 -p random --twins 30",
     "replay": "replay -d {log} -p delayed-klucb -w 20 --repeats 2 --bootstrap 200",
+    "delays": "delays {log} --families lognormal,lognormal-mixture-3 --bootstraps 100",
     "simulate": "simulate vernade2017-low -p ucb1 -p delayed-klucb -n 60 --horizon 20000",
 }
 
