@@ -6,7 +6,6 @@ At one round fixed beforehand it holds nearly always (`tests.bench.coverage`); w
 from __future__ import annotations
 
 import argparse
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from evaluator.api import replay
 from evaluator.estimates import mean_sequence
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
+from tests.bench.spread import add_options, spread_by
 from tests.logs import bernoulli_log, linear_log
 
 MEANS = (0.2, 0.3, 0.25, 0.4)
@@ -38,7 +38,7 @@ CASES = {
 }
 
 
-def held_throughout(policy: str, seed: int, *, uneven: bool) -> bool:
+def held_throughout(policy: str, uneven: bool, seed: int) -> bool:
     """Return whether the mean expected reward of the rounds so far was inside at every checkpoint."""
     log = CASES[policy](seed, uneven=uneven)
     shown = replay(log, policy, window=100, seed=seed, sampler="rejection", horizon=ROUNDS).trajectory
@@ -54,15 +54,18 @@ def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--logs", type=int, default=500)
-    logs = parser.parse_args().logs
+    add_options(parser)
+    asked = parser.parse_args()
+    logs = asked.logs
     print(f"{logs} logs each, {ROUNDS:,} rounds, 200 checkpoints, level {LEVEL:.0%}\n")
     print("| policy | logging | holds at every checkpoint |\n|---|---|---|")
-    with ThreadPoolExecutor(2) as pool:
-        for policy in CASES:
-            for uneven in (False, True):
-                held = np.mean(list(pool.map(lambda s: held_throughout(policy, s, uneven=uneven), range(logs))))  # noqa: B023
-                error = (held * (1 - held) / logs) ** 0.5
-                print(f"| {policy} | {'uneven' if uneven else 'uniform'} | {held:.1%} ± {error:.1%} |", flush=True)
+    cases = [(policy, uneven) for policy in CASES for uneven in (False, True)]
+    with spread_by(asked) as by:
+        found = by.rows(held_throughout, [(case, range(logs)) for case in cases])
+        for (policy, uneven), of_logs in zip(cases, found, strict=True):
+            held = np.mean(of_logs)
+            error = (held * (1 - held) / logs) ** 0.5
+            print(f"| {policy} | {'uneven' if uneven else 'uniform'} | {held:.1%} ± {error:.1%} |", flush=True)
 
 
 if __name__ == "__main__":

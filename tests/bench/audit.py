@@ -18,7 +18,8 @@ from evaluator.audits.replays import claims, replay_twin
 from evaluator.audits.truth import fit_truth
 from evaluator.audits.twins import draw_twin
 from evaluator.replays.basis import read_basis
-from tests.statistical.power import promised
+from tests.bench.spread import Spread, add_options, spread_by
+from tests.statistical.power import Promised, promised
 
 POLICIES = ["otflinucb", "linucb", "random"]
 WINDOW, TARGET = 2000, 60.0
@@ -34,14 +35,18 @@ def timed(job: Callable[[], object]) -> tuple[float, float]:
     return time.perf_counter() - wall, time.process_time() - own
 
 
-def print_power(twins: int) -> None:
+def planned(base: float, gap: float, displays: int, others: int, twins: int, runs: int) -> Promised:
+    return promised(base, gap, displays=displays, others=others, twins=twins, runs=runs)
+
+
+def print_power(by: Spread, twins: int) -> None:
     error = (0.16 / RUNS) ** 0.5
     print(f"{twins} twins, {RUNS:,} logs each, standard error of a power {error:.1%} or less\n")
     print("| rates | displays | pairs | detects alone | power | in the ranking | power | alone's, in the ranking "
           "| spread of the fitted truth |")  # fmt: skip
     print("|---" * 9 + "|")
-    for base, gap, displays, others in WORLDS:
-        of = promised(base, gap, displays=displays, others=others, twins=twins, runs=RUNS)
+    rows = by.rows(planned, [((*world, twins), (RUNS,)) for world in WORLDS], classes=[Promised])
+    for (base, gap, displays, others), (of,) in zip(WORLDS, rows, strict=True):
         cells = [f"{base:g}, one {base + gap:g}", f"{displays:,}", f"{others * (others + 1) // 2}",
                  f"{of.difference:.2g}", f"{of.alone:.1%}", f"{of.ranked_difference:.2g}", f"{of.ranked:.1%}",
                  f"{of.alone_in_ranking:.1%}", f"{of.at_the_fitted_truth:.1%}"]  # fmt: skip
@@ -51,12 +56,15 @@ def print_power(twins: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--twins", type=int, default=200)
-    parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--power", action="store_true")
+    add_options(parser)
     asked = parser.parse_args()
     if asked.power:
-        print_power(min(asked.twins, 100))
+        with spread_by(asked) as by:
+            print_power(by, min(asked.twins, 100))
         return
+    if asked.cluster or asked.keep:
+        parser.error("--cluster and --keep are for --power: what is timed are threads of one process")
     log = load("synthetic")
     audit(log, POLICIES, window=WINDOW, twins=10, displays=2000)
     print(f"{platform.machine()}, {asked.jobs} threads, {len(log):,} displays, {', '.join(POLICIES)}")

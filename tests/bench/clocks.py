@@ -12,7 +12,6 @@ import argparse
 import math
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy.typing as npt
 
 from evaluator import load, replay, simulate
 from tests.bench.pictures import draw_clocks
+from tests.bench.spread import Spread, add_options, spread_by
 from tests.bench.tables import print_table
 
 POLICY, WINDOW, HORIZON = "delayed-ucb", 500, 3_000
@@ -51,33 +51,35 @@ def scenario(folder: Path, seed: int) -> str:
     return str(file)
 
 
-def live(folder: Path, runs: int) -> Curve:
-    found = simulate(scenario(folder, 0), [POLICY], runs=runs, horizon=HORIZON, window=WINDOW, jobs=2)
+def live(runs: int) -> Curve:
+    with tempfile.TemporaryDirectory() as folder:
+        problem = scenario(Path(folder), 0)
+        found = simulate(problem, [POLICY], runs=runs, horizon=HORIZON, window=WINDOW, jobs=2)
     (curve,) = found.curves
     return found.rounds, curve.regret, float(curve.regret_se[-1])
 
 
-def replayed(folder: Path, runs: int, clock: str) -> Curve:
-    def one(seed: int) -> npt.NDArray[np.float64]:
-        options: dict[str, Any] = {"window": WINDOW, "horizon": HORIZON, "delays": f"geometric:{MEAN_DELAY}"}
-        result = replay(load(scenario(folder, seed)), POLICY, clock=clock, seed=seed, **options)
-        assert result.rounds == HORIZON, result.rounds
-        return np.cumsum(BEST - MEANS[result.trajectory["action"].to_numpy()])
+def replayed(clock: str, seed: int) -> npt.NDArray[np.float64]:
+    """Return the regret on one log, round by round."""
+    options: dict[str, Any] = {"window": WINDOW, "horizon": HORIZON, "delays": f"geometric:{MEAN_DELAY}"}
+    with tempfile.TemporaryDirectory() as folder:
+        log = load(scenario(Path(folder), seed))
+    result = replay(log, POLICY, clock=clock, seed=seed, **options)
+    assert result.rounds == HORIZON, result.rounds
+    return np.cumsum(BEST - MEANS[result.trajectory["action"].to_numpy()])
 
-    with ThreadPoolExecutor(2) as pool:
-        curves = np.array(list(pool.map(one, range(1, runs + 1))))
-    error = float(curves[:, -1].std(ddof=1)) / math.sqrt(runs)
+
+def measured(runs: int, replays: int, by: Spread | None = None) -> dict[str, Curve]:
+    by = by or Spread()
+    (lived,) = by.over(live, (runs,))
+    clocks = by.rows(replayed, [((clock,), range(1, replays + 1)) for clock in ("traffic", "wall")])
+    return {LIVE: lived, **dict(zip((TRAFFIC, WALL), map(_mean, clocks), strict=True))}
+
+
+def _mean(regrets: Sequence[npt.NDArray[np.float64]]) -> Curve:
+    curves = np.array(regrets)
+    error = float(curves[:, -1].std(ddof=1)) / math.sqrt(len(curves))
     return np.arange(1, HORIZON + 1), curves.mean(axis=0), error
-
-
-def measured(runs: int, replays: int) -> dict[str, Curve]:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        return {
-            LIVE: live(folder, runs),
-            TRAFFIC: replayed(folder, replays, "traffic"),
-            WALL: replayed(folder, replays, "wall"),
-        }
 
 
 def print_curves(curves: dict[str, Curve]) -> None:
@@ -101,8 +103,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--replays", type=int, default=REPLAYS, help="replays on either clock, each of a log of its own"
     )
     parser.add_argument("--svg", type=Path, help="file to draw the picture into")
+    add_options(parser)
     given = parser.parse_args(arguments)
-    curves = measured(given.runs, given.replays)
+    with spread_by(given) as by:
+        curves = measured(given.runs, given.replays, by)
     print_curves(curves)
     if given.svg is not None:
         points = {name: (rounds, regret) for name, (rounds, regret, _) in curves.items()}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from evaluator.comparisons.result import compare_results, plan_comparison
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.run import execute_all
 from tests.bench.scenarios import linear
+from tests.bench.spread import add_options, spread_by
 from tests.bench.tables import Row, print_table
 from tests.statistical.differences import FEW, KINDS, Held, expected_errs, held
 from tests.statistical.differences import POLICIES as COMPARED
@@ -69,6 +70,7 @@ def main() -> None:
     parser.add_argument(
         "--bootstrap", type=int, default=0, help="resampled logs: the ranking of expected values instead"
     )
+    add_options(parser)
     asked = parser.parse_args()
     if unknown := set(asked.kinds) - set(KINDS):
         parser.error(f"no kind {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
@@ -78,19 +80,33 @@ def main() -> None:
             f"{len(FEW)} policies, {asked.bootstrap} resampled logs: expected values told apart, all being the same\n"
         )
         print("| logs of kind | logs | family-wise error |\n|---|---|---|")
-        for kind in kinds:
-            erred = list(expected_errs(kind, seeds, bootstrap=asked.bootstrap))
-            print(f"| {kind} | {len(erred)} | {_rate(erred)} |", flush=True)
+        with spread_by(asked) as by:
+            rows = by.rows(errs_on, [((kind, asked.bootstrap), seeds) for kind in kinds])
+            for kind, logs in zip(kinds, rows, strict=True):
+                erred = list(chain.from_iterable(logs))
+                print(f"| {kind} | {len(erred)} | {_rate(erred)} |", flush=True)
         return
     print(f"{len(COMPARED)} policies, 15 pairs, {asked.repeats} repeats; in brackets by two sums\n")
     print("| logs of kind | logs | intervals that hold | logs on which all 15 do | family-wise error | width |")
     print("|---" * 6 + "|")
     every: list[Held] = []
-    for kind in kinds:
-        found = list(held(kind, seeds, repeats=asked.repeats))
-        every += found
-        print(_line(kind, found), flush=True)
+    with spread_by(asked) as by:
+        rows = by.rows(held_on, [((kind, asked.repeats), seeds) for kind in kinds], classes=[Held])
+        for kind, logs in zip(kinds, rows, strict=True):
+            found = list(chain.from_iterable(logs))
+            every += found
+            print(_line(kind, found), flush=True)
     print(_line("all", every))
+
+
+def held_on(kind: str, repeats: int, seed: int) -> tuple[Held, ...]:
+    """Return what became of the comparison on one log; nothing where it has no common horizon."""
+    return tuple(held(kind, range(seed, seed + 1), repeats=repeats))
+
+
+def errs_on(kind: str, bootstrap: int, seed: int) -> tuple[bool, ...]:
+    """Return whether the ranking of expected values errs on one log; nothing where there is none."""
+    return tuple(expected_errs(kind, range(seed, seed + 1), bootstrap=bootstrap))
 
 
 def _line(kind: str, found: Sequence[Held]) -> str:

@@ -6,13 +6,21 @@ Anytime-valid intervals hold at every number of rounds at once, and so more ofte
 from __future__ import annotations
 
 import argparse
-import sys
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
-from tests.statistical.coverage import CELLS, HORIZON, KINDS, POLICIES, coverage, live
+from tests.bench.spread import add_options, spread_by
+from tests.statistical.coverage import CELLS, HORIZON, KINDS, POLICIES, Cell, intervals_of, live, together
 
 TITLE = "| policy | logging | young displays | logs | " + " | ".join(KINDS) + " |"
+
+
+def live_values(runs: int, scenario: str) -> tuple[float, float]:
+    return live(scenario, runs)
+
+
+def intervals_on(
+    cell: Cell, truth: tuple[float, float], bootstrap: int, seed: int
+) -> tuple[tuple[float, float, float], ...]:
+    return tuple(intervals_of(cell, truth, bootstrap, seed))
 
 
 def main() -> None:
@@ -21,7 +29,7 @@ def main() -> None:
     parser.add_argument("--logs", type=int, default=500)
     parser.add_argument("--bootstrap", type=int, default=100)
     parser.add_argument("--live", type=int, default=20_000, help="live runs behind the truth of expected values")
-    parser.add_argument("--jobs", type=int, default=2)
+    add_options(parser)
     asked = parser.parse_args()
     print(
         f"{asked.logs} logs a row, {HORIZON} rounds, {asked.bootstrap} resampled replays; "
@@ -33,17 +41,19 @@ def main() -> None:
     unknown = set(asked.rows) - set(cells)
     if unknown:
         parser.error(f"no row {', '.join(sorted(unknown))}; there are {', '.join(cells)}")
-    truths = {scenario: live(scenario, asked.live) for scenario in POLICIES}
-    for cell in (cells[row] for row in asked.rows or cells):
-        with ProcessPoolExecutor(asked.jobs, get_context("spawn")) as pool:
-            found = coverage(cell, pool, truth=truths[cell.scenario], logs=asked.logs, bootstrap=asked.bootstrap)
-        share, n = found.held.mean(axis=0), len(found.held)
-        se = (share * (1 - share) / n) ** 0.5
-        figures = [f"{p:.1%} ± {e:.1%} ({w:.3g})" for p, e, w in zip(share, se, found.width.mean(axis=0), strict=True)]
-        policies = " − ".join(reversed(POLICIES[cell.scenario]))
-        first = POLICIES[cell.scenario][0]
-        print(f"| {first} ({policies}) | {cell.logger} | {cell.young} | {n} | " + " | ".join(figures) + " |")
-        sys.stdout.flush()
+    shown = [cells[row] for row in asked.rows or cells]
+    with spread_by(asked) as by:
+        truths = dict(zip(POLICIES, by.over(live_values, tuple(POLICIES), asked.live, at_once=1), strict=True))
+        rows = [((cell, truths[cell.scenario], asked.bootstrap), range(asked.logs)) for cell in shown]
+        for cell, runs in zip(shown, by.rows(intervals_on, rows), strict=True):
+            found = together(runs)
+            share, n = found.held.mean(axis=0), len(found.held)
+            se = (share * (1 - share) / n) ** 0.5
+            of = zip(share, se, found.width.mean(axis=0), strict=True)
+            figures = " | ".join(f"{p:.1%} ± {e:.1%} ({w:.3g})" for p, e, w in of)
+            policies = " − ".join(reversed(POLICIES[cell.scenario]))
+            first = POLICIES[cell.scenario][0]
+            print(f"| {first} ({policies}) | {cell.logger} | {cell.young} | {n} | {figures} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,13 @@
-"""Larger runs of tests against known truth: ``python -m tests.bench.delays_truth [ends|joint|bands|aic|verdicts]``."""
+"""Larger runs of tests against known truth: ``python -m tests.bench.delays_truth [ends|joint|bands|aic|verdicts]``.
+
+The logs of a row are drawn from one stream, one after the other: it is computed as a whole, but for those of verdicts.
+"""
 
 from __future__ import annotations
 
+import argparse
 import math
-import sys
+from functools import cache
 
 import numpy as np
 
@@ -13,6 +17,7 @@ from evaluator.delays.study.criteria import compare_families
 from evaluator.delays.study.goodness import goodness_of_fit
 from evaluator.delays.study.heterogeneity import heterogeneity
 from evaluator.delays.study.tail import tail_index
+from tests.bench.spread import Spread, add_options, spread_by
 from tests.delays import ends as worlds
 from tests.delays import joint_logs
 from tests.delays.laws import truncated_draws
@@ -25,62 +30,76 @@ JOINT_LOGS = 100
 VERDICT_LOGS = 400
 
 
-def aic() -> None:
+def picked_of(logs: int, name: str) -> tuple[tuple[str, int], ...]:
+    """Return how often each family is picked, where one is true."""
+    rng = np.random.default_rng(0)
+    rivals = PLAIN if name in PLAIN else [*PLAIN, name]
+    picked: dict[str, int] = {}
+    for _ in range(logs):
+        delays, limits = truncated_draws(rng, name, displays=14_000)
+        best = compare_families(delays[:10_000], limits[:10_000], families=rivals).best
+        picked[best] = picked.get(best, 0) + 1
+    return tuple(picked.items())
+
+
+def aic(by: Spread) -> None:
     print(f"AIC at 10,000 conversions, {LOGS} logs a family: share in which the true one is picked")
-    for name in [*PLAIN, "lognormal-mixture-2"]:
-        rng = np.random.default_rng(0)
-        rivals = PLAIN if name in PLAIN else [*PLAIN, name]
-        picked: dict[str, int] = {}
-        for _ in range(LOGS):
-            delays, limits = truncated_draws(rng, name, displays=14_000)
-            best = compare_families(delays[:10_000], limits[:10_000], families=rivals).best
-            picked[best] = picked.get(best, 0) + 1
+    names = [*PLAIN, "lognormal-mixture-2"]
+    for name, (found,) in zip(names, by.rows(picked_of, [((LOGS,), (name,)) for name in names]), strict=True):
+        picked = dict(found)
         print(f"  {name:<22}{picked.get(name, 0) / LOGS:>6.2f}   {picked}", flush=True)
 
 
-def bands() -> None:
+def covered_by(logs: int, displays: int) -> tuple[np.ndarray, int]:
+    """Return on how many logs bands cover each decile, and all of the law at once."""
+    rng = np.random.default_rng(1)
+    covered, simultaneous = np.zeros(9), 0
+    for _ in range(logs):
+        limits, delays = rng.uniform(0, 1000, displays), rng.exponential(300, displays)
+        fit = fit_nonparametric(delays[delays <= limits], limits[delays <= limits])
+        levels = np.arange(1, 10) / 10
+        deciles = -300 * np.log1p(levels * math.expm1(-fit.longest / 300))
+        low, high = fit.interval(deciles)
+        covered += (low <= levels) & (levels <= high)
+        truth = np.expm1(-fit.delays / 300) / math.expm1(-fit.longest / 300)
+        simultaneous += bool((fit.band_low <= truth).all() and (truth[1:] <= fit.band_high[:-1]).all())
+    return covered, simultaneous
+
+
+def bands(by: Spread) -> None:
     error = math.sqrt(0.95 * 0.05 / BAND_LOGS)
     print(f"coverage of 95 % bands, {BAND_LOGS} logs, standard error {error:.4f}: pointwise by decile, simultaneous")
-    for displays in (300, 1500, 10_000):
-        rng = np.random.default_rng(1)
-        covered, simultaneous = np.zeros(9), 0
-        for _ in range(BAND_LOGS):
-            limits, delays = rng.uniform(0, 1000, displays), rng.exponential(300, displays)
-            fit = fit_nonparametric(delays[delays <= limits], limits[delays <= limits])
-            levels = np.arange(1, 10) / 10
-            deciles = -300 * np.log1p(levels * math.expm1(-fit.longest / 300))
-            low, high = fit.interval(deciles)
-            covered += (low <= levels) & (levels <= high)
-            truth = np.expm1(-fit.delays / 300) / math.expm1(-fit.longest / 300)
-            simultaneous += bool((fit.band_low <= truth).all() and (truth[1:] <= fit.band_high[:-1]).all())
+    sizes = (300, 1500, 10_000)
+    rows = by.rows(covered_by, [((BAND_LOGS,), (displays,)) for displays in sizes])
+    for displays, ((covered, simultaneous),) in zip(sizes, rows, strict=True):
         print(
             f"  {displays:>6,} displays  {(covered / BAND_LOGS).round(3)}  {simultaneous / BAND_LOGS:.3f}", flush=True
         )
 
 
-def ends() -> None:
+def ends(by: Spread) -> None:
     error = math.sqrt(0.95 * 0.05 / END_LOGS)
     print(f"Pointwise intervals at 95 %, {END_LOGS} logs a row, standard error {error:.4f}; least over the levels")
     print(f"{worlds.LEVELS.tolist()}. Wrong: the last delay seen bounds the 99 % quantile.\n")
     names = ["log", "conversions", "share holds", "quantile holds", "90 % bounded", "99 % bounded"]
     names += ["window recommended", "keeps its 90 %", "wrong way"]
     print(f"| {' | '.join(names)} |\n|---{'|---:' * (len(names) - 1)}|")
-    for kind in worlds.LOGS:
-        for n in (50, 100, 400):
-            found = worlds.held(kind, n, END_LOGS)
-            bounded = found.bounded[worlds.LEVELS >= 0.9][[0, -1]]
-            rates = (
-                found.share.min(),
-                found.quantile.min(),
-                *bounded,
-                found.recommended,
-                found.recommended_keeps,
-                found.last_bounds[-1],
-            )
-            print(f"| {kind} | {n} | {' | '.join(f'{100 * rate:.1f} %' for rate in rates)} |", flush=True)
+    cases = [(kind, n) for kind in worlds.LOGS for n in (50, 100, 400)]
+    rows = by.rows(worlds.held, [(case, (END_LOGS,)) for case in cases], classes=[worlds.Held])
+    for (kind, n), (found,) in zip(cases, rows, strict=True):
+        bounded = found.bounded[worlds.LEVELS >= 0.9][[0, -1]]
+        rates = (
+            found.share.min(),
+            found.quantile.min(),
+            *bounded,
+            found.recommended,
+            found.recommended_keeps,
+            found.last_bounds[-1],
+        )
+        print(f"| {kind} | {n} | {' | '.join(f'{100 * rate:.1f} %' for rate in rates)} |", flush=True)
 
 
-def joint() -> None:
+def joint(by: Spread) -> None:
     error = math.sqrt(0.95 * 0.05 / JOINT_LOGS)
     print(
         f"`delays --joint`, {JOINT_LOGS} logs a row, 95 % intervals of the corrected rate, standard error {error:.3f}."
@@ -88,30 +107,41 @@ def joint() -> None:
     print("Wrong: the share that has converted so far, with a binomial interval.\n")
     print("| log | conversions | rate given | interval holds | wrong way | estimate / truth | model refuted |")
     print("|---|---:|---:|---:|---:|---:|---:|")
-    for name in joint_logs.WORLDS:
-        for conversions in (60, 160, 600):
-            of = joint_logs.outcome(name, conversions, JOINT_LOGS)
-            shares = [f"{100 * share:.0f} %" for share in (of.given, of.held, of.naive_held, of.refuted)]
-            print(
-                f"| {name} | {conversions} | {shares[0]} | {shares[1]} | {shares[2]} | {of.ratio:.2f} | {shares[3]} |",
-                flush=True,
-            )
+    cases = [(name, conversions) for name in joint_logs.WORLDS for conversions in (60, 160, 600)]
+    rows = by.rows(joint_logs.outcome, [(case, (JOINT_LOGS,)) for case in cases], classes=[joint_logs.Outcome])
+    for (name, conversions), (of,) in zip(cases, rows, strict=True):
+        shares = [f"{100 * share:.0f} %" for share in (of.given, of.held, of.naive_held, of.refuted)]
+        print(
+            f"| {name} | {conversions} | {shares[0]} | {shares[1]} | {shares[2]} | {of.ratio:.2f} | {shares[3]} |",
+            flush=True,
+        )
 
 
-def verdicts() -> None:
+def verdicts(by: Spread) -> None:
     print(f"How often tests speak up at .05 where nothing is wrong, and 95 % intervals hold; {VERDICT_LOGS} logs a row")
     print("| log | groups differ | delays drift | law refuted (Anderson-Darling) | tail index holds |")
     print("|---|---|---|---|---|")
-    for name, stamp in (("even", 1), ("daily rhythm, stamps of a tenth of the mean", 15)):
-        rng = np.random.default_rng(5)
-        found = np.array([_verdicts_of(rng, name, stamp, seed) for seed in range(VERDICT_LOGS)])
+    kinds = (("even", 1), ("daily rhythm, stamps of a tenth of the mean", 15))
+    rows = by.rows(verdicts_of, [((*kind, VERDICT_LOGS), range(VERDICT_LOGS)) for kind in kinds])
+    for (name, _), of_logs in zip(kinds, rows, strict=True):
+        found = np.array(of_logs)
         rates = found.mean(axis=0)
         errors = np.sqrt(rates * (1 - rates) / VERDICT_LOGS)
         print(f"| {name} | " + " | ".join(f"{r:.1%} ± {e:.1%}" for r, e in zip(rates, errors, strict=True)) + " |")
 
 
-def _verdicts_of(rng: np.random.Generator, name: str, stamp: int, seed: int) -> list[bool]:
-    days, length, mean = 8, 100, 150.0
+DAY = 100
+
+
+@cache
+def _logs(name: str, stamp: int, logs: int) -> list[tuple[np.ndarray, ...]]:
+    """Return delays, limits, times and groups of conversions on each log, and the ends and draws of a heavy tail."""
+    rng = np.random.default_rng(5)
+    return [_drawn(rng, name, stamp) for _ in range(logs)]
+
+
+def _drawn(rng: np.random.Generator, name: str, stamp: int) -> tuple[np.ndarray, ...]:
+    days, length, mean = 8, DAY, 150.0
     time = rng.integers(0, days * length, 600)
     if name != "even":  # all displays of a day within a fifth of it
         time = time // length * length + 30 + time % length // 5
@@ -120,17 +150,36 @@ def _verdicts_of(rng: np.random.Generator, name: str, stamp: int, seed: int) -> 
     seen = delay <= limit
     delay, limit, time = delay[seen], limit[seen], time[seen]
     groups = rng.integers(0, 3, time.size)
-    differ = heterogeneity(delay, limit, groups=groups, permutations=99, seed=seed).p <= 0.05
-    drifts = delay_drift(delay, limit, days=time // length, false_alarms=0.05, permutations=99, seed=seed).changed
-    # As a study does: in stamps.
-    refuted = goodness_of_fit(delay // stamp, limit // stamp, family="exponential", bootstraps=19, seed=seed)
     ends = rng.uniform(5, 400, 1500)
     heavy = rng.random(1500) ** (-1 / 0.7)
+    return delay, limit, time, groups, ends, heavy
+
+
+def verdicts_of(name: str, stamp: int, logs: int, seed: int) -> tuple[bool, ...]:
+    delay, limit, time, groups, ends, heavy = _logs(name, stamp, logs)[seed]
+    differ = heterogeneity(delay, limit, groups=groups, permutations=99, seed=seed).p <= 0.05
+    drifts = delay_drift(delay, limit, days=time // DAY, false_alarms=0.05, permutations=99, seed=seed).changed
+    # As a study does: in stamps.
+    refuted = goodness_of_fit(delay // stamp, limit // stamp, family="exponential", bootstraps=19, seed=seed)
     tail = tail_index(heavy[heavy <= ends], ends[heavy <= ends], threshold=1.0)
-    return [differ, drifts, refuted.anderson_darling_p <= 0.05, tail.low <= 0.7 <= tail.high]
+    return differ, drifts, refuted.anderson_darling_p <= 0.05, tail.low <= 0.7 <= tail.high
+
+
+def main() -> None:
+    jobs = {job.__name__: job for job in (ends, joint, bands, aic, verdicts)}
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.delays_truth", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("jobs_shown", nargs="*", metavar="job", help=f"of {', '.join(jobs)}; all by default")
+    add_options(parser)
+    asked = parser.parse_args()
+    if unknown := set(asked.jobs_shown) - set(jobs):
+        parser.error(f"no job {', '.join(sorted(unknown))}; there are {', '.join(jobs)}")
+    with spread_by(asked) as by:
+        for name, job in jobs.items():
+            if not asked.jobs_shown or name in asked.jobs_shown:
+                job(by)
 
 
 if __name__ == "__main__":
-    for job in [ends, joint, bands, aic, verdicts]:
-        if not sys.argv[1:] or job.__name__ in sys.argv[1:]:
-            job()
+    main()

@@ -12,7 +12,7 @@ import argparse
 import numpy as np
 
 from evaluator import compare
-from evaluator.estimates.confidence import Interval
+from tests.bench.spread import add_options, spread_by
 from tests.untidy.defects import rows_of
 from tests.untidy.kinds import KINDS
 from tests.untidy.traffic import draw_traffic
@@ -31,31 +31,36 @@ def main() -> None:
     parser.add_argument("--logs", type=int, default=200, help="of each kind")
     parser.add_argument("--bootstrap", type=int, default=100, help="resampled logs")
     parser.add_argument("--horizon", type=int, default=500, help="rounds")
+    add_options(parser)
     asked = parser.parse_args()
     print(f"| kind | logs | {' | '.join(f'expected value, {p}' for p in POLICIES)} | difference of the two |")
     print("|---|---|" + "---|" * (len(POLICIES) + 1))
-    for name in asked.kinds:
-        kind, found = KINDS[name], []
-        for seed in range(asked.logs):
-            traffic = draw_traffic(kind.untidy, 5_000 + seed)
-            log, _ = as_log(traffic, rows_of(traffic, 5_000 + seed))
-            found.append(
-                compare(
-                    log, list(POLICIES), windows=[kind.window], horizon=asked.horizon, bootstrap=asked.bootstrap,
-                    seed=seed, jobs=2,
-                )
-            )  # fmt: skip
-        values = [[of.results[p].expected_value for of in found] for p in range(len(POLICIES))]
-        differences = [of.differences[0].expected for of in found]
-        cells = [_held(each) for each in (*values, differences)]
-        print(f"| {name} | {asked.logs} | {' | '.join(cells)} |", flush=True)
+    with spread_by(asked) as by:
+        rows = [((name, asked.horizon, asked.bootstrap), range(asked.logs)) for name in asked.kinds]
+        for name, found in zip(asked.kinds, by.rows(intervals, rows), strict=True):
+            cells = [_held(each) for each in zip(*found, strict=True)]
+            print(f"| {name} | {asked.logs} | {' | '.join(cells)} |", flush=True)
 
 
-def _held(intervals: list[Interval | None]) -> str:
+# Low end, estimate and high end of an interval; None where there is none.
+Ends = tuple[float, float, float] | None
+
+
+def intervals(name: str, horizon: int, bootstrap: int, seed: int) -> tuple[Ends, ...]:
+    """Return the expected value of each policy on one log of a kind, and their difference."""
+    kind = KINDS[name]
+    traffic = draw_traffic(kind.untidy, 5_000 + seed)
+    log, _ = as_log(traffic, rows_of(traffic, 5_000 + seed))
+    of = compare(log, list(POLICIES), windows=[kind.window], horizon=horizon, bootstrap=bootstrap, seed=seed)
+    found = (*(result.expected_value for result in of.results), of.differences[0].expected)
+    return tuple(None if one is None else (one.low, one.estimate, one.high) for one in found)
+
+
+def _held(found: tuple[Ends, ...]) -> str:
     """Return the share of the intervals that hold the mean of their estimates, ± its standard error."""
-    given = [one for one in intervals if one is not None]
-    truth = np.mean([one.estimate for one in given])
-    share = np.mean([one.low <= truth <= one.high for one in given])
+    given = [one for one in found if one is not None]
+    truth = np.mean([estimate for _, estimate, _ in given])
+    share = np.mean([low <= truth <= high for low, _, high in given])
     return f"{share:.1%} ± {np.sqrt(share * (1 - share) / len(given)):.1%}"
 
 

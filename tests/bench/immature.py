@@ -11,12 +11,20 @@ import argparse
 
 import numpy as np
 
+from tests.bench.spread import add_options, spread_by
 from tests.statistical.young_logs import Young
 from tests.statistical.young_runs import ONE_LAW, WORLDS, Held, held
 
 LARGE = "large, hardly longer than its window"
 RULES = ("drop", "correct", ONE_LAW)
 TITLES = ("log", "rule", "used", "value", "uplift", "paired difference", "called real", "expected value", "worst bias")
+
+
+ALL = {**WORLDS, LARGE: Young(displays=100_000, days=2.02)}
+
+
+def on_log(name: str, rule: str, bootstrap: int, seed: int) -> Held:
+    return held(ALL[name], rule, [seed], bootstrap=bootstrap)
 
 
 def row(world: Young, found: Held, *, bootstrap: int) -> list[str]:
@@ -39,26 +47,26 @@ def share(held: np.ndarray) -> str:
 
 
 def main() -> None:
-    worlds = {**WORLDS, LARGE: Young(displays=100_000, days=2.02)}
     parser = argparse.ArgumentParser(prog="python -m tests.bench.immature", description=__doc__)
-    parser.add_argument("worlds", nargs="*", default=list(worlds), help=f"of {', '.join(worlds)}")
+    parser.add_argument("worlds", nargs="*", default=list(ALL), help=f"of {', '.join(ALL)}")
     parser.add_argument("--rules", nargs="*", default=list(RULES))
     parser.add_argument("--logs", type=int, default=100)
     parser.add_argument("--first", type=int, default=1_000, help="seed of the first; the tests' begin at 0")
     parser.add_argument("--bootstrap", type=int, default=0, help="resampled logs for the expected value; 0 for none")
+    add_options(parser)
     asked = parser.parse_args()
-    unknown = set(asked.worlds) - set(worlds)
+    unknown = set(asked.worlds) - set(ALL)
     if unknown:
-        parser.error(f"no log {', '.join(sorted(unknown))}; there are {', '.join(worlds)}")
+        parser.error(f"no log {', '.join(sorted(unknown))}; there are {', '.join(ALL)}")
     seeds = range(asked.first, asked.first + asked.logs)
     print(f"{asked.logs} logs a row, {asked.bootstrap} resampled logs\n")
     print("| " + " | ".join(TITLES) + " |\n" + "|---" * len(TITLES) + "|")
-    for name in asked.worlds:
-        for rule in asked.rules:
-            found = held(worlds[name], rule, seeds, bootstrap=asked.bootstrap)
-            print(
-                f"| {name} | {rule} | {' | '.join(row(worlds[name], found, bootstrap=asked.bootstrap))} |", flush=True
-            )
+    cases = [(name, rule) for name in asked.worlds for rule in asked.rules]
+    with spread_by(asked) as by:
+        rows = by.rows(on_log, [((*case, asked.bootstrap), seeds) for case in cases], classes=[Held])
+        for (name, rule), logs in zip(cases, rows, strict=True):
+            found = Held(*(np.concatenate(column) for column in zip(*logs, strict=True)))
+            print(f"| {name} | {rule} | {' | '.join(row(ALL[name], found, bootstrap=asked.bootstrap))} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -8,12 +8,14 @@ regret's) holds the truth, each with its standard error.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from evaluator.api import replay
 from evaluator.log import Log
+from tests.bench.spread import add_options, spread_by
 from tests.logs import bernoulli_log
 from tests.statistical.test_reference import LAUNCHES, REVENUE, largest_mean, uneven_logger, untidy
 
@@ -33,32 +35,38 @@ KINDS = {
 }
 
 
+def on_log(name: str, seed: int) -> tuple[float, float, bool, float]:
+    """Return on one log how far estimate and largest mean are off, whether the interval holds, and its width."""
+    log, truth = KINDS[name](seed)
+    best = replay(log, "random", sampler="keep", seed=seed, horizon=100).best_fixed_action.value
+    return (
+        best.estimate / truth - 1.0, largest_mean(log) / truth - 1.0, bool(best.low <= truth <= best.high),
+        (best.high - best.low) / truth,
+    )  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.reference", description=__doc__)
     parser.add_argument("kinds", nargs="*", default=list(KINDS), help="all by default")
     parser.add_argument("--logs", type=int, default=100, help="of each kind")
+    add_options(parser)
     asked = parser.parse_args()
     print("| logs | n | by halves | largest mean | interval holds | mean width |")
     print("|---|---|---|---|---|---|")
-    for name in asked.kinds:
-        off, largest, held, width = [], [], [], []
-        for seed in range(asked.logs):
-            log, truth = KINDS[name](seed)
-            best = replay(log, "random", sampler="keep", seed=seed, horizon=100).best_fixed_action.value
-            off.append(best.estimate / truth - 1.0)
-            largest.append(largest_mean(log) / truth - 1.0)
-            held.append(best.low <= truth <= best.high)
-            width.append((best.high - best.low) / truth)
-        share = float(np.mean(held))
-        error = (share * (1 - share) / len(held)) ** 0.5
-        print(
-            f"| {name} | {asked.logs} | {_percent(off)} | {_percent(largest)} | {share:.1%} ± {error:.1%} "
-            f"| {np.mean(width):.0%} |",
-            flush=True,
-        )
+    with spread_by(asked) as by:
+        rows = by.rows(on_log, [((name,), range(asked.logs)) for name in asked.kinds])
+        for name, of_logs in zip(asked.kinds, rows, strict=True):
+            off, largest, held, width = zip(*of_logs, strict=True)
+            share = float(np.mean(held))
+            error = (share * (1 - share) / len(held)) ** 0.5
+            print(
+                f"| {name} | {asked.logs} | {_percent(off)} | {_percent(largest)} | {share:.1%} ± {error:.1%} "
+                f"| {np.mean(width):.0%} |",
+                flush=True,
+            )
 
 
-def _percent(off: list[float]) -> str:
+def _percent(off: Sequence[float]) -> str:
     return f"{np.mean(off):+.1%} ± {np.std(off, ddof=1) / len(off) ** 0.5:.1%}"
 
 

@@ -12,7 +12,17 @@ import argparse
 
 import numpy as np
 
-from tests.statistical.repeated import CASES, INTERVALS, POLICIES, Floats, found_of, live_values
+from tests.bench.spread import add_options, spread_by
+from tests.statistical.repeated import CASES, INTERVALS, POLICIES, Floats, Found, found_of, live_value
+
+
+def on_log(name: str, repeats: int, level: float, seed: int) -> Found:
+    case = CASES[name]
+    return found_of(case.draw(seed), case, repeats=repeats, seed=seed, level=level)
+
+
+def live(name: str, run: int) -> float:
+    return live_value(CASES[name], run)
 
 
 def main() -> None:
@@ -22,22 +32,21 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, nargs="+", default=[1, 5, 20])
     parser.add_argument("--live", type=int, default=200, help="live runs")
     parser.add_argument("--level", type=float, default=0.95)
+    add_options(parser)
     asked = parser.parse_args()
     print(f"{POLICIES[0]}, compared with {POLICIES[1]}; intervals at {asked.level:.0%}.\n")
     print("| logs | n | repeats | value sd | regret sd | width | " + " | ".join(f"{x} held" for x in INTERVALS)
           + " | − first repeat | − live |")  # fmt: skip
     print("|---" * (8 + len(INTERVALS)) + "|")
-    for name in asked.cases:
-        case = CASES[name]
-        live = live_values(case, asked.live)
-        logs = [case.draw(seed) for seed in range(asked.logs)]
-        first: Floats | None = None
-        for repeats in sorted({1, *asked.repeats}):
-            found = [
-                found_of(log, case, repeats=repeats, seed=seed, level=asked.level) for seed, log in enumerate(logs)
-            ]
+    played = [name for name in asked.cases if CASES[name].live is not None]
+    shown = [(name, repeats) for name in asked.cases for repeats in sorted({1, *asked.repeats})]
+    with spread_by(asked) as by:
+        lived = dict(zip(played, by.rows(live, [((name,), range(asked.live)) for name in played]), strict=True))
+        rows = [((name, repeats, asked.level), range(asked.logs)) for name, repeats in shown]
+        firsts: dict[str, Floats] = {}
+        for (name, repeats), found in zip(shown, by.rows(on_log, rows, classes=[Found], at_once=5), strict=True):
             realised = np.array([f.realised for f in found])
-            first = realised if first is None else first
+            first = firsts.setdefault(name, realised)
             held = np.array([f.held for f in found]).mean(axis=0)
             se = np.sqrt(held * (1 - held) / len(found))
             shares = [f"{share:.1%} ± {error:.1%}" for share, error in zip(held, se, strict=True)]
@@ -46,8 +55,8 @@ def main() -> None:
             of_first, of_live = "", ""
             if repeats > 1:
                 of_first = _with_error(realised - first, np.zeros(1))
-            if len(live):
-                of_live = _with_error(realised, live)
+            if name in lived:
+                of_live = _with_error(realised, np.array(lived[name]))
             cells = [name, str(len(found)), str(repeats), *spread, width, *shares, of_first, of_live]
             print(f"| {' | '.join(cells)} |", flush=True)
 

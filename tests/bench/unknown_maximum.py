@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluator.estimates.confidence import mean_interval
+from tests.bench.spread import add_options, spread_by
 
 Floats = npt.NDArray[np.float64]
 LEVEL, ROUNDS = 0.95, 0.1
@@ -99,21 +100,33 @@ def held(law: Law, displays: int, seed: int) -> list[tuple[bool, float]]:
 
 def coverage(law: Law, displays: int, logs: int) -> tuple[Floats, Floats]:
     """Return how often each interval holds, and its mean half-width over the mean, shape (3,) each."""
-    found = np.array([held(law, displays, seed) for seed in range(logs)])
+    return together([held(law, displays, seed) for seed in range(logs)])
+
+
+def together(logs: Sequence[Sequence[tuple[bool, float]]]) -> tuple[Floats, Floats]:
+    """Return the same from what was found on each log (`held`)."""
+    found = np.array(logs)
     return found[:, :, 0].mean(axis=0), found[:, :, 1].mean(axis=0)
+
+
+def held_by(name: str, displays: int, seed: int) -> tuple[tuple[bool, float], ...]:
+    return tuple(held(LAWS[name], displays, seed))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.unknown_maximum", description=__doc__)
     parser.add_argument("--logs", type=int, default=1000)
     parser.add_argument("--displays", type=int, nargs="*", default=[1000, 10_000, 100_000])
+    add_options(parser)
     asked = parser.parse_args()
     print(f"{asked.logs:,} logs a row, of which a tenth of the displays are rounds.\n")
     print("| rewards | displays | " + " | ".join(NAMES) + " |")
     print("|---" * (2 + len(NAMES)) + "|")
-    for name, law in LAWS.items():
-        for displays in asked.displays:
-            share, width = coverage(law, displays, asked.logs)
+    cases = [(name, displays) for name in LAWS for displays in asked.displays]
+    with spread_by(asked) as by:
+        found = by.rows(held_by, [(case, range(asked.logs)) for case in cases], at_once=100)
+        for (name, displays), of_logs in zip(cases, found, strict=True):
+            share, width = together(of_logs)
             error = np.sqrt(share * (1 - share) / asked.logs)
             figures = " | ".join(f"{p:.1%} ± {e:.1%} ({w:.2g})" for p, e, w in zip(share, error, width, strict=True))
             print(f"| {name} | {displays:,} | {figures} |", flush=True)

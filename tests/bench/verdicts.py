@@ -11,13 +11,15 @@ it ships then.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
 from evaluator import compare
 from evaluator.errors import EvaluatorError
+from tests.bench.spread import Spread, add_options, spread_by
 from tests.untidy.defects import rows_of
 from tests.untidy.kinds import KINDS, Kind
 from tests.untidy.traffic import Traffic, draw_traffic
@@ -26,7 +28,7 @@ from tests.untidy.writing import as_log
 
 # (baseline, candidate), none of which learns.
 STEADY = (("random", "fixed:action=2"), ("fixed:action=2", "random"), ("fixed:action=0", "fixed:action=1"))
-LEARNING = ("random", "ucb1", "klucb")
+LEARNING, APART = ("random", "ucb1", "klucb"), ("random", "ucb1")
 OUTCOMES = ("ship", "wait", "don't", "refused")
 HORIZON, BOOTSTRAP = 500, 100
 
@@ -44,7 +46,7 @@ def steady(kind: Kind, seed: int, *, beyond: float = 0.0) -> Iterator[str]:
         yield _decision(log, (base, candidate), kind, seed=seed, ship_if=f"uplift > {true:.12f}", **kind.options)
 
 
-def learning(kind: Kind, seed: int) -> str:
+def learning(kind: Kind, seed: int, *, jobs: int = 2) -> str:
     """Return the decision on policies that learn, on a log whose actions all earn the same."""
     k = kind.untidy.n_actions
     worth = None if kind.untidy.mean_values is None else (20.0,) * k
@@ -55,29 +57,44 @@ def learning(kind: Kind, seed: int) -> str:
     except EvaluatorError:
         return "refused"
     return _decision(
-        log, LEARNING, kind, seed=seed, ship_if="uplift > 0", horizon=HORIZON, bootstrap=BOOTSTRAP, jobs=2
+        log, LEARNING, kind, seed=seed, ship_if="uplift > 0", horizon=HORIZON, bootstrap=BOOTSTRAP, jobs=jobs
     )  # fmt: skip
 
 
-def apart(kind: Kind, seeds: range) -> list[str]:
-    """Return the decisions on a policy that learns, by a rule that asks for what it earns more than random on average.
+def earned_more(name: str, seed: int) -> float:
+    """Return what a policy that learns earned more than random on one log of a kind."""
+    kind = KINDS[name]
+    traffic = draw_traffic(kind.untidy, seed)
+    log, _ = as_log(traffic, rows_of(traffic, seed))
+    results = compare(log, list(APART), windows=[kind.window], horizon=HORIZON, seed=seed).results
+    return results[1].value.estimate - results[0].value.estimate
+
+
+def apart(name: str, rule: str, seed: int) -> tuple[str, ...]:
+    """Return the decision on it, by a rule that asks for what it earns more on average."""
+    kind = KINDS[name]
+    traffic = draw_traffic(kind.untidy, seed)
+    log, _ = as_log(traffic, rows_of(traffic, seed))
+    return (_decision(log, APART, kind, seed=seed, ship_if=rule, horizon=HORIZON, bootstrap=BOOTSTRAP),)
+
+
+def decisions_apart(by: Spread, names: Sequence[str], seeds: range) -> Iterator[list[tuple[str, ...]]]:
+    """Yield the decisions on the logs of each kind.
 
     D is the mean over ten times as many other logs, so that its own error adds a twentieth to that of a difference.
     """
-    policies, found = ["random", "ucb1"], []
-    for seed in range(seeds.stop, seeds.stop + 10 * len(seeds)):
-        traffic = draw_traffic(kind.untidy, seed)
-        log, _ = as_log(traffic, rows_of(traffic, seed))
-        results = compare(log, policies, windows=[kind.window], horizon=HORIZON, seed=seed).results
-        found.append(results[1].value.estimate - results[0].value.estimate)
-    rule = f"uplift > {np.mean(found):.12f}"
-    decided = []
-    for seed in seeds:
-        traffic = draw_traffic(kind.untidy, seed)
-        log, _ = as_log(traffic, rows_of(traffic, seed))
-        asked = {"seed": seed, "ship_if": rule, "horizon": HORIZON, "bootstrap": BOOTSTRAP, "jobs": 2}
-        decided.append(_decision(log, tuple(policies), kind, **asked))
-    return decided
+    others = range(seeds.stop, seeds.stop + 10 * len(seeds))
+    more = by.rows(earned_more, [((name,), others) for name in names])
+    rules = [f"uplift > {np.mean(found):.12f}" for found in more]
+    return by.rows(apart, [((name, rule), seeds) for name, rule in zip(names, rules, strict=True)])
+
+
+def decided_steady(name: str, beyond: float, seed: int) -> tuple[str, ...]:
+    return tuple(steady(KINDS[name], seed, beyond=beyond))
+
+
+def decided_learning(name: str, seed: int) -> tuple[str, ...]:
+    return (learning(KINDS[name], seed, jobs=1),)
 
 
 def _decision(log: object, policies: tuple[str, ...], kind: Kind, **asked: object) -> str:
@@ -112,19 +129,22 @@ def main() -> None:
     parser.add_argument("--learning", action="store_true", help="policies that learn, on logs whose actions earn alike")
     parser.add_argument("--apart", action="store_true", help="policies that learn, on logs whose actions differ")
     parser.add_argument("--beyond", type=float, default=0.0, help="how much better than the rule asks for")
+    add_options(parser)
     asked = parser.parse_args()
     print("| kind | verdicts | ship | wait | don't | refused |")
     print("|---|---|---|---|---|---|")
-    for name in asked.kinds or (ALIKE if asked.learning else KINDS):
-        seeds = range(7_000, 7_000 + asked.logs)
+    names, seeds = asked.kinds or list(ALIKE if asked.learning else KINDS), range(7_000, 7_000 + asked.logs)
+    with spread_by(asked) as by:
         if asked.apart:
-            found = apart(KINDS[name], seeds)
+            rows = decisions_apart(by, names, seeds)
         elif asked.learning:
-            found = [learning(KINDS[name], seed) for seed in seeds]
+            rows = by.rows(decided_learning, [((name,), seeds) for name in names])
         else:
-            found = [one for seed in seeds for one in steady(KINDS[name], seed, beyond=asked.beyond)]
-        shares = [np.mean([one == outcome for one in found]) for outcome in OUTCOMES]
-        print(f"| {name} | {len(found)} | {' | '.join(f'{share:.1%}' for share in shares)} |", flush=True)
+            rows = by.rows(decided_steady, [((name, asked.beyond), seeds) for name in names])
+        for name, of_logs in zip(names, rows, strict=True):
+            found = list(chain.from_iterable(of_logs))
+            shares = [np.mean([one == outcome for one in found]) for outcome in OUTCOMES]
+            print(f"| {name} | {len(found)} | {' | '.join(f'{share:.1%}' for share in shares)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ Each log is just long enough for the horizon, so that the replay reads it to its
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -172,6 +173,10 @@ class Coverage(NamedTuple):
 
 def coverage(cell: Cell, pool: Executor, *, truth: tuple[float, float], logs: int, bootstrap: int) -> Coverage:
     """Return how often the intervals of a cell hold."""
-    runs = list(pool.map(partial(intervals_of, cell, truth, bootstrap), range(logs)))
+    return together(list(pool.map(partial(intervals_of, cell, truth, bootstrap), range(logs))))
+
+
+def together(runs: Sequence[Sequence[tuple[float, float, float]]]) -> Coverage:
+    """Return how often the intervals of some logs (`intervals_of`) hold."""
     low, high, true = np.moveaxis(np.array([run for run in runs if run]), 2, 0)
     return Coverage((low <= true) & (true <= high), high - low, (low + high) / 2)

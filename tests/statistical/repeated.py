@@ -155,12 +155,13 @@ def live_values(case: Case, runs: int) -> Floats:
     """Return what the first policy is expected to earn in T rounds live, run by run; nothing where it is not played."""
     if case.live is None:
         return np.zeros(0)
-    return np.array(
-        [
-            play_live(case.live, POLICIES[0], rounds=case.horizon, window_s=None, seed=50_000 + run)[0]
-            for run in range(runs)
-        ]
-    )
+    return np.array([live_value(case, run) for run in range(runs)])
+
+
+def live_value(case: Case, run: int) -> float:
+    """Return what the first policy is expected to earn in T rounds live, in one run."""
+    assert case.live is not None
+    return play_live(case.live, POLICIES[0], rounds=case.horizon, window_s=None, seed=50_000 + run)[0]
 
 
 def _holds(interval: Interval, truth: float) -> bool:

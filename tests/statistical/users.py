@@ -7,6 +7,7 @@ weighted values are for is new users: as many, with as many displays each.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -96,13 +97,16 @@ def replayed(crowd: Crowd, seed: int, **options: Any) -> Any:
     return compare(crowd.log(seed), POLICIES, windows=[WINDOW], **asked).results
 
 
+def values(crowd: Crowd, seed: int) -> tuple[float, ...]:
+    """Return the value of both policies on a log of a crowd."""
+    return tuple(r.value.estimate for r in replayed(crowd, seed))
+
+
 @cache
 def expected_values(crowd: Crowd, runs: int) -> tuple[float, float]:
     """Return what both policies earn on average, by as many replays of new users, none of them judged."""
     with ThreadPoolExecutor(2) as pool:
-        found = list(
-            pool.map(lambda seed: [r.value.estimate for r in replayed(crowd, seed)], range(10**6, 10**6 + runs))
-        )
+        found = list(pool.map(partial(values, crowd), range(10**6, 10**6 + runs)))
     first, second = np.mean(found, axis=0)
     return float(first), float(second)
 
@@ -114,9 +118,10 @@ class Held(NamedTuple):
     width: npt.NDArray[np.float64]
 
 
-def _intervals(
+def intervals(
     crowd: Crowd, truth: tuple[float, float], bootstrap: int, by: str | None, seed: int
-) -> list[list[float]]:
+) -> tuple[tuple[float, float], ...]:
+    """Return of each interval of `KINDS` on one log whether it holds, and its width; nan where there is none."""
     first, second = replayed(crowd, seed, bootstrap=bootstrap, cluster_by=by, doubly_robust=True)
     learned = replayed(crowd, seed, horizon=None, cluster_by=by, final=FINAL)[0]
     assert first.expected_value is not None
@@ -131,17 +136,22 @@ def _intervals(
         first.expected_value, difference, first.doubly_robust.value, learned.final.dr.value, learned.final.snips.value,
         learned.final.logging.value,
     )  # fmt: skip
-    return [
-        [np.nan, np.nan] if interval is None else [interval.low <= true <= interval.high, interval.high - interval.low]
+    return tuple(
+        (np.nan, np.nan) if interval is None else (interval.low <= true <= interval.high, interval.high - interval.low)
         for interval, true in zip(found, truths, strict=True)
-    ]
+    )
 
 
 def coverage(crowd: Crowd, *, by: str | None, logs: int, bootstrap: int, runs: int) -> Held:
     """Return how often the intervals hold for new users, clustered by a column or not at all."""
     truth = expected_values(crowd, runs)
     with ThreadPoolExecutor(2) as pool:
-        found = np.array(list(pool.map(partial(_intervals, crowd, truth, bootstrap, by), range(logs))))
+        return together(list(pool.map(partial(intervals, crowd, truth, bootstrap, by), range(logs))))
+
+
+def together(logs: Sequence[tuple[tuple[float, float], ...]]) -> Held:
+    """Return how often the intervals of some logs (`intervals`) hold."""
+    found = np.array(logs)
     return Held(found[:, :, 0], found[:, :, 1])
 
 

@@ -169,15 +169,20 @@ def _column(result: ReplayResult, name: str) -> Any:
 
 def live_difference(kind: Kind, verdicts: Sequence[Verdict], runs: int) -> tuple[float, float]:
     """Return how much more the replays of a kind's `live` policy earn than it earns live, and the standard error."""
+    return off_live(kind, verdicts, [live_value(kind, run) for run in range(runs)])
+
+
+def live_value(kind: Kind, run: int) -> float:
+    """Return what the kind's `live` policy earns in one live run."""
+    return play_live(
+        kind.untidy, kind.live, rounds=kind.options["horizon"], seed=10_000 + run,
+        window_s=None if kind.window_s is None else float(kind.window_s),
+    )[0]  # fmt: skip
+
+
+def off_live(kind: Kind, verdicts: Sequence[Verdict], values: Sequence[float]) -> tuple[float, float]:
+    """Return the same from what it earned in live runs."""
     replayed = np.array([v.realised for v in verdicts if v.policy == kind.live and v.outcome != "refused"])
-    live = np.array(
-        [
-            play_live(
-                kind.untidy, kind.live, rounds=kind.options["horizon"], seed=10_000 + run,
-                window_s=None if kind.window_s is None else float(kind.window_s),
-            )[0]
-            for run in range(runs)
-        ]
-    )  # fmt: skip
+    live = np.array(values)
     error = np.sqrt(replayed.var(ddof=1) / len(replayed) + live.var(ddof=1) / len(live))
     return float(replayed.mean() - live.mean()), float(error)
