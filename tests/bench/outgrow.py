@@ -1,13 +1,16 @@
 """What studies cost by displays, variants and workers, and what larger ones would: ``python -m tests.bench.outgrow``.
 
-Makes logs (10 actions, categories as context), runs ``evaluate compare`` of contextual policies on them as a user
-would, a process each, and prints processor seconds and peak memory, with lines through both: so much to begin, to read
-a display, to replay it in a variant; so much memory for a conversion and for a round. Then a bootstrap by ``--jobs``
-and on workers of ``--cluster``, in seconds.
+Makes logs (10 actions, categories as context) and runs commands of contextual policies on them as a user would, a
+process each. By sections, all unless some are named (``python -m tests.bench.outgrow audit simulate``):
 
-Last, what the lines make of ten billion displays on a hundred workers. That is calculated, not measured: it assumes
-that the lines hold that far, that a worker reads the log as fast as this machine does, that units differ by nothing,
-and that no worker dies.
+costs
+    Processor seconds and peak memory of ``evaluate compare``, with lines through both: so much to begin, to read a
+    display, to replay it in a variant; so much memory for a conversion and for a round. Then what the lines make of ten
+    billion displays on a hundred workers. That is calculated, not measured: it assumes that the lines hold that far,
+    that a worker reads the log as fast as this machine does, that units differ by nothing, and that no worker dies.
+bootstrap, audit, simulate, convert
+    Seconds of ``compare --bootstrap``, of ``audit`` and of ``simulate`` by ``--jobs`` and on workers of ``--cluster``,
+    and of ``datasets convert`` by ``--jobs``.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import argparse
 import heapq
 import math
 import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,8 +46,14 @@ SIZES = [
     (16_000_000, 160_000, 8),
     (4_000_000, 1_000_000, 8),
 ]
-WORKERS = ["--jobs 1", "--jobs 2", "--cluster local:1", "--cluster local:2"]
+SMALL = SIZES[0][:2]
+THREADS = ["--jobs 1", "--jobs 2"]
+WORKERS = [*THREADS, "--cluster local:1", "--cluster local:2"]
 RESAMPLES = 40
+# An audit of two policies, and a simulation: half a minute of one processor, and more.
+AUDITED, TWINS = ["otflinucb", "linucb"], 20
+SCENARIO, SIMULATED, RUNS = "vernade2017-low", ["delayed-klucb", "ucb1"], 2_500
+CONVERTED = (16_000_000, 160_000)
 HORIZON = 10_000_000
 # A round of a resampled replay, of which the sum of the rewards is asked for (`evaluator.replays.values.resampled`).
 BYTES_OF_DRAW = 8
@@ -71,6 +81,14 @@ class Cost:
 
 def log_of(folder: Path, displays: int, conversions: int) -> Path:
     return folder / f"log-{displays}-{conversions}"
+
+
+def made_log(folder: Path, displays: int, conversions: int) -> Path:
+    """Return a converted log, made unless it is there."""
+    log = log_of(folder, displays, conversions)
+    if not log.exists():
+        measured("datasets", "convert", str(made(folder, Source(displays, 16, "ordered"), conversions)), str(log))
+    return log
 
 
 def study(folder: Path, displays: int, conversions: int, variants: int, *more: str) -> tuple[float, float, float]:
@@ -108,17 +126,66 @@ def through(design: npt.NDArray[np.float64], found: npt.NDArray[np.float64]) -> 
     return tuple(line.tolist())
 
 
-def by_workers(folder: Path) -> None:
+def costs(folder: Path) -> None:
+    """Print what comparisons cost, and what larger ones would."""
+    for displays, conversions in dict.fromkeys(size[:2] for size in SIZES):
+        made_log(folder, displays, conversions)
+    study(folder, *SMALL, 8, "--limit", "5000")  # compiles
+    calculated(fitted(folder), 1e10, 0.01, 40, 200, 100)
+
+
+def bootstrap(folder: Path) -> None:
     """Print the seconds of a bootstrap by who computes it."""
-    displays, conversions, _ = SIZES[0]
-    print(
-        f"\n| {displays:,} displays, 8 variants, {RESAMPLES} resampled logs "
-        "| seconds | processor seconds | times as fast |"
+    made_log(folder, *SMALL)
+    study(folder, *SMALL, 8, "--limit", "5000")
+    by_workers(
+        f"{SMALL[0]:,} displays, 8 variants, {RESAMPLES} resampled logs",
+        lambda *words: study(folder, *SMALL, 8, "--bootstrap", str(RESAMPLES), *words),
     )
-    print("|---" * 4 + "|")
+
+
+def audit(folder: Path) -> None:
+    """Print the seconds of an audit by who computes it."""
+    log = made_log(folder, *SMALL)
+
+    def command(twins: int, *words: str) -> tuple[float, float, float]:
+        return measured("audit", "-d", str(log), "-p", ",".join(AUDITED), "-w", "1d", "--twins", str(twins), *words)
+
+    command(10, "--displays", "500000", "--horizon", "500")  # compiles
+    what = f"audit, {TWINS} twins of {SMALL[0]:,} displays, {len(AUDITED)} policies"
+    by_workers(what, lambda *words: command(TWINS, *words))
+
+
+def simulate(folder: Path) -> None:
+    """Print the seconds of a simulation by who computes it."""
+
+    def command(runs: int, *words: str) -> tuple[float, float, float]:
+        return measured("simulate", SCENARIO, "-p", ",".join(SIMULATED), "--runs", str(runs), *words)
+
+    command(2)  # compiles
+    what = f"simulate {SCENARIO}, {RUNS:,} runs, {len(SIMULATED)} policies"
+    by_workers(what, lambda *words: command(RUNS, *words))
+
+
+def convert(folder: Path) -> None:
+    """Print the seconds of a conversion by its threads."""
+    displays, conversions = CONVERTED
+    spec = made(folder, Source(displays, 16, "shuffled"), conversions)
+    with tempfile.TemporaryDirectory(dir=folder) as out:
+
+        def command(*words: str) -> tuple[float, float, float]:
+            return measured("datasets", "convert", str(spec), str(Path(out) / "-".join(words)), *words)
+
+        by_workers(f"datasets convert, {displays:,} displays in 16 files out of order", command, ways=THREADS)
+
+
+def by_workers(what: str, command: Callable[..., tuple[float, float, float]], *, ways: Sequence[str] = WORKERS) -> None:
+    """Print the seconds of a command by who computes it."""
+    print(f"\n| {what} | seconds | processor seconds | times as fast |")
+    print("|---" * 4 + "|", flush=True)
     first = None
-    for words in WORKERS:
-        seconds, processor, _ = study(folder, displays, conversions, 8, "--bootstrap", str(RESAMPLES), *words.split())
+    for words in ways:
+        seconds, processor, _ = command(*words.split())
         first = first or seconds
         print(f"| `{words}` | {seconds:.1f} | {processor:.1f} | {first / seconds:.2f} |", flush=True)
 
@@ -158,21 +225,25 @@ def finished_after(units: int, seconds: float, workers: int) -> float:
     return max(free)
 
 
+SECTIONS = {section.__name__: section for section in (costs, bootstrap, audit, simulate, convert)}
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.outgrow",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("sections", nargs="*", metavar="section", help=f"of {', '.join(SECTIONS)}; all by default")
     parser.add_argument("--folder", type=Path, help="where the logs are kept; a temporary folder otherwise")
     given = parser.parse_args()
+    if unknown := set(given.sections) - set(SECTIONS):
+        parser.error(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        for displays, conversions in dict.fromkeys(size[:2] for size in SIZES):
-            if not log_of(folder, displays, conversions).exists():
-                spec = made(folder, Source(displays, 16, "ordered"), conversions)
-                measured("datasets", "convert", str(spec), str(log_of(folder, displays, conversions)))
-        study(folder, *SIZES[0][:2], 8, "--limit", "5000")  # compiles
-        cost = fitted(folder)
-        by_workers(folder)
-        calculated(cost, 1e10, 0.01, 40, 200, 100)
+        for name in given.sections or SECTIONS:
+            SECTIONS[name](folder)
 
 
 if __name__ == "__main__":
