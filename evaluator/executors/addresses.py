@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import warnings
@@ -47,11 +48,10 @@ def workers_at(address: str, say: Callable[[str], None]) -> Iterator[Executor]:
         ) from None
     local = _LOCAL.fullmatch(address)
     if local is None and (address.startswith("local") or not _ADDRESS.fullmatch(address)):
-        raise ParameterError(
-            f"{address} is no address of a cluster.",
-            hint="take tcp://host:8786, as dask scheduler prints it, or local:2.",
-        )
+        raise _no_address(address)
     with _quiet():
+        if local is None:
+            _refuse_silence(address)
         cluster = None
         try:
             if local is not None:
@@ -61,13 +61,10 @@ def workers_at(address: str, say: Callable[[str], None]) -> Iterator[Executor]:
             client = distributed.Client(
                 address if cluster is None else cluster, timeout=_PATIENCE, set_as_default=False
             )
-        except (OSError, TimeoutError, ValueError) as error:
+        except (OSError, TimeoutError, ValueError, ImportError) as error:
             if cluster is not None:
                 cluster.close()
-            raise WorkerError(
-                f"No scheduler answers at {address} ({type(error).__name__}).",
-                hint="start one with dask scheduler, and workers with dask worker.",
-            ) from error
+            raise _nobody(address, type(error).__name__) from error
         try:
             _listen(client, say)
             if not client.scheduler_info()["workers"]:
@@ -82,6 +79,57 @@ def workers_at(address: str, say: Callable[[str], None]) -> Iterator[Executor]:
             if cluster is not None:
                 with suppress(Exception):
                     cluster.close(timeout=_GOODBYE)
+
+
+def _refuse_silence(address: str) -> None:
+    """Raise unless a scheduler answers: Dask itself waits without end for one who takes the call and says nothing.
+
+    Raises
+    ------
+    ParameterError
+        Dask knows no such protocol, or is not set up for it.
+    WorkerError
+        Nobody answers there in time, or nothing that is a scheduler.
+    """
+    import distributed
+    from distributed.comm import connect
+
+    async def who() -> str:
+        security = distributed.Security().get_connection_args("client")
+        comm = await connect(address.rstrip("/"), timeout=_PATIENCE, **security)
+        try:
+            await comm.write({"op": "identity", "reply": True})
+            return str((await comm.read())["type"])
+        finally:
+            comm.abort()
+
+    try:
+        found = asyncio.run(asyncio.wait_for(who(), _PATIENCE))
+    except ValueError as error:
+        raise _no_address(address) from error
+    except TypeError as error:
+        raise ParameterError(
+            f"{address} asks for what Dask is not set up for: {error}.",
+            hint="set DASK_DISTRIBUTED__COMM__TLS__... as its scheduler has it, or take tcp://host:8786.",
+        ) from error
+    except Exception as error:  # whatever an answer that is none of Dask's looks like when it is read
+        raise _nobody(address, type(error).__name__) from error
+    if found != "Scheduler":
+        raise _nobody(address, f"that is a {found.lower()}")
+
+
+def _no_address(address: str) -> ParameterError:
+    return ParameterError(
+        f"{address} is no address of a cluster.",
+        hint="take tcp://host:8786, as dask scheduler prints it, or local:2.",
+    )
+
+
+def _nobody(address: str, why: str) -> WorkerError:
+    return WorkerError(
+        f"No scheduler answers at {address} ({why}).",
+        hint="start one with dask scheduler, and workers with dask worker.",
+    )
 
 
 def _listen(client: Any, say: Callable[[str], None]) -> None:

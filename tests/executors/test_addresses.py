@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import socket
 import sys
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
 
 import pytest
 
+from evaluator.executors import addresses
 from tests.cli.runs import evaluate
+from tests.executors.dask_processes import DaskProcesses
 
 
 @pytest.mark.parametrize(
@@ -24,3 +31,62 @@ def test_without_dask_it_says_what_to_install(command: tuple[str, ...], monkeypa
     assert (done.code, done.out) == (2, "")
     line = "error: A cluster needs Dask, which is not installed. Hint: pip install 'delayed-replay[cluster]'."
     assert done.err.splitlines()[-1] == line
+
+
+def told_by(address: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
+    """Return exit code and last line of a comparison on workers at an address, which is given a second to answer."""
+    monkeypatch.setattr(addresses, "_PATIENCE", 1)
+    done = evaluate("compare", "--limit", "2000", "-p", "ucb1", "--cluster", address)
+    assert done.out == ""
+    assert "Traceback" not in done.err
+    return done.code, done.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\nServer: other\r\n\r\n"], ids=["silence", "http"])
+def test_whoever_answers_otherwise_than_a_scheduler_is_not_waited_for(
+    answer: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("distributed", reason="workers need the extra `cluster`")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        callers = []
+
+        def answered() -> None:
+            with suppress(OSError):  # closed at the end
+                while True:
+                    callers.append(server.accept()[0])
+                    callers[-1].sendall(answer)
+
+        Thread(target=answered, daemon=True).start()
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        code, line = told_by(address, monkeypatch)
+        assert callers
+        for caller in callers:
+            caller.close()
+    assert code == 1
+    assert line.startswith(f"error: No scheduler answers at {address} (")
+
+
+def test_a_worker_is_no_scheduler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="workers need the extra `cluster`")
+    with DaskProcesses(tmp_path) as cluster:
+        cluster.worker()
+        (said,) = [file.read_text() for file in tmp_path.glob("worker*.log")]
+        found = re.search(r"Start worker at: *(\S+)", said)
+        assert found is not None
+        _, line = told_by(found[1], monkeypatch)
+    assert line.startswith(f"error: No scheduler answers at {found[1]} (that is a worker).")
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:1", "gopher://127.0.0.1:1"])
+def test_protocols_that_dask_does_not_speak_are_no_addresses(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed", reason="workers need the extra `cluster`")
+    code, line = told_by(address, monkeypatch)
+    assert code == 2
+    assert line.startswith(f"error: {address} is no address of a cluster.")
+
+
+def test_tls_that_is_not_set_up_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed", reason="workers need the extra `cluster`")
+    code, line = told_by("tls://127.0.0.1:1", monkeypatch)
+    assert code == 2
+    assert "Hint: set DASK_DISTRIBUTED__COMM__TLS__" in line
