@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Self
 
 from evaluator.visible import visible
 
@@ -45,6 +46,14 @@ class EvaluatorError(Exception):
     exit_code = 1
     # Whether names in backticks are keys of a file, and not options.
     quotes_keys = False
+
+    def __new__(cls, *told: str, **_: str) -> Self:
+        """Return an error that is yet to be told what is wrong, also where a worker's is made anew.
+
+        That goes by the ``__new__`` of a class; the one of the first builtin among its bases refuses what is an OSError
+        too, and Dask sends some other error then.
+        """
+        return (OSError if issubclass(cls, OSError) else Exception).__new__(cls, *told)
 
     def __init__(self, what: str, *, hint: str = "") -> None:
         self.what = _one_line(what)

@@ -217,3 +217,20 @@ def test_no_scheduler_is_one_line() -> None:
         done = evaluate("compare", "-p", "ucb1", "--limit", "2000", "--cluster", address)
         assert done.code == 2
         assert f"error: {address} is no address of a cluster." in done.err
+
+
+def test_a_log_that_changed_meanwhile_is_bad_data_in_one_line(
+    cluster: DaskProcesses, tmp_path: Path, log: Path
+) -> None:
+    changing = tmp_path / "changing"
+    shutil.copytree(log, changing)
+    process = started(*STUDY, "-d", str(changing), "--out", str(tmp_path / "run"), "--cluster", cluster.address)
+    cluster.worker()
+    waited(lambda: parts(tmp_path / "run") or process.poll() is not None)
+    file = changing / "displays.parquet"
+    file.write_bytes(file.read_bytes()[:-1] + b"x")
+    cluster.worker()  # which opens what is there now
+    _, said = finished(process)
+    assert process.returncode == 3, said
+    assert re.fullmatch(r"error: .*changing/displays\.parquet: .*", said.splitlines()[-1])
+    assert "this may be a bug" not in said

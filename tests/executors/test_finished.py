@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import threading
 from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from evaluator.errors import ParameterError, WorkerError
+from evaluator.errors import EvaluatorError, ParameterError, WorkerError
 from evaluator.executors import finished as module
 from evaluator.executors.finished import finished
 
@@ -118,3 +119,20 @@ def test_what_dask_raises_is_one_line(error: BaseException, words: str) -> None:
 def test_other_errors_stay_what_they_are() -> None:
     with pytest.raises(ZeroDivisionError):
         list(finished(squared, UNITS, Dask(ZeroDivisionError())))
+
+
+def all_errors(of: type[EvaluatorError] = EvaluatorError) -> list[type[EvaluatorError]]:
+    return [of, *(error for below in of.__subclasses__() for error in all_errors(below))]
+
+
+@pytest.mark.parametrize("cls", all_errors(), ids=lambda cls: cls.__name__)
+def test_an_error_of_a_worker_arrives_as_it_was(cls: type[EvaluatorError]) -> None:
+    support = pytest.importorskip("tblib.pickling_support", reason="by which Dask sends errors")
+    error = cls("What is wrong.", hint="How to repair it.")
+    try:
+        raise error
+    except EvaluatorError:
+        support.install(error)
+    arrived = pickle.loads(pickle.dumps(error))
+    assert type(arrived) is cls
+    assert (arrived.what, arrived.hint, str(arrived)) == (error.what, error.hint, str(error))
