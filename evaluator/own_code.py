@@ -9,13 +9,16 @@ import secrets
 import site
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import all_suffixes
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
+from evaluator.errors import WorkerError
+from evaluator.executors.workers import this_worker
 from evaluator.outputs.checksums import checksum
 from evaluator.policies.running import is_ours
 
@@ -24,26 +27,101 @@ _LONGEST = 1024
 _PACKAGE = Path(__file__).resolve().parents[0]
 
 
-def own_code(policy: Any) -> tuple[str, ...]:
+@dataclass(frozen=True)
+class CodeOfPolicy:
+    """Hashes of a policy's code, as a worker is told them.
+
+    Parameters
+    ----------
+    written
+        Of what the policy's files say, and of installed packages: the same in every process that can run it.
+    run
+        Of that and of what the process has imported besides (`own_code`).
+    """
+
+    written: str
+    run: str
+
+
+def codes_of(policies: Sequence[Any]) -> tuple[CodeOfPolicy, ...]:
+    """Return the hashes of each policy's code."""
+    return tuple(CodeOfPolicy(_hash(own_code(of, imported=False)), _hash(own_code(of))) for of in policies)
+
+
+def refuse_other_code(policies: Sequence[Any], wanted: Sequence[CodeOfPolicy]) -> None:
+    """Raise unless the policies that a worker loaded are those of the command.
+
+    What either process has imported besides does not count: it is another program. What the worker imported for an
+    earlier command counts as it was then, for that is what it runs.
+
+    Raises
+    ------
+    WorkerError
+        The code of a policy is another, or has changed since the worker imported it; the message names it.
+    """
+    for policy, of in zip(policies, wanted, strict=True):
+        if _hash(own_code(policy, imported=False)) != of.written:
+            raise WorkerError(
+                f"Worker {this_worker()} is refused: what {policy.spec} consists of is another there.",
+                hint="the files of a policy must be the same there, and so must installed packages.",
+            )
+        _refuse_older_modules(policy)
+
+
+# The checksums of files of code, as this worker found them before it ran what they say.
+_found: dict[Path, str] = {}
+
+
+def _refuse_older_modules(policy: Any) -> None:
+    """Raise if this process has imported a file as it was before it changed; a policy's own file is loaded anew."""
+    if is_ours(policy):
+        return
+    imported = {_file_of(of) for name, of in dict(sys.modules).items() if not name.startswith("_policy_")}
+    for file in _code_of(policy):
+        now = checksum(file)
+        if _found.setdefault(file, now) != now:
+            if file in imported:
+                raise WorkerError(
+                    f"Worker {this_worker()} is refused: it has imported {file.name} as it was before it changed.",
+                    hint="start the worker anew.",
+                )
+            _found[file] = now
+
+
+def _hash(lines: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def own_code(policy: Any, *, imported: bool = True) -> tuple[str, ...]:
     """Return what the code of a user's policy is known by, a line for each file and installed package.
 
     The files are that of its class, the rest of its package, what these import, also within functions, and what has
     been imported by now; the standard library and installed packages count with what was installed. A text in the code
     that is the name of a module counts as an import. Data is found where a parameter or a text in the code is the name
     of a file, from the working folder or from beside the code; what a policy reads or imports by a name that it puts
-    together is not.
+    together is not. Without `imported`, what has been imported by now is left out.
     """
     if is_ours(policy):
         return ()
-    cls = getattr(policy, "cls", type(policy))
-    name = cls.__module__
-    file = _file_of(sys.modules.get(name))
-    if file is None:  # it can never be recognised
+    code = _code_of(policy)
+    if not code:  # it can never be recognised
         return (secrets.token_hex(),)
-    own = {file, *_defined_in(cls)}
-    code = {*own, *_package_of(name), *_imported(own)}
-    files = {*code, *_loaded(name), *_data(code, policy.parameters.values())}
+    more = _loaded(_class_of(policy).__module__) if imported else set()
+    files = {*code, *more, *_data(code, policy.parameters.values())}
     return (*sorted(f"{path.name} {checksum(path)}" for path in files), *_installed())
+
+
+def _class_of(policy: Any) -> type:
+    found: type = getattr(policy, "cls", type(policy))
+    return found
+
+
+def _code_of(policy: Any) -> set[Path]:
+    """Return the files of a policy's code; none where its class has no file."""
+    cls = _class_of(policy)
+    file = _file_of(sys.modules.get(cls.__module__))
+    own = {file, *_defined_in(cls)} if file is not None else set()
+    return {*own, *_package_of(cls.__module__), *_imported(own)} if own else set()
 
 
 def _file_of(module: object) -> Path | None:

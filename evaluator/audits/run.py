@@ -70,7 +70,7 @@ def run_audit(
     """
     fitted = fit(log, policies, options)
     plans, truth, claimed = fitted
-    key = ""
+    key, questions = "", None
     if kept is not None or executor is not None:
         questions = Questions(policies)
         questions.log = content_hash(log) if place is None else place.content
@@ -82,8 +82,8 @@ def run_audit(
     if options.horizon is not None and min(t for told in first.told for t in told.rounds) == options.horizon:
         common = options.horizon  # reached, hence fixed by the user
     workers: TwinWorkers = TwinsInThreads(fitted, policies, options)
-    if executor is not None and place is not None:
-        workers = TwinsOnExecutor(executor, audited_on(place, policies, options, key), truth.displays)
+    if executor is not None and place is not None and questions is not None:
+        workers = TwinsOnExecutor(executor, audited_on(place, policies, options, questions, key), truth.displays)
     done = units.twins(options.twins, common, workers, advance)
     runs = LiveRuns(fitted, policies, options, [replayed.told for replayed in done], common)
     live = _Live(*units.live(runs, workers, advance))

@@ -29,6 +29,7 @@ from evaluator.executors.finished import finished
 from evaluator.executors.plain_values import as_text, from_text
 from evaluator.executors.software import refuse_other_software
 from evaluator.executors.workers import tell, this_worker
+from evaluator.own_code import CodeOfPolicy
 from evaluator.policies.base import Setting
 from evaluator.replays.one_scan import compile_loops
 from evaluator.threads import in_threads
@@ -123,6 +124,8 @@ class AuditedLog:
         Options of the audit.
     software
         What computes (`evaluator.executors.software.software`).
+    codes
+        Hashes of each policy's code.
     key
         Hash of all that fixes the replays of every twin.
     """
@@ -131,6 +134,7 @@ class AuditedLog:
     policies: tuple[str, ...]
     options: AuditOptions
     software: tuple[str, ...]
+    codes: tuple[CodeOfPolicy, ...]
     key: str
 
 
@@ -207,8 +211,10 @@ class TwinsOnExecutor:
             yield task.part, from_text(text, ())
 
 
-def audited_on(place: LogPlace, policies: Sequence[Any], options: AuditOptions, key: str) -> AuditedLog:
-    """Return what workers have to know of an audit of the log at a place.
+def audited_on(
+    place: LogPlace, policies: Sequence[Any], options: AuditOptions, questions: Questions, key: str
+) -> AuditedLog:
+    """Return what workers have to know of an audit of the log at a place, whose questions gave it its key.
 
     Raises
     ------
@@ -216,7 +222,7 @@ def audited_on(place: LogPlace, policies: Sequence[Any], options: AuditOptions, 
         A policy has no name by which workers could load it.
     """
     words = tuple(loaded_by(policy) for policy in policies)
-    return AuditedLog(place, words, options, Questions(policies).software, key)
+    return AuditedLog(place, words, options, questions.software, questions.codes, key)
 
 
 def compute_twins(task: TwinsTask) -> list[str]:
@@ -261,7 +267,7 @@ def _opened(audited: AuditedLog) -> tuple[Fitted, list[Any]]:
         _open.clear()
         policies = [as_description(words) for words in audited.policies]
         log = audited.place.opened()
-        questions = Questions(policies)
+        questions = Questions(policies, audited.codes)
         questions.log = audited.place.content
         fitted = fit(log, policies, audited.options)
         if twins_key([questions.key(plan) for plan in fitted.plans], audited.options) != audited.key:

@@ -14,7 +14,7 @@ import numpy as np
 from evaluator.executors.software import software
 from evaluator.log import Log
 from evaluator.log.content import content_hash
-from evaluator.own_code import own_code
+from evaluator.own_code import CodeOfPolicy, codes_of, refuse_other_code
 from evaluator.replays.plan import ReplayPlan
 
 # Options on which no result depends.
@@ -33,7 +33,7 @@ def question_key(plan: ReplayPlan, log: str, code: Sequence[str]) -> str:
         and by which spec, shows in what it holds.
     code
         Versions and hashes of the code that runs, as it was when it was loaded: `evaluator.executors.software`, and
-        `evaluator.own_code.own_code` of the policy.
+        `evaluator.own_code.codes_of` the policy.
     """
     planned = plan.to_dict()
     for option in NO_MATTER:
@@ -57,11 +57,21 @@ class Questions:
     ----------
     policies
         Descriptions of the policies, just loaded: their code, and what is installed, may change while they run.
+    told
+        On a worker, the hashes of their code where the command runs; None there.
+
+    Raises
+    ------
+    WorkerError
+        The code of a policy is another one than was told.
     """
 
-    def __init__(self, policies: Sequence[Any]) -> None:
+    def __init__(self, policies: Sequence[Any], told: Sequence[CodeOfPolicy] | None = None) -> None:
+        if told is not None:
+            refuse_other_code(policies, told)
         self.software = software()
-        self._code = {policy.spec: (*self.software, *own_code(policy)) for policy in policies}
+        self.codes = codes_of(policies) if told is None else tuple(told)
+        self._code = {policy.spec: (*self.software, of.run) for policy, of in zip(policies, self.codes, strict=True)}
         self.log = ""
 
     def of_log(self, log: Log) -> None:

@@ -19,6 +19,7 @@ from evaluator.errors import WorkerError
 from evaluator.executors.finished import finished
 from evaluator.executors.software import refuse_other_software
 from evaluator.executors.workers import tell, this_worker
+from evaluator.own_code import CodeOfPolicy
 from evaluator.replays.one_scan import compile_loops
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
@@ -41,6 +42,8 @@ class Study:
         Windows of each policy, and options that all variants share.
     software
         What computes (`evaluator.executors.software.software`).
+    codes
+        Hashes of each policy's code.
     """
 
     place: LogPlace
@@ -48,6 +51,7 @@ class Study:
     windows: tuple[Window, ...]
     options: ReplayOptions
     software: tuple[str, ...]
+    codes: tuple[CodeOfPolicy, ...]
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,8 @@ def study_on(
     questions = Questions(policies)
     questions.log = place.content
     words = tuple(loaded_by(policy) for policy in policies)
-    return OnExecutor(executor, Study(place, words, tuple(windows), options, questions.software), questions)
+    study = Study(place, words, tuple(windows), options, questions.software, questions.codes)
+    return OnExecutor(executor, study, questions)
 
 
 def compute(task: StudyTask) -> Any:
@@ -138,7 +143,7 @@ class _OpenStudy:
     def __init__(self, study: Study) -> None:
         log = study.place.opened()
         policies = [as_description(words) for words in study.policies]
-        self._questions = Questions(policies)
+        self._questions = Questions(policies, study.codes)
         self._questions.log = study.place.content
         self._variants = Variants(log, policies, study.windows, study.options)
         self._plans: dict[int, ReplayPlan] = {}

@@ -85,8 +85,8 @@ def _result(future: Future[R], unit: Unit) -> R:
     except (ImportError, AttributeError, RuntimeError) as error:
         if "evaluator" in str(error) or "evaluator" in str(error.__cause__):
             raise WorkerError(
-                f"A worker could not begin {unit.name}: {error}.",
-                hint="install the same version of delayed-replay on every worker.",
+                f"A worker could not begin {unit.name}: {error.__cause__ or error}.",
+                hint="install the same version of delayed-replay for the scheduler and on every worker.",
             ) from error
         raise
     except Exception as error:

@@ -17,7 +17,7 @@ from evaluator.executors.plain_values import as_text, from_text
 from evaluator.executors.software import refuse_other_software, software
 from evaluator.executors.workers import in_folder, tell, this_folder, this_worker
 from evaluator.outputs.kept_units import KeptUnits
-from evaluator.own_code import own_code
+from evaluator.own_code import CodeOfPolicy, codes_of, refuse_other_code
 from evaluator.simulations.live_loop import RunOutcome
 from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.scenarios import load_problem
@@ -49,6 +49,8 @@ class PlayedScenario:
         Working folder of the command, in which relative names are looked up.
     software
         What computes (`evaluator.executors.software.software`).
+    codes
+        Hashes of each policy's code.
     key
         Hash of all that fixes its runs.
     """
@@ -58,6 +60,7 @@ class PlayedScenario:
     options: SimulateOptions
     folder: str
     software: tuple[str, ...]
+    codes: tuple[CodeOfPolicy, ...]
     key: str
 
 
@@ -103,13 +106,16 @@ def outcomes(
         return
     size = min(max(WORK // stage.shared.horizon, 1), _MOST)
     parts = [tuple(tasks[at : at + size]) for at in range(0, len(tasks), size)]
-    key = runs_key(stage)
+    codes = codes_of(stage.policies)
+    key = runs_key(stage, codes)
     keys = [hashlib.sha256(json.dumps([key, part]).encode()).hexdigest() for part in parts]
     texts = {} if kept is None else kept.find(keys)
     there = {part: texts[key] for part, key in zip(parts, keys, strict=True) if key in texts}
     left = [part for part in parts if part not in there]
     known = dict(zip(parts, keys, strict=True))
-    coming = _on_executor(stage, left, options, key, executor, scenario) if executor else _here(stage, left, options)
+    coming = _here(stage, left, options)
+    if executor is not None:
+        coming = _on_executor(stage, left, options, codes, key, executor, scenario)
     for part in parts:
         while part not in there:
             done, text = next(coming)
@@ -119,11 +125,11 @@ def outcomes(
         yield from from_text(there.pop(part), [RunOutcome])
 
 
-def runs_key(stage: Stage) -> str:
+def runs_key(stage: Stage, codes: Sequence[CodeOfPolicy]) -> str:
     """Return the hash of all that fixes the runs of some policies: what each is told, its world, its code, the seed."""
     said = [
         as_text((stage.settings, tuple(stage.world_of(p) for p in range(len(stage.policies))), stage.calendars)),
-        [[policy.spec, repr(policy.parameters), *own_code(policy)] for policy in stage.policies],
+        [[of.spec, repr(of.parameters), code.run] for of, code in zip(stage.policies, codes, strict=True)],
         stage.seed,
         software(),
     ]
@@ -139,6 +145,7 @@ def _on_executor(
     stage: Stage,
     parts: Sequence[tuple[Task, ...]],
     options: SimulateOptions,
+    codes: tuple[CodeOfPolicy, ...],
     key: str,
     executor: Executor,
     scenario: str | None,
@@ -149,7 +156,7 @@ def _on_executor(
             hint="write it into a spec.toml with [scenario], and name that.",
         )
     words = tuple(loaded_by(policy) for policy in stage.policies)
-    played = PlayedScenario(scenario, words, options, this_folder(), software(), key)
+    played = PlayedScenario(scenario, words, options, this_folder(), software(), codes, key)
     for task, text in finished(compute_runs, [RunsTask(played, part) for part in parts], executor):
         yield task.tasks, text
 
@@ -180,8 +187,9 @@ def _opened(played: PlayedScenario) -> Stage:
         _open.clear()
         in_folder(played.folder)
         policies = [as_description(words) for words in played.policies]
+        refuse_other_code(policies, played.codes)
         stage = set_stage(load_problem(played.scenario), policies, played.options)
-        if runs_key(stage) != played.key:
+        if runs_key(stage, played.codes) != played.key:
             raise WorkerError(
                 f"Worker {this_worker()} is refused: its scenario {played.scenario} is another, or a policy is.",
                 hint="files that the command names must be the same there, and so must installed packages.",

@@ -137,7 +137,7 @@ def test_a_worker_that_plans_otherwise_is_refused(monkeypatch: pytest.MonkeyPatc
         questions = Questions(policies)
         questions.log = place.content
         key = twins_key([questions.key(plan) for plan in fit(log, policies, options).plans], options)
-        audited = audited_on(place, policies, options, key)
+        audited = audited_on(place, policies, options, questions, key)
         assert len(compute_twins(TwinsTask(audited, (0,), 50))) == 1
         with pytest.raises(WorkerError, match="refused: it plans the replays otherwise than the command does"):
             compute_twins(TwinsTask(replace(audited, options=AuditOptions(window=51)), (0,), 50))

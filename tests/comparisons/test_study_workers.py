@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import pickle
 from collections.abc import Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +134,53 @@ def test_a_worker_that_plans_otherwise_is_refused(task: StudyTask) -> None:
     other = replace(task.study, options=ReplayOptions(horizon=61))
     with pytest.raises(WorkerError, match="refused: it plans ucb1 otherwise than the command does"):
         compute(StudyTask(other, task.unit))
+
+
+def test_a_worker_with_another_policy_under_the_name_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(study_workers, "_open", [])
+    (tmp_path / "mine.py").write_text(MINE)
+    with at_a_place(LOG, None, {}) as (_, place):
+        own = first_task(place, [f"{tmp_path}/mine.py:Mine"], ReplayOptions(horizon=60))
+        assert compute(own)
+        study_workers._open.clear()
+        (tmp_path / "mine.py").write_text(MINE.replace("self.of = of", "self.of = 1"))
+        with pytest.raises(WorkerError, match=r"refused: what Mine consists of is another there"):
+            compute(own)
+
+
+def test_a_worker_that_imported_a_module_before_it_changed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its policy would be loaded anew, and what that imports would not: other numbers without a word."""
+    monkeypatch.setattr(study_workers, "_open", [])
+    monkeypatch.syspath_prepend(str(tmp_path))
+    spec = f"{tmp_path}/mine.py:Mine"
+    (tmp_path / "beside_mine.py").write_text("ACTION = 1\n")
+    mine = MINE.replace("return self.of", "return beside_mine.ACTION")
+    (tmp_path / "mine.py").write_text(f"import beside_mine\n{mine}")
+    with at_a_place(LOG, None, {}) as (_, place):
+        assert compute(first_task(place, [spec], ReplayOptions(horizon=60)))
+        (tmp_path / "mine.py").write_text(f"import beside_mine  # loaded anew\n{mine}")
+        assert compute(first_task(place, [spec], ReplayOptions(horizon=60)))
+        (tmp_path / "beside_mine.py").write_text("ACTION = 2\n")
+        with pytest.raises(WorkerError, match=r"it has imported beside_mine\.py as it was before it changed"):
+            compute(first_task(place, [spec], ReplayOptions(horizon=60)))
+
+
+def test_what_the_command_has_imported_besides_refuses_no_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "helper_of_the_script.py").write_text("")
+    with monkeypatch.context() as here:
+        here.syspath_prepend(str(tmp_path))
+        importlib.import_module("helper_of_the_script")
+    policies = [f"{tmp_path}/mine.py:Mine:of=1", "random"]
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        found = compare(LOG, policies, executor=pool, **OPTIONS)
+    assert said(found) == said(compare(LOG, policies, **OPTIONS))
 
 
 def test_policies_are_sent_by_names_that_workers_can_load(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from evaluator.executors.software import software
 from evaluator.executors.workers import this_folder
 from evaluator.outputs.kept_folder import kept_beside
 from evaluator.outputs.kept_units import KeptUnits
+from evaluator.own_code import codes_of
 from evaluator.simulations import run_units, simulate
 from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.run_units import PlayedScenario, RunsTask, compute_runs, runs_key
@@ -102,8 +103,9 @@ def test_kept_runs_are_of_no_other_simulation_and_damaged_ones_are_played_anew(
 
 def test_a_worker_with_another_scenario_under_the_name_is_refused() -> None:
     policies, options = [as_description("ucb1")], SimulateOptions(**ASKED)
-    key = runs_key(set_stage(load_problem(NAME), policies, options))
-    played = PlayedScenario(NAME, ("ucb1",), options, this_folder(), software(), key)
+    codes = codes_of(policies)
+    key = runs_key(set_stage(load_problem(NAME), policies, options), codes)
+    played = PlayedScenario(NAME, ("ucb1",), options, this_folder(), software(), codes, key)
     assert compute_runs(RunsTask(played, ((0, 0),)))
     with pytest.raises(WorkerError, match=r"refused: its scenario vernade2017-low is another"):
         compute_runs(RunsTask(replace(played, scenario="vernade2017-low"), ((0, 0),)))
