@@ -102,12 +102,22 @@ class CommClosedError(OSError):
     """As `distributed.comm` has it."""
 
 
+def of_a_scheduler_without_the_package() -> RuntimeError:
+    error = RuntimeError("Error during deserialization of the task graph.")
+    error.__cause__ = ModuleNotFoundError("No module named 'evaluator.comparisons'")
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "words"),
     [
         (CancelledError(), "The workers are gone: their scheduler ended or cannot be reached"),
         (CommClosedError("in <TCP>"), "The workers are gone: their scheduler ended or cannot be reached"),
         (KilledWorker(), r"Unit \d+ ended every worker that took it, 4 of them, the last at tcp://10\.0\.0\.8:4711"),
+        (
+            of_a_scheduler_without_the_package(),
+            r"Unit \d+: No module named .*\. Hint: .* for the scheduler and on every",
+        ),
         (ModuleNotFoundError("No module named 'evaluator'"), r"A worker could not begin Unit \d+: No module named"),
     ],
 )
