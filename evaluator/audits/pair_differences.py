@@ -38,7 +38,6 @@ def measure(a: ShownDisplays, b: ShownDisplays, rounds: int) -> MeasuredDifferen
         [a.rewards(i, rounds) for i in repeats],
         [b.displays[i][:rounds] for i in repeats],
         [b.rewards(i, rounds) for i in repeats],
-        displays=len(a.twin.log),
         rounds=rounds,
         lower=lower,
         upper=upper,

@@ -128,7 +128,6 @@ def find_differences(
             lived[i].rewards,
             lived[j].displays,
             lived[j].rewards,
-            displays=len(plans[i].log),
             rounds=rounds,
             lower=bounds[i].lower,
             upper=bounds[i].upper,

@@ -121,7 +121,6 @@ def weigh(
     shown_b: Sequence[Ints],
     rewards_b: Sequence[Floats],
     *,
-    displays: int,
     rounds: int,
     upper: float,
     lower: float = 0.0,
@@ -134,8 +133,6 @@ def weigh(
     ----------
     shown_a, rewards_a, shown_b, rewards_b
         Displays and rewards of the first T rounds of both replays, repeat by repeat, shape (T,) each.
-    displays
-        Number of displays of the log.
     rounds
         Number of rounds T of each repeat.
     upper, lower
@@ -148,17 +145,15 @@ def weigh(
     """
     repeats = len(shown_a)
     width = upper - lower
-    different = 0 if repeats == 1 else _different(shown_a, shown_b, displays=displays, shared=shared)
+    different = 0 if repeats == 1 else _different(shown_a, shown_b, shared=shared)
     # What a later round has not revealed yet may be a sale or a refund.
     if ordered and (shared or lower == 0.0):
-        sums = contrast(
-            shown_a, rewards_a, shown_b, rewards_b, displays=displays, upper=upper, lower=lower, shared=shared
-        )
+        sums = contrast(shown_a, rewards_a, shown_b, rewards_b, upper=upper, lower=lower, shared=shared)
         kind = f"paired, {IN_ORDER if repeats == 1 else IN_ORDERS}"
         return RealisedEvidence(sums, sums.n, different or sums.n, repeats, rounds, width, kind)
     each = zip(shown_a, rewards_a, shown_b, rewards_b, strict=True)
     pairs = [
-        discordant(*of, displays=displays, upper=upper, lower=lower)
+        discordant(*of, upper=upper, lower=lower)
         if shared
         else (sums_of(of[1], upper=upper, lower=lower), sums_of(of[3], upper=upper, lower=lower))
         for of in each
@@ -168,9 +163,7 @@ def weigh(
     return RealisedEvidence((a, b), n, different or n, repeats, rounds, width, PAIRED if shared else UNPAIRED)
 
 
-def _different(shown_a: Sequence[Ints], shown_b: Sequence[Ints], *, displays: int, shared: bool) -> int:
+def _different(shown_a: Sequence[Ints], shown_b: Sequence[Ints], *, shared: bool) -> int:
     """Return how many different displays may add to the difference in any repeat."""
-    told = np.zeros(displays, np.bool_)
-    for a, b in zip(shown_a, shown_b, strict=True):
-        told[np.setxor1d(a, b) if shared else np.union1d(a, b)] = True
-    return int(told.sum())
+    told = [np.setxor1d(a, b) if shared else np.union1d(a, b) for a, b in zip(shown_a, shown_b, strict=True)]
+    return len(np.unique(np.concatenate(told)))

@@ -126,7 +126,7 @@ def _in_groups(
     bounds, level = reward_bounds(plan), plan.options.level
     width = bounds.upper - bounds.lower
     if ordered:
-        sides: Sequence[Contrast | None] = _sides(split, a, b, bounds, displays=len(plan.log))
+        sides: Sequence[Contrast | None] = _sides(split, a, b, bounds)
         n = _discordant(split, a, b)
         kind = f"paired, {IN_ORDER if len(a.displays) == 1 else IN_ORDERS}"
     else:
@@ -149,11 +149,11 @@ def _in_groups(
     return tuple(groups), test_of(split, evidence, level=level)
 
 
-def _sides(split: Split, a: FirstRounds, b: FirstRounds, bounds: RewardBounds, *, displays: int) -> list[Contrast]:
+def _sides(split: Split, a: FirstRounds, b: FirstRounds, bounds: RewardBounds) -> list[Contrast]:
     """Return what the displays of each group that one of two replays alone showed add to the difference of totals."""
     repeats = []
     for shown_a, earned_a, shown_b, earned_b in zip(a.displays, a.rewards, b.displays, b.rewards, strict=True):
-        alone_a, alone_b = shown_alone(shown_a, shown_b, displays=displays)
+        alone_a, alone_b = shown_alone(shown_a, shown_b)
         repeats.append(
             [
                 (1, split.code[shown_a[alone_a]], earned_a[alone_a]),

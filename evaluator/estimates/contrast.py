@@ -41,6 +41,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.estimates.confidence import gamma_exponential_boundary, log_mixture, middle, mixture_rho
+from evaluator.estimates.paired import rounds_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -89,7 +90,6 @@ def contrast(
     shown_b: Sequence[Ints],
     rewards_b: Sequence[Floats],
     *,
-    displays: int,
     upper: float,
     lower: float = 0.0,
     shared: bool,
@@ -102,8 +102,6 @@ def contrast(
         Numbers of the displays of each replay's first T rounds, in the order of the rounds, shape (T,) each.
     rewards_a, rewards_b
         Rewards of these rounds, shape (T,) each, in [`lower`, `upper`].
-    displays
-        Number of displays of the log.
     upper, lower
         Largest and smallest possible reward of a display.
     shared
@@ -113,13 +111,13 @@ def contrast(
     --------
     >>> both = contrast(
     ...     [np.array([0, 2, 3])], [np.array([1.0, 0.0, 1.0])], [np.array([0, 1, 3])], [np.array([1.0, 1.0, 1.0])],
-    ...     displays=4, upper=1.0, shared=True,
+    ...     upper=1.0, shared=True,
     ... )  # fmt: skip
     >>> both.total, both.least, both.most, both.n
     (-1.0, -1.0, 1.0, 2)
     """
     each = zip(shown_a, rewards_a, shown_b, rewards_b, strict=True)
-    return contrast_of([_signed(*of, displays=displays, shared=shared) for of in each], upper=upper, lower=lower)
+    return contrast_of([_signed(*of, shared=shared) for of in each], upper=upper, lower=lower)
 
 
 def contrast_of(repeats: Sequence[Sequence[tuple[int, Floats]]], *, upper: float, lower: float = 0.0) -> Contrast:
@@ -147,11 +145,10 @@ def contrast_of(repeats: Sequence[Sequence[tuple[int, Floats]]], *, upper: float
 
 
 def _signed(
-    shown_a: Ints, reward_a: Floats, shown_b: Ints, reward_b: Floats, *, displays: int, shared: bool
+    shown_a: Ints, reward_a: Floats, shown_b: Ints, reward_b: Floats, *, shared: bool
 ) -> list[tuple[int, Floats]]:
     """Return (sign, |Y| in order) of each kind of display that may add to the difference."""
-    round_a, round_b = _rounds(shown_a, displays), _rounds(shown_b, displays)
-    of_a, of_b = round_b[shown_a], round_a[shown_b]
+    of_a, of_b = rounds_of(shown_a, shown_b), rounds_of(shown_b, shown_a)
     alone_a, alone_b = of_a < 0, of_b < 0
     kinds = [(1, reward_a[alone_a]), (-1, reward_b[alone_b])]
     if shared:
@@ -162,10 +159,3 @@ def _signed(
     for sign, which in ((1, own < other), (-1, own > other)):
         kinds.append((sign, sign * gain[which]))
     return kinds
-
-
-def _rounds(shown: Ints, displays: int) -> Ints:
-    """Return the round of each display of the log, -1 where it was not shown."""
-    rounds = np.full(displays, -1, np.int64)
-    rounds[shown] = np.arange(len(shown))
-    return rounds

@@ -34,6 +34,7 @@ import numpy.typing as npt
 from evaluator.estimates.confidence import ANYTIME, Interval, crossing_boundary, interval_ends, mixture_rho
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 PAIRED = f"paired, {ANYTIME}"
 UNPAIRED = f"unpaired, {ANYTIME}"
 # Beyond this a p-value is called 10^-300.
@@ -74,7 +75,6 @@ def discordant(
     shown_b: npt.NDArray[np.int64],
     reward_b: Floats,
     *,
-    displays: int,
     upper: float,
     lower: float = 0.0,
 ) -> tuple[RewardSums, RewardSums]:
@@ -86,12 +86,10 @@ def discordant(
         Numbers of the displays of each replay's first T rounds, in the order of its rounds, shape (T,).
     reward_a, reward_b
         Rewards of these rounds, shape (T,), in [`lower`, `upper`].
-    displays
-        Number of displays of the log.
     upper, lower
         Largest and smallest possible reward of a display.
     """
-    alone_a, alone_b = shown_alone(shown_a, shown_b, displays=displays)
+    alone_a, alone_b = shown_alone(shown_a, shown_b)
     return (
         sums_of(reward_a[alone_a], upper=upper, lower=lower),
         sums_of(reward_b[alone_b], upper=upper, lower=lower),
@@ -99,16 +97,32 @@ def discordant(
 
 
 def shown_alone(
-    shown_a: npt.NDArray[np.int64], shown_b: npt.NDArray[np.int64], *, displays: int
+    shown_a: npt.NDArray[np.int64], shown_b: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return which rounds of A, and which of B, have displays that the other did not show; arguments as above."""
-    return ~_among(shown_b, displays)[shown_a], ~_among(shown_a, displays)[shown_b]
+    return rounds_of(shown_a, shown_b) < 0, rounds_of(shown_b, shown_a) < 0
 
 
-def _among(shown: npt.NDArray[np.int64], displays: int) -> npt.NDArray[np.bool_]:
-    member = np.zeros(displays, np.bool_)
-    member[shown] = True
-    return member
+def rounds_of(displays: Ints, shown: Ints) -> Ints:
+    """Return the round, counted from 0, in which each of some displays was shown, -1 where it was not, shape (n,).
+
+    O(T log T) time, nothing where displays were shown in the order of the log; memory of the rounds, not of the log.
+
+    Parameters
+    ----------
+    displays
+        Numbers of the displays asked about, shape (n,).
+    shown
+        Numbers of the displays shown, in the order of the rounds, no two the same, shape (T,).
+    """
+    if not len(shown):
+        return np.full(len(displays), -1, np.int64)
+    in_order = bool((shown[1:] > shown[:-1]).all())
+    order = None if in_order else np.argsort(shown)
+    ordered = shown if order is None else shown[order]
+    at = np.minimum(np.searchsorted(ordered, displays), len(shown) - 1)
+    found: Ints = np.where(ordered[at] == displays, at if order is None else order[at], -1)
+    return found
 
 
 def difference_of_sums(
@@ -146,7 +160,7 @@ def difference_of_sums(
     --------
     >>> a, b = discordant(
     ...     np.array([0, 2, 3]), np.array([1.0, 0.0, 1.0]), np.array([0, 1, 3]), np.array([1.0, 1.0, 1.0]),
-    ...     displays=4, upper=1.0,
+    ...     upper=1.0,
     ... )  # fmt: skip
     >>> difference = difference_of_sums(a, b, rounds=3, upper=1.0, alpha=0.05)
     >>> round(difference.estimate, 3), difference.n

@@ -17,7 +17,7 @@ ALPHA = 0.05
 def test_by_hand() -> None:
     shown_a, reward_a = np.array([0, 2, 5, 9]), np.array([0.0, 1.0, 2.0, 0.5])
     shown_b, reward_b = np.array([0, 3, 7, 9]), np.array([0.0, 1.0, 1.0, 0.5])
-    found = contrast([shown_a], [reward_a], [shown_b], [reward_b], displays=10, upper=2.0, shared=True)
+    found = contrast([shown_a], [reward_a], [shown_b], [reward_b], upper=2.0, shared=True)
     # A alone: 1/2, 1 of predicted 1/2, (1/2 + 1/2)/2; B alone: 1/2, 1/2 of 1/2, 1/2.
     assert found == Contrast(total=0.5, variation=pytest.approx(0.25), least=-2.0, most=2.0, n=4)
 
@@ -26,7 +26,7 @@ def test_a_display_that_both_showed_may_earn_differently() -> None:
     # Rewards seen by the last round: display 0 earned in both, 4 in A only, which showed it earlier.
     shown_a, reward_a = np.array([0, 4, 6]), np.array([1.0, 1.0, 0.0])
     shown_b, reward_b = np.array([0, 1, 4]), np.array([1.0, 0.0, 0.0])
-    found = contrast([shown_a], [reward_a], [shown_b], [reward_b], displays=8, upper=1.0, shared=False)
+    found = contrast([shown_a], [reward_a], [shown_b], [reward_b], upper=1.0, shared=False)
     # Display 6, A alone: 0; 1, B alone: 0; 4, both, A first: 1; display 0 in the same round of both: nothing.
     assert found == Contrast(total=1.0, variation=pytest.approx(3 * 0.25), least=-1.0, most=2.0, n=3)
 
@@ -35,18 +35,18 @@ def test_repeats_are_one_sum() -> None:
     rng = np.random.default_rng(0)
     reward = (rng.random(900) < 0.4).astype(float)
     shown = [np.sort(rng.permutation(900)[:300]) for _ in range(4)]
-    one = contrast(shown[:1], [reward[shown[0]]], shown[1:2], [reward[shown[1]]], displays=900, upper=1.0, shared=True)
+    one = contrast(shown[:1], [reward[shown[0]]], shown[1:2], [reward[shown[1]]], upper=1.0, shared=True)
     twice = contrast(
         shown[:1] * 2, [reward[shown[0]]] * 2, shown[1:2] * 2, [reward[shown[1]]] * 2,
-        displays=900, upper=1.0, shared=True,
+        upper=1.0, shared=True,
     )  # fmt: skip
     # The same repeat twice says what it says once.
     assert twice._replace(n=one.n) == pytest.approx(one)
     other = contrast(
         shown[:2], [reward[s] for s in shown[:2]], shown[2:], [reward[s] for s in shown[2:]],
-        displays=900, upper=1.0, shared=True,
+        upper=1.0, shared=True,
     )  # fmt: skip
-    alone = [contrast([a], [reward[a]], [b], [reward[b]], displays=900, upper=1.0, shared=True)
+    alone = [contrast([a], [reward[a]], [b], [reward[b]], upper=1.0, shared=True)
              for a, b in zip(shown[:2], shown[2:], strict=True)]  # fmt: skip
     assert other.total == pytest.approx(np.mean([of.total for of in alone]))
     # Repeats read the log in orders of their own: how little their mean varies is not known.
@@ -71,10 +71,8 @@ def test_shorter_than_two_sums() -> None:
     rng = np.random.default_rng(1)
     reward = (rng.random(6000) < 0.3).astype(float)
     a, b = (np.sort(rng.permutation(6000)[:3000]) for _ in range(2))
-    one = contrast([a], [reward[a]], [b], [reward[b]], displays=6000, upper=1.0, shared=True)
-    two = difference_of_sums(
-        *discordant(a, reward[a], b, reward[b], displays=6000, upper=1.0), rounds=3000, upper=1.0, alpha=ALPHA
-    )
+    one = contrast([a], [reward[a]], [b], [reward[b]], upper=1.0, shared=True)
+    two = difference_of_sums(*discordant(a, reward[a], b, reward[b], upper=1.0), rounds=3000, upper=1.0, alpha=ALPHA)
     radius = one.radius(alpha=ALPHA) / 3000
     assert one.total / 3000 == pytest.approx(two.estimate)
     # A right angle's long side instead of both others, and log(2/alpha) instead of log(4/alpha).

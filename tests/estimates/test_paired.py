@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evaluator.estimates.confidence import gamma_exponential_boundary, mean_interval
-from evaluator.estimates.paired import RewardSums, difference_of_sums, discordant, p_values, sums_of
+from evaluator.estimates.paired import RewardSums, difference_of_sums, discordant, p_values, rounds_of, sums_of
 from evaluator.estimates.repeated import mean_sums
 
 ALPHA = 0.05
@@ -17,7 +19,7 @@ ALPHA = 0.05
 def test_by_hand() -> None:
     shown_a, reward_a = np.array([5, 0, 2, 9]), np.array([2.0, 0.0, 1.0, 0.5])
     shown_b, reward_b = np.array([0, 3, 9, 7]), np.array([0.0, 1.0, 0.5, 1.0])
-    a, b = discordant(shown_a, reward_a, shown_b, reward_b, displays=10, upper=2.0)
+    a, b = discordant(shown_a, reward_a, shown_b, reward_b, upper=2.0)
     assert (a.n, a.total) == (2, 1.5)  # displays 5 and 2
     assert (b.n, b.total) == (2, 1.0)  # displays 3 and 7
     # Predicted 1/2, then (1/2 + 1) / 2; and 1/2, then (1/2 + 1/2) / 2.
@@ -33,7 +35,7 @@ def test_the_ends_are_those_of_two_mean_intervals() -> None:
     rng = np.random.default_rng(0)
     shown_a, shown_b = rng.permutation(6000)[:3000], rng.permutation(6000)[:3000]
     reward = (rng.random(6000) < 0.3) * rng.random(6000) * 5
-    a, b = discordant(shown_a, reward[shown_a], shown_b, reward[shown_b], displays=6000, upper=5.0)
+    a, b = discordant(shown_a, reward[shown_a], shown_b, reward[shown_b], upper=5.0)
     found = difference_of_sums(a, b, rounds=3000, upper=5.0, alpha=ALPHA)
     only_a = [reward[i] for i in shown_a if i not in set(shown_b)]
     only_b = [reward[i] for i in shown_b if i not in set(shown_a)]
@@ -46,7 +48,7 @@ def test_the_ends_are_those_of_two_mean_intervals() -> None:
 
 def test_a_replay_and_itself_do_not_differ_at_all() -> None:
     shown, reward = np.arange(50), np.ones(50)
-    a, b = discordant(shown, reward, shown[::-1], reward, displays=60, upper=1.0)
+    a, b = discordant(shown, reward, shown[::-1], reward, upper=1.0)
     found = difference_of_sums(a, b, rounds=50, upper=1.0, alpha=ALPHA)
     assert (found.estimate, found.low, found.high, found.n) == (0.0, 0.0, 0.0, 0)
     assert p_values(*(RewardSums(*(np.array([x]) for x in s)) for s in (a, b)), alpha=ALPHA) == [1.0]
@@ -92,3 +94,11 @@ def test_p_values_of_equal_policies_keep_their_promise() -> None:
     equal = p_values(bernoulli_sums(rng, 300, rates), bernoulli_sums(rng, 300, rates), alpha=ALPHA)
     for x in (0.05, 0.2, 0.5):
         assert (equal <= x).mean() <= x + 4 * math.sqrt(x * (1 - x) / runs)
+
+
+@given(st.permutations(range(30)), st.permutations(range(30)), st.integers(0, 30), st.integers(0, 30), st.booleans())
+def test_rounds_are_found_in_any_order(asked: list[int], shown: list[int], n: int, t: int, in_order: bool) -> None:
+    displays, of = np.array(asked[:n], np.int64), np.array(shown[:t], np.int64)
+    of = np.sort(of) if in_order else of
+    expected = [list(of).index(display) if display in of else -1 for display in displays]
+    assert rounds_of(displays, of).tolist() == expected

@@ -54,7 +54,7 @@ def test_differences_do_not_move() -> None:
 
     def two(by: float) -> tuple[tuple[float, ...], ...]:
         x = EARNED + by
-        bounds = {"lower": LOWER + by, "upper": UPPER + by, "displays": 2_000}
+        bounds = {"lower": LOWER + by, "upper": UPPER + by}
         of = contrast([shown[0]], [x[shown[0]]], [shown[1]], [x[shown[1]]], shared=True, **bounds)
         a, b = discordant(shown[0], x[shown[0]], shown[1], x[shown[1]], **bounds)
         difference = difference_of_sums(a, b, rounds=600, lower=LOWER + by, upper=UPPER + by, alpha=0.1)

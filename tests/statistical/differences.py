@@ -101,7 +101,7 @@ def _held(found: Comparison, plans: list[ReplayPlan], expected: np.ndarray) -> H
         weigh(
             *(lived[d.variant].displays, lived[d.variant].rewards),
             *(lived[d.reference].displays, lived[d.reference].rewards),
-            displays=len(expected), rounds=t, **reward_bounds(plans[0])._asdict(), ordered=False, shared=shared,
+            rounds=t, **reward_bounds(plans[0])._asdict(), ordered=False, shared=shared,
         )
         for d in now
     ]  # fmt: skip
