@@ -118,9 +118,9 @@ def _traffic_size(plan: ReplayPlan) -> float:
     return total / max(plan.rounds.used, 1)
 
 
-def _all_sizes(plan: ReplayPlan) -> npt.NDArray[np.int64]:
+def _all_sizes(plan: ReplayPlan) -> npt.NDArray[np.unsignedinteger]:
     """Return the number of eligible actions of each used display, shape (n,), in one scan of the sets."""
-    found = np.empty(len(plan.log), np.int64)
+    found = np.empty(len(plan.log), np.min_scalar_type(plan.log.n_actions))
     for first, batch in plan.log.batches([ELIGIBLE], coded=True):
         found[first : first + len(batch[ELIGIBLE])] = sizes(batch[ELIGIBLE])
     return found[: plan.rounds.used]

@@ -12,10 +12,10 @@ import numpy.typing as npt
 from evaluator.errors import LogError, ParameterError
 from evaluator.log import Log
 from evaluator.log.breaches import TARGET_REPAIR, target_breaches
-from evaluator.log.eligible import SetCodes, joined_codes, members
+from evaluator.log.eligible import SetCodes, joined_codes, members, sizes
 from evaluator.log.readable_vectors import readable_vectors
 from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, FEATURES, Columns, to_numpy
-from evaluator.log.uneven import first_vectors, is_uneven
+from evaluator.log.uneven import is_uneven
 from evaluator.replays.rounds.batch import Batch, EligibleActions
 from evaluator.replays.rounds.eligible_actions import eligible_actions
 
@@ -284,11 +284,24 @@ def pieces(log: Log, columns: list[str], vectors: Sequence[str], size: int = BAT
         n = len(displays["action"])
         high = int(np.searchsorted(of, first + n, side="left"))
         counts = np.bincount(of[low:high] - first, minlength=n)
-        begin = None if uneven is None else first_vectors(log.displays[uneven].slice(first, n))
+        begin = None if uneven is None else _first_of_eligible(first, displays[ELIGIBLE], displays[uneven])
         own = {name: _finite(first, name, displays, begin) for name in stored}
         columns_read = {name: displays[name] for name in kept}
         yield LogPiece(first, columns_read, own | shared, np.concatenate([[low], low + np.cumsum(counts)]), begin)
         low = high
+
+
+def _first_of_eligible(first: int, sets: npt.NDArray[Any], vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
+    """Return the place of each display's first vector, where each eligible action has one, shape (n + 1,)."""
+    assert isinstance(sets, SetCodes)
+    begin = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes(sets))])
+    if begin[-1] != len(vectors):
+        rows = f"rows {first} to {first + len(sets) - 1}"
+        raise LogError(
+            f"displays.{ACTION_SET}: not a vector for each eligible action ({rows}).",
+            hint="give one, in the order of the actions.",
+        )
+    return begin
 
 
 def blocks(log: Log, columns: list[str], vectors: Sequence[str], size: int) -> Iterator[LogPiece]:
