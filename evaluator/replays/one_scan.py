@@ -49,7 +49,7 @@ class Lane:
         # Where the order is not the log's own: accepted displays; for queues, all in their order.
         self._shown: list[Ints] = []
         options = plan.options
-        self._replaying: MatchingReplay | QueueReplay = begin(
+        self._replaying: MatchingReplay | QueueReplay | None = begin(
             plan.policy, plan.setting, sampler=plan.sampler, seed=options.seed, repeat=repeat,
             safe=plan.sampler == "queue" and options.horizon is None, recorded=plan.recorded and repeat == 0,
             begun=None if plan.start is None else plan.start.begun(repeat),
@@ -62,16 +62,22 @@ class Lane:
         return self.replay
 
     @property
+    def _reading(self) -> MatchingReplay | QueueReplay:
+        """The replay, until it is closed."""
+        assert self._replaying is not None
+        return self._replaying
+
+    @property
     def stream(self) -> tuple[int, int]:
         """What fixes the sampler's draws."""
         return self.plan.options.seed, self.repeat
 
     def read(self, piece: LogPiece, action: npt.NDArray[np.int32], order: Ints | None) -> None:
         """Replay a piece whose actions were thinned, in an order of its displays, or as they came."""
-        if piece.first >= self.plan.rounds.used or self._replaying.done:
+        if piece.first >= self.plan.rounds.used or self._reading.done:
             return
         if order is None:
-            self._replaying.read(piece.first, self.plan.rounds.batch(piece, action))
+            self._reading.read(piece.first, self.plan.rounds.batch(piece, action))
         else:
             self._read_in_order(piece, action, order[order < self.plan.rounds.used - piece.first])
 
@@ -80,24 +86,26 @@ class Lane:
             part = order[start : start + _PART]
             batch = gather(piece, action, part, [self.plan.rounds.vectors]).batch(self.plan.rounds)
             first = piece.first + start
-            accepted = self._replaying.read(first, batch)
+            accepted = self._reading.read(first, batch)
             self._shown.append(piece.first + (part if accepted is None else part[accepted - first]))
 
     def coming(self, piece: LogPiece, action: npt.NDArray[np.int32]) -> LoopCall | None:
         """Return the call that reading such a piece makes; None where all displays are read before the first one."""
-        if isinstance(self._replaying, QueueReplay):
+        if isinstance(self._reading, QueueReplay):
             return None
-        return self._replaying.coming(self.plan.rounds.batch(piece, action))
+        return self._reading.coming(self.plan.rounds.batch(piece, action))
 
     def finish(self) -> None:
-        """Close the replay."""
-        replay = self._replaying.result()
+        """Close the replay, and let go of what it was made of."""
+        replay = self._reading.result()
         self.places = replay.displays
         if self.repeat > 0:
             shown = np.concatenate([np.zeros(0, np.int64), *self._shown])
-            shown = shown[replay.displays] if isinstance(self._replaying, QueueReplay) else shown
+            shown = shown[replay.displays] if isinstance(self._reading, QueueReplay) else shown
+            self._shown = []
             replay = dataclasses.replace(replay, displays=shown)
         self.replay = _without_costs(self.plan, replay)
+        self._replaying = None
 
 
 def _without_costs(plan: ReplayPlan, replay: Replay) -> Replay:

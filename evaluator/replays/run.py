@@ -64,7 +64,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class _Repeat:
+class RepeatEstimates:
     """One repeat: what was replayed, what it was thinned to, and what it earned."""
 
     replay: Replay
@@ -118,6 +118,13 @@ def execute_all(
     return [result for result, _ in _execute_all(plans, jobs, batch_size, advance, resampled=resampled)]
 
 
+def shown_columns(plans: Sequence[ReplayPlan], lanes: Sequence[Lane]) -> list[str]:
+    """Return which columns of the displays in the lanes' rounds are read."""
+    reads = [c for lane in lanes if lane.plan.matched.clips for c in lane.plan.matched.propensities.reads]
+    reads += [COST] * plans[0].of_profit + [ELIGIBLE] * any(plan.setting.among for plan in plans)
+    return list(dict.fromkeys(["time", "action", "propensity", *reads]))
+
+
 def _execute_all(
     plans: Sequence[ReplayPlan],
     jobs: int,
@@ -131,19 +138,16 @@ def _execute_all(
     log = plans[0].log
     replays = [lane.replayed for lane in lanes]
     # What was shown in the rounds of all lanes, looked up together: one more scan of a few columns.
-    reads = [c for lane in lanes if lane.plan.matched.clips for c in lane.plan.matched.propensities.reads]
-    reads += [COST] * plans[0].of_profit + [ELIGIBLE] * any(plan.setting.among for plan in plans)
-    columns = list(dict.fromkeys(["time", "action", "propensity", *reads]))
-    shown = log.take(np.concatenate([replay.displays for replay in replays]), columns)
+    shown = log.take(np.concatenate([replay.displays for replay in replays]), shown_columns(plans, lanes))
     results, taken = [], 0
     references = References()
-    repeats: list[_Repeat] = []
+    repeats: list[RepeatEstimates] = []
     for lane, replay in zip(lanes, replays, strict=True):
         t = len(replay.displays)
-        repeats.append(_estimate(lane, replay, shown.slice(taken, t), references))
+        repeats.append(estimate_repeat(lane, replay, shown.slice(taken, t), references))
         taken += t
         if len(repeats) == lane.plan.options.repeats:
-            results.append(_summarise(lane.plan, repeats, references))
+            results.append(summarise_repeats(lane.plan, repeats, references))
             repeats = []
     done = iter(replays)
     by_plan = [[next(done) for _ in range(plan.options.repeats)] for plan in plans]
@@ -190,14 +194,15 @@ def _with_weighted(
     return out
 
 
-def _estimate(lane: Lane, replay: Replay, shown: pa.Table, references: References) -> _Repeat:
+def estimate_repeat(lane: Lane, replay: Replay, shown: pa.Table, references: References) -> RepeatEstimates:
+    """Return what a repeat earned, in whose rounds this was shown."""
     plan, t = lane.plan, len(replay.displays)
     observed = observed_rewards(plan, replay.displays)
     live = observed if plan.options.reward == "observed" else references.logged(plan, t).taken(replay.displays)
     # How long a repeat waited for a display is counted in its own order.
     as_read = replace(replay, displays=lane.places)
     accepted = accepted_of(plan, as_read, to_numpy(shown["action"]))
-    return _Repeat(
+    return RepeatEstimates(
         replay=replay,
         arms=lane.arms,
         accepted=accepted,
@@ -252,7 +257,8 @@ def _trajectory(
     )
 
 
-def _summarise(plan: ReplayPlan, done: list[_Repeat], references: References) -> ReplayResult:
+def summarise_repeats(plan: ReplayPlan, done: list[RepeatEstimates], references: References) -> ReplayResult:
+    """Return what the repeats of a plan found, without what weighs displays, outcomes, groups and resampled logs."""
     arms = done[0].arms  # of the first repeat: the reference is one for all
     if arms is None:
         raise AssertionError("the scan gives every first repeat its arms")
@@ -314,7 +320,7 @@ def _summarise(plan: ReplayPlan, done: list[_Repeat], references: References) ->
     )
 
 
-def _of_sizes(done: list[_Repeat]) -> list[str]:
+def _of_sizes(done: list[RepeatEstimates]) -> list[str]:
     return [] if done[0].sizes is None else [set_sizes_sentence(done[0].sizes)]
 
 
@@ -326,18 +332,18 @@ def _named(best: BestFixedAction, labels: Sequence[str]) -> str:
     return " > ".join(labels[k] for k in best.orders[0][:_NAMED]) + more
 
 
-def _expected_acceptance(done: list[_Repeat]) -> float:
+def _expected_acceptance(done: list[RepeatEstimates]) -> float:
     known = [r.accepted.expected for r in done if r.accepted is not None]
     return float(np.mean(known)) if known else float("nan")
 
 
-def _ended_by(plan: ReplayPlan, done: list[_Repeat]) -> tuple[str, ...]:
+def _ended_by(plan: ReplayPlan, done: list[RepeatEstimates]) -> tuple[str, ...]:
     """Return the labels of actions without a usable display at which repeats ended."""
     last = {max(r.replay.dry, r.replay.waiting) for r in done}
     return tuple(plan.log.labels[k] for k in sorted(last) if k >= 0 and not plan.usable[k])
 
 
-def _first_warnings(plan: ReplayPlan, done: list[_Repeat], t: int) -> list[str]:
+def _first_warnings(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> list[str]:
     """Return what must be read before anything else."""
     said = []
     if t and plan.clock.kind == "wall" and plan.sampler != "logged":
@@ -363,7 +369,7 @@ def _first_warnings(plan: ReplayPlan, done: list[_Repeat], t: int) -> list[str]:
     return [line for line in (*calendar_warning(plan), *said, *tilted[:1], *off[:1], propensity_warning(plan)) if line]
 
 
-def _wall_clock_off(plan: ReplayPlan, done: list[_Repeat]) -> list[str]:
+def _wall_clock_off(plan: ReplayPlan, done: list[RepeatEstimates]) -> list[str]:
     """Say that the wall clock counted on another acceptance rate: clipped propensities accept less than c."""
     rate = float(np.mean([len(r.replay.displays) / max(r.replay.read, 1) for r in done])) * plan.survey.kept
     share = plan.clock.share
@@ -376,7 +382,7 @@ def _wall_clock_off(plan: ReplayPlan, done: list[_Repeat]) -> list[str]:
     ]
 
 
-def _warnings(plan: ReplayPlan, done: list[_Repeat], t: int, best: Interval) -> list[str]:
+def _warnings(plan: ReplayPlan, done: list[RepeatEstimates], t: int, best: Interval) -> list[str]:
     said = []
     horizon = plan.options.horizon
     if 0 < t < 10 * plan.log.n_actions:
