@@ -276,5 +276,5 @@ def _in_ranking(audit: Audit) -> str:
 
 def _with_error(value: float, error: float, sign: str, *, signed: bool = False) -> str:
     # As many decimals as the error has two digits, so that the two line up.
-    digits = 4 if error <= 0 else min(max(1 - math.floor(math.log10(error)), 0), 8)
+    digits = 4 if not error > 0 else min(max(1 - math.floor(math.log10(error)), 0), 8)
     return f"{value:{'+' if signed else ''}.{digits}f}" + (f" {sign} {error:.{digits}f}" if error > 0 else "")

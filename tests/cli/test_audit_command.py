@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.resources
 import io
 import json
@@ -47,6 +48,16 @@ def test_report_fits_and_ends_with_the_verdict(columns: int) -> None:
         assert policy.policy in words
         for number in (f"{policy.value:.4g}", f"{policy.spread:.2g}", f"{policy.regret_coverage.mean_width:.3g}"):
             assert number in words.split() or f"{number}," in words.split()
+
+
+def test_a_policy_without_rounds_is_reported() -> None:
+    found = audit(load("synthetic", limit=2000), ["otflinucb", "random"], window=100, twins=10)
+    unknown = {name: float("nan") for name in ("value", "bias", "bias_standard_error", "spread")}
+    found = dataclasses.replace(found, policies=(dataclasses.replace(found.policies[0], **unknown), found.policies[1]))
+    for full in (False, True):
+        with io.StringIO() as sink:
+            print_audit(ReportConsole(width=120, file=sink), found, full=full)
+            assert "nan" in sink.getvalue()
 
 
 def test_out_is_a_whole_folder(tmp_path: Path) -> None:
