@@ -26,6 +26,7 @@ class Fitted(NamedTuple):
 
 def fit(log: Log, policies: Sequence[Any], options: AuditOptions) -> Fitted:
     """Fit a truth to a log. What a replay of the log refuses, this refuses."""
+    log = log.without_outcomes()  # of which an audit says nothing
     asked = options.of_replays(seed=options.seed)
     plans = plan_comparison(log, policies, [options.window], asked)
     # What is left out of the replays is no less true.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -66,6 +67,7 @@ def audit_command(
         source = open_log(named, reading)
         with workers(cluster) as executor:
             place = None if executor is None else place_of(source.log, named, reading)
+            source = replace(source, log=source.log.without_outcomes())
             with o.progress("twins and runs", steps(len(descriptions), asked), compiles=cluster is None) as advance:
                 found = run_audit(
                     source.log, descriptions, asked, advance=advance, kept=kept, executor=executor, place=place

@@ -165,6 +165,11 @@ class Log(LogTables, MadeFromFrames, ShownInNotebooks):
         )  # fmt: skip
         return self.changed(conversions=events, outcomes=no_outcomes(), meta=meta).as_sound_as(self)
 
+    def without_outcomes(self) -> Log:
+        """Return the log without the events of its outcomes, for what asks for none: they may be most of its memory."""
+        meta = replace(self.meta, outcomes=())
+        return self.changed(outcomes=no_outcomes(), meta=meta).as_sound_as(self)
+
     def outcome_named(self, name: str) -> Outcome:
         """Return what the log says of an outcome; errors as of `of_outcome`."""
         known = {one.name: one for one in self.meta.outcomes}
