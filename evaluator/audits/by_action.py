@@ -122,6 +122,6 @@ def _of_money(truth: LogTruth, plan: ReplayPlan) -> MoneyClaim:
     if money.refunds is not None and _late(plan):
         laws = tuple(claim_of(replace(truth, cdf=cdf), plan) for cdf in money.refunds.totals)
         refunds = ClaimsByLaw(laws, money.refunds.laws[1])
-    cost = money.costs.means if money.costs is not None and plan.of_profit else np.zeros(k)
+    cost = money.costs.means if plan.of_profit and money.costs is not None else np.zeros(k)
     unit = truth.mean_value
     return MoneyClaim(money.worth / unit, money.owed / unit, cost / unit, refunds)

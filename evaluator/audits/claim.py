@@ -83,7 +83,7 @@ def _in_rounds(truth: LogTruth, share: float, window: ReplayWindow) -> DelayCDF:
     if truth.traffic is None:
         return truth.cdf if share == 1.0 else truth.cdf.scaled(share)
     i = np.arange(_PAIRS)
-    arrival = ((i + 0.5) / _PAIRS * len(truth.traffic.times)).astype(np.int64)
+    arrival = ((i + 0.5) / _PAIRS * len(truth.traffic)).astype(np.int64)
     step = np.searchsorted(truth.cdf.cdf, (i * _GOLDEN) % 1.0, side="right")
     known = step < truth.cdf.delays.size
     ticks = truth.cdf.delays[np.minimum(step, truth.cdf.delays.size - 1)]

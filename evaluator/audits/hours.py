@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy.special import chdtrc
 
 from evaluator.audits.display_times import DisplayTimes
+from evaluator.audits.means_in_blocks import mean_in_blocks
 from evaluator.replays.plan import ReplayPlan
 
 Floats = npt.NDArray[np.float64]
@@ -44,7 +45,7 @@ class HourFactors:
         return np.ones(len(time)) if self.by_hour is None else self.by_hour[_hour(time, self.ticks)]
 
 
-def fit_hours(plan: ReplayPlan, converted: npt.NDArray[np.bool_], traffic: DisplayTimes | None) -> HourFactors:
+def fit_hours(plan: ReplayPlan, converted: Ints, traffic: DisplayTimes | None) -> HourFactors:
     """Return by how much rates follow the hour, each action's own rate allowed for; nothing where chance does as well.
 
     With O_h conversions in hour h where the actions shown make E_h expected, and mu the rate of all, O_h / E_h has
@@ -56,7 +57,7 @@ def fit_hours(plan: ReplayPlan, converted: npt.NDArray[np.bool_], traffic: Displ
     plan
         Plan of a replay; its used displays are judged.
     converted
-        Whether each used display converted, shape (n,).
+        Numbers of the used displays that converted, increasing, shape (c,).
     traffic
         Arrival times of the log's displays; None where the log counts rounds.
     """
@@ -64,19 +65,24 @@ def fit_hours(plan: ReplayPlan, converted: npt.NDArray[np.bool_], traffic: Displ
     if traffic is None or seconds is None or seconds > _HOUR_S or not plan.maturity.known:
         return HourFactors()
     ticks = _HOUR_S / seconds
-    time = traffic.of_log[: len(converted)]
-    if time[-1] - time[0] < _FEWEST_DAYS * _HOURS * ticks:
+    n = plan.rounds.used
+    first, last = traffic.times.take(np.array([0, n - 1]))
+    if last - first < _FEWEST_DAYS * _HOURS * ticks:
         return HourFactors()
-    k = plan.log.n_actions
-    action = np.concatenate([batch["action"] for _, batch in plan.log.batches(["action"])])[: len(converted)]
-    rate = np.bincount(action[converted], minlength=k) / np.maximum(np.bincount(action, minlength=k), 1)
-    hour = _hour(time, ticks)
-    seen = np.bincount(hour[converted], minlength=_HOURS).astype(np.float64)
-    expected = np.bincount(hour, weights=rate[action], minlength=_HOURS)
+    sold, shown = converted_and_shown(plan, converted)
+    rate = sold / np.maximum(shown, 1)
+    seen = np.bincount(_hour(traffic.times.take(converted), ticks), minlength=_HOURS).astype(np.float64)
+    expected = np.zeros(_HOURS)
+    for at, batch in plan.log.batches(["action"]):
+        action = batch["action"][: max(n - at, 0)]
+        if not len(action):
+            break
+        # Added one by one to what there is, as if all were added at once.
+        np.add.at(expected, _hour(traffic.times.read(at, at + len(action)), ticks), rate[action])
     tested = expected >= _FEWEST
     if tested.sum() < 2:
         return HourFactors()
-    noise = 1.0 - float(converted.mean())
+    noise = 1.0 - len(converted) / n
     departure = np.where(tested, seen / np.maximum(expected, 1e-300) - 1.0, 0.0)
     squares, total = float((expected * departure**2).sum()), float(expected[tested].sum())
     df = int(tested.sum()) - 1
@@ -85,7 +91,8 @@ def fit_hours(plan: ReplayPlan, converted: npt.NDArray[np.bool_], traffic: Displ
     between = (squares - df * noise) / (total - float((expected[tested] ** 2).sum()) / total)
     weight = between / (between + noise / np.maximum(expected, 1e-300))
     by_hour = np.maximum(1.0 + np.sqrt(weight) * departure, 0.0)
-    by_hour /= by_hour[_hour(traffic.of_log, ticks)].mean()
+    times = traffic.times
+    by_hour /= mean_in_blocks(traffic.displays, lambda low, high: by_hour[None, _hour(times.read(low, high), ticks)])
     return HourFactors(
         by_hour,
         ticks,
@@ -94,6 +101,23 @@ def fit_hours(plan: ReplayPlan, converted: npt.NDArray[np.bool_], traffic: Displ
             "mean, alike for all actions",
         ),
     )
+
+
+def converted_and_shown(plan: ReplayPlan, converted: Ints) -> tuple[Ints, Ints]:
+    """Return how many of each action's used displays converted, and how many there are, shape (K,) each.
+
+    Parameters
+    ----------
+    plan
+        Plan of a replay.
+    converted
+        Numbers of the used displays that converted, increasing, shape (c,).
+    """
+    sold: Ints = np.zeros(plan.log.n_actions, np.int64)
+    for at, batch in plan.log.batches(["action"]):
+        low, high = np.searchsorted(converted, [at, at + len(batch["action"])])
+        sold += np.bincount(batch["action"][converted[low:high] - at], minlength=len(sold))
+    return sold, plan.survey.shown_first(plan.rounds.used)
 
 
 def _hour(time: Ints, ticks: float) -> Ints:

@@ -28,6 +28,7 @@ from evaluator.kernels.ridge import row
 from evaluator.policies.base import Setting
 from evaluator.policies.dispatch import choose, collected, converted, displayed, prepare
 from evaluator.policies.running import blamed, loop_for, reward_unit
+from evaluator.replays.rounds.batch import read_only
 from evaluator.simulations.ring import RoundRing, empty_ring, keep, next_revealed, reveal_later, rounds_since
 
 Floats = npt.NDArray[np.float64]
@@ -54,7 +55,7 @@ class ContextPool(NamedTuple):
         Delay in ticks at which each column of tau stands, shape (J,); empty where tau counts rounds.
     times
         Arrival times of the traffic in ticks, increasing, shape (N,); empty where tau counts rounds. Each run begins
-        at one of them at random.
+        at one of them at random, and looks at those of its rounds and as many after them alone.
     first, last
         Times at which rounds are shown: first, ..., last - 1, then again from first on.
     rate
@@ -63,8 +64,10 @@ class ContextPool(NamedTuple):
         Number of rounds per display of the traffic.
     law
         Row of `tau` for each action's delays, shape (K,); empty where all have the first.
-    factor
-        Factor of all rates at each of the arrival times, shape (N,); empty where it is 1 throughout.
+    by_hour
+        Factor of all rates at each hour of the day, shape (24,); empty where it is 1 throughout.
+    hour
+        Ticks of an hour.
     """
 
     vectors: Floats
@@ -73,13 +76,14 @@ class ContextPool(NamedTuple):
     tau: Floats
     reach: int
     delays: npt.NDArray[np.int64] = np.zeros(0, np.int64)
-    times: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+    times: npt.NDArray[np.int64] = read_only(np.zeros(0, np.int64))
     first: int = 0
     last: int = 0
     rate: float = 0.0
     share: float = 1.0
     law: npt.NDArray[np.int64] = np.zeros(0, np.int64)
-    factor: Floats = np.zeros(0)
+    by_hour: Floats = np.zeros(0)
+    hour: float = 1.0
 
 
 def _play(
@@ -125,7 +129,10 @@ def _play(
 def rate_of(pool: ContextPool, entry: int, action: int, at_time: int) -> float:
     """Return the probability with which what is shown converts."""
     rate = pool.rates[entry, action]
-    return float(min(rate * pool.factor[at_time], 1.0)) if pool.factor.shape[0] > 0 else float(rate)
+    if pool.by_hour.shape[0] == 0:
+        return float(rate)
+    hour = int(pool.times[at_time] // pool.hour) % pool.by_hour.shape[0]
+    return float(min(rate * pool.by_hour[hour], 1.0))
 
 
 @inlinable
@@ -233,11 +240,13 @@ def rounds_until(pool: ContextPool, arrival: int, step: int) -> int:
 
 @inlinable
 def rounds_after(pool: ContextPool, arrival: int, ticks: int) -> int:
-    """Return how many rounds after a display that is which comes so many ticks later."""
+    """Return how many rounds after a display that is which comes so many ticks later; some beyond the reach as well."""
     n = pool.times.shape[0]
     due = pool.times[arrival] + ticks
-    displays = int(np.searchsorted(pool.times, due, side="right")) - 1 - arrival
-    if due > pool.times[n - 1]:
+    # So many displays are more rounds than the reach, which is all that is asked.
+    end = min(n, arrival + 2 + int((pool.reach + 1) / pool.share))
+    displays = int(np.searchsorted(pool.times[arrival:end], due, side="right")) - 1
+    if end == n and due > pool.times[n - 1]:
         displays += math.floor((due - pool.times[n - 1]) * pool.rate)
     return displays if pool.share == 1.0 else int(np.rint(displays * pool.share))
 

@@ -191,7 +191,7 @@ def logger_value(
     truth: LogTruth,
     claim: ClaimsByLaw,
     rounds: LiveRounds,
-    factor: Floats,
+    pool: ContextPool,
     weights: Floats,
     money: LiveMoney = NO_MONEY,
 ) -> Floats:
@@ -203,8 +203,8 @@ def logger_value(
         The truth, whose sets move with time, and what is claimed of the logging policy.
     rounds
         Rounds of the run.
-    factor
-        Factor of all rates at each arrival time, shape (N,); empty where it is 1 throughout.
+    pool
+        What the rounds are drawn from.
     weights
         Weights of what is claimed, by law and round, shape (C, R, T).
     money
@@ -213,9 +213,11 @@ def logger_value(
     assert truth.sets is not None
     sets, block = truth.sets, truth.sets.block(rounds.share)
 
+    factor = truth.hours.factor(pool.times[rounds.at_time])[:, None] if len(pool.by_hour) else 1.0
+
     def earned(of_law: Floats) -> Floats:
         expected = sets.by_block((truth.rates * truth.logger) @ of_law)[block] * truth.mean_value
-        return expected * factor[rounds.at_time, None] if len(factor) else expected
+        return np.asarray(expected * factor)
 
     of_law = np.eye(len(claim.of_laws))[claim.law]
     if claim.money is None:

@@ -59,7 +59,7 @@ def live_pool(truth: LogTruth, policy: Any, claim: ClaimsByLaw, rounds: int, tol
     # A duration cuts the delays themselves, a window in rounds what they come to.
     cut = NO_WINDOW if claim.longest is None else claim.longest
     steps = int(np.searchsorted(truth.laws.grid, cut, side="right"))
-    times = truth.traffic.times
+    times = truth.traffic.times.mapped()
     # Where replays found their rounds: a twin is one stretch of the traffic.
     low, high = np.mean([one.arrivals for one in told], axis=0)
     first, last = round(float(low)), len(times) - truth.displays + round(float(high)) + 1
@@ -69,7 +69,8 @@ def live_pool(truth: LogTruth, policy: Any, claim: ClaimsByLaw, rounds: int, tol
         values=truth.values,
         tau=np.ascontiguousarray(truth.laws.tau[:, :steps]),
         law=truth.laws.of_action,
-        factor=truth.hours.factor(times),
+        by_hour=np.zeros(0) if truth.hours.by_hour is None else truth.hours.by_hour,
+        hour=truth.hours.ticks,
         reach=_reach(rounds, told),
         delays=np.array(truth.laws.grid[:steps]),
         times=times,

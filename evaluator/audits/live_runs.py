@@ -77,7 +77,12 @@ class LiveRuns:
 
     def value(self, task: Task) -> Floats:
         """Return the value of a run after its replays' rounds, and after the common ones, shape (2,)."""
-        run, p = task
+        found = self._value(*task)
+        if self._truth.traffic is not None:
+            self._truth.traffic.times.forget()
+        return found
+
+    def _value(self, run: int, p: int) -> Floats:
         truth, options, claim, policy = self._truth, self._options, self._claimed[p], self._policies[p]
         told, weights, money = self.told[run % len(self.told)][p], self._weights[p], self._moneys[p]
         if isinstance(policy, LoggingPolicy) and not truth.moving:  # its rounds are alike: known without playing
@@ -93,7 +98,7 @@ class LiveRuns:
             span = LiveSpan(rounds, *told.arrivals)
             lived = draw_rounds(luck, weights.shape[2], truth.sets, pool, displays=truth.displays, span=span)
             if isinstance(policy, LoggingPolicy):
-                return logger_value(truth, claim, lived, pool.factor, weights, money)
+                return logger_value(truth, claim, lived, pool, weights, money)
             money = _with_luck(money, weights.shape[2], options.seed, run)
             live = play_among(policy, setting, pool, self._eligible[p], lived, weights, own=own, money=money)
             return live * truth.mean_value

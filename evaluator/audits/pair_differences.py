@@ -24,7 +24,7 @@ class MeasuredDifference(NamedTuple):
 
 
 def measure(a: ShownDisplays, b: ShownDisplays, rounds: int) -> MeasuredDifference:
-    """Return the difference of two values after the same number of rounds, which no outcome moves."""
+    """Return the difference of two values after the common rounds, whose number no outcome moves."""
     alpha = 1.0 - a.plan.options.level
     (low_a, high_a), (low_b, high_b) = reward_bounds(a.plan), reward_bounds(b.plan)
     lower, upper = min(low_a, low_b), max(high_a, high_b)
@@ -32,17 +32,16 @@ def measure(a: ShownDisplays, b: ShownDisplays, rounds: int) -> MeasuredDifferen
         return MeasuredDifference(
             Interval(float("nan"), lower - upper, upper - lower, 0, 1.0 - alpha, "no rounds"), float("nan"), None
         )
-    repeats = range(len(a.rounds))
     evidence = weigh(
-        [a.displays[i][:rounds] for i in repeats],
-        [a.rewards(i, rounds) for i in repeats],
-        [b.displays[i][:rounds] for i in repeats],
-        [b.rewards(i, rounds) for i in repeats],
+        a.displays,
+        a.rewards,
+        b.displays,
+        b.rewards,
         rounds=rounds,
         lower=lower,
         upper=upper,
         ordered=in_order(a.plan, b.plan),
         shared=not a.claim.observed,
     )
-    at = [rounds for _ in repeats]
-    return MeasuredDifference(evidence.interval(alpha), a.realised(at) - b.realised(at), evidence)
+    true = a.realised_at_common - b.realised_at_common
+    return MeasuredDifference(evidence.interval(alpha), true, evidence)

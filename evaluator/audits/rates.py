@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, log_expit
 
+from evaluator.audits.means_in_blocks import mean_of_columns
+
 Floats = npt.NDArray[np.float64]
 
 # Variances of the actions' own coefficients, on standardised contexts, of which held-out displays choose one.
@@ -122,19 +124,19 @@ def rates_by_context(
     n_actions
         Number of actions K.
     """
-    wide = context.astype(np.float64)
-    centre, scale = wide.mean(axis=0), wide.std(axis=0)
-    del wide  # a million contexts, in twice their bytes
-    varies = scale > 0
+    centre, scale = _centre_and_scale(context)
+    varies = np.flatnonzero(scale > 0)
 
     def standard(c: npt.NDArray[np.floating]) -> Floats:
-        found = np.ones((len(c), int(varies.sum()) + 1), order="F")  # column after column, as it is read
-        found[:, :-1] = c[:, varies]
-        found[:, :-1] -= centre[varies]
-        found[:, :-1] /= scale[varies]
+        found = np.ones((len(c), len(varies) + 1), order="F")  # column after column, as it is read
+        for at, column in enumerate(varies):
+            found[:, at] = c[:, column]
+            found[:, at] -= centre[column]
+            found[:, at] /= scale[column]
         return found
 
     x, y = standard(context), converted.astype(np.float64)
+    del context  # a million of them, where nobody else holds it
     fitting, checking = slice(0, None, 2), slice(1, None, 2)
     common = _common(x[fitting], y[fitting])
     scores = [
@@ -153,6 +155,17 @@ def rates_by_context(
         "difference between actions could be told from chance"
     )
     return Rates(expit(standard(asked) @ theta.T), said)
+
+
+def _centre_and_scale(context: npt.NDArray[np.floating]) -> tuple[Floats, Floats]:
+    """Return the mean and the standard deviation of each column, as NumPy's, without a copy of all."""
+
+    def squares(first: int, end: int) -> Floats:
+        off = context[first:end] - centre
+        return np.multiply(off, off, out=off).T
+
+    centre = mean_of_columns(len(context), lambda first, end: context[first:end].astype(np.float64).T)
+    return centre, np.sqrt(mean_of_columns(len(context), squares))
 
 
 def _common(x: Floats, y: Floats) -> Floats:

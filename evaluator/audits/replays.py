@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -11,19 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.audits.by_action import ClaimsByLaw, claims_of
+from evaluator.audits.logging_value import LoggingValues
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.pair_differences import MeasuredDifference, measure
-from evaluator.audits.shown_displays import ShownDisplays, shown_rates
+from evaluator.audits.shown_displays import ShownDisplays
 from evaluator.audits.truth import LogTruth
 from evaluator.audits.twins import draw_twin, replay_seed
 from evaluator.comparisons.result import plan_comparison
 from evaluator.estimates.confidence import Interval
-from evaluator.log.schema import to_numpy
 from evaluator.policies.base import Setting
+from evaluator.replays.one_by_one import execute_each
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.run import execute_all
 
 # Standard deviations of a number of accepted displays by which the common horizon stays below that of the first twin.
 _SLACK = 4.0
@@ -84,7 +85,7 @@ class TwinReplays(NamedTuple):
 def claims(truth: LogTruth, policies: Sequence[Any], options: AuditOptions) -> list[ClaimsByLaw]:
     """Return what the replays of each policy claim; the same for all twins."""
     first = draw_twin(truth, seed=options.seed, twin=0, vectors=_reads_vectors(policies, options))
-    plans = plan_comparison(first.log, policies, [options.window], options.of_replays(seed=0))
+    plans = plan_comparison(first, policies, [options.window], options.of_replays(seed=0))
     return [claims_of(truth, _live(plan, truth)) for plan in plans]
 
 
@@ -116,15 +117,23 @@ def replay_twin(
     horizon
         Rounds at which policies are compared; None for the fewest that any has on this twin.
     """
-    drawn = draw_twin(truth, seed=options.seed, twin=twin, vectors=_reads_vectors(policies, options))
+    log = draw_twin(truth, seed=options.seed, twin=twin, vectors=_reads_vectors(policies, options))
     seed = replay_seed(options.seed, twin)
-    plans = plan_comparison(drawn.log, policies, [options.window], options.of_replays(seed=seed))
-    results = execute_all(plans)
-    found = [ShownDisplays(*of, drawn, truth) for of in zip(plans, results, claimed, strict=True)]
-    fewest = min(t for shown in found for t in shown.rounds)
+    plans = plan_comparison(log, policies, [options.window], options.of_replays(seed=seed))
+    run = deque(execute_each(plans))
+    fewest = min(t for rounds, _ in run for t in rounds)
     common = fewest if horizon is None else min(horizon, fewest)
+    logging = LoggingValues(truth, log)
+    told, found = [], []
+    for plan, claim in zip(plans, claimed, strict=True):
+        _, estimate = run.popleft()
+        result = estimate()
+        shown = ShownDisplays(plan, result, claim, log, truth, common)
+        told.append(_told(shown, result, truth, logging))
+        found.append(shown)
+        del estimate, result  # before the next one is made
     return TwinReplays(
-        told=tuple(_told(shown, result, truth) for shown, result in zip(found, results, strict=True)),
+        told=tuple(told),
         differences=tuple(measure(a, b, common) for a, b in combinations(found, 2)),
         horizon=common,
     )
@@ -145,27 +154,19 @@ def _live(plan: ReplayPlan, truth: LogTruth) -> ReplayPlan:
     return plan_replay(plan.log, plan.policy, replace(plan.options, clock="traffic"))
 
 
-def _told(shown: ShownDisplays, result: ReplayResult, truth: LogTruth) -> TwinReplay:
+def _told(shown: ShownDisplays, result: ReplayResult, truth: LogTruth, logging: LoggingValues) -> TwinReplay:
     """Return what is kept of the replay."""
-    plan = shown.plan
-    value = shown.realised(shown.rounds)
+    plan, value = shown.plan, shown.realised
     counted, money = shown.claim.net(result.rounds), shown.claim.money
-    used = np.arange(plan.before, plan.before + plan.rounds.used)
-    action = to_numpy(shown.twin.log.displays["action"])[used]
-    logged = shown_rates(truth, shown.twin, used, action) * counted[action]
     cost = np.zeros(len(counted)) if money is None else money.cost * truth.mean_value
     best = truth.best_value(counted, cost)
-    logging = float(logged.mean()) * truth.mean_value - float(cost[action].mean())
     return TwinReplay(
         rounds=shown.rounds,
         acceptance=result.acceptance_rate,
-        arrivals=(
-            min((int(d.min()) for d in shown.displays if len(d)), default=0),
-            max((int(d.max()) for d in shown.displays if len(d)), default=0),
-        ),
+        arrivals=shown.arrivals,
         value=IntervalAndTruth(result.value, value),
         regret=IntervalAndTruth(result.regret, result.rounds * (best - value)),
-        uplift=IntervalAndTruth(result.uplift, value - logging),
+        uplift=IntervalAndTruth(result.uplift, value - logging.of(plan, counted, cost)),
         setting=_live(plan, truth).setting,
         sampler=plan.sampler,
     )

@@ -60,8 +60,8 @@ def run_audit(
     kept
         Folder in which twins and live runs are kept as they are finished, and looked for; None for none.
     executor, place
-        Executor whose workers draw and replay the twins and play live, and place at which they find the log; None for
-        threads of this process.
+        Executor whose workers draw and replay the twins and play live, None for threads of this process; and place at
+        which workers find the log, by whose content units are kept, else by that of the log that is given.
 
     Raises
     ------

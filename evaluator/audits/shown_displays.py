@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from evaluator.audits.by_action import ClaimsByLaw, MoneyClaim
 from evaluator.audits.truth import LogTruth
-from evaluator.audits.twins import TwinLog
+from evaluator.audits.twin_log import TwinLog
 from evaluator.log.schema import to_numpy
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
@@ -21,53 +21,75 @@ Ints = npt.NDArray[np.int64]
 
 
 class ShownDisplays:
-    """What a replay showed, repeat by repeat."""
+    """What a replay showed, repeat by repeat, of which what is kept is what differences of replays need.
+
+    Parameters
+    ----------
+    plan, result, claim
+        Plan of the replay, what it found, and what it claims.
+    twin, truth
+        Twin that was replayed, and its truth.
+    common
+        Rounds at which policies are compared, which all repeats have.
+    """
 
     def __init__(
-        self, plan: ReplayPlan, result: ReplayResult, claim: ClaimsByLaw, twin: TwinLog, truth: LogTruth
+        self, plan: ReplayPlan, result: ReplayResult, claim: ClaimsByLaw, twin: TwinLog, truth: LogTruth, common: int
     ) -> None:
-        self.plan, self.claim, self.twin = plan, claim, twin
-        table = result.trajectory
-        repeat, display, action, reward = (
-            to_numpy(table[name]) for name in ("repeat", "display_id", "action", "reward")
-        )
-        bounds = np.searchsorted(repeat, np.arange(plan.options.repeats + 1))
-        parts = [slice(low, high) for low, high in pairwise(bounds.tolist())]
-        self.rounds = tuple(part.stop - part.start for part in parts)
-        self.displays = [display[part] for part in parts]
-        self._rewards = [reward[part] for part in parts]
-        rates = shown_rates(truth, twin, display, action) * truth.mean_value
-        self._expected = [rates[part] for part in parts]
-        self._law = [claim.law[action[part]] for part in parts]
-        self._action = [action[part] for part in parts]
+        self.plan, self.claim = plan, claim
         self._mean_value = truth.mean_value
+        table = result.trajectory
+        repeat = to_numpy(table["repeat"])
+        bounds = np.searchsorted(repeat, np.arange(plan.options.repeats + 1))
+        self.rounds = tuple(int(n) for n in np.diff(bounds))
+        display, action, reward = (to_numpy(table[name]) for name in ("display_id", "action", "reward"))
+        parts = [slice(low, high) for low, high in pairwise(bounds.tolist())]
+        self.arrivals = (
+            min((int(display[part].min()) for part in parts if part.stop > part.start), default=0),
+            max((int(display[part].max()) for part in parts if part.stop > part.start), default=0),
+        )
+        rates = shown_rates(truth, twin, display, action) * truth.mean_value
+        shown = [(rates[part], action[part]) for part in parts]
+        self.realised = self._realised(shown, self.rounds)
+        self.realised_at_common = self._realised(shown, [common for _ in parts])
+        # In arrays of their own: the table is let go of.
+        first = [slice(part.start, part.start + common) for part in parts]
+        self.displays = [display[part].copy() for part in first]
+        self.rewards = [
+            observed_rewards(plan, display[part] - plan.before)
+            if plan.options.reward == "observed"
+            else reward[part].copy()
+            for part in first
+        ]
 
-    def realised(self, rounds: Sequence[int]) -> float:
-        """Return the mean expected reward of the first rounds of all repeats."""
-        if self.claim.money is not None:
-            means = [self._net(repeat, t, self.claim.money) for repeat, t in enumerate(rounds)]
-        else:
-            each = zip(rounds, self._expected, self._law, strict=True)
-            means = [self.claim.weights(t)[law[:t], np.arange(t)] @ own[:t] for t, own, law in each]
+    def _realised(self, shown: Sequence[tuple[Floats, Ints]], rounds: Sequence[int]) -> float:
+        """Return the mean expected reward of the first rounds of all repeats, of which rates and actions are known."""
+        means = [self._mean(rates[:t], action[:t]) for t, (rates, action) in zip(rounds, shown, strict=True)]
         return float(np.average(means, weights=rounds)) if sum(rounds) else float("nan")
 
-    def _net(self, repeat: int, rounds: int, money: MoneyClaim) -> float:
-        """Return the mean of what the first rounds of a repeat bring, less refunds and costs."""
-        at, action = np.arange(rounds), self._action[repeat][:rounds]
-        sold = self._expected[repeat][:rounds]
-        refunds = money.refunds
-        brought = self.claim.weights(rounds)[self._law[repeat][:rounds], at] @ (sold * money.sold[action])
-        returned = refunds.weights(rounds)[refunds.law[action], at] @ (sold * money.owed[action])
-        return float(brought - returned - money.cost[action].sum() * self._mean_value / max(rounds, 1))
+    def _mean(self, rates: Floats, action: Ints) -> float:
+        """Return the mean expected reward of the first rounds of a repeat."""
+        at, money = np.arange(len(rates)), self.claim.money
+        weights = self.claim.weights(len(rates))[self.claim.law[action], at]
+        if money is None:
+            return float(weights @ rates)
+        return self._net(weights, rates, action, money)
 
-    def rewards(self, repeat: int, rounds: int) -> Floats:
-        """Return the rewards of the first rounds of a repeat, as a replay of so many rounds would count them."""
-        if self.plan.options.reward == "observed":
-            return observed_rewards(self.plan, self.displays[repeat][:rounds] - self.plan.before)
-        return self._rewards[repeat][:rounds]
+    def _net(self, weights: Floats, rates: Floats, action: Ints, money: MoneyClaim) -> float:
+        """Return the mean of what rounds bring, less refunds and costs."""
+        at, refunds = np.arange(len(rates)), money.refunds
+        brought = weights @ (rates * money.sold[action])
+        returned = refunds.weights(len(rates))[refunds.law[action], at] @ (rates * money.owed[action])
+        return float(brought - returned - money.cost[action].sum() * self._mean_value / max(len(rates), 1))
 
 
-def shown_rates(truth: LogTruth, twin: TwinLog, display: Ints, action: Ints) -> Floats:
+def shown_rates(truth: LogTruth, twin: TwinLog, display: Ints, action: npt.NDArray[np.integer]) -> Floats:
     """Return the conversion probability of what was shown at some displays of a twin, shape (n,)."""
-    time = to_numpy(twin.log.displays["time"])[display]
-    return np.minimum(truth.rates[twin.entry[display], action] * truth.hours.factor(time), 1.0)
+    entry, time = twin.drawn.entries_of(display), twin.drawn.times_of(display)
+    return rates_at(truth, entry, action, time)
+
+
+def rates_at(truth: LogTruth, entry: Ints, action: npt.NDArray[np.integer], time: Ints) -> Floats:
+    """Return the conversion probability of some actions, each in an entry of the pool at a time, shape (n,)."""
+    found: Floats = np.minimum(truth.rates[entry, action] * truth.hours.factor(time), 1.0)
+    return found

@@ -10,10 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.audits.display_times import DisplayTimes, read_traffic
-from evaluator.audits.hours import HourFactors, fit_hours
+from evaluator.audits.hours import HourFactors, converted_and_shown, fit_hours
 from evaluator.audits.logger import fit_twin_logger
 from evaluator.audits.logger_among import fit_logger_among
 from evaluator.audits.rates import Rates, rates_by_action, rates_by_context, rates_by_vector
+from evaluator.audits.some_displays import taken
 from evaluator.audits.twin_delays import DelayLaws, fit_delay_laws, shares_within_window
 from evaluator.audits.twin_money import TwinMoney, fit_money, sales_alone
 from evaluator.audits.twin_sets import TwinSets, all_vectors, best_order_value, read_twin_sets
@@ -142,9 +143,8 @@ class LogTruth:
             return float((self.rates.mean(axis=0) * self.mean_value * counted - cost).max())
         factor = np.ones(self.entries)
         if self.moving and self.traffic is not None:
-            factor = self.hours.factor(
-                self.traffic.of_log[np.arange(self.entries) * self.traffic.displays // self.entries]
-            )
+            shown = np.arange(self.entries) * self.traffic.displays // self.entries
+            factor = self.hours.factor(self.traffic.times.take(shown))
         return best_order_value(self.rates, self.sets.truths, counted * self.mean_value, cost, factor)
 
     @property
@@ -214,12 +214,10 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
     entries = _entries(len(log), log.n_actions) if varied else np.zeros(1, np.int64)
     sets = None if basis.sets is None else read_twin_sets(log, basis.sets, entries, survey.shown)
     pool = _pool(log, entries, vectors) if vectors else None
-    converted = np.zeros(plan.rounds.used, np.bool_)
-    converted[at] = True
     beyond = None if log.meta.observed_until is None else _beyond(plan, in_time=in_time)
     seen = _chance_to_show(plan, laws, traffic, beyond)
-    rates = _rates(plan, vectors, pool, converted)
-    hours = fit_hours(plan, converted, traffic)
+    rates = _rates(plan, vectors, pool, at)
+    hours = fit_hours(plan, at, traffic)
     if sets is None:
         logger = fit_twin_logger(log, basis.propensities, survey.shown, entries)
     else:
@@ -316,16 +314,21 @@ def _chance_to_show(plan: ReplayPlan, laws: DelayLaws, traffic: DisplayTimes | N
     elif plan.maturity.known:
         chance = np.ones(plan.log.n_actions)
     else:
-        time = np.arange(len(plan.log)) if traffic is None else traffic.of_log
-        chance = laws.seen(np.maximum(time[-1] + (beyond or 0) - time, 0))
+        last, after = len(plan.log) - 1 if traffic is None else traffic.last_of_log, beyond or 0
+
+        def ages(first: int, end: int) -> npt.NDArray[np.int64]:
+            time = np.arange(first, end) if traffic is None else traffic.times.read(first, end)
+            return np.maximum(last + after - time, 0)
+
+        chance = laws.seen(len(plan.log), ages)
     return np.where(chance > 0, chance, 1.0)
 
 
 def _pool(log: Log, entries: npt.NDArray[np.int64], vectors: str) -> npt.NDArray[np.floating]:
-    """Return the vectors of some displays, shape (P, p) or (P, K, d)."""
+    """Return the vectors of some displays, increasing, shape (P, p) or (P, K, d)."""
+    if not is_uneven(log.schema.field(vectors).type):
+        return taken(log, entries, vectors)
     column = log.take(entries, [vectors])[vectors]
-    if not is_uneven(column.type):
-        return to_numpy(column)
     return all_vectors(column, unpack(log.take(entries, [ELIGIBLE])[ELIGIBLE], log.n_actions))
 
 
@@ -335,17 +338,18 @@ def _entries(n: int, k: int) -> npt.NDArray[np.int64]:
 
 
 def _rates(
-    plan: ReplayPlan, vectors: str | None, pool: npt.NDArray[np.floating] | None, converted: npt.NDArray[np.bool_]
+    plan: ReplayPlan, vectors: str | None, pool: npt.NDArray[np.floating] | None, converted: npt.NDArray[np.int64]
 ) -> Rates:
+    """Return the rates, given the used displays that converted, increasing, shape (c,)."""
     log, used = plan.log, plan.rounds.used
     if pool is None or vectors is None:
-        action = np.concatenate([batch["action"] for _, batch in log.batches(["action"])])[:used]
-        counts = [np.bincount(a, minlength=log.n_actions).astype(np.float64) for a in (action[converted], action)]
-        return rates_by_action(*counts)
+        return rates_by_action(*(of.astype(np.float64) for of in converted_and_shown(plan, converted)))
     n = min(used, FITTED)
     some = np.arange(n) * used // n
-    columns = log.take(some, ["action"])
-    x, action = _pool(log, some, vectors), to_numpy(columns["action"])
+    sold = np.isin(some, converted, assume_unique=True)
+    action = taken(log, some, "action")
     if vectors == "context":
-        return rates_by_context(x, action, converted[some], pool, n_actions=log.n_actions)
-    return rates_by_vector(x[np.arange(n), action].astype(np.float64), converted[some], pool.astype(np.float64))
+        # The contexts have no other name, so that they can be let go of.
+        return rates_by_context(_pool(log, some, vectors), action, sold, pool, n_actions=log.n_actions)
+    x = _pool(log, some, vectors)
+    return rates_by_vector(x[np.arange(n), action].astype(np.float64), sold, pool.astype(np.float64))

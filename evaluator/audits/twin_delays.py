@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.audits.means_in_blocks import mean_of_columns
 from evaluator.delays.by_group import GroupCDFs, group_cdfs
 from evaluator.delays.cdf import DelayCDF
 from evaluator.log.schema import to_numpy
@@ -53,11 +55,22 @@ class DelayLaws:
             out[mine] = self.grid[np.minimum(at, len(self.grid) - 1)]
         return out
 
-    def seen(self, ages: Ints) -> Floats:
-        """Return the mean chance that a conversion of each action has come by these ages, shape (K,)."""
+    def seen(self, n: int, ages: Callable[[int, int], Ints]) -> Floats:
+        """Return the mean chance that a conversion of each action has come by some ages, shape (K,).
+
+        Parameters
+        ----------
+        n
+            Number of ages.
+        ages
+            Function that returns those from one number to another (excluded), shape (m,).
+        """
         padded = np.column_stack((np.zeros(len(self.tau)), self.tau))
-        by_law = padded[:, np.searchsorted(self.grid, ages, side="right")].mean(axis=1)
-        share: Floats = by_law[self.of_action]
+
+        def chances(first: int, end: int) -> Floats:
+            return padded[:, np.searchsorted(self.grid, ages(first, end), side="right")]
+
+        share: Floats = mean_of_columns(n, chances)[self.of_action]
         return share
 
 

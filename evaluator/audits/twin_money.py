@@ -26,6 +26,28 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
+class LogCosts:
+    """What the displays of a log cost, read once it is asked for: an audit of revenue never does.
+
+    Memory, once read: 8 bytes a display.
+
+    Parameters
+    ----------
+    log
+        Log whose displays have costs.
+    """
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    @cached_property
+    def pools(self) -> ActionPools:
+        """Costs of displays, by action."""
+        k = self._log.n_actions
+        cost, action = (np.concatenate([of[name] for _, of in self._log.batches([name])]) for name in (COST, "action"))
+        return pools_of(*own_or_all(cost.astype(np.float64, copy=False), action, k, fewest=1), k)
+
+
 @dataclass(frozen=True, eq=False)
 class TwinMoney:
     """What sales bring, give back and cost.
@@ -36,13 +58,18 @@ class TwinMoney:
         Values of sales that do not come back, by action.
     refunds
         Refunds; None where the log has none.
-    costs
-        Costs of displays, by action; None where the log has none.
+    costing
+        Costs of displays; None where the log has none.
     """
 
     sold: ActionPools
     refunds: TwinRefunds | None
-    costs: ActionPools | None
+    costing: LogCosts | None
+
+    @property
+    def costs(self) -> ActionPools | None:
+        """Costs of displays, by action; None where the log has none."""
+        return None if self.costing is None else self.costing.pools
 
     @cached_property
     def worth(self) -> Floats:
@@ -74,7 +101,7 @@ class TwinMoney:
         return (
             "sales are worth what one of the log's was of the same action",
             *([] if self.refunds is None else [self.refunds.said]),
-            *([] if self.costs is None else ["displays cost what one of the log's did of the same action"]),
+            *([] if self.costing is None else ["displays cost what one of the log's did of the same action"]),
         )
 
     def bounds(self, meta: LogMeta) -> LogMeta:
@@ -112,7 +139,7 @@ def fit_money(survey: Survey, laws: DelayLaws, longest: int | None, *, in_time: 
         Whether twins have times; else they count displays.
     """
     log, k = survey.log, survey.log.n_actions
-    costs = _costs(log) if has_costs(log) else None
+    costs = LogCosts(log) if has_costs(log) else None
     shown, left_out = _sold_displays(survey, longest, in_time=in_time)
     refunded = bool((shown.lag >= 0).any())
     if costs is None and not refunded:
@@ -124,26 +151,23 @@ def fit_money(survey: Survey, laws: DelayLaws, longest: int | None, *, in_time: 
 
 
 class MoneyEvents(NamedTuple):
-    """Sales and refunds of a twin, and what its displays cost.
+    """Sales and refunds of a twin.
 
     Parameters
     ----------
     display, wait, value
         Display of each event, its delay in ticks and its value, below 0 for a refund, shape (c,).
-    cost
-        Cost of each display, shape (n,); None where there are none.
     """
 
     display: Ints
     wait: Ints
     value: Floats
-    cost: Floats | None
 
 
 def draw_events(
     money: TwinMoney, action: Ints, sold: Ints, wait: Ints, worth: Floats, luck: Sequence[np.random.Generator]
 ) -> MoneyEvents:
-    """Return what sales bring, which come back and when, and what displays cost.
+    """Return what sales bring, and which come back and when.
 
     Parameters
     ----------
@@ -156,15 +180,14 @@ def draw_events(
     worth
         Uniform number of each display, shape (n,), which says what its sale is worth.
     luck
-        Streams of which sales come back, of the waits for it, and of the costs.
+        Streams of which sales come back, and of the waits for it.
     """
     n = len(action)
     of, worth = action[sold], worth[sold]
-    cost = None if money.costs is None else money.costs.drawn(action, luck[2].random(n))
     value = money.sold.drawn(of, worth)
     refunds = money.refunds
     if refunds is None:
-        return MoneyEvents(sold, wait, value, cost)
+        return MoneyEvents(sold, wait, value)
     back = luck[0].random(n)[sold] < refunds.rate[of]
     value[back] = refunds.sold.drawn(of[back], worth[back])
     taken = ActionPools(refunds.taken, refunds.sold.first).drawn(of[back], worth[back])
@@ -177,14 +200,7 @@ def draw_events(
         display[order],
         np.concatenate([wait, returned[kept]])[order],
         np.concatenate([value, -taken[kept]])[order],
-        cost,
     )
-
-
-def _costs(log: Log) -> ActionPools:
-    cost, action = (np.concatenate([batch[name] for _, batch in log.batches([name])]) for name in (COST, "action"))
-    own = own_or_all(cost.astype(np.float64), action.astype(np.int64), log.n_actions, fewest=1)
-    return pools_of(*own, log.n_actions)
 
 
 def _sold_displays(survey: Survey, longest: int | None, *, in_time: bool) -> tuple[SoldDisplays, int]:

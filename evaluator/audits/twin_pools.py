@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Actions = npt.NDArray[np.integer]
 
 # Numbers of all actions that stand for those of an action with too few of its own, at most: evenly spaced quantiles.
 _STAND_IN = 1_000
@@ -44,10 +45,12 @@ class ActionPools(NamedTuple):
         """Return a number of each of some actions, given uniform numbers in [0, 1), shape (n,)."""
         size = self.size[action]
         place = self.first[action] + (uniform * size).astype(np.int64)
-        return np.where(size > 0, np.append(self.flat, 0.0)[np.where(size > 0, place, -1)], 0.0)
+        if not len(self.flat):
+            return np.zeros(len(action))
+        return np.where(size > 0, self.flat[np.where(size > 0, place, 0)], 0.0)
 
 
-def pools_of(values: Floats, action: Ints, n_actions: int) -> ActionPools:
+def pools_of(values: Floats, action: Actions, n_actions: int) -> ActionPools:
     """Return the pools of some numbers, each of an action."""
     order = np.argsort(action, kind="stable")
     return ActionPools(
@@ -55,9 +58,11 @@ def pools_of(values: Floats, action: Ints, n_actions: int) -> ActionPools:
     )
 
 
-def own_or_all(values: Floats, action: Ints, n_actions: int, *, fewest: int) -> tuple[Floats, Ints]:
+def own_or_all(values: Floats, action: Actions, n_actions: int, *, fewest: int) -> tuple[Floats, Actions]:
     """Return numbers and their actions, those of all in place of the numbers of actions with fewer than `fewest`."""
     rare = np.flatnonzero(np.bincount(action, minlength=n_actions) < fewest)
+    if not len(rare):
+        return values, action
     own = ~np.isin(action, rare)
     stand_in = np.sort(values)
     if len(values) > _STAND_IN:

@@ -66,7 +66,8 @@ def audit_command(
         kept = None if folder is None else KeptUnits(folder, o.note)
         source = open_log(named, reading)
         with workers(cluster) as executor:
-            place = None if executor is None else place_of(source.log, named, reading)
+            # Known by all that the log holds, whoever computes.
+            place = None if executor is None and kept is None else place_of(source.log, named, reading)
             source = replace(source, log=source.log.without_outcomes())
             with o.progress("twins and runs", steps(len(descriptions), asked), compiles=cluster is None) as advance:
                 found = run_audit(

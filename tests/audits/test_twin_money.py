@@ -89,7 +89,7 @@ def test_refunds_that_are_still_to_come_are_counted() -> None:
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_twin_earns_what_the_truth_says(world: str) -> None:
     truth, log = fitted(world), make_shop(N, seed=5, world=WORLDS[world]).log
-    twin = draw_twin(truth, seed=2, twin=0).log.validated()
+    twin = draw_twin(truth, seed=2, twin=0).validated()
     of, when, value = (to_numpy(twin.conversions[name]) for name in ("display_id", "time", "value"))
     sales, back = of[value >= 0], of[value < 0]
     assert len(np.unique(sales)) == len(sales)
@@ -115,7 +115,7 @@ def test_a_twin_earns_what_the_truth_says(world: str) -> None:
 def test_refunds_past_the_attribution_window_are_in_no_twin() -> None:
     log = make_shop(N, seed=6, world=World(observed=True, window=400)).log
     truth = truth_of(log)
-    twin = draw_twin(truth, seed=2, twin=0).log.validated()
+    twin = draw_twin(truth, seed=2, twin=0).validated()
     of, when, value = (to_numpy(twin.conversions[name]) for name in ("display_id", "time", "value"))
     assert (when - twin.column("time")[of]).max() <= 400
     assert truth.money is not None
@@ -149,7 +149,7 @@ def test_a_log_without_refunds_and_costs_has_none() -> None:
     log = bernoulli_log(2_000, [0.3, 0.5], mean_delay=10.0, seed=1)
     truth = truth_of(log)
     assert truth.money is None
-    assert set(draw_twin(truth, seed=0, twin=0).log.schema.names) < set(log.schema.names)
+    assert set(draw_twin(truth, seed=0, twin=0).schema.names) < set(log.schema.names)
 
 
 def test_the_objective_of_an_audit_is_that_of_a_replay() -> None:
@@ -194,7 +194,7 @@ HEARD: list[list[tuple[int, float]]] = []
 def test_a_live_policy_is_told_of_refunds_and_costs(world: str) -> None:
     truth, rounds = fitted(world), 12_000
     options = ReplayOptions()
-    plan = plan_replay(draw_twin(truth, seed=0, twin=0).log, as_description("random"), options)
+    plan = plan_replay(draw_twin(truth, seed=0, twin=0), as_description("random"), options)
     claim = claims_of(truth, plan)
     assert truth.money is not None
     assert claim.money is not None
@@ -213,10 +213,8 @@ def test_a_live_policy_is_told_of_refunds_and_costs(world: str) -> None:
         reach=rounds - 1, law=truth.laws.of_action,
     )  # fmt: skip
     if truth.traffic is not None:
-        times = truth.traffic.times
-        pool = pool._replace(
-            delays=truth.laws.grid, times=times, last=len(times), rate=truth.traffic.rate, factor=np.ones(len(times))
-        )
+        times = truth.traffic.times.mapped()
+        pool = pool._replace(delays=truth.laws.grid, times=times, last=len(times), rate=truth.traffic.rate)
     weights = claimed_weights(claim, [rounds], rounds)
     found = play_in_pool(
         as_description(Listener), plan.setting, pool, weights, own=rng, luck=np.random.default_rng(3), money=money

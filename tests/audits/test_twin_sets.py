@@ -18,6 +18,7 @@ from evaluator.log import Log
 from evaluator.log.eligible import pack, unpack
 from evaluator.log.uneven import uneven_lists
 from tests.audits.test_truth import truth_of
+from tests.audits.test_twins import entries_of
 from tests.logs_with_sets import K, Logger, SetKind, make_log
 
 N = 4_000
@@ -33,13 +34,13 @@ def test_twins_keep_the_contract_and_choose_among_the_eligible(kind: SetKind, lo
     log = make_log(N, kind, logger, 1)
     truth = truth_of(log)
     twin = draw_twin(truth, seed=1, twin=0)
-    sets = sets_of(twin.log.validated())
-    p = truth.logger[twin.entry]
+    sets = sets_of(twin.validated())
+    p = truth.logger[entries_of(twin)]
     assert not (p * ~sets).any()
     assert p.sum(axis=1) == pytest.approx(1.0)
     assert (p[sets] > 0).all()
-    at = np.arange(N), twin.log.column("action")
-    assert (twin.log.column("propensity") == p[at]).all()
+    at = np.arange(N), twin.column("action")
+    assert (twin.column("propensity") == p[at]).all()
     # A mean of N sets, and that of the log's N, of which the twin's were drawn.
     assert abs(sets.sum(axis=1).mean() - sets_of(log).sum(axis=1).mean()) <= 4 * sets.sum(axis=1).std() * (2 / N) ** 0.5
     if logger == "uniform":
@@ -48,11 +49,11 @@ def test_twins_keep_the_contract_and_choose_among_the_eligible(kind: SetKind, lo
 
 def test_a_calendar_is_kept_and_random_sets_are_not() -> None:
     log = make_log(N, "calendar", "uniform", 1)
-    twin = draw_twin(truth_of(log), seed=1, twin=0).log
+    twin = draw_twin(truth_of(log), seed=1, twin=0)
     off = np.flatnonzero((sets_of(twin) != sets_of(log)).any(axis=1))
     assert 0 < len(off) < 0.05 * N  # on the day of a change alone
     fixed = draw_twin(truth_of(make_log(N, "random", "uniform", 1)), seed=1, twin=0)
-    assert abs(np.corrcoef(fixed.entry, np.arange(N))[0, 1]) < 4 / N**0.5
+    assert abs(np.corrcoef(entries_of(fixed), np.arange(N))[0, 1]) < 4 / N**0.5
 
 
 def test_live_runs_on_a_calendar_are_a_share_of_it() -> None:
@@ -77,9 +78,9 @@ def test_vectors_of_the_eligible_actions_alone_are_theirs_in_twins() -> None:
     displays = log.displays.drop_columns("context").append_column("action_set", lists)
     log = dataclasses.replace(log, displays=displays).validated()
     twin = draw_twin(truth_of(log), seed=1, twin=0)
-    flat = twin.log.column("action_set")
-    assert flat[:, 0].astype(int).tolist() == np.nonzero(sets_of(twin.log))[1].tolist()
-    assert flat == pytest.approx(vectors[twin.entry][sets_of(twin.log)])
+    flat = twin.column("action_set")
+    assert flat[:, 0].astype(int).tolist() == np.nonzero(sets_of(twin))[1].tolist()
+    assert flat == pytest.approx(vectors[entries_of(twin)][sets_of(twin)])
     (found,) = evaluator.audit(log, "linucb", twins=10, seed=1).policies
     assert not found.biased
 

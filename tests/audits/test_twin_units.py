@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluator import Audit, audit
+from evaluator import Audit, audit, load
 from evaluator.arguments import as_description
 from evaluator.audits import finished_units, twin_units
 from evaluator.audits.fitted_truth import fit
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.run import run_audit
 from evaluator.audits.twin_units import TwinsTask, audited_on, compute_twins, twin_of, twin_text, twins_key
-from evaluator.comparisons.log_places import at_a_place
+from evaluator.comparisons.log_places import at_a_place, place_of
 from evaluator.comparisons.question import Questions
 from evaluator.errors import WorkerError
 from evaluator.outputs.kept_folder import kept_beside
@@ -128,6 +128,18 @@ def test_a_kept_twin_is_of_no_other_audit_and_a_damaged_one_is_computed_anew(tmp
     assert said(run_audit(LOG, policies, AuditOptions(**ASKED), kept=kept)) == alone
     damaged = [int(line.split()[4]) for line in lines if line.startswith("Damaged, so computed anew")]
     assert sum(damaged) == len(files)
+
+
+def test_units_are_known_by_all_that_the_log_holds_though_outcomes_are_let_go_of(tmp_path: Path) -> None:
+    log = load("promotions", limit=3_000)
+    assert log.meta.outcomes
+    kept, policies = KeptUnits(tmp_path), [as_description("random")]
+    asked = AuditOptions(twins=10, window="7d")
+    found = run_audit(log, policies, asked, kept=kept)
+    files = sorted(tmp_path.iterdir())
+    less, place = log.without_outcomes(), place_of(log, "promotions", {"limit": 3_000})
+    assert said(run_audit(less, policies, asked, kept=kept, place=place)) == said(found)
+    assert sorted(tmp_path.iterdir()) == files
 
 
 def test_a_worker_that_plans_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,8 @@ import pytest
 from evaluator.arguments import as_description
 from evaluator.audits.claim import claim_of
 from evaluator.audits.truth import LogTruth
-from evaluator.audits.twins import TwinLog, draw_twin, replay_seed
+from evaluator.audits.twin_log import TwinLog
+from evaluator.audits.twins import draw_twin, replay_seed
 from evaluator.log import Log
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay
@@ -21,6 +22,11 @@ from tests.untidy.defects import rows_of
 from tests.untidy.settings import Untidy
 from tests.untidy.traffic import draw_traffic
 from tests.untidy.writing import as_log
+
+
+def entries_of(twin: TwinLog) -> np.ndarray:
+    """Return the truth's entry of each display."""
+    return twin.drawn.entries(0, len(twin))
 
 
 def timed(log: Log, *, seconds: int, **meta: object) -> Log:
@@ -64,21 +70,21 @@ def drawn(request: pytest.FixtureRequest) -> tuple[Log, LogTruth, TwinLog]:
 
 
 def test_twins_keep_the_contract_and_the_size(drawn: tuple[Log, LogTruth, TwinLog]) -> None:
-    log, truth, (twin, entry) = drawn
+    log, truth, twin = drawn
     twin.validated()
-    assert len(twin) == len(entry) == len(log)
+    assert len(twin) == len(log)
     assert {"context", "action_set"} & set(twin.schema.names) == {"context", "action_set"} & set(log.schema.names)
     assert twin.labels == log.labels
-    again = draw_twin(truth, seed=1, twin=3).log
-    other = draw_twin(truth, seed=1, twin=4).log
+    again = draw_twin(truth, seed=1, twin=3)
+    other = draw_twin(truth, seed=1, twin=4)
     assert again.displays.equals(twin.displays)
     assert not other.displays.equals(twin.displays)
 
 
 def test_propensities_are_the_probabilities_that_actions_are_drawn_with(drawn: tuple[Log, LogTruth, TwinLog]) -> None:
-    log, truth, (twin, entry) = drawn
+    log, truth, twin = drawn
     action, p = twin.column("action"), twin.column("propensity")
-    table = np.broadcast_to(truth.logger, (truth.entries, log.n_actions))[entry]
+    table = np.broadcast_to(truth.logger, (truth.entries, log.n_actions))[entries_of(twin)]
     np.testing.assert_allclose(table.sum(axis=1), 1.0)
     np.testing.assert_array_equal(p, table[np.arange(len(twin)), action])
     # sum over displays of 1{a}/p(a|x) has mean n, and variance sum (1/p - 1).
@@ -90,9 +96,9 @@ def test_propensities_are_the_probabilities_that_actions_are_drawn_with(drawn: t
 
 
 def test_rates_and_delays_are_the_truths(drawn: tuple[Log, LogTruth, TwinLog]) -> None:
-    _, truth, (twin, entry) = drawn
+    _, truth, twin = drawn
     n = len(twin)
-    rate = truth.rates[entry, twin.column("action")]
+    rate = truth.rates[entries_of(twin), twin.column("action")]
     seen = survey(twin)
     time = twin.column("time")
     left = np.full(n, 2**53) if truth.beyond is None else time[-1] + truth.beyond - time
@@ -113,7 +119,7 @@ def test_rates_and_delays_are_the_truths(drawn: tuple[Log, LogTruth, TwinLog]) -
 
 
 def test_rates_are_the_logs(drawn: tuple[Log, LogTruth, TwinLog]) -> None:
-    log, _, (twin, _) = drawn
+    log, _, twin = drawn
     a, b = log.conversions.num_rows, twin.conversions.num_rows
     assert abs(a - b) < 4 * np.sqrt(a + b)
 
@@ -131,14 +137,14 @@ def test_a_softmax_logger_is_recovered() -> None:
 def test_a_log_without_propensities_has_twins_without() -> None:
     log = bernoulli_log(5000, [0.3, 0.4], mean_delay=5.0, seed=19, logger=[0.7, 0.3]).with_meta(propensity="absent")
     truth = truth_of(log)
-    twin = draw_twin(truth, seed=0, twin=0).log.validated()
+    twin = draw_twin(truth, seed=0, twin=0).validated()
     assert twin.displays["propensity"].null_count == len(twin)
     assert abs((twin.column("action") == 0).mean() - 0.7) < 4 * (2 * 0.21 / 5000) ** 0.5
 
 
 def test_another_size_and_other_seeds() -> None:
     truth = truth_of(bernoulli_log(2000, [0.3, 0.4], mean_delay=5.0, seed=20), displays=700)
-    assert len(draw_twin(truth, seed=0, twin=0).log) == 700
+    assert len(draw_twin(truth, seed=0, twin=0)) == 700
     assert len({replay_seed(seed, twin) for seed in range(5) for twin in range(5)}) == 25
 
 
@@ -152,7 +158,7 @@ def rhythmic(n: int = 8000, *, seed: int, days: float = 5.0) -> Log:
 def test_displays_of_twins_come_at_the_times_of_the_logs() -> None:
     log = rhythmic(seed=21)
     truth = truth_of(log, window="1h")
-    twin = draw_twin(truth, seed=0, twin=0).log
+    twin = draw_twin(truth, seed=0, twin=0)
     assert (twin.meta.tick, twin.meta.observed_until) == ("s", log.meta.observed_until)
     np.testing.assert_array_equal(twin.column("time"), log.column("time"))
     # Whatever the hour, conversions come within 55 minutes and at the same delays.
@@ -172,12 +178,12 @@ def test_shorter_twins_are_stretches_of_the_traffic_and_longer_ones_repeat_it() 
     time = log.column("time")
     starts = set()
     for twin in range(5):
-        drawn = draw_twin(short, seed=0, twin=twin).log.validated().column("time")
+        drawn = draw_twin(short, seed=0, twin=twin).validated().column("time")
         first = int(np.searchsorted(time, drawn[0]))
         assert any(np.array_equal(drawn, time[at : at + 500]) for at in (first, first + 1))
         starts.add(first)
     assert len(starts) > 1
-    drawn = draw_twin(long, seed=0, twin=0).log.validated().column("time")
+    drawn = draw_twin(long, seed=0, twin=0).validated().column("time")
     np.testing.assert_array_equal(drawn[:2000], time)
     np.testing.assert_array_equal(np.diff(drawn[2000:4000]), np.diff(time))
     assert drawn[2000] > drawn[1999]
@@ -185,7 +191,7 @@ def test_shorter_twins_are_stretches_of_the_traffic_and_longer_ones_repeat_it() 
 
 def test_windows_in_time_are_as_long_in_displays() -> None:
     log = LOGS["cut off"]()
-    twin = draw_twin(truth_of(log), seed=0, twin=0).log
+    twin = draw_twin(truth_of(log), seed=0, twin=0)
     assert survey(twin).rate == pytest.approx(survey(log).rate, rel=1e-9)
     assert (twin.meta.attribution_window, twin.meta.observed_until) == (37 * 3000, log.meta.observed_until)
 
@@ -195,7 +201,7 @@ def test_delays_in_rounds_are_those_of_the_twins() -> None:
     for window in ("30min", 60):
         options = ReplayOptions(window=window)
         truth = truth_of(log, window=window)
-        plan = plan_replay(draw_twin(truth, seed=0, twin=0).log, as_description("random"), options)
+        plan = plan_replay(draw_twin(truth, seed=0, twin=0), as_description("random"), options)
         cdf = claim_of(truth, plan).cdf
         found = plan.rounds.delay[: np.searchsorted(plan.survey.display, plan.rounds.used)]
         for a in (5, 20, 60, 120):

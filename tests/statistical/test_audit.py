@@ -246,7 +246,7 @@ def test_one_delay_law_for_all_actions_is_found_to_be_biased() -> None:
 def test_twins_have_the_delays_by_action_and_the_rates_by_hour_of_the_log() -> None:
     log = Young(rates=(0.5, 0.5), displays=20_000, days=6.0, rhythm=0.6).draw(62)
     truth = truth_of(log)
-    twin = draw_twin(truth, seed=1, twin=0).log
+    twin = draw_twin(truth, seed=1, twin=0)
     for action, mean in enumerate((0.2, 1.0)):
         for days in (0.1, 0.5, 1.0):
             true = np.expm1(-days / mean) / np.expm1(-2.0 / mean)
@@ -334,7 +334,7 @@ def test_a_twin_of_a_twin_is_replayed_like_any_log() -> None:
     make, policies, options = AUDITS["action sets"]
     log = make()
     found = evaluator.audit(log, policies, twins=10, seed=5, **options)
-    twin = draw_twin(truth_of(log, **options), seed=5, twin=7).log
+    twin = draw_twin(truth_of(log, **options), seed=5, twin=7)
     alone = evaluator.replay(twin, policies[0], seed=replay_seed(5, 7), **options)
     row = found.twins.slice(7 * len(policies), 1).to_pylist()[0]
     assert (row["policy"], row["twin"], row["rounds"]) == (policies[0], 7, alone.rounds)
