@@ -34,9 +34,9 @@ class CodeOfPolicy:
     Parameters
     ----------
     written
-        Of what the policy's files say, and of installed packages: the same in every process that can run it.
+        Hash of what the policy's files say, and of installed packages: the same in every process that can run it.
     run
-        Of that and of what the process has imported besides (`own_code`).
+        Hash of that and of what the process has imported besides (`own_code`).
     """
 
     written: str
