@@ -169,7 +169,9 @@ def _take_in(
     def asking() -> dict[str, AskedDisplays]:
         return {table: second.asking() for table, second in seconds.items()}
 
-    if workers is not None:
+    if workers is not None and sets is not None:
+        at_once.alone("eligible actions take one")
+    elif workers is not None:
         whole = plan.intake(new_spool, asking())
         taken = joined_intake(plan, workers, whole, asking, advance, at_once.alone)
         if taken is not None:

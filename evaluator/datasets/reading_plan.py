@@ -94,7 +94,7 @@ class ReadingPlan:
     @property
     def in_stretches(self) -> bool:
         """Whether stretches of time may be read by themselves: what is left out, or beyond a limit, is not."""
-        return len(self.files) > 1 and not self.listed and self.limit is None and not self.of_sets
+        return len(self.files) > 1 and not self.listed and self.limit is None
 
     @property
     def notes(self) -> list[str]:

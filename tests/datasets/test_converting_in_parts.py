@@ -159,6 +159,29 @@ def test_several_stretches_are_read_at_once(tmp_path: Path, monkeypatch: pytest.
         assert sum(heard) == 100
 
 
+@pytest.mark.parametrize(
+    ("sections", "more"),
+    [
+        ({"display": {"eligible": "city", "eligible_separator": "|"}}, ""),
+        ({}, '[[action]]\nlabel = "a"\n[[action]]\nlabel = "b"\nfrom = 3\n'),
+        ({"calendar": {"files": "calendar.csv", "action": "ad", "from": "since", "until": "until"}}, ""),
+    ],
+    ids=["in a column", "in the spec", "in a calendar"],
+)
+def test_eligible_actions_take_one_pass(tmp_path: Path, sections: dict[str, Any], more: str) -> None:
+    write_rows(tmp_path / "calendar.csv", ["ad,since,until", "a,0,100", "b,0,100"])
+    rows = [{**row, "city": "b|a", "ad": "a" if row["t"] < 3 else row["ad"]} for row in plain(100)]
+    spec = written(tmp_path, rows, [30, 60], **sections)
+    spec.write_text(spec.read_text() + more)
+    said: list[str] = []
+    with pieces_of(10), ThreadPoolExecutor(2) as workers:
+        one = outcome(spec, tmp_path / "one")
+        assert "'eligible': " in one[1]
+        assert outcome(spec, tmp_path / "two", jobs=2) == one
+        assert outcome(spec, tmp_path / "workers", executor=workers, say=said.append) == one
+    assert said == ["One pass here reads all, without the workers: eligible actions take one."]
+
+
 def test_events_of_a_second_table_are_joined_across_stretches(tmp_path: Path) -> None:
     rows = plain(100, conversion=False)
     write_rows(tmp_path / "sales.csv", ["display,when,value", *[f"{i},{i // 3 + 9},{i}" for i in range(99, 0, -7)]])

@@ -134,7 +134,7 @@ def joined_intake(
         Workers of an executor were refused, or are gone.
     """
     if not plan.in_stretches:
-        alone("one file, a limit, a quarantine, a calendar or candidates take one")
+        alone("one file, a limit or a quarantine takes one")
         return None
     told = "a row breaks a rule, or an id seems to be listed twice, which one tells in the order of the source"
     try:
