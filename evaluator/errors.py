@@ -58,7 +58,9 @@ class EvaluatorError(Exception):
     def __init__(self, what: str, *, hint: str = "") -> None:
         self.what = _one_line(what)
         self.hint = _one_line(hint)
-        super().__init__(f"{self.what} Hint: {self.hint}" if hint else self.what)
+        told = f"{self.what} Hint: {self.hint}" if hint else self.what
+        super().__init__(told)
+        self.args = (told,)  # OSError takes those of __new__ for its own
 
     def __str__(self) -> str:
         # KeyError would print the repr of its argument.

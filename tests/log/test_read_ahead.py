@@ -24,8 +24,10 @@ SPANS = st.lists(st.tuples(st.integers(0, 4990), st.integers(1, 300)), max_size=
 class InMemory(RemoteFile):
     """A file that counts what is read of it."""
 
+    name = "file"
+
     def __init__(self, data: bytes) -> None:
-        self.name, self.data = "file", data
+        self.data = data
         self.reads: list[tuple[int, int]] = []
 
     def __str__(self) -> str:
