@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from concurrent.futures import Executor
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Unpack
@@ -19,6 +21,7 @@ from evaluator.log import StoredLog
 from evaluator.options.keywords import ReadingKeywords
 from evaluator.outputs.failures import writing
 from evaluator.outputs.foreign import refuse_sources
+from evaluator.outputs.signals import undone_if_abandoned
 from evaluator.outputs.whole import refuse_existing, whole_folder
 from evaluator.units import is_whole
 
@@ -114,7 +117,11 @@ def _uploaded(
             hint="convert to another folder, and remove the old one when nobody reads it.",
         )
     refuse_taken(folder)
-    with TemporaryDirectory(prefix="evaluate-") as place, writing(Path(place)):
+    with (
+        TemporaryDirectory(prefix="evaluate-") as place,
+        undone_if_abandoned(partial(shutil.rmtree, place, ignore_errors=True)),  # while a store takes a large file
+        writing(Path(place)),
+    ):
         local = Path(place) / "log"
         local.mkdir()
         done = read(dataset, into=local, advance=advance, at_once=at_once, **options)

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evaluator.datasets.integrity import StoredFile, stored_file
 from evaluator.datasets.log_folders import LogFolder
-from evaluator.errors import SourceError
+from evaluator.errors import EvaluatorError, SourceError
 from evaluator.log import LogMeta, Outcome
 from evaluator.log.encoder import encoder_of
 from evaluator.log.log_files import LogFile, opened
@@ -177,6 +177,8 @@ def read_meta(folder: LogFolder) -> MetaFile:
     try:
         with opened(path) as file:
             document = json.loads(file.read().decode("utf-8"))
+    except EvaluatorError:  # of a store that does not give it
+        raise
     except (OSError, ValueError, RecursionError) as error:
         raise damaged(path, error) from None
     if not isinstance(document, dict):

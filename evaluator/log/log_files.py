@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from evaluator.errors import EvaluatorError
 from evaluator.inputs.regular import open_regular
 from evaluator.log.read_ahead import Ranges, ReadAhead
 
@@ -90,6 +91,8 @@ class RemoteReader(io.RawIOBase):
         super().__init__()
         self._file, self._at, self._size = file, 0, file.size
         self._ahead: ReadAhead | None = None
+        # What the store said where it did not give bytes: libraries that read have words of their own for it.
+        self.failure: EvaluatorError | None = None
 
     def expect(self, ranges: Ranges) -> None:
         """Fetch ahead what will be read next: ranges of bytes, in whatever order."""
@@ -100,8 +103,12 @@ class RemoteReader(io.RawIOBase):
         end = min(self._at + len(buffer), self._size)
         if end <= self._at:
             return 0
-        known = None if self._ahead is None else self._ahead.get(self._at, end)
-        buffer[: end - self._at] = self._file.read(self._at, end) if known is None else known
+        try:
+            known = None if self._ahead is None else self._ahead.get(self._at, end)
+            buffer[: end - self._at] = self._file.read(self._at, end) if known is None else known
+        except EvaluatorError as error:
+            self.failure = error
+            raise
         found, self._at = end - self._at, end
         return found
 

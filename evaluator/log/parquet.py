@@ -45,7 +45,11 @@ def open_parquet(path: LogFile, reads: Collection[str] | None = ()) -> Iterator[
     """
     try:
         if isinstance(path, RemoteFile):
-            with RemoteReader(path) as reader, pq.ParquetFile(reader, page_checksum_verification=True) as file:
+            with (
+                RemoteReader(path) as reader,
+                _as_the_store_says(reader),
+                pq.ParquetFile(reader, page_checksum_verification=True) as file,
+            ):
                 reader.expect(_places(file.metadata, reads))
                 yield file
             return
@@ -56,6 +60,17 @@ def open_parquet(path: LogFile, reads: Collection[str] | None = ()) -> Iterator[
         raise
     except (OSError, pa.ArrowException) as error:
         raise damaged(path, error) from None
+
+
+@contextmanager
+def _as_the_store_says(reader: RemoteReader) -> Iterator[None]:
+    """Raise what a store said where it did not give bytes, whatever the library that read them made of it."""
+    try:
+        yield
+    except Exception:
+        if reader.failure is not None:
+            raise reader.failure from None
+        raise
 
 
 def _places(about: pq.FileMetaData, columns: Collection[str] | None) -> Iterator[tuple[int, int]]:

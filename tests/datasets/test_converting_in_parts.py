@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from evaluator.datasets import assembly, convert, validate, writing
 from evaluator.datasets import frames as scan
 from evaluator.datasets.stretches import joined_intake, stretch
-from evaluator.errors import EvaluatorError, LogError, OutputError, ParameterError
+from evaluator.errors import EvaluatorError, LogError, OutputError, ParameterError, SourceError
 from evaluator.log import StoredLog
 from evaluator.log.content import content_hash
 from tests.cli.runs import evaluate
@@ -215,6 +215,21 @@ def test_what_is_wrong_is_told_as_one_pass_tells_it(tmp_path: Path, change: dict
         assert outcome(spec, tmp_path / "one") == (LogError, str(raised.value))
     assert str(tmp_path / "logs" / "2.parquet") in str(raised.value)
     assert not (tmp_path / "log").exists()
+
+
+def test_times_of_no_zone_that_is_known_are_one_line(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    (tmp_path / "logs").mkdir()
+    for i in range(2):
+        times = pa.array([1 + i, 2 + i], pa.timestamp("us", tz="+05:30"))
+        pq.write_table(pa.table({"t": times, "ad": ["a", "b"]}), tmp_path / "logs" / f"{i}.parquet")
+    spec = write_spec(tmp_path, source={"files": "logs"}, time={"unit": "datetime"},
+                      conversion={"time": None, "indicator": "ad", "immediate": True})  # fmt: skip
+    one = outcome(spec, tmp_path / "one")
+    assert one == outcome(spec, tmp_path / "two", jobs=2)
+    assert one[0] is SourceError
 
 
 def test_text_stays_one_file_and_jobs_are_checked(tmp_path: Path) -> None:

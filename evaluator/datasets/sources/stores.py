@@ -134,8 +134,8 @@ class Store:
         changed = f"{self.url(listed.key)}: it changed since the log was opened."
         raise SourceError(changed, hint="load the log again.")
 
-    def write(self, key: str, content: Path | bytes, *, new: bool = False) -> None:
-        """Write an object; a `new` one only where there is none.
+    def write(self, key: str, content: Path | bytes, *, new: bool = False) -> str:
+        """Write an object, a `new` one only where there is none; return its tag.
 
         Raises
         ------
@@ -150,7 +150,7 @@ class Store:
         client = self._client
         with self._explained(key, to="write"):
             try:
-                obstore.put(client, key, content, mode="create" if new else "overwrite")
+                return _tag(obstore.put(client, key, content, mode="create" if new else "overwrite"))
             except AlreadyExistsError:
                 raise OutputExistsError(f"Output {self.url(key)} exists.", hint="name another folder.") from None
 
@@ -255,10 +255,15 @@ def open_store(address: str, storage: Storage | None) -> tuple[Store, str]:
     if scheme not in VARIABLES or not bucket:
         known = ", ".join(f"{name}://bucket/path" for name in VARIABLES)
         raise SourceError(f"{address}: no address of an object store.", hint=f"write {known}.")
+    if not {".", ".."}.isdisjoint(key.split("/")):
+        raise SourceError(f"{address}: no store has a folder . or .. within an address.", hint="write it without.")
     return Store(scheme, bucket, storage), key
 
 
 def _object(meta: Any) -> StoredObject:
     # Azure quotes the ETag of an object, and not those that it lists.
-    tag = meta["e_tag"].strip('"') if meta["e_tag"] else meta["last_modified"].isoformat()
-    return StoredObject(meta["path"], tag, meta["size"])
+    return StoredObject(meta["path"], _tag(meta) or meta["last_modified"].isoformat(), meta["size"])
+
+
+def _tag(meta: Any) -> str:
+    return (meta["e_tag"] or "").strip('"')

@@ -12,13 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluator.datasets.cells import Kind, parse
-from evaluator.datasets.frames import missing_values
+from evaluator.datasets.frames import UNREADABLE, missing_values
 from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.sources.objects import ObjectPart
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.sources.remote_objects import ObjectFile
 from evaluator.datasets.spec import FileSpec
-from evaluator.errors import SourceError
 from evaluator.log.log_files import LogFile, opened
 
 Ints = npt.NDArray[np.int64]
@@ -82,7 +81,7 @@ def _of_file(file: LogFile, part: TablePart, spec: FileSpec, kind: Kind) -> Time
         with opened(file) as stream:
             about = pq.read_metadata(stream)
         stored = part.type_of(column)
-    except (OSError, pa.ArrowException, pl.exceptions.PolarsError, SourceError):
+    except (pa.ArrowException, *UNREADABLE):
         return None  # which reading it tells better
     places = [about.schema.column(i).path for i in range(about.num_columns)]
     if column not in places or not (stored.is_integer() or isinstance(stored, pl.Datetime)):

@@ -13,7 +13,7 @@ import evaluator
 from evaluator import load
 from evaluator.datasets import convert, show, uploading, validate
 from evaluator.datasets.sources.stores import Store
-from evaluator.errors import OutputExistsError, SourceError, UsageError
+from evaluator.errors import OutputExistsError, OutputInUseError, SourceError, UsageError
 from evaluator.log import StoredLog
 from evaluator.log.content import content_hash
 from tests.cli.runs import evaluate
@@ -107,10 +107,10 @@ def test_who_is_killed_before_the_end_leaves_no_log(
     address = f"s3://{bucket.name}/log"
     write = Store.write
 
-    def killed(self: Store, key: str, content: Path, *, new: bool = False) -> None:
+    def killed(self: Store, key: str, content: Path, *, new: bool = False) -> str:
         if key.endswith("displays.parquet") or new:
             raise KeyboardInterrupt
-        write(self, key, content, new=new)
+        return write(self, key, content, new=new)
 
     bucket.put("log/displays-00007.parquet", b"of a log in parts, which was killed")
     with monkeypatch.context() as patch:
@@ -134,8 +134,55 @@ def test_of_two_that_write_one_log_one_is_told(local: Path, bucket: Bucket, monk
         bucket.put("log/meta.json", local / "meta.json")
 
     monkeypatch.setattr(uploading, "refuse_taken", overtaken)
-    with pytest.raises(OutputExistsError, match=r"meta\.json exists"):
+    with pytest.raises(OutputExistsError, match=r"log exists"):
         convert(local, address)
+
+
+@pytest.mark.parametrize("when", ["before the end", "at the end"])
+def test_two_that_overtake_each_other_leave_no_broken_log(
+    local: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    address = f"s3://{bucket.name}/log"
+    write = Store.write
+
+    def overtaken(self: Store, key: str, content: Path, *, new: bool = False) -> str:
+        if new and when == "at the end":
+            bucket.put("log/displays.parquet", b"of another")
+        tag = write(self, key, content, new=new)
+        if key.endswith("displays.parquet") and when == "before the end":
+            bucket.put("log/displays.parquet", b"of another")
+        return tag
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "write", overtaken)
+        with pytest.raises(OutputInUseError, match="another command is writing a log there"):
+            convert(local, address)
+    assert "log/meta.json" not in names(bucket)
+    convert(local, address)
+    assert validate(address)["ok"]
+
+
+def test_a_store_that_fails_is_not_a_damaged_log(local: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = f"s3://{bucket.name}/log"
+    convert(local, address)
+    read = Store.read
+    for name in ("meta.json", "conversions.parquet", "displays.parquet"):
+
+        def failing(self: Store, listed: Any, start: int, end: int, name: str = name) -> bytes:
+            if listed.key.endswith(name):
+                raise SourceError(f"{listed.key}: the object store failed (500).", hint="try again later.")
+            return read(self, listed, start, end)
+
+        monkeypatch.setattr(Store, "read", failing)
+        with pytest.raises(SourceError) as raised:
+            load(address)
+        assert str(raised.value) == f"log/{name}: the object store failed (500). Hint: try again later."
+    monkeypatch.setattr(Store, "read", read)
+    log = load(address)
+    monkeypatch.setattr(Store, "read", failing)
+    with pytest.raises(SourceError) as raised:
+        log.displays  # noqa: B018
+    assert str(raised.value) == "log/displays.parquet: the object store failed (500). Hint: try again later."
 
 
 def test_a_log_that_changed_is_not_read_on(local: Path, bucket: Bucket) -> None:
@@ -195,6 +242,7 @@ def test_what_is_wrong_with_an_address_is_one_line(
         (["replay", f"s3://{bucket.name}/none", "-p", "ucb1"], 3, "there is nothing"),
         (["replay", "s3://no-bucket/log", "-p", "ucb1"], 3, "no bucket 'no-bucket'"),
         (["replay", f"s3://{bucket.name}/spec.toml", "-p", "ucb1"], 3, "a spec is read from disk"),
+        (["replay", f"s3://{bucket.name}/a/../log", "-p", "ucb1"], 3, "no store has a folder . or .."),
         (["replay", "ftp://host/log", "-p", "ucb1"], 3, "no address of an object store"),
         (["replay", "s3://me:secret@bucket/log", "-p", "ucb1"], 2, "holds a secret"),
         (["datasets", "convert", str(local), "s3://no-bucket/log"], 3, "no bucket 'no-bucket'"),
