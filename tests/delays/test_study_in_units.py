@@ -20,7 +20,7 @@ from evaluator.datasets.delay_file import read_delay_file
 from evaluator.datasets.delay_file_options import DelayFileOptions
 from evaluator.datasets.delay_file_place import place_of_file
 from evaluator.datasets.writing import write_canonical
-from evaluator.delays.study import delay_workers, goodness, permutation_tests, tail
+from evaluator.delays.study import delay_workers, goodness, permuted_groups, tail
 from evaluator.delays.study.criteria import LawUnit
 from evaluator.delays.study.delay_units import DelaysInThreads
 from evaluator.delays.study.delay_workers import DelayTask, Spread, StudiedDelays, compute_delays
@@ -28,8 +28,8 @@ from evaluator.delays.study.fitting import fit_sample
 from evaluator.delays.study.goodness import BootstrapsUnit, delays_under_test
 from evaluator.delays.study.heterogeneity import grouped_delays
 from evaluator.delays.study.options import DelayOptions
-from evaluator.delays.study.permutation_tests import permutation_test
 from evaluator.delays.study.permutations import permutable, permuted
+from evaluator.delays.study.permuted_groups import permutation_test
 from evaluator.delays.study.run import steps, study_log, study_rows
 from evaluator.errors import WorkerError
 from evaluator.executors.software import software
@@ -84,7 +84,7 @@ def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delay_workers, "_open", [])
     monkeypatch.setattr(goodness, "_OF_MIXTURES", 4)
     monkeypatch.setattr(goodness, "_OF_OTHERS", 7)
-    monkeypatch.setattr(permutation_tests, "_WORK", 200_000)
+    monkeypatch.setattr(permuted_groups, "_WORK", 200_000)
     monkeypatch.setattr(tail, "_WORK", 10_000)
 
 
@@ -265,9 +265,9 @@ def test_bootstraps_are_those_of_one_stream_drawn_in_order() -> None:
 def test_permutations_are_those_of_one_stream_drawn_in_order(
     means: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(permutation_tests, "_AT_ONCE", 20)
-    monkeypatch.setattr(permutation_tests, "_WORK", 16_000)
-    monkeypatch.setattr(permutation_tests, "PAIR_ROWS", 300)
+    monkeypatch.setattr(permuted_groups, "_AT_ONCE", 20)
+    monkeypatch.setattr(permuted_groups, "_WORK", 16_000)
+    monkeypatch.setattr(permuted_groups, "PAIR_ROWS", 300)
     rng = np.random.default_rng(3)
     groups = np.repeat(np.arange(3), 400)
     limits = rng.integers(0, 900, groups.size)
@@ -287,7 +287,7 @@ def test_permutations_are_those_of_one_stream_drawn_in_order(
 
 
 def slowly(
-    sample: permutation_tests.GroupedDelays, pair: Any, permutations: int, enough: int, rng: np.random.Generator
+    sample: permuted_groups.GroupedDelays, pair: Any, permutations: int, enough: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     of, k = np.arange(sample.delay.size), len(sample.labels)
     codes = sample.codes
@@ -298,7 +298,7 @@ def slowly(
     pool, taken = np.empty(group.size, np.int64), np.empty(group.size, np.int64)
 
     def distance(rows: Any) -> float:
-        return permutation_tests._distance(ready.mass, ready.ends, rows, group, k)
+        return permuted_groups._distance(ready.mass, ready.ends, rows, group, k)
 
     statistic, above = distance(ready.owners), 0
     for drawn in range(1, permutations + 1):
