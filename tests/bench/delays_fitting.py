@@ -1,4 +1,7 @@
-"""Maximum likelihood of a million delays beside lifelines: ``python -m tests.bench.delays_fitting``."""
+"""Maximum likelihood of a million delays beside lifelines, and bootstraps in two threads beside one.
+
+``python -m tests.bench.delays_fitting``
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,14 @@ from collections.abc import Callable
 import numpy as np
 
 from evaluator.delays.families import FAMILIES
-from evaluator.delays.study.fitting import fit_family
+from evaluator.delays.study.fitting import fit_family, fit_sample
+from evaluator.delays.study.goodness import BootstrapsUnit, delays_under_test
+from evaluator.threads import in_threads
 
 ROWS = 1_000_000
 TRUNCATED_ROWS = 800_000
 SPAN = 30 * 86_400.0
+BOOTSTRAPS = 40
 
 
 def seconds(job: Callable[[], object]) -> float:
@@ -49,6 +55,25 @@ def main() -> None:
         start = time.perf_counter()
         fit = fit_family(drawn, limits, family=name)
         print(f"{name:<22}{time.perf_counter() - start:>8.2f} s   aic {fit.aic:,.0f}   converged {fit.converged}")
+    bootstraps(rng)
+
+
+def bootstraps(rng: np.random.Generator) -> None:
+    """Print what a bootstrap of the goodness of fit takes in one thread, and how much sooner two have them done."""
+    delays, limits = rng.exponential(3000.0, 4000), rng.uniform(5000.0, 20_000.0, 4000)
+    seen = delays <= limits
+    tested = delays_under_test(delays[seen], limits[seen])
+    print(f"\n{'bootstraps':<22}{'ms':>8}   two threads")
+    for name in FAMILIES:
+        if name == "geometric":
+            continue
+        unit = BootstrapsUnit(fit_sample(tested.sample(tested.delay), name), 0, BOOTSTRAPS)
+
+        def drawn(jobs: int, unit: BootstrapsUnit = unit) -> float:
+            return seconds(lambda: list(in_threads(lambda item: unit.one(tested, item), unit.items, jobs)))
+
+        one, two = (min(drawn(jobs) for _ in range(3)) for jobs in (1, 2))
+        print(f"{name:<22}{one / BOOTSTRAPS * 1e3:>8.1f}   {one / two:.2f} times as fast, {unit.threads = }")
 
 
 if __name__ == "__main__":

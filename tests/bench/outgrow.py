@@ -8,9 +8,9 @@ costs
     display, to replay it in a variant; so much memory for a conversion and for a round. Then what the lines make of ten
     billion displays on a hundred workers. That is calculated, not measured: it assumes that the lines hold that far,
     that a worker reads the log as fast as this machine does, that units differ by nothing, and that no worker dies.
-bootstrap, audit, simulate, convert
-    Seconds of ``compare --bootstrap``, of ``audit`` and of ``simulate`` by ``--jobs`` and on workers of ``--cluster``,
-    and of ``datasets convert`` by ``--jobs``.
+bootstrap, audit, simulate, delays, convert
+    Seconds of ``compare --bootstrap``, of ``audit``, of ``simulate`` and of ``delays`` by ``--jobs`` and on workers of
+    ``--cluster``, and of ``datasets convert`` by ``--jobs``.
 """
 
 from __future__ import annotations
@@ -51,8 +51,10 @@ THREADS = ["--jobs 1", "--jobs 2"]
 WORKERS = [*THREADS, "--cluster local:1", "--cluster local:2"]
 RESAMPLES = 40
 # An audit of two policies, and a simulation: half a minute of one processor, and more.
-AUDITED, TWINS = ["otflinucb", "linucb"], 20
+AUDITED, TWINS = ["otflinucb", "linucb"], 60
 SCENARIO, SIMULATED, RUNS = "vernade2017-low", ["delayed-klucb", "ucb1"], 2_500
+# Mixtures take the longest to fit.
+STUDIED, FAMILIES, BOOTSTRAPS = (1_000_000, 100_000), "lognormal-mixture-3,lognormal-mixture-4", 999
 CONVERTED = (16_000_000, 160_000)
 HORIZON = 10_000_000
 # A round of a resampled replay, of which the sum of the rewards is asked for (`evaluator.replays.values.resampled`).
@@ -167,6 +169,18 @@ def simulate(folder: Path) -> None:
     by_workers(what, lambda *words: command(RUNS, *words))
 
 
+def delays(folder: Path) -> None:
+    """Print the seconds of a study of delays by who computes it."""
+    log = made_log(folder, *STUDIED)
+
+    def command(bootstraps: int, *words: str) -> tuple[float, float, float]:
+        return measured("delays", "-d", str(log), "--families", FAMILIES, "--bootstraps", str(bootstraps), *words)
+
+    command(99)  # compiles
+    what = f"delays, {STUDIED[1]:,} conversions, {FAMILIES}, {BOOTSTRAPS} bootstraps"
+    by_workers(what, lambda *words: command(BOOTSTRAPS, *words))
+
+
 def convert(folder: Path) -> None:
     """Print the seconds of a conversion by its threads."""
     displays, conversions = CONVERTED
@@ -225,7 +239,7 @@ def finished_after(units: int, seconds: float, workers: int) -> float:
     return max(free)
 
 
-SECTIONS = {section.__name__: section for section in (costs, bootstrap, audit, simulate, convert)}
+SECTIONS = {section.__name__: section for section in (costs, bootstrap, audit, simulate, delays, convert)}
 
 
 def main() -> None:

@@ -21,12 +21,13 @@ class DelayUnit(Protocol):
     of: ClassVar[str]
     """Name of the sample that it computes on (`evaluator.delays.study.studied_rows.StudiedRows.sample`)."""
 
-    threads: ClassVar[bool]
-    """Whether threads of one process compute its items sooner than one of them."""
-
     @property
     def name(self) -> str:
         """Name of the unit in messages."""
+
+    @property
+    def threads(self) -> bool:
+        """Whether threads of one process compute its items sooner than one of them."""
 
     @property
     def items(self) -> Sequence[int]:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evaluator.delays.families import FAMILIES
 from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.study.criteria import FamilyComparison, compare_sample
@@ -23,6 +24,8 @@ from evaluator.streams import StreamState, seed_stream, state_of, stream_from
 ROWS = 2000
 # Bootstraps of a unit, some half a second of work: a mixture takes a tenth of a second, other laws a fifth of that.
 _OF_MIXTURES, _OF_OTHERS = 8, 32
+# With two threads other laws take 1.5 to 2 times as long: ``python -m tests.bench.delays_fitting``.
+_IN_COMPILED = {"gamma", *(name for name in FAMILIES if name.startswith(MIXTURE))}
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,6 @@ class BootstrapsUnit:
 
     of: ClassVar[str] = "bootstraps"
     steps: ClassVar[int] = 1
-    threads: ClassVar[bool] = True
 
     fit: DelayFit
     first: int
@@ -154,6 +156,11 @@ class BootstrapsUnit:
     def name(self) -> str:
         """Name of the unit in messages."""
         return f"Bootstraps {self.first + 1:,} to {self.stop:,} of the goodness of fit"
+
+    @property
+    def threads(self) -> bool:
+        """Whether fits of the family spend their time in compiled functions; of others, threads wait for each other."""
+        return self.fit.family in _IN_COMPILED
 
     @property
     def items(self) -> range:
