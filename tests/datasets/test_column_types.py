@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -95,6 +96,14 @@ def test_a_fraction_of_a_tick_is_not_cut_off(tmp_path: Path, kind: pa.DataType) 
     column = pa.array([Decimal(i) + (Decimal("0.5") if i == 3 else 0) for i in range(N)])
     with pytest.raises(DataError, match=r"not a whole number \(.*row 4: '3\.50?'\)"):
         load(source(tmp_path, column.cast(kind), display={"time": "v"}))
+
+
+@pytest.mark.parametrize("zone", ["+05:30", "Nowhere/Land"])
+def test_an_unknown_zone_of_times_is_one_line(tmp_path: Path, zone: str, capfd: pytest.CaptureFixture[str]) -> None:
+    spec = source(tmp_path, pa.array(range(N), pa.timestamp("us", zone)), unit="datetime", display={"time": "v"})
+    with pytest.raises(DataError, match=re.escape(f"log.parquet: holds times of the zone {zone!r}, which")):
+        load(spec)
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + b"\0" * 40 + b"PAR1", bytes(range(256)) * 9])

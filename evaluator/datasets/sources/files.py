@@ -56,6 +56,8 @@ class SourceFile(TablePart):
 
     def names(self) -> list[str]:
         """Return the columns of a file whose columns have types."""
+        if self.format == "parquet":
+            _refuse_unknown_zones(self.path)
         return self.rows().collect_schema().names()
 
     def scan(self, columns: Iterable[str], *, rows: int | None = None) -> pl.LazyFrame:
@@ -94,6 +96,21 @@ class SourceFile(TablePart):
             return SourceError(f"{self.name}: {what}.", hint="check source.format.")
         hint = "check source.format and source.delimiter."
         return SourceError(f"{self.name}: cannot be read: {first_line(error)}.", hint=hint)
+
+
+def _refuse_unknown_zones(path: Path) -> None:
+    """Raise what Polars raises of a time zone that it does not know, at which its reader of Parquet panics aloud."""
+    import polars as pl
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        schema = pq.read_schema(path)
+    except pa.ArrowException:
+        return  # damaged, which is for who reads it to say
+    for field in schema:
+        if zone := getattr(field.type, "tz", None):
+            pl.Series([], dtype=pl.Datetime("us", zone))
 
 
 def file_at(path: Path, kind: FileFormat, partitions: dict[str, str] | None = None) -> SourceFile:

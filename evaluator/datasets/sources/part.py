@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -120,6 +121,17 @@ def changed(name: str, *, gone: bool) -> SourceError:
     if gone:
         return SourceError(f"{name}: it vanished while it was read.", hint="put it back, or read what is left.")
     return SourceError(f"{name}: it changed while it was read.", hint="wait until it is written.")
+
+
+def unreadable(part: TablePart, error: BaseException, *, opening: bool = False) -> SourceError:
+    """Return the error that says why rows of a part cannot be read, or not even its columns (`opening`)."""
+    zone = re.search(r"unable to parse time zone: '([^']*)'", str(error))
+    if zone is None:
+        return part.unreadable(error, opening=opening)
+    return SourceError(
+        f"{part.name}: holds times of the zone {zone[1]!r}, which is none of the time zone database.",
+        hint="write the times in UTC: the moments stay the same.",
+    )
 
 
 def first_line(error: BaseException) -> str:
