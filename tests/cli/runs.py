@@ -7,6 +7,7 @@ import importlib.resources
 import io
 import json
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,16 +48,20 @@ def evaluate(*words: str) -> Run:
 
 def validate(document: Any) -> None:
     """Validate a document against the schema that it names."""
-    name = document["schema"].removeprefix("evaluate.").partition("/")[0]
+    validator(document["schema"].removeprefix("evaluate.").partition("/")[0]).validate(document)
+
+
+@cache
+def validator(name: str) -> jsonschema.Draft202012Validator:
+    """Return what validates documents of a schema, which is checked once: that takes longer than a document."""
     schema = json.loads((importlib.resources.files("evaluator.report") / f"{name}.schema.json").read_text("utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate(document, schema)
+    return jsonschema.Draft202012Validator(schema)
 
 
 def manifest_of(out: Path) -> Any:
     """Return the manifest of a result, which keeps its schema and describes every other file of its folder."""
     manifest = json.loads((out / "manifest.json").read_text())
-    schema = (importlib.resources.files("evaluator.report") / "manifest.schema.json").read_text("utf-8")
-    jsonschema.validate(manifest, json.loads(schema))
+    validator("manifest").validate(manifest)
     assert manifest["files"] == described(path for path in out.iterdir() if path.name != "manifest.json")
     return manifest

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.resources
 import io
 import json
 from pathlib import Path
 
-import jsonschema
 import pyarrow.parquet as pq
 import pytest
 
 from evaluator import audit, load
 from evaluator.report.audit import print_audit
 from evaluator.report.console import ReportConsole
-from tests.cli.runs import evaluate, manifest_of
+from tests.cli.runs import evaluate, manifest_of, validator
 
 SMALL = ("--limit", "2000", "--window", "100", "--twins", "10")
 TWO = ("-p", "linucb", "-p", "random")
-
-
-def schema() -> dict:
-    return json.loads((importlib.resources.files("evaluator.report") / "audit.schema.json").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("policies", [TWO, ("-p", "logging")])
 def test_json_keeps_its_schema_and_equals_the_python_result(policies: tuple[str, ...]) -> None:
     run = evaluate("audit", *policies, *SMALL, "--seed", "3", "--json")
     assert run.code == 0, run.err
-    jsonschema.validate(run.json, schema())
+    validator("audit").validate(run.json)
     found = audit(load("synthetic", limit=2000), list(policies[1::2]), window="100", twins=10, seed=3)
     assert run.json == json.loads(json.dumps(found.to_dict()))
 
@@ -76,7 +70,7 @@ def test_out_is_a_whole_folder(tmp_path: Path) -> None:
     assert manifest["policies"] == ["linucb", "random"]
     assert manifest["options"]["twins"] == 10
     result = json.loads((out / "result.json").read_text())
-    jsonschema.validate(result, schema())
+    validator("audit").validate(result)
     assert result["policies"][0]["value"] == pytest.approx(sum(twins["value"].to_pylist()[::2]) / 10)
     again = evaluate("audit", *TWO, *SMALL, "--out", str(out))
     assert (again.code, again.out) == (2, "")

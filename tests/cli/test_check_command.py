@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from evaluator import check, load
@@ -14,23 +12,19 @@ from evaluator.datasets import convert
 from evaluator.report.check import print_check
 from evaluator.report.console import ReportConsole
 from tests.checks.defects import DEFECTS
-from tests.cli.runs import evaluate
-
-
-def schema() -> dict:
-    return json.loads((importlib.resources.files("evaluator.report") / "check.schema.json").read_text("utf-8"))
+from tests.cli.runs import evaluate, validator
 
 
 def test_json_keeps_its_schema_and_equals_the_python_result() -> None:
     run = evaluate("check", "synthetic", "--limit", "20000", "--seed", "3", "--json")
     assert run.code == 0, run.err
-    jsonschema.validate(run.json, schema())
+    validator("check").validate(run.json)
     assert run.json == json.loads(json.dumps(check(load("synthetic", limit=20_000), seed=3).to_dict()))
 
 
 @pytest.mark.parametrize("defect", list(DEFECTS)[::4])
 def test_json_of_a_log_with_a_defect_keeps_its_schema(defect: str) -> None:
-    jsonschema.validate(check(DEFECTS[defect][0](1)).to_dict(), schema())
+    validator("check").validate(check(DEFECTS[defect][0](1)).to_dict())
 
 
 def test_a_failed_check_exits_4_with_the_report_on_stdout() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import json
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -14,14 +12,10 @@ import pytest
 from evaluator import compare, load
 from evaluator.cli import options
 from evaluator.report.console import ReportConsole
-from tests.cli.runs import evaluate, manifest_of
+from tests.cli.runs import evaluate, manifest_of, validator
 
 SHORT = ("--limit", "4000")
 FOUR = ("-p", "otflinucb:alpha=0.5", "-p", "ucb1", "-w", "50,none")
-
-
-def schema(name: str) -> dict:
-    return json.loads((importlib.resources.files("evaluator.report") / f"{name}.schema.json").read_text("utf-8"))
 
 
 def test_each_line_is_the_replay_alone(tmp_path: Path) -> None:
@@ -60,9 +54,9 @@ def test_each_line_is_the_replay_alone(tmp_path: Path) -> None:
 def test_json_keeps_its_schema(words: tuple[str, ...]) -> None:
     run = evaluate("compare", *words, "--json")
     assert run.code == 0, run.err
-    jsonschema.validate(run.json, schema("compare"))
+    validator("compare").validate(run.json)
     for variant in run.json["variants"]:
-        jsonschema.validate(variant, schema("replay"))
+        validator("replay").validate(variant)
     assert run.json["baseline"] == (2 if "--baseline" in words else 0)
 
 
@@ -137,7 +131,7 @@ def test_a_variant_without_a_round_does_not_lose_the_others() -> None:
             assert "Line 1 chose an action that cannot be replayed, or lived no round" in said
             assert "it chose action 7, which was never shown" in said
         else:
-            jsonschema.validate(run.json, schema("compare"))
+            validator("compare").validate(run.json)
             assert [variant["rounds"] > 0 for variant in run.json["variants"]] == [False, True]
     alone = evaluate("compare", "-p", "fixed:action=7", "--limit", "5")
     assert (alone.code, alone.out) == (3, "")

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import json
 from pathlib import Path
 
-import jsonschema
 import pyarrow.parquet as pq
 import pytest
 
 from evaluator import load, load_policy, replay
-from tests.cli.runs import evaluate, manifest_of
+from tests.cli.runs import evaluate, manifest_of, validator
 from tests.datasets.sources import dataset
 
 SMALL = ("--limit", "5000", "--window", "200")
 
 
-def schema() -> dict:
-    return json.loads((importlib.resources.files("evaluator.report") / "replay.schema.json").read_text("utf-8"))
-
-
 def test_json_keeps_its_schema_and_equals_the_python_result() -> None:
     run = evaluate("replay", "-p", "otflinucb:alpha=0.5", *SMALL, "--seed", "3", "--json")
     assert run.code == 0, run.err
-    jsonschema.validate(run.json, schema())
+    validator("replay").validate(run.json)
     expected = replay(load("synthetic", limit=5000), "otflinucb:alpha=0.5", window="200", seed=3).to_dict()
     assert run.json == json.loads(json.dumps(expected))
 
@@ -33,7 +27,7 @@ def test_json_of_the_weighted_estimates_keeps_its_schema_and_equals_python() -> 
     asked = ("--seed", "3", "--final", "last:30%", "--doubly-robust")
     run = evaluate("replay", "-p", "otflinucb:alpha=0.5", *SMALL, *asked, "--json")
     assert run.code == 0, run.err
-    jsonschema.validate(run.json, schema())
+    validator("replay").validate(run.json)
     options = {"window": "200", "seed": 3, "final": "last:30%", "doubly_robust": True}
     expected = replay(load("synthetic", limit=5000), "otflinucb:alpha=0.5", **options).to_dict()
     assert run.json == json.loads(json.dumps(expected))
@@ -58,7 +52,7 @@ def test_columns_are_replayed_from_a_spec(tmp_path: Path) -> None:
     )
     run = evaluate("replay", "-d", str(spec), "-p", "columns", "--window", "20", "--json")
     assert run.code == 0, run.err
-    jsonschema.validate(run.json, schema())
+    validator("replay").validate(run.json)
     assert run.json["final"]["action_share"] == {"a": 0.25, "b": 0.75}
     assert (run.json["final"]["displays"], run.json["final"]["learned"]) == (run.json["plan"]["displays_judged"], False)
 
@@ -67,7 +61,7 @@ def test_a_bootstrap_adds_the_expected_value() -> None:
     words = ("replay", "-p", "ucb1", "--limit", "2000", "--window", "200", "--bootstrap", "20")
     run = evaluate(*words, "--json")
     assert run.code == 0, run.err
-    jsonschema.validate(run.json, schema())
+    validator("replay").validate(run.json)
     assert run.json["expected_value"]["estimate"] == run.json["value"]["estimate"]
     assert "bootstrap" in run.json["expected_value"]["kind"]
     assert f"expected value at {run.json['rounds']:,} rounds (bootstrap)" in evaluate(*words, "--full").out
@@ -130,7 +124,7 @@ def test_out_holds_everything_and_is_not_overwritten(tmp_path: Path) -> None:
         "chapter.json", "manifest.json", "report.html", "report.txt", "result.json", "trajectory.parquet",
     ]  # fmt: skip
     result = json.loads((out / "result.json").read_text())
-    jsonschema.validate(result, schema())
+    validator("replay").validate(result)
     trajectory = pq.read_table(out / "trajectory.parquet")
     assert sorted(set(trajectory["repeat"].to_pylist())) == [0, 1]
     report = (out / "report.txt").read_text()

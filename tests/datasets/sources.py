@@ -5,8 +5,13 @@ from __future__ import annotations
 import copy
 import gzip
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import jsonschema
+
+from evaluator.datasets import json_schema
 
 BASE: dict[str, Any] = {
     "name": "mine",
@@ -18,6 +23,13 @@ BASE: dict[str, Any] = {
     "conversion": {"time": "sold"},
 }
 ROWS = ["t,ad,sold", "1,a,4", "2,b,", "2,a,9", "5,b,5"]
+
+
+@cache
+def spec_validator() -> jsonschema.Draft202012Validator:
+    """Return what validates specs; their schema, whose check takes longer than they do, is checked once."""
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+    return jsonschema.Draft202012Validator(json_schema())
 
 
 def spec_data(**sections: dict[str, Any]) -> dict[str, Any]:

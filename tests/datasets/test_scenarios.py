@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evaluator.datasets import generate, json_schema, load, names
+from evaluator.datasets import generate, load, names
 from evaluator.datasets.delay_laws import delay_law, scenario_laws
 from evaluator.datasets.locate import bundled_folder
 from evaluator.datasets.scenario import BernoulliScenario, Delay
@@ -20,6 +20,7 @@ from evaluator.datasets.spec_file import parse_spec, read_spec
 from evaluator.errors import SpecError
 from evaluator.log.schema import to_numpy
 from evaluator.simulations.scenarios import load_problem
+from tests.datasets.sources import spec_validator
 
 SIGMAS = 4
 N = 40_000
@@ -51,9 +52,8 @@ def test_every_paper_is_there() -> None:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_scenario_is_a_problem_and_a_log(name: str) -> None:
-    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema, of the test extra, is not installed")
     path = bundled_folder() / "synthetic" / f"{name}.toml"
-    jsonschema.validate(tomllib.loads(path.read_text()), json_schema())
+    spec_validator().validate(tomllib.loads(path.read_text()))
     assert read_spec(path).name == name
     problem = load_problem(name)
     assert problem.name == name

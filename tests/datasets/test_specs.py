@@ -4,13 +4,14 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
-from evaluator.datasets import json_schema, load, names
+from evaluator.datasets import load, names
 from evaluator.datasets.locate import bundled_folder
 from evaluator.datasets.spec_file import parse_spec, read_spec
 from evaluator.errors import SpecError, UnknownNameError
-from tests.datasets.sources import spec_data, write_spec
+from tests.datasets.sources import spec_data, spec_validator, write_spec
 
 SHIPPED = [
     "criteo_attribution", "criteo_conversion_logs", "criteo_twin", "open_bandit", "promotions", "synthetic",
@@ -36,11 +37,10 @@ def test_shipped_spec_validates_and_has_a_card(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_json_schema_accepts_shipped_specs_and_refuses_a_misspelling(name: str) -> None:
-    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema, of the test extra, is not installed")
     data = tomllib.loads((bundled_folder() / name / "spec.toml").read_text())
-    jsonschema.validate(data, json_schema())
+    spec_validator().validate(data)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**data, "titel": "x"}, json_schema())
+        spec_validator().validate({**data, "titel": "x"})
 
 
 def test_specs_hold_no_python() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import json
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,12 @@ import jsonschema
 import numpy as np
 import pytest
 
-from evaluator.datasets import json_schema
 from evaluator.datasets.writing import write_canonical
 from evaluator.policies.registry import describe, names
 from evaluator.report.manifest import write_json, write_manifest
 from evaluator.simulations.options import SimulateOptions
-from tests.cli.runs import Run, evaluate, validate
-from tests.datasets.sources import dataset
+from tests.cli.runs import Run, evaluate, validate, validator
+from tests.datasets.sources import dataset, spec_validator
 from tests.delays.joint_logs import WORLDS, joint_log
 from tests.packaging.test_readme_output import script
 
@@ -104,7 +102,7 @@ def test_a_dataset_of_files(tmp_path: Path) -> None:
     spec, out = str(dataset(tmp_path, rows, context={"columns": ["user"]})), str(tmp_path / "log")
     quarantine = ("--on-error", "quarantine", "--quarantine-at-most", "25%", "--json")
     shown = valid(evaluate("datasets", "show", spec, *quarantine))
-    jsonschema.validate(shown["spec"], json_schema())
+    spec_validator().validate(shown["spec"])
     refused = evaluate("datasets", "validate", spec, *quarantine)
     assert refused.code == 3
     validate(refused.json)
@@ -176,7 +174,6 @@ def test_options_in_schemas_are_the_declared_ones(file: Path) -> None:
 
 
 def test_a_manifest_with_another_option_is_refused(tmp_path: Path) -> None:
-    schema = json.loads((importlib.resources.files("evaluator.report") / "manifest.schema.json").read_text("utf-8"))
     asked = SimulateOptions(horizon=500).to_dict()
     log: dict[str, Any] = {"dataset": "synthetic", "fingerprint": "0"}
 
@@ -185,7 +182,7 @@ def test_a_manifest_with_another_option_is_refused(tmp_path: Path) -> None:
     def validate_manifest(**done: Any) -> None:
         (tmp_path / "manifest.json").unlink(missing_ok=True)
         write_manifest(tmp_path, **done)
-        jsonschema.validate(json.loads((tmp_path / "manifest.json").read_text("utf-8")), schema)
+        validator("manifest").validate(json.loads((tmp_path / "manifest.json").read_text("utf-8")))
 
     validate_manifest(scenario="vernade2017-low", policies=["ucb1"], options=asked)
     validate_manifest(source={**log, "reading": {"limit": 5}})
