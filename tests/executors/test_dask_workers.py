@@ -129,46 +129,6 @@ def test_a_dead_scheduler_is_one_line_and_the_same_command_goes_on(
     assert (printed, contents(out)) == alone
 
 
-AUDIT = ("audit", "-p", "linucb,delayed-klucb,random", "-w", "50", "--twins", "50")
-
-
-def test_an_audit_does_not_notice_that_a_worker_was_killed(cluster: DaskProcesses, tmp_path: Path, log: Path) -> None:
-    first, _ = cluster.worker(), cluster.worker()
-    out = tmp_path / "run"
-    process = started(*AUDIT, "-d", str(log), "--out", str(out), "--cluster", cluster.address)
-    waited(lambda: len(parts(out)) > 10 or process.poll() is not None)
-    assert process.poll() is None
-    os.kill(first.pid, signal.SIGKILL)
-    printed, said = finished(process)
-    assert process.returncode == 0, said
-    assert "is lost" in said
-    said_once(said, "before its first twin")
-    alone = started(*AUDIT, "-d", str(log), "--out", str(tmp_path / "alone"))
-    assert finished(alone)[0] == printed
-    assert contents(out) == contents(tmp_path / "alone")
-
-
-DELAYS = ("delays", "--families", "lognormal,lognormal-mixture-2", "--bootstrap", "99")
-
-
-def test_a_study_of_delays_does_not_notice_that_a_worker_was_killed(
-    cluster: DaskProcesses, tmp_path: Path, log: Path
-) -> None:
-    first, _ = cluster.worker(), cluster.worker()
-    out = tmp_path / "run"
-    process = started(*DELAYS, str(log), "--out", str(out), "--cluster", cluster.address)
-    waited(lambda: len(parts(out)) > 10 or process.poll() is not None)
-    assert process.poll() is None
-    os.kill(first.pid, signal.SIGKILL)
-    printed, said = finished(process)
-    assert process.returncode == 0, said
-    assert "is lost" in said
-    said_once(said, "before its first unit")
-    alone = started(*DELAYS, str(log), "--out", str(tmp_path / "alone"))
-    assert finished(alone)[0] == printed
-    assert contents(out) == contents(tmp_path / "alone")
-
-
 MINE = """
 import os, sys
 class Mine:

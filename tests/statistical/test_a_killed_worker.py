@@ -1,4 +1,4 @@
-"""Forty variants on two hundred resampled logs each, with a worker that is killed in the middle: the same bits."""
+"""Studies of many units with a worker that is killed in the middle: the same bits."""
 
 from __future__ import annotations
 
@@ -14,10 +14,20 @@ from tests.executors.test_dask_workers import STUDY, contents, finished, parts, 
 
 pytest.importorskip("distributed", reason="workers need the extra `cluster`")
 
+# Forty variants on two hundred resampled logs each; fifty twins; a hundred bootstraps of mixtures.
+COMPARED = (*STUDY[:-1], "200")
+AUDIT = ("audit", "-p", "linucb,delayed-klucb,random", "-w", "50", "--twins", "50")
+DELAYS = ("delays", "--families", "lognormal,lognormal-mixture-2", "--bootstrap", "99")
 
-def test_two_hundred_resampled_logs(tmp_path: Path) -> None:
-    words = (*STUDY[:-1], "200", "-d", str(tmp_path / "log"), "--out")
+
+@pytest.mark.parametrize(
+    ("words", "units", "before_its_first"), [(COMPARED, 200, "unit"), (AUDIT, 10, "twin"), (DELAYS, 10, "unit")]
+)
+def test_a_study_does_not_notice_that_a_worker_was_killed(
+    tmp_path: Path, words: tuple[str, ...], units: int, before_its_first: str
+) -> None:
     convert("synthetic", tmp_path / "log", limit=3_000)
+    words = (*words, "-d", str(tmp_path / "log"), "--out")
     alone = started(*words, str(tmp_path / "alone"))
     expected = finished(alone)[0]
     assert alone.returncode == 0
@@ -26,11 +36,11 @@ def test_two_hundred_resampled_logs(tmp_path: Path) -> None:
     with DaskProcesses(tmp_path / "dask", allowed_failures=1) as cluster:
         first, _ = cluster.worker(), cluster.worker()
         process = started(*words, str(out), "--cluster", cluster.address)
-        waited(lambda: len(parts(out)) > 200 or process.poll() is not None)
+        waited(lambda: len(parts(out)) > units or process.poll() is not None)
         assert process.poll() is None
         os.kill(first.pid, signal.SIGKILL)
         printed, said = finished(process)
     assert process.returncode == 0, said
     assert (printed, contents(out)) == (expected, contents(tmp_path / "alone"))
     assert "is lost" in said
-    said_once(said, "before its first unit")
+    said_once(said, f"before its first {before_its_first}")
