@@ -15,6 +15,10 @@ from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.rewards import reward_bounds
 from evaluator.threads import in_threads
 
+# Over pairs of fewer rounds threads wait for each other: with 1,000 two take up to twice as long as one
+# (``python -m tests.bench compare``).
+_THREADS_FROM = 5_000
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -135,7 +139,7 @@ def find_differences(
             shared=shared,
         )
 
-    evidence = list(in_threads(weighed, compared, jobs))
+    evidence = list(in_threads(weighed, compared, jobs if rounds >= _THREADS_FROM else 1))
     alpha = 1.0 - plans[0].options.level
     for pair, of, p in zip(compared, evidence, p_values_of(evidence, alpha=alpha), strict=True):
         lacks = "" if of.n else SAME

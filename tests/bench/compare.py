@@ -15,9 +15,11 @@ from itertools import chain, pairwise
 import numpy as np
 
 from evaluator.arguments import as_description
+from evaluator.comparisons.realised import RealisedEvidence, weigh
 from evaluator.comparisons.result import compare_results, plan_comparison
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.run import execute_all
+from evaluator.threads import in_threads
 from tests.bench.scenarios import linear
 from tests.bench.spread import add_options, spread_by
 from tests.bench.tables import Row, print_table
@@ -59,6 +61,35 @@ def _now() -> tuple[float, float]:
 def print_section(displays: int) -> None:
     print(f"{len(POLICIES)} variants, K=10, d=5, window {WINDOW}: {displays:,} logged displays, {JOBS} threads")
     print_table(("step", "seconds by the clock", "processor seconds"), rows(displays))
+    print(f"\nDifference of a pair: ms, and with {JOBS} threads at work how many times as fast")
+    for rounds in (1_000, 5_000, 20_000, 100_000):
+        one, all_of_them = difference_seconds(rounds)
+        print(f"{rounds:>9,} rounds {one * 1e3:7.2f} ms {one / all_of_them:5.2f}")
+
+
+def difference_seconds(rounds: int) -> tuple[float, float]:
+    """Return the seconds of a difference in one thread and in several, whatever `differences` decides."""
+    rng = np.random.default_rng(0)
+    lived = [np.sort(rng.choice(3 * rounds, rounds, replace=False)) for _ in range(8)]
+    rewards = [(rng.random(rounds) < 0.1).astype(float) for _ in lived]
+    pairs = [(i, j) for i in range(len(lived)) for j in range(i)] * max(100_000 // rounds, 1)
+
+    def weighed(pair: tuple[int, int]) -> RealisedEvidence:
+        i, j = pair
+        return weigh(
+            [lived[i]], [rewards[i]], [lived[j]], [rewards[j]],
+            rounds=rounds, lower=0.0, upper=1.0, ordered=True, shared=True,
+        )  # fmt: skip
+
+    def once(jobs: int) -> float:
+        start = time.perf_counter()
+        for _ in in_threads(weighed, pairs, jobs):
+            pass
+        return (time.perf_counter() - start) / len(pairs)
+
+    weighed(pairs[0])
+    one, many = (min(once(jobs) for _ in range(3)) for jobs in (1, JOBS))
+    return one, many
 
 
 def main() -> None:
