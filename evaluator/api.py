@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from evaluator.arguments import PolicyLike, as_description, as_descriptions, from_nothing, refuse_unknown
 from evaluator.audits.options import AuditOptions
+from evaluator.blas import one_blas_thread
 from evaluator.checks.options import CheckOptions
 from evaluator.comparisons.log_places import at_a_place
 from evaluator.comparisons.options import CompareOptions
@@ -52,6 +53,7 @@ LogLike: TypeAlias = Log | str | Path
 
 
 @shows(ReplayOptions)
+@one_blas_thread()
 def replay(
     log: LogLike, policy: PolicyLike, *, executor: Executor | None = None, **options: Unpack[ReplayKeywords]
 ) -> ReplayResult:
@@ -101,6 +103,7 @@ def replay(
 
 
 @shows(CompareOptions, ReplayOptions, leave_out=["baseline", "window"])
+@one_blas_thread()
 def compare(
     log: LogLike | None = None,
     policies: PolicyLike | Sequence[PolicyLike] = (),
@@ -178,6 +181,7 @@ def compare(
 
 
 @shows(AuditOptions)
+@one_blas_thread()
 def audit(
     log: LogLike,
     policies: PolicyLike | Sequence[PolicyLike],
@@ -230,6 +234,7 @@ def audit(
 
 
 @shows(SimulateOptions)
+@one_blas_thread()
 def simulate(
     scenario: str | Path | Problem,
     policies: PolicyLike | Sequence[PolicyLike],
@@ -281,6 +286,7 @@ def simulate(
 
 
 @shows(DelayOptions)
+@one_blas_thread()
 def study_delays(
     log: LogLike, *, by: str | None = "action", executor: Executor | None = None, **options: Unpack[DelayKeywords]
 ) -> DelayStudy:
@@ -328,6 +334,7 @@ def study_delays(
 
 
 @shows(CheckOptions)
+@one_blas_thread()
 def check(log: LogLike, **options: Unpack[CheckKeywords]) -> CheckReport:
     """Check whether a log is fit for replay, by testing on it what a replay rests on.
 
@@ -362,6 +369,7 @@ def check(log: LogLike, **options: Unpack[CheckKeywords]) -> CheckReport:
 
 
 @shows(ReplayOptions)
+@one_blas_thread()
 def plan(log: LogLike, policy: PolicyLike, **options: Unpack[ReplayKeywords]) -> ReplayPlan:
     """Return every choice a replay would make, without replaying: the twin of ``evaluate replay --dry-run``.
 

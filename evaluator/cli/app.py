@@ -9,6 +9,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from evaluator.blas import one_blas_thread_from_the_start
 from evaluator.cli import audit, check, compare, datasets, delays, options, policies, replay, report, simulate
 from evaluator.cli.help import App
 from evaluator.cli.lending import offered
@@ -71,6 +72,7 @@ def _stop(signum: int, frame: FrameType | None) -> None:
 def main() -> None:
     """Run the command line; every error is one line on stderr, with a traceback under ``--debug``."""
     guard_streams()
+    one_blas_thread_from_the_start()
     for sent in (signal.SIGINT, signal.SIGTERM):
         signal.signal(sent, _stop)
     # A closed terminal ends a command as the others do, but for one started under nohup. Windows has no such signal.

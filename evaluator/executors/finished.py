@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from typing import Protocol, TypeVar
 
+from evaluator.blas import one_blas_thread
 from evaluator.errors import EvaluatorError, WorkerError
 
 # Units handed out at a time: enough for any cluster, and results that wait are as many at most.
@@ -62,9 +63,15 @@ def finished(work: Callable[[U], R], units: Sequence[U], executor: Executor) -> 
             future.cancel()
 
 
+def _computed(work: Callable[[U], R], unit: U) -> R:
+    """Return what a unit finds, on a worker, whose BLAS has as many threads as anywhere."""
+    with one_blas_thread():
+        return work(unit)
+
+
 def _submitted(executor: Executor, work: Callable[[U], R], unit: U) -> Future[R]:
     try:
-        return executor.submit(work, unit)
+        return executor.submit(_computed, work, unit)
     except BrokenExecutor as error:
         raise _gone(error) from error
     except EvaluatorError:

@@ -1,0 +1,138 @@
+"""Results have the same bits however many threads BLAS may have, which adds up in as many parts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.linalg  # noqa: F401 (loads a BLAS of its own)
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from evaluator.blas import one_blas_thread
+from tests.datasets.sources import write_spec
+
+CLUSTER = "workers need the extra `cluster`"
+# A dot product of as many numbers as conversions, in several threads; what plans, results and audits say, to the bit.
+SCRIPT = """
+import json, sys
+import numpy as np
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from threadpoolctl import threadpool_info
+import evaluator
+
+def threads():
+    return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
+
+if __name__ == "__main__":
+    rng = np.random.default_rng(0)
+    dots = [float(rng.random(20_000) @ rng.random(20_000)) for _ in range(20)]
+    log = evaluator.load(sys.argv[1])
+    found = {
+        "plan": evaluator.plan(log, "odaaf", window="2d").to_dict(),
+        "replay": evaluator.replay(log, "linucb", window="2d", final="last:30%", doubly_robust=True).to_dict(),
+        "audit": evaluator.audit(log, "linucb", window="2d", twins=10, horizon=2_000).to_dict(),
+        "check": evaluator.check(log).to_dict(),
+    }
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        found["compare"] = evaluator.compare(log, ["ucb1", "odaaf"], executor=pool).to_dict()
+    print(json.dumps([sorted(threads()), dots, found]))
+"""
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a converted log of 24,000 conversions, hardly two of which have the same delay."""
+    folder = tmp_path_factory.mktemp("blas")
+    rng = np.random.default_rng(1)
+    n = 160_000
+    time = np.sort(rng.integers(0, 30 * 86_400, n))
+    sold = time + rng.exponential(4 * 86_400.0, n).astype(np.int64)
+    sells = pl.lit(rng.random(n) < 0.15)
+    rows = pl.DataFrame({"t": time, "ad": rng.integers(0, 3, n), "x": rng.random(n), "sold": sold})
+    rows.with_columns(pl.when(sells).then("sold").alias("sold")).write_parquet(folder / "l.parquet")
+    return write_spec(
+        folder,
+        source={"files": "l.parquet"},
+        display={"propensity_kind": "uniform"},
+        context={"columns": {"x": "number"}},
+        log={"attribution_window": "60d", "observed_until": "complete"},
+    )
+
+
+def with_threads(threads: int, *words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *words],
+        env=os.environ | {"OPENBLAS_NUM_THREADS": str(threads)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_results_in_python_do_not_depend_on_them(log: Path, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    found: list[list[Any]] = [
+        json.loads(with_threads(threads, str(tmp_path / "script.py"), str(log))) for threads in (1, 2)
+    ]
+    (one, dots, alone), (two, other_dots, together) = found
+    assert alone == together
+    if two == one or dots == other_dots:
+        pytest.skip("NumPy's BLAS here adds up the same in two threads as in one")
+    assert (one, two) == ([1], [2])  # BLAS has its threads again
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_workers_find_what_the_command_finds(log: Path, threads: int) -> None:
+    pytest.importorskip("distributed", reason=CLUSTER)
+    words = ("-m", "evaluator", "compare", "-p", "odaaf,ucb1", "-d", str(log), "--json")
+    assert with_threads(threads, *words, "--cluster", "local:1") == with_threads(1, *words)
+
+
+def threads_of_blas() -> set[int]:
+    return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
+
+
+def test_blocks_may_overlap() -> None:
+    with threadpool_limits(2, user_api="blas"):
+        before = threads_of_blas()
+        for again in range(2):
+            with one_blas_thread():
+                inside = [one_blas_thread()(threads_of_blas)() for _ in range(2)]
+                with ThreadPoolExecutor(1) as pool:
+                    inside.append(pool.submit(one_blas_thread()(threads_of_blas)).result())
+                assert inside == [{1}] * 3, again
+                assert threads_of_blas() == {1}
+            assert threads_of_blas() == before
+
+
+def test_who_is_left_in_a_block_keeps_one_thread() -> None:
+    entered, leave, seen = Event(), Event(), []
+
+    def longer() -> None:
+        with one_blas_thread():
+            entered.set()
+            leave.wait(60)
+            seen.append(threads_of_blas())
+        with one_blas_thread():
+            seen.append(threads_of_blas())
+
+    with threadpool_limits(2, user_api="blas"):
+        with one_blas_thread():
+            other = Thread(target=longer)
+            other.start()
+            assert entered.wait(60)
+        leave.set()
+        other.join()
+        with one_blas_thread():
+            seen.append(threads_of_blas())
+    assert seen == [{1}] * 3
