@@ -400,3 +400,11 @@ def test_no_mark_of_the_log_is_needed(tmp_path: Path) -> None:
     run = evaluate("delays", *SHORT)
     assert run.code == 0
     assert "bundled synthetic log" in run.err
+
+
+def test_a_law_that_there_is_not_is_told_before_any_is_fitted(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run = evaluate("delays", "--limit", "3000", "--families", "lognormal,weibul", "--out", str(out))
+    assert (run.code, run.out) == (2, "")
+    assert "did you mean weibull" in run.err
+    assert list(tmp_path.iterdir()) == []

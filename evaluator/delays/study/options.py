@@ -58,3 +58,20 @@ class DelayOptions(Options):
     jobs: int | None = JOBS.but(
         default=None, help="Threads; no result depends on it. Default: as many as there are processors", panel=STUDY
     ).field()
+
+    def __post_init__(self) -> None:
+        """Check every option.
+
+        Raises
+        ------
+        ParameterError
+            A value is out of range.
+        UnknownNameError
+            There is no such law.
+        """
+        super().__post_init__()
+        if self.families is not None:
+            from evaluator.delays.families import family_named
+
+            for name in self.families:
+                family_named(name)
