@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,8 @@ from evaluator.outputs.foreign import refuse_inside_log
 from evaluator.outputs.hidden import aside, collect, hidden_folder
 from evaluator.outputs.renames import put_file, put_folder, sync
 from evaluator.outputs.rights import take_rights, take_rights_inside
+
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:)/+(.*)", re.DOTALL)
 
 
 def refuse_existing(
@@ -39,7 +42,10 @@ def refuse_existing(
     ------
     OutputExistsError
         The folder exists and may not be replaced, or would lie in a converted log.
+    UsageError
+        It is the address of a store.
     """
+    _refuse_address(target)
     refuse_inside_log(target)
     if not os.path.lexists(os.path.realpath(target)):
         return
@@ -130,6 +136,7 @@ def refuse_outputs(targets: Sequence[Path]) -> None:
 
 
 def _refuse_homeless(target: Path) -> None:
+    _refuse_address(target)
     refuse_inside_log(target)
     if not target.parent.is_dir():
         raise UsageError(f"No folder {target.parent}.", hint="make it, or name a file elsewhere.")
@@ -186,3 +193,12 @@ def whole_file(target: Path) -> Iterator[Path]:
             sync(part)
             part.replace(place)
             sync(place.parent)
+
+
+def _refuse_address(target: Path) -> None:
+    """Raise if a path was the address of a store, which has lost a slash: it would become a folder called ``s3:``."""
+    if found := _ADDRESS.match(str(target)):
+        raise UsageError(
+            f"Output {found[1]}//{found[2]} is an address, and outputs are written to disk.",
+            hint="name a place on disk, and copy it from there; `evaluate datasets convert` alone writes to a store.",
+        )

@@ -121,3 +121,24 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     words = ("replay", *SMALL, "-p", "random", "--dry-run", "--save-policy", str(tmp_path / "learned.npz"))
     assert evaluate(*words, "--out", str(tmp_path / "run")).json["schema"] == "evaluate.plan/1"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("replay", "-p", "ucb1", "--limit", "500", "--out"),
+        ("replay", "-p", "ucb1", "--limit", "500", "--save-policy"),
+        ("compare", "-p", "ucb1,random", "--limit", "500", "-o"),
+        ("delays", "--limit", "3000", "--out"),
+        ("check", "synthetic", "--limit", "3000", "--out"),
+        ("datasets", "make", "shop", "-o"),
+    ],
+)
+def test_an_address_of_a_store_is_no_place_for_them(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = evaluate(*words, "s3://bucket/runs/one")
+    assert (run.code, run.out) == (2, "")
+    assert run.err.startswith("error: Output s3://bucket/runs/one is an address, and outputs are written to disk.")
+    assert list(tmp_path.iterdir()) == []
