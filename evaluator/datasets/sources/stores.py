@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from evaluator.datasets.secrets import VARIABLES, refuse_secret
+from evaluator.datasets.sources.store_environment import ENDPOINTS, refuse_unusable_environment
 from evaluator.datasets.sources.store_errors import SETTINGS, explain
 from evaluator.datasets.spec_sections import Storage
 from evaluator.errors import EvaluatorError, OutputExistsError, SourceError
@@ -21,7 +22,6 @@ from evaluator.errors import EvaluatorError, OutputExistsError, SourceError
 RETRIES, SECONDS = 3, 10
 # How long it may say nothing. As a whole an object may take a day: by itself object_store would cut it at 30 seconds.
 SILENCE, WHOLE = "8s", "1d"
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class Store:
     @property
     def _allows_http(self) -> bool:
         own = None if self.storage is None else self.storage.endpoint
-        asked = [own] if own else [os.environ.get(name) for name in _ENDPOINTS]
+        asked = [own] if own else [os.environ.get(name) for name in ENDPOINTS["s3"]]
         return any((endpoint or "").startswith("http://") for endpoint in asked)
 
     @cached_property
@@ -245,7 +245,7 @@ def open_store(address: str, storage: Storage | None) -> tuple[Store, str]:
     Raises
     ------
     SourceError
-        It is no address of an object store.
+        It is no address of an object store, or the environment says of it what cannot be used.
     UsageError
         It holds a secret.
     """
@@ -255,6 +255,7 @@ def open_store(address: str, storage: Storage | None) -> tuple[Store, str]:
     if scheme not in VARIABLES or not bucket:
         known = ", ".join(f"{name}://bucket/path" for name in VARIABLES)
         raise SourceError(f"{address}: no address of an object store.", hint=f"write {known}.")
+    refuse_unusable_environment(scheme, of_spec=storage is not None and storage.endpoint is not None)
     if not {".", ".."}.isdisjoint(key.split("/")):
         raise SourceError(f"{address}: no store has a folder . or .. within an address.", hint="write it without.")
     return Store(scheme, bucket, storage), key

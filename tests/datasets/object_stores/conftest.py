@@ -24,7 +24,7 @@ def bucket(endpoint: str, request: pytest.FixtureRequest) -> Bucket:
 
 @pytest.fixture(autouse=True)
 def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION", *stores._ENDPOINTS):
+    for name in ("AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION", *stores.ENDPOINTS["s3"]):
         monkeypatch.delenv(name, raising=False)
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)

@@ -127,6 +127,43 @@ def test_settings_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.Monkey
     assert SECRET not in str(told.value)
 
 
+@pytest.mark.parametrize(
+    ("address", "variable", "value", "told"),
+    [
+        ("s3://b/log", "AWS_ENDPOINT_URL", "127.0.0.1:5999", "is no address of a store"),
+        ("s3://b/log", "AWS_ENDPOINT_URL", "", "is empty"),
+        ("s3://b/log", "AWS_ENDPOINT_URL_S3", "http://127.0.0.1:5999 ", "is no address of a store"),
+        ("s3://b/log", "AWS_ENDPOINT_URL", "http://", "is no address of a store"),
+        ("s3://b/log", "AWS_SECRET_ACCESS_KEY", f"{SECRET}\n", "has a blank or a line break"),
+        ("s3://b/log", "AWS_SESSION_TOKEN", f"{SECRET}\n", "has a blank or a line break"),
+        ("s3://b/log", "AWS_REGION", "eu west\n1", "has a blank or a line break"),
+        ("az://b/log", "AZURE_STORAGE_ACCOUNT_NAME", "me\n", "has a blank or a line break"),
+        ("gs://b/log", "GOOGLE_BASE_URL", "localhost", "is no address of a store"),
+    ],
+)
+def test_an_environment_that_cannot_be_used_is_one_line(
+    address: str, variable: str, value: str, told: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setenv(variable, value)
+    for words in (("datasets", "show", address), ("replay", "-p", "ucb1", "-d", address)):
+        run = evaluate(*words)
+        assert (run.code, run.out) == (3, "")
+        assert run.err.startswith(f"error: The variable {variable} of the environment {told}")
+        assert run.err.count("\n") == 1
+        assert SECRET not in run.err
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_endpoint_of_the_spec_needs_none_of_the_environment(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(displays(), tmp_path / "log.parquet")
+    bucket.put("log.parquet", (tmp_path / "log.parquet").read_bytes())
+    spec = spec_of(tmp_path / "spec", bucket, "log.parquet")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "")
+    assert len(load(spec)) == N
+
+
 def test_a_store_fails_after_the_listing(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(displays(), tmp_path / "log.parquet")
     bucket.put("log.parquet", tmp_path / "log.parquet")
