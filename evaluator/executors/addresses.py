@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
+import shutil
+import signal
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
+from multiprocessing.resource_tracker import ensure_running
+from tempfile import TemporaryDirectory
+from threading import Event
 from typing import Any
 
 from evaluator.errors import ParameterError, UsageError, WorkerError
 from evaluator.executors.workers import TOPIC
+from evaluator.outputs.signals import undone_if_abandoned
 
 _LOCAL = re.compile(r"local:([1-9][0-9]*)")
 _ADDRESS = re.compile(r"(\w+://)?[^\s/]+:[0-9]+/?")
@@ -20,6 +28,7 @@ _ADDRESS = re.compile(r"(\w+://)?[^\s/]+:[0-9]+/?")
 _PATIENCE = 10
 # Seconds to wait until all have said goodbye.
 _GOODBYE = 5
+_TRACKER = "multiprocessing.resource_tracker"
 
 
 @contextmanager
@@ -49,15 +58,25 @@ def workers_at(address: str, say: Callable[[str], None]) -> Iterator[Executor]:
     local = _LOCAL.fullmatch(address)
     if local is None and (address.startswith("local") or not _ADDRESS.fullmatch(address)):
         raise _no_address(address)
-    with _quiet():
+    ends = Event()
+    with (
+        _quiet(),
+        _scratch() if local is not None else nullcontext() as scratch,
+        undone_if_abandoned(ends.set),
+    ):
         if local is None:
             _refuse_silence(address)
         cluster = None
         try:
             if local is not None:
-                cluster = distributed.LocalCluster(
-                    n_workers=int(local[1]), threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
-                )
+                with _as_helpers():
+                    cluster = distributed.LocalCluster(
+                        n_workers=int(local[1]),
+                        threads_per_worker=1,
+                        local_directory=scratch,
+                        dashboard_address=None,
+                        silence_logs=logging.CRITICAL,
+                    )
             client = distributed.Client(
                 address if cluster is None else cluster, timeout=_PATIENCE, set_as_default=False
             )
@@ -66,11 +85,12 @@ def workers_at(address: str, say: Callable[[str], None]) -> Iterator[Executor]:
                 cluster.close()
             raise _nobody(address, type(error).__name__) from error
         try:
-            _listen(client, say)
+            _listen(client, lambda words: None if ends.is_set() else say(words))
             if not client.scheduler_info()["workers"]:
                 say(f"No worker at {address} yet: waiting for the first.")
             yield client.get_executor(pure=False)
         finally:
+            ends.set()
             with suppress(Exception):  # nobody is left who needs an answer
                 for topic in (TOPIC, "all"):
                     client.unsubscribe_topic(topic)
@@ -116,6 +136,57 @@ def _refuse_silence(address: str) -> None:
         raise _nobody(address, type(error).__name__) from error
     if found != "Scheduler":
         raise _nobody(address, f"that is a {found.lower()}")
+
+
+@contextmanager
+def _scratch() -> Iterator[str]:
+    """Give a folder for what Dask's processes here put down, which goes with the block, and they with it."""
+    import dask
+
+    with (
+        TemporaryDirectory(prefix="evaluate-workers-", ignore_cleanup_errors=True) as folder,
+        dask.config.set({"temporary-directory": folder}),
+        undone_if_abandoned(partial(_end_helpers, folder)),
+    ):
+        yield folder
+
+
+def _end_helpers(folder: str) -> None:
+    """End the processes that Dask started here, but for the one of Python that removes what they share."""
+    import psutil  # comes with Dask
+
+    helpers = [
+        child for child in psutil.Process().children(recursive=True) if _TRACKER not in " ".join(child.cmdline())
+    ]
+    for helper in helpers:
+        helper.kill()
+    psutil.wait_procs(helpers, timeout=0.2)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _as_helpers() -> Iterator[None]:
+    """Start processes in the block that are ended by this one, and by it alone, without a word.
+
+    A terminal sends Ctrl-C to all processes of a command: those that inherit what this thread blocks, also from the
+    threads that start them anew, do not hear it; this one does after the block. What Python's own helper would warn of,
+    that they left something to remove, is its task.
+    """
+    warns = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (warns, f"ignore::UserWarning:{_TRACKER}")))
+    blocks = hasattr(signal, "pthread_sigmask")  # not on Windows
+    if blocks:
+        ensure_running()  # which lets through what is blocked in the thread that first needs it
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if blocks else None
+    try:
+        yield
+    finally:
+        if warns is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = warns
+        if before is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _no_address(address: str) -> ParameterError:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import socket
+import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -90,3 +93,27 @@ def test_tls_that_is_not_set_up_says_so(monkeypatch: pytest.MonkeyPatch) -> None
     code, line = told_by("tls://127.0.0.1:1", monkeypatch)
     assert code == 2
     assert "Hint: set DASK_DISTRIBUTED__COMM__TLS__" in line
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="a terminal's Ctrl-C, to a group of processes")
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_what_a_terminal_sends_to_all_is_one_line_and_leaves_nothing(tmp_path: Path, sent: signal.Signals) -> None:
+    words = ("delays", "--families", "lognormal-mixture-4", "--bootstraps", "99999", "--cluster", "local:2")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "evaluator", *words],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    begun = process.stderr.readline()
+    while "before its first unit" not in begun and process.poll() is None:
+        begun = process.stderr.readline()
+    os.killpg(process.pid, sent)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (128 + sent, "")
+    said = [line for line in err.splitlines() if "before its first unit" not in line]
+    if sent == signal.SIGINT:
+        assert said == ["Stopped by Ctrl-C: outputs are as they were; the same command starts anew."]
+    assert "Traceback" not in err
+    assert "Warning" not in err
+    assert list(tmp_path.iterdir()) == []
