@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from threading import Lock, Thread, current_thread
 from typing import Any
 
@@ -30,15 +31,10 @@ def one_blas_thread() -> Iterator[None]:
     its cluster gives one thread, would find other last bits. Afterwards BLAS has as many threads as before; where
     blocks overlap in threads and the first is left before another, it keeps one.
     """
-    # Loaded here, lest one of them come with all its threads later.
-    import numpy as np  # noqa: F401
-    import scipy.linalg  # noqa: F401
-    from threadpoolctl import threadpool_limits
-
     global _blocks, _limited
     with _lock:
         if _blocks == 0:
-            _limited = current_thread(), threadpool_limits(1, user_api="blas").__enter__()
+            _limited = current_thread(), _loaded().limit(limits=1, user_api="blas").__enter__()
         _blocks += 1
     try:
         yield
@@ -47,3 +43,12 @@ def one_blas_thread() -> Iterator[None]:
             _blocks -= 1
             if _blocks == 0 and _limited is not None and _limited[0] is current_thread():
                 _limited[1].__exit__(None, None, None)
+
+
+@cache
+def _loaded() -> Any:
+    """Return what controls the BLAS of NumPy and that of SciPy, loaded now lest it come with all its threads later."""
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

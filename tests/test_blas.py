@@ -20,7 +20,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from evaluator.blas import one_blas_thread
 from tests.datasets.sources import write_spec
 
-CLUSTER = "workers need the extra `cluster`"
 # A dot product of as many numbers as conversions, in several threads; what plans, results and audits say, to the bit.
 SCRIPT = """
 import json, sys
@@ -51,7 +50,7 @@ if __name__ == "__main__":
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a converted log of 24,000 conversions, hardly two of which have the same delay."""
+    """Return the spec of a log of 24,000 conversions, hardly two of which have the same delay."""
     folder = tmp_path_factory.mktemp("blas")
     rng = np.random.default_rng(1)
     n = 160_000
@@ -93,7 +92,7 @@ def test_results_in_python_do_not_depend_on_them(log: Path, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_workers_find_what_the_command_finds(log: Path, threads: int) -> None:
-    pytest.importorskip("distributed", reason=CLUSTER)
+    pytest.importorskip("distributed", reason="workers need the extra `cluster`")
     words = ("-m", "evaluator", "compare", "-p", "odaaf,ucb1", "-d", str(log), "--json")
     assert with_threads(threads, *words, "--cluster", "local:1") == with_threads(1, *words)
 
