@@ -112,3 +112,14 @@ def test_a_store_that_does_not_answer_is_said_in_a_line(tmp_path: Path, kind: st
         load(spec_of(tmp_path, kind, f"s3://{BUCKET}/log", endpoint="http://127.0.0.1:9"))
     assert "\n" not in str(raised.value)
     assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("value", ["127.0.0.1:5999", ""])
+def test_an_endpoint_of_the_environment_that_cannot_be_used_is_said_in_a_line(
+    tmp_path: Path, value: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", value)
+    spec = write_spec(tmp_path, source={"files": None, "delta": f"s3://{BUCKET}/log"})
+    with pytest.raises(SourceError, match="The variable AWS_ENDPOINT_URL of the environment is"):
+        load(spec)
+    assert capfd.readouterr() == ("", "")

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from evaluator.datasets.sources.lakes import LakeTable, lake_table, not_installed, store_options
 from evaluator.datasets.sources.part import first_line
+from evaluator.datasets.sources.store_environment import refuse_unusable_environment
 from evaluator.datasets.spec_sections import Table
 from evaluator.errors import SourceError
 
@@ -42,13 +43,16 @@ def open_delta(table: Table, folder: Path, *, key: Sequence[str]) -> LakeTable:
     Raises
     ------
     SourceError
-        There is no such table or version, or it cannot be reached, or needs what Polars cannot read.
+        There is no such table or version, or it cannot be reached, or needs what Polars cannot read; or the environment
+        says of its store what cannot be used.
     EvaluatorError
         The extra `delta` is not installed.
     """
     assert table.delta is not None
     name = table.delta if "://" in table.delta else str(folder / table.delta)
     options = store_options(name, table.storage, endpoint=ENDPOINT, region="AWS_REGION")
+    if name.startswith(("s3://", "s3a://")):
+        refuse_unusable_environment("s3", of_spec=ENDPOINT in options)
     if {**os.environ, **options}.get(ENDPOINT, "").startswith("http://"):
         options["AWS_ALLOW_HTTP"] = "true"
     found = _opened(name, table.version, options)
