@@ -61,7 +61,7 @@ def workers_at(address: str, say: Callable[[str], None]) -> Iterator[Executor]:
     ends = Event()
     with (
         _quiet(),
-        _scratch() if local is not None else nullcontext() as scratch,
+        _scratch() if local is not None else nullcontext(),
         undone_if_abandoned(ends.set),
     ):
         if local is None:
@@ -73,7 +73,6 @@ def workers_at(address: str, say: Callable[[str], None]) -> Iterator[Executor]:
                     cluster = distributed.LocalCluster(
                         n_workers=int(local[1]),
                         threads_per_worker=1,
-                        local_directory=scratch,
                         dashboard_address=None,
                         silence_logs=logging.CRITICAL,
                     )
@@ -139,8 +138,8 @@ def _refuse_silence(address: str) -> None:
 
 
 @contextmanager
-def _scratch() -> Iterator[str]:
-    """Give a folder for what Dask's processes here put down, which goes with the block, and they with it."""
+def _scratch() -> Iterator[None]:
+    """Have what Dask's processes here put down lie in a folder that goes with the block, and they with it."""
     import dask
 
     with (
@@ -148,7 +147,7 @@ def _scratch() -> Iterator[str]:
         dask.config.set({"temporary-directory": folder}),
         undone_if_abandoned(partial(_end_helpers, folder)),
     ):
-        yield folder
+        yield
 
 
 def _end_helpers(folder: str) -> None:

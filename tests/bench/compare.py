@@ -63,8 +63,8 @@ def print_section(displays: int) -> None:
     print_table(("step", "seconds by the clock", "processor seconds"), rows(displays))
     print(f"\nDifference of a pair: ms, and with {JOBS} threads at work how many times as fast")
     for rounds in (1_000, 5_000, 20_000, 100_000):
-        one, all_of_them = difference_seconds(rounds)
-        print(f"{rounds:>9,} rounds {one * 1e3:7.2f} ms {one / all_of_them:5.2f}")
+        one, many = difference_seconds(rounds)
+        print(f"{rounds:>9,} rounds {one * 1e3:7.2f} ms {one / many:5.2f}")
 
 
 def difference_seconds(rounds: int) -> tuple[float, float]:

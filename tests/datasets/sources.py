@@ -28,8 +28,9 @@ ROWS = ["t,ad,sold", "1,a,4", "2,b,", "2,a,9", "5,b,5"]
 @cache
 def spec_validator() -> jsonschema.Draft202012Validator:
     """Return what validates specs; their schema, whose check takes longer than they do, is checked once."""
-    jsonschema.Draft202012Validator.check_schema(json_schema())
-    return jsonschema.Draft202012Validator(json_schema())
+    schema = json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
 
 
 def spec_data(**sections: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluator.delays.families import FAMILIES
 from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.study.criteria import FamilyComparison, compare_sample
@@ -24,8 +23,6 @@ from evaluator.streams import StreamState, seed_stream, state_of, stream_from
 ROWS = 2000
 # Bootstraps of a unit, some half a second of work: a mixture takes a tenth of a second, other laws a fifth of that.
 _OF_MIXTURES, _OF_OTHERS = 8, 32
-# With two threads other laws take 1.5 to 2 times as long: ``python -m tests.bench.delays_fitting``.
-_IN_COMPILED = {"gamma", *(name for name in FAMILIES if name.startswith(MIXTURE))}
 
 
 @dataclass(frozen=True)
@@ -159,8 +156,12 @@ class BootstrapsUnit:
 
     @property
     def threads(self) -> bool:
-        """Whether fits of the family spend their time in compiled functions; of others, threads wait for each other."""
-        return self.fit.family in _IN_COMPILED
+        """Whether fits of the family spend their time in compiled functions.
+
+        Of other laws threads wait for each other: two take 1.5 to 2 times as long as one
+        (``python -m tests.bench.delays_fitting``).
+        """
+        return self.fit.family == "gamma" or self.fit.family.startswith(MIXTURE)
 
     @property
     def items(self) -> range:
