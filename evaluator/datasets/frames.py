@@ -17,7 +17,7 @@ from evaluator.datasets.json_lines import BROKEN, key_names, object_frames
 from evaluator.datasets.row_breaches import FILE, LINE
 from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.sources.keyed import KeyedPart
-from evaluator.datasets.sources.part import TablePart, unreadable
+from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import Time
 from evaluator.datasets.spec_sections import Table
 from evaluator.datasets.text import as_utf8, refuse_illegal
@@ -111,7 +111,7 @@ class Chunks:
             if isinstance(file, SourceFile) and file.is_text:
                 refuse_illegal(file.path, self.source.encoding)
                 refuse_open_quote(file, self.source)
-            raise unreadable(file, error) from None
+            raise file.unreadable(error) from None
 
     def _parsed(self, raw: pl.DataFrame, file: TablePart) -> pl.DataFrame:
         columns = []
@@ -191,7 +191,7 @@ def column_names(file: TablePart, source: Table) -> list[str]:
         try:
             names = file.names()
         except UNREADABLE as error:
-            raise unreadable(file, error, opening=True) from None
+            raise file.unreadable(error, opening=True) from None
     return [*names, *(p for p in file.partitions if p not in names)]
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from evaluator.datasets.sources.remote_objects import ObjectFile
-from evaluator.datasets.sources.stores import Store, StoredObject, is_address, open_store
+from evaluator.datasets.sources.stores import Store, StoredObject, open_store
 from evaluator.log.log_files import LogFile
-
-# What a Path makes of an address: two slashes become one.
-_AS_PATH = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/(?=[^/])")
+from evaluator.store_addresses import as_given, is_address
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,7 @@ def folder_at(place: str | Path) -> LogFolder:
     UsageError
         The address holds a secret.
     """
-    address = _AS_PATH.sub(r"\1://", str(place)) if isinstance(place, Path) else str(place)
+    address = as_given(place)
     if not is_address(address):
         return Path(place)
     store, key = open_store(address, None)

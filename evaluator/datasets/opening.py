@@ -16,7 +16,6 @@ from evaluator.datasets.sources.lakes import lake_paths
 from evaluator.datasets.sources.part import TablePart, unchanged
 from evaluator.datasets.sources.places import find_parts
 from evaluator.datasets.sources.staging import Staging, staging
-from evaluator.datasets.sources.stores import is_address
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spec_tables import DISPLAYS, SETS, SpecTable, spec_tables
 from evaluator.datasets.spool import SPOOL
@@ -25,6 +24,7 @@ from evaluator.datasets.stretches.joined_intake import StretchesInThreads
 from evaluator.datasets.stretches.stretch_units import StretchesOnExecutor
 from evaluator.errors import EvaluatorError
 from evaluator.log.content import content_hash
+from evaluator.store_addresses import is_address
 
 
 def read_spec_tables(

@@ -19,7 +19,6 @@ from evaluator.datasets.promotions.true_values import true_values
 from evaluator.datasets.resolve import dataset_spec, read, spec_path
 from evaluator.datasets.set_facts import set_facts
 from evaluator.datasets.sources.files import find_files
-from evaluator.datasets.sources.stores import is_address
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.errors import SourceError
 from evaluator.log import Log, Outcome
@@ -28,6 +27,7 @@ from evaluator.log.running_sums import extremes
 from evaluator.log.schema import ACTION_SET, COST, kept_columns, to_numpy
 from evaluator.options.keywords import ReadingKeywords
 from evaluator.outputs.failures import writing
+from evaluator.store_addresses import is_address
 
 Ints = npt.NDArray[np.int64]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,8 +13,7 @@ from evaluator.outputs.foreign import refuse_inside_log
 from evaluator.outputs.hidden import aside, collect, hidden_folder
 from evaluator.outputs.renames import put_file, put_folder, sync
 from evaluator.outputs.rights import take_rights, take_rights_inside
-
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:)/+(.*)", re.DOTALL)
+from evaluator.store_addresses import as_given, is_address
 
 
 def refuse_existing(
@@ -125,7 +123,7 @@ def refuse_outputs(targets: Sequence[Path]) -> None:
     OutputExistsError
         One of the files exists, or would lie in a converted log.
     UsageError
-        The folder of the files does not exist.
+        The folder of the files does not exist, or it is the address of a store.
     """
     if any(os.path.lexists(target) for target in targets):
         collect(targets[-1])
@@ -140,6 +138,15 @@ def _refuse_homeless(target: Path) -> None:
     refuse_inside_log(target)
     if not target.parent.is_dir():
         raise UsageError(f"No folder {target.parent}.", hint="make it, or name a file elsewhere.")
+
+
+def _refuse_address(target: Path) -> None:
+    """Raise if a place is the address of a store: it would become a folder called ``s3:``."""
+    if is_address(address := as_given(target)):
+        raise UsageError(
+            f"Output {address} is an address, and outputs are written to disk.",
+            hint="name a place on disk, and copy it from there; `evaluate datasets convert` alone writes to a store.",
+        )
 
 
 @contextmanager
@@ -193,12 +200,3 @@ def whole_file(target: Path) -> Iterator[Path]:
             sync(part)
             part.replace(place)
             sync(place.parent)
-
-
-def _refuse_address(target: Path) -> None:
-    """Raise if a path was the address of a store, which has lost a slash: it would become a folder called ``s3:``."""
-    if found := _ADDRESS.match(str(target)):
-        raise UsageError(
-            f"Output {found[1]}//{found[2]} is an address, and outputs are written to disk.",
-            hint="name a place on disk, and copy it from there; `evaluate datasets convert` alone writes to a store.",
-        )

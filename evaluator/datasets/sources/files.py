@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from evaluator.datasets.secrets import refuse_secret
 from evaluator.datasets.sources.part import Digest, TablePart, first_line
-from evaluator.datasets.sources.stores import is_address
 from evaluator.datasets.spec_sections import FileFormat, Table
 from evaluator.datasets.text import is_gzip
 from evaluator.errors import SourceError, UsageError, refuse_no_utf8
 from evaluator.log.log_files import file_state
+from evaluator.store_addresses import is_address
 from evaluator.visible import shortened
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class SourceFile(TablePart):
                 stream.seek(-EDGE, io.SEEK_END)
                 digest.update(stream.read(EDGE))
 
-    def unreadable(self, error: BaseException, *, opening: bool = False) -> SourceError:
+    def _unreadable(self, error: BaseException, *, opening: bool) -> SourceError:
         """Return the error that says why its rows cannot be read, or not even its columns (`opening`)."""
         if opening:
             what = f"not a readable {self.format} file ({first_line(error)})"

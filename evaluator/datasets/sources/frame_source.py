@@ -29,7 +29,7 @@ class FrameSource(TablePart):
         """Return what nobody changes while it is read."""
         return self.rows
 
-    def unreadable(self, error: BaseException, *, opening: bool = False) -> SourceError:
+    def _unreadable(self, error: BaseException, *, opening: bool) -> SourceError:
         """Return the error that says why its rows cannot be read."""
         return SourceError(f"{self.name}: cannot be read: {first_line(error)}.", hint="check the types of its columns.")
 

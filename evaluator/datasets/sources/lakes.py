@@ -59,7 +59,7 @@ class LakeTable(KeyedPart):
         """Add which table it is, and the state of it."""
         digest.update(f"{self.kind}\0{self.identity}\0{self.pinned}\0".encode())
 
-    def unreadable(self, error: BaseException, *, opening: bool = False) -> SourceError:
+    def _unreadable(self, error: BaseException, *, opening: bool) -> SourceError:
         """Return the error that says why its rows cannot be read."""
         return SourceError(
             f"{self.name}: {self.pinned} cannot be read: {first_line(error)}.",

@@ -86,7 +86,7 @@ class ObjectPart(TablePart):
         """Add address, ETag and size."""
         _identify(self.name, self.listed, digest)
 
-    def unreadable(self, error: BaseException, *, opening: bool = False) -> SourceError:
+    def _unreadable(self, error: BaseException, *, opening: bool) -> SourceError:
         """Return the error that says why its rows cannot be read, or not even its columns (`opening`)."""
         if is_of_store(error):
             return self.store.explained(error, self.name)

@@ -92,6 +92,16 @@ class TablePart(ABC):
 
     def unreadable(self, error: BaseException, *, opening: bool = False) -> SourceError:
         """Return the error that says why its rows cannot be read, or not even its columns (`opening`)."""
+        zone = re.search(r"unable to parse time zone: '([^']*)'", str(error))
+        if zone is None:
+            return self._unreadable(error, opening=opening)
+        return SourceError(
+            f"{self.name}: holds times of the zone {zone[1]!r}, which is none of the time zone database.",
+            hint="write the times in UTC: the moments stay the same.",
+        )
+
+    def _unreadable(self, error: BaseException, *, opening: bool) -> SourceError:
+        """Return the error for what is of this kind of part."""
         return SourceError(f"{self.name}: cannot be read: {first_line(error)}.", hint="check the source.")
 
 
@@ -121,17 +131,6 @@ def changed(name: str, *, gone: bool) -> SourceError:
     if gone:
         return SourceError(f"{name}: it vanished while it was read.", hint="put it back, or read what is left.")
     return SourceError(f"{name}: it changed while it was read.", hint="wait until it is written.")
-
-
-def unreadable(part: TablePart, error: BaseException, *, opening: bool = False) -> SourceError:
-    """Return the error that says why rows of a part cannot be read, or not even its columns (`opening`)."""
-    zone = re.search(r"unable to parse time zone: '([^']*)'", str(error))
-    if zone is None:
-        return part.unreadable(error, opening=opening)
-    return SourceError(
-        f"{part.name}: holds times of the zone {zone[1]!r}, which is none of the time zone database.",
-        hint="write the times in UTC: the moments stay the same.",
-    )
 
 
 def first_line(error: BaseException) -> str:

@@ -12,8 +12,8 @@ from evaluator.datasets.sources.objects import find_objects
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.sources.queries import ask
 from evaluator.datasets.sources.staging import Staging
-from evaluator.datasets.sources.stores import is_address
 from evaluator.datasets.spec_tables import SpecTable
+from evaluator.store_addresses import is_address
 
 
 def find_parts(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -226,15 +225,6 @@ class Store:
                 f"{self.url('')}: what is said of its store cannot be used.",
                 hint=f"check {VARIABLES[self.scheme]}{'' if self.storage is None else ', and [source.storage]'}.",
             ) from None
-
-
-def is_address(text: str) -> bool:
-    """Return whether this is an address, and no path.
-
-    >>> is_address("s3://bucket/log.csv"), is_address("logs/day=3.csv")
-    (True, False)
-    """
-    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text) is not None
 
 
 def open_store(address: str, storage: Storage | None) -> tuple[Store, str]:
