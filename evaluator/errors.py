@@ -7,13 +7,19 @@ so that ``except ValueError`` keeps working in a notebook.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+from itertools import islice
+from os import PathLike
+from pathlib import Path
 from typing import Self
 
 from evaluator.visible import visible
 
 # Characters of a message: what quotes a value of a file is as long as the file makes it.
 LONGEST = 1_200
+# Files of a folder among which the nearest name is looked for.
+_LOOKED_THROUGH = 10_000
 # Where Python prints tracebacks of itself; the command line says which option prints it.
 SEE_TRACEBACK = "the traceback shows where"
 
@@ -165,6 +171,30 @@ def nearest(name: str, known: Iterable[str], *, listed: Iterable[str] | None = N
     shown = known if listed is None else sorted(listed)
     more = f" and {len(known) - len(shown):,} more" if len(shown) < len(known) else ""
     return f"known: {', '.join(shown)}{more}."
+
+
+def nearest_file(path: str | PathLike[str], otherwise: str) -> str:
+    """Return a hint that names the file or folder whose path is nearest to one that is not there, else another hint.
+
+    Each part of the path that is not there is compared with what its folder holds; patterns are not.
+
+    >>> nearest_file("absent/of/all", "name a file.")
+    'name a file.'
+    """
+    missing, at = [], Path(path)
+    try:
+        while not at.exists() and at != at.parent:
+            missing.append(at.name)
+            at = at.parent
+        for part in reversed(missing):
+            if not re.search(r"[*?[]", part):
+                names = {entry.name.lower(): entry.name for entry in islice(at.iterdir(), _LOOKED_THROUGH)}
+                part = names[difflib.get_close_matches(part.lower(), names, n=1)[0]]
+            at /= part
+        at.as_posix().encode()
+    except (OSError, ValueError, IndexError):
+        return otherwise
+    return otherwise if at == Path(path) else f"did you mean {at}?"
 
 
 def refuse_no_utf8(name: str) -> None:

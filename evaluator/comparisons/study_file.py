@@ -29,7 +29,7 @@ from typing import Any
 
 from evaluator.comparisons.ship_rule import ShipRule, parse_ship_rule
 from evaluator.datasets.options import ReadingOptions
-from evaluator.errors import EvaluatorError, KeyOfFileError, SourceError, nearest
+from evaluator.errors import EvaluatorError, KeyOfFileError, SourceError, nearest, nearest_file
 from evaluator.inputs.toml_file import NotTomlError, read_toml
 from evaluator.options.declaration import Options, alternatives, kinds_of, several
 from evaluator.options.shared import POLICIES, WINDOWS
@@ -105,9 +105,11 @@ def read_study(path: str | Path) -> StudyFile:
     try:
         said = read_toml(Path(path))
     except OSError as error:
-        raise SourceError(f"{path}: no study can be read there: {error.strerror}.", hint="name a .toml file.") from None
+        hint = nearest_file(path, "name a .toml file.")
+        raise SourceError(f"{path}: no study can be read there: {error.strerror}.", hint=hint) from None
     except NotTomlError as error:
-        raise KeyOfFileError(f"{path}: {error}.", hint="docs/reference/studies.md shows a study.") from None
+        hint = "`evaluate datasets make shop -o shop` writes one, shop/study.toml."
+        raise KeyOfFileError(f"{path}: {error}.", hint=hint) from None
     said = _under_one_name(path, said)
     kinds = {**_OWN, **READING, **REPLAYING}
     for key, value in said.items():

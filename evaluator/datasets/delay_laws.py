@@ -11,7 +11,7 @@ from evaluator.datasets.scenario import Delay, LinearScenario, Scenario
 from evaluator.delays import laws
 from evaluator.delays.law_names import LAWS
 from evaluator.delays.laws import DelayLaw
-from evaluator.errors import DataError, ParameterError, SourceError, SpecError, nearest
+from evaluator.errors import DataError, ParameterError, SourceError, SpecError, nearest, nearest_file
 from evaluator.inputs.regular import refuse_irregular
 
 
@@ -69,7 +69,8 @@ def _from_file(delay: Delay, folder: Path) -> DelayLaw:
         refuse_irregular(path)
         table = pl.read_parquet(path) if path.suffix in (".parquet", ".pq") else pl.read_csv(path)
     except FileNotFoundError:
-        raise SourceError(f"No file {path} of delays.", hint="give a path relative to the spec.") from None
+        hint = nearest_file(path, "give a path relative to the spec.")
+        raise SourceError(f"No file {path} of delays.", hint=hint) from None
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         line = str(error).splitlines()[0]
         raise SourceError(

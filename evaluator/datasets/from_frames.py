@@ -12,7 +12,7 @@ from evaluator.datasets.event_kinds import REWARDS
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.sources.frame_source import frame_source
 from evaluator.datasets.spec import FileSpec
-from evaluator.datasets.spec_file import parse_spec
+from evaluator.datasets.spec_file import KEYS, parse_spec
 from evaluator.errors import EvaluatorError, UsageError
 from evaluator.log import Log
 from evaluator.log.content import content_hash
@@ -65,7 +65,7 @@ _OF_FILES = {
     "[action_set]": "`action_set`",
     " in the spec": "",
     " = true": "=True",
-    "datasets/README.md": "help(Log.from_frames)",
+    KEYS: "see help(Log.from_frames)",
 }
 
 

@@ -28,7 +28,7 @@ from evaluator.datasets.spec_file import read_spec
 from evaluator.datasets.stretches.at_once import ONE_PASS, AtOnce
 from evaluator.datasets.synthetic import generate
 from evaluator.datasets.writing import write_canonical
-from evaluator.errors import SourceError, UnknownNameError, UsageError, nearest
+from evaluator.errors import SourceError, UnknownNameError, UsageError, nearest, nearest_file
 from evaluator.inputs.no_log import no_log
 from evaluator.log import Log
 from evaluator.options.keywords import ReadingKeywords
@@ -70,18 +70,21 @@ def spec_path(dataset: str | Path) -> LogFolder:
         return path / "spec.toml"
     if path.is_dir():
         raise SourceError(f"{dataset} holds no spec.toml and no converted log.", hint="name the folder of one.")
+    names = "name a bundled dataset, a spec.toml or a converted folder."
+    if path.is_file():
+        hint = f"have its spec drafted: evaluate datasets init {quote(str(dataset))}; then name the spec."
+        raise SourceError(f"{dataset} is a file, no spec.toml and no converted folder.", hint=hint)
     if re.search(r"[/\\]", str(dataset)):
-        raise SourceError(
-            f"{dataset}: no such folder.", hint="name a bundled dataset, a spec.toml or a converted folder."
-        )
+        raise SourceError(f"{dataset}: no such folder.", hint=nearest_file(path, names))
     if str(dataset) in MADE:
         raise UnknownNameError(
             f"No dataset {str(dataset)!r} here.", hint=f"make it: evaluate datasets make {dataset} -o {dataset}."
         )
+    near = nearest(str(dataset), bundled, listed=bundled_logs())
+    near = near if near.startswith("did you") else nearest_file(path, near)
     raise UnknownNameError(
         f"No dataset {str(dataset)!r}.",
-        hint=f"{nearest(str(dataset), bundled, listed=bundled_logs())} `evaluate datasets list` names all; a path to a "
-        "spec.toml or to a converted folder works too.",
+        hint=f"{near} `evaluate datasets list` names all; a path to a spec.toml or to a converted folder works too.",
     )
 
 

@@ -10,11 +10,13 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from evaluator.datasets.scenario import Scenario
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
-from evaluator.errors import SpecError, nearest
+from evaluator.errors import SpecError, nearest, nearest_file
 from evaluator.inputs.toml_file import NotTomlError, read_toml
 from evaluator.visible import shortened
 
 KINDS = [kind for model in get_args(Scenario) for kind in get_args(model.model_fields["kind"].annotation)]
+# Where an installed package says what a spec may hold.
+KEYS = "`evaluate datasets schema` prints every key and what it takes"
 SECTIONS = {*FileSpec.model_fields, *ScenarioSpec.model_fields}
 
 
@@ -30,11 +32,12 @@ def read_spec(path: Path) -> Spec:
     try:
         data = read_toml(path)
     except FileNotFoundError:
-        raise SpecError(f"{path}: no such spec file.", hint="name a bundled dataset or a spec.toml.") from None
+        hint = nearest_file(path, "name a bundled dataset or a spec.toml.")
+        raise SpecError(f"{path}: no such spec file.", hint=hint) from None
     except OSError as error:
         raise SpecError(f"{path}: cannot be read ({error.strerror}).", hint="name a file that may be read.") from None
     except NotTomlError as error:
-        raise SpecError(f"{path}: {error}.", hint="see datasets/README.md for the format.") from None
+        raise SpecError(f"{path}: {error}.", hint=f"{KEYS}.") from None
     return parse_spec(data, where=str(path))
 
 
@@ -69,7 +72,7 @@ def _explain(error: ValidationError, model: type[BaseModel], where: str) -> Spec
         return SpecError(f"{where}: `{path}.kind`: got {got!r}.", hint=nearest(str(got), KINDS))
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "value_error":
-        return SpecError(f"{where}: at `{path}`: {message}{more}.", hint="see datasets/README.md.")
+        return SpecError(f"{where}: at `{path}`: {message}{more}.", hint=f"{KEYS}.")
     got = first["input"]
     expected = message.replace("Input should be", "expected").replace("String should", "expected text that should")
     return SpecError(
@@ -81,7 +84,7 @@ def _explain(error: ValidationError, model: type[BaseModel], where: str) -> Spec
 def _suggest(got: object, message: str) -> str:
     words = [w for w in message.split("'") if (w.strip(" ,or") and w.isidentifier()) or "-" in w]
     close = difflib.get_close_matches(str(got), words, n=1)
-    return f"did you mean {close[0]}?" if close else "see datasets/README.md for the format."
+    return f"did you mean {close[0]}?" if close else f"{KEYS}."
 
 
 def _walk(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[type[BaseModel] | None, str]:

@@ -93,6 +93,42 @@ def test_a_missing_file_is_bad_data_wherever_it_is_named(
 
 
 @pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (("replay", "-p", "random", "-d", "shpo/spec.toml"), "shop/spec.toml"),
+        (("replay", "-p", "random", "-d", "shop/Spce.toml"), "shop/spec.toml"),
+        (("replay", "-p", "random", "-d", "./shpo"), "shop"),
+        (("replay", "-p", "random", "-d", "shpo"), "shop"),
+        (("replay", "-p", "random", "-d", "shop/spec.toml"), "shop/displays.csv"),
+        (("replay", "-p", "random", "-d", "criteo_attribution", "--path", "shop/dsplays.csv"), "shop/displays.csv"),
+        (("replay", "-p", "minne.py:Mine"), "mine.py"),
+        (("compare", "--study", "shop/stduy.toml"), "shop/study.toml"),
+        (("datasets", "init", "shop/display.csv"), "shop/displays.csv"),
+        (("datasets", "init", "shpo/*.csv"), "shop/*.csv"),
+        (("datasets", "init", "shop/displays.csv", "--conversions", "shop/salse.csv"), "shop/sales.csv"),
+        (("datasets", "init", "nothing/like.this"), ""),
+    ],
+)
+def test_a_misspelt_file_has_its_near_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], near: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop").mkdir()
+    for name in ("shop/displays.csv", "shop/sales.csv", "shop/study.toml", "mine.py"):
+        (tmp_path / name).write_text("t,ad,sold_at\n1,a,\n2,b,3\n")
+    write_spec(tmp_path / "shop", source={"files": "dislpays.csv"})
+    run = evaluate(*words)
+    assert run.code == BAD_DATA or "dataset 'shpo'" in run.err
+    assert (f"did you mean {near}?" in " ".join(run.err.split()).replace(f"{tmp_path}/", "")) == bool(near)
+
+
+def test_a_table_named_as_a_log_has_its_spec_drafted(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("t,ad\n")
+    run = evaluate("replay", "-p", "random", "-d", str(tmp_path / "log.csv"))
+    assert (run.code, "evaluate datasets init" in run.err) == (BAD_DATA, True)
+
+
+@pytest.mark.parametrize(
     ("name", "said"), [("Raises", "ZeroDivisionError"), ("Impossible", "returned 99 from choose, round 1")]
 )
 def test_user_policy_that_fails(tmp_path: Path, name: str, said: str) -> None:

@@ -57,6 +57,14 @@ def test_hints_of_the_library_name_no_options_of_the_command_line() -> None:
                 assert re.sub(r"`?evaluate [a-z ]+[^`]*`?", "", text).count("--") == 0 or "pip" in text, (file, text)
 
 
+def test_hints_name_no_page_that_only_a_checkout_has() -> None:
+    """A wheel has neither docs nor a folder of datasets beside it."""
+    pages = re.compile(r"(docs|datasets|tests|notebooks)/[\w/.-]+|README|CONTRIBUTING|\.md\b")
+    for file in PACKAGE.rglob("*.py"):
+        for text in advice(file):
+            assert not pages.search(text), (file, text)
+
+
 def test_who_cannot_model_the_logger_by_context_is_not_told_to() -> None:
     log = shop(1, n=2000).log()
     nameless = build_log(time=range(60), action=[i % 2 for i in range(60)], conversion_display=[3], conversion_time=[5],

@@ -13,7 +13,7 @@ from evaluator.datasets.secrets import refuse_secret
 from evaluator.datasets.sources.part import Digest, TablePart, first_line
 from evaluator.datasets.spec_sections import FileFormat, Table
 from evaluator.datasets.text import is_gzip
-from evaluator.errors import SourceError, UsageError, refuse_no_utf8
+from evaluator.errors import SourceError, UsageError, nearest_file, refuse_no_utf8
 from evaluator.log.log_files import file_state
 from evaluator.store_addresses import is_address
 from evaluator.visible import shortened
@@ -169,7 +169,8 @@ def find_files(table: Table, folder: Path, *, override: str | Path | None = None
             paths = [p for p in paths if not is_hidden(p, anchor)]
         root = anchor
     if not paths:
-        raise SourceError(f"No file matches {pattern}.", hint="download it (see the dataset's card) or give path=.")
+        hint = nearest_file(pattern, "download it from its homepage, or give path=.")
+        raise SourceError(f"No file matches {pattern}.", hint=hint)
     files = []
     for path in sorted(paths, key=lambda p: natural(str(p))):
         refuse_no_utf8(str(path))

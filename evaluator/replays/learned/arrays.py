@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.errors import SourceError
+from evaluator.errors import SourceError, nearest_file
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -32,7 +32,7 @@ def read_arrays(path: Path) -> Arrays:
     SourceError
         There is no such file, or it is damaged, or holds something else, or unpacks to more than `LARGEST_UNPACKED`.
     """
-    hint = "evaluate replay --save-policy FILE writes one."
+    hint = nearest_file(path, "evaluate replay --save-policy FILE writes one.")
     if not path.is_file():
         raise SourceError(f"No policy file {str(path)!r}.", hint=hint)
     try:

@@ -241,7 +241,7 @@ def vectors_of(log: Log, *, policy: str, reads: str = "") -> str:
     if reads and reads not in log.schema.names:
         raise ParameterError(
             f"{policy} needs the column {reads!r} of displays, and log {log.meta.name!r} has none.",
-            hint="name a policy's columns of probabilities in the spec: [target] in datasets/README.md.",
+            hint="name a policy's columns of probabilities in the spec: columns = 'pi_{action}' under [target].",
         )
     if reads:
         return reads
