@@ -32,6 +32,7 @@ from evaluator.comparisons.variants import Variants
 from evaluator.comparisons.verdict import Verdict
 from evaluator.errors import NoRoundsError, ParameterError, nearest
 from evaluator.log import Log
+from evaluator.policies.registry import as_known
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rarest import rarest_warning
@@ -247,6 +248,7 @@ def find_baseline(plans: Sequence[ReplayPlan], spec: str | None) -> int:
     specs = [plan.policy.spec for plan in plans]
     if spec is None:
         return 0
+    spec = spec if spec in specs else as_known(spec)
     if spec not in specs:
         raise ParameterError(f"`baseline='{spec}'` is none of the policies compared.", hint=nearest(spec, specs))
     return specs.index(spec)

@@ -8,12 +8,13 @@ import importlib.util
 import re
 import sys
 import typing
+from collections.abc import Iterable
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from evaluator.errors import ParameterError, PolicyError, SourceError, UnknownNameError, nearest
+from evaluator.errors import ParameterError, PolicyError, SourceError, UnknownNameError, nearest, nearest_file
 from evaluator.options.declaration import declaration, kinds_of
 
 POLICIES = {
@@ -54,7 +55,7 @@ def names() -> list[str]:
 
 
 def resolve(spec: str, *, files: bool = True) -> Any:
-    """Return the policy a spec names.
+    """Return the policy a spec names, in any case, with underscores for hyphens where one likes.
 
     Parameters
     ----------
@@ -79,6 +80,8 @@ def resolve(spec: str, *, files: bool = True) -> Any:
     --------
     >>> resolve("otflinucb:alpha=0.1")
     OTFLinUCB(alpha=0.1, delta=0.1, ridge=1.0, width='figures', bonus='buffered', ties='random')
+    >>> resolve("Delayed_UCB").spec
+    'delayed-ucb'
     """
     name, _, rest = spec.partition(":")
     if name.endswith(".py"):
@@ -86,14 +89,25 @@ def resolve(spec: str, *, files: bool = True) -> Any:
             raise UnknownNameError(f"{spec!r} is Python code, which no file names.", hint="pass it yourself, with -p.")
         class_name, _, rest = rest.partition(":")
         cls = _from_file(Path(name), class_name)
-    elif name in POLICIES:
-        cls = _import(POLICIES[name])
+    elif (own := _as_named(name, POLICIES)) is not None:
+        cls = _import(POLICIES[own])
     else:
         points = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-        if name not in points:
-            raise UnknownNameError(f"Unknown policy {name!r}.", hint=nearest(name, names()))
-        cls = points[name].load()
+        brought = _as_named(name, points)
+        if brought is None:
+            raise UnknownNameError(f"Unknown policy {name!r}.", hint=nearest(_plain(name), names()))
+        cls = points[brought].load()
     return as_policy(cls, _parameters(cls, name, rest))
+
+
+def as_known(spec: str) -> str:
+    """Return a policy's spec with its name as the registry writes it; unchanged where no policy has the name.
+
+    >>> as_known("UCB1"), as_known("OTFLinUCB:alpha=0.1"), as_known("mine.py:Best")
+    ('ucb1', 'otflinucb:alpha=0.1', 'mine.py:Best')
+    """
+    name, colon, rest = spec.partition(":")
+    return f"{_as_named(name, names()) or name}{colon}{rest}"
 
 
 def split_specs(text: str) -> list[str]:
@@ -178,6 +192,16 @@ def citation(paper: str) -> str:
     return f"{', '.join(authors) if len(authors) < 3 else f'{authors[0]} et al.'} {work['year']}"
 
 
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("_", "-").replace(" ", "-")
+
+
+def _as_named(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is this one, to the letter or else but for case and underscores; None for none."""
+    found = list(known)
+    return name if name in found else next((one for one in found if _plain(one) == _plain(name)), None)
+
+
 def _type_text(hint: Any) -> str:
     if typing.get_origin(hint) is typing.Literal:
         return " | ".join(map(str, typing.get_args(hint)))
@@ -216,7 +240,8 @@ def _import(target: str) -> Any:
 
 def _from_file(path: Path, class_name: str) -> Any:
     if not path.is_file():
-        raise SourceError(f"No policy file {str(path)!r}.", hint="write path/to/mine.py:MyPolicy.")
+        hint = nearest_file(path, "write path/to/mine.py:MyPolicy.")
+        raise SourceError(f"No policy file {str(path)!r}.", hint=hint)
     module = _load_file(path)
     classes = {n: c for n, c in vars(module).items() if isinstance(c, type) and c.__module__ == module.__name__}
     if class_name not in classes:
