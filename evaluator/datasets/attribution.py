@@ -20,10 +20,12 @@ def spec_window(window: str | int | None, tick: str, *, name: str) -> int | None
     Raises
     ------
     SpecError
-        The window is a duration, but the log counts rounds.
+        The window is a duration, but the log counts rounds, or one shorter than a tick.
     """
     if window is None:
         return None
+    if isinstance(window, str) and window.strip().isdecimal():
+        window = int(window)
     if isinstance(window, int):
         if not 0 <= window < 2**63:
             raise SpecError(f"{name}: attribution_window = {window} is no delay.", hint="give ticks, from 0 on.")
@@ -33,9 +35,14 @@ def spec_window(window: str | int | None, tick: str, *, name: str) -> int | None
             f"{name}: attribution_window = {window!r}, but times are rounds.", hint="give it as a number of rounds."
         )
     try:
-        return round(duration_ticks(window, SECONDS[tick]))
+        ticks = duration_ticks(window, SECONDS[tick])
     except ParameterError as error:
         raise SpecError(f"{name}: attribution_window = {window!r} is no duration.", hint=error.hint) from None
+    if 0 < ticks < 1:
+        raise SpecError(
+            f"{name}: attribution_window = {window!r} is less than a tick of the log ({tick}).", hint="give more."
+        )
+    return round(ticks)
 
 
 def asked_window(window: str | int | None, tick: str) -> int | None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from evaluator.inputs.regular import open_regular
+from evaluator.units import SECONDS
 
 # No spec or study is a hundredth of this; a file without an end stops here.
 MOST_BYTES = 1024 * 1024
+# A duration where a value stands, without the quotes that TOML wants: 30d.
+_DURATION = re.compile(rf"([=\[,]\s*)(\d+(?:\.\d+)?(?:{'|'.join(SECONDS)}))(?=\s*(?:[,\]}}#\r\n]|$))")
 
 
 class NotTomlError(ValueError):
@@ -18,7 +22,7 @@ class NotTomlError(ValueError):
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return what a TOML file says, read as UTF-8 with or without a byte-order mark.
+    """Return what a TOML file says, read as UTF-8 with or without a byte-order mark; ``30d`` needs no quotes.
 
     Raises
     ------
@@ -32,7 +36,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     if len(content) > MOST_BYTES:
         raise NotTomlError(f"not TOML of a person's: more than {MOST_BYTES:,} bytes")
     try:
-        said = tomllib.loads(content.decode("utf-8-sig"))
+        said = _loaded(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         byte = f"byte 0x{content[error.start]:02x} at offset {error.start:,}"
@@ -44,6 +48,20 @@ def read_toml(path: Path) -> dict[str, Any]:
     for where in _beyond_64_bits(said, "$"):
         raise NotTomlError(f"`{where}` is a number beyond 64 bits")
     return said
+
+
+def _loaded(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        quoted = _DURATION.sub(r'\1"\2"', text)
+        if quoted == text:
+            raise
+        try:
+            return tomllib.loads(quoted)
+        except tomllib.TOMLDecodeError:
+            pass
+        raise
 
 
 def _beyond_64_bits(value: Any, where: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Any, get_args, get_origin
 import pytest
 from pydantic import BaseModel
 
+from evaluator import load
 from evaluator.comparisons.study_file import READING, REPLAYING, read_study
 from evaluator.datasets.locate import bundled_folder
 from evaluator.datasets.spec import FileSpec, ScenarioSpec
@@ -169,3 +170,45 @@ def test_a_mark_and_windows_line_ends_are_no_harm(tmp_path: Path) -> None:
     file.write_bytes(b'\xef\xbb\xbfpolicies = ["random"]\r\nlimit = 5\r\n')
     assert read_study(file).reading == {"limit": 5}
     assert toml_file.read_toml(file) == {"policies": ["random"], "limit": 5}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a = 30d", {"a": "30d"}),
+        ("a = 1.5h  # of delay\r\nb = 7d", {"a": "1.5h", "b": "7d"}),
+        ("a = [7d, 30d]\nb = { c = 90min }", {"a": ["7d", "30d"], "b": {"c": "90min"}}),
+        ('a = "x = 30d, y"\nb = 30', {"a": "x = 30d, y", "b": 30}),
+        ("a = 30d\nb = ", None),
+        ("a = 30 d", None),
+        ("a = 30days", None),
+        ('a = ["b = 30d, c"]\nd = ?', None),
+    ],
+)
+def test_a_duration_needs_no_quotes(tmp_path: Path, text: str, said: dict[str, Any] | None) -> None:
+    (tmp_path / "spec.toml").write_bytes(text.encode())
+    if said is None:
+        with pytest.raises(toml_file.NotTomlError, match="not valid TOML"):
+            toml_file.read_toml(tmp_path / "spec.toml")
+    else:
+        assert toml_file.read_toml(tmp_path / "spec.toml") == said
+
+
+@pytest.mark.parametrize("place", ["log", "outcomes.click"])
+@pytest.mark.parametrize(
+    ("window", "ticks"), [("30d", 720), ('"30d"', 720), ("720", 720), ('"720"', 720), ("1w", 168), ('"10min"', None)]
+)
+def test_windows_of_a_spec_are_durations_or_ticks(tmp_path: Path, place: str, window: str, ticks: int | None) -> None:
+    (tmp_path / "log.csv").write_text("t,ad,sold_at,clicked\n1,a,2,1\n2,b,,0\n3,a,4,1\n")
+    click = 'indicator = "clicked"\nimmediate = true\n' if place != "log" else ""
+    text = (
+        'name = "x"\ntitle = "x"\nlicence = "x"\n[source]\nfiles = "log.csv"\n[time]\nunit = "h"\n[display]\n'
+        f'time = "t"\naction = "ad"\n[conversion]\ntime = "sold_at"\n[{place}]\n{click}attribution_window = {window}\n'
+    )
+    (tmp_path / "spec.toml").write_text(text)
+    if ticks is None:
+        with pytest.raises(SpecError, match=r"'10min' is less than a tick of the log \(h\)"):
+            load(tmp_path / "spec.toml")
+        return
+    meta = load(tmp_path / "spec.toml").meta
+    assert (meta.attribution_window if place == "log" else meta.outcomes[0].attribution_window) == ticks
