@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.errors import UnknownNameError, UsageError, nearest
+from evaluator.errors import PropensityError, UnknownNameError, UsageError, nearest
 from evaluator.log import PropensityKind
 
 RENORMALISED = (
@@ -27,6 +28,9 @@ OF_SETS = (
     "eligible; the logging policy's value is on those where it showed one, so the uplift over it is not known."
 )
 
+# Chance below which no action of a design is taken to have been missed by all displays.
+UNSEEN = 1e-6
+Floats = npt.NDArray[np.float64]
 # Keeps the actions with displays that were followed long enough to be judged.
 USED = "used"
 
@@ -74,6 +78,52 @@ def choose_actions(
 def _label_order(label: str) -> tuple[int, int, str]:
     # str.isdigit would take superscripts, which int() refuses, as it does numbers of more than 4,300 digits.
     return (0, int(label), label) if re.fullmatch(r"-?[0-9]{1,4000}", label) else (1, 0, label)
+
+
+def by_design(design: float | Mapping[str, float], labels: Sequence[str]) -> Floats:
+    """Return the propensity that a design gives each label, shape (n,).
+
+    Parameters
+    ----------
+    design
+        Propensity of every action, or of each by its label.
+    labels
+        Labels of actions that were shown, or could have been.
+
+    Raises
+    ------
+    PropensityError
+        The design does not name one of them.
+    """
+    of = design if isinstance(design, Mapping) else dict.fromkeys(labels, design)
+    for label in labels:
+        if label not in of:
+            hint = f"name each, as the log writes it; {nearest(label, of)}"
+            raise PropensityError(f"display.propensity gives action {label!r} none, and the log has it.", hint=hint)
+    return np.array([of[label] for label in labels], np.float64)
+
+
+def check_design(propensity: Floats, shown: npt.NDArray[np.integer]) -> None:
+    """Refuse a design whose propensities (K,) cannot be those of displays that showed each action so often, (K,).
+
+    Raises
+    ------
+    PropensityError
+        The propensities of the actions that were shown sum to more than 1; or to so little that some of the others
+        would have been shown, but for a chance of `UNSEEN`.
+    """
+    total, n = float(propensity[shown > 0].sum()), int(shown.sum())
+    # One number for all may be rounded, 0.33 for a third: it accepts the same share of every action's displays.
+    if not n or abs(total - 1) <= (1e-2 if np.ptp(propensity) == 0 else 1e-6):
+        return
+    said = f"display.propensity: those of the {np.count_nonzero(shown):,} actions that were shown sum to {total:g}"
+    if total > 1:
+        raise PropensityError(f"{said}, not to 1.", hint="give each action its own, or propensity_kind = 'uniform'.")
+    if n * math.log(total) < math.log(UNSEEN):
+        raise PropensityError(
+            f"{said}, yet all {n:,} displays show one of these.",
+            hint="read the displays of the others too, or give the propensities among those that were shown.",
+        )
 
 
 class ShownActions:

@@ -14,7 +14,15 @@ import polars as pl
 import pyarrow as pa
 
 from evaluator.datasets.action_vectors import vector_places, vectors_of
-from evaluator.datasets.actions import USED, KeptPropensities, ShownActions, choose_actions, kept_propensities
+from evaluator.datasets.actions import (
+    USED,
+    KeptPropensities,
+    ShownActions,
+    by_design,
+    check_design,
+    choose_actions,
+    kept_propensities,
+)
 from evaluator.datasets.contexts import CODE, ContextVectors
 from evaluator.datasets.intake import ACTION, COST, PROPENSITY, TIME, WEIGHT, Intake
 from evaluator.datasets.labels import KEPT
@@ -24,7 +32,7 @@ from evaluator.datasets.stretches.joined_spool import JoinedSpool
 from evaluator.datasets.target import target_of, target_places
 from evaluator.datasets.writing import ROWS_PER_GROUP, DisplayWriter, displays_table
 from evaluator.log import PropensityKind
-from evaluator.log.eligible import as_one, packed, sizes
+from evaluator.log.eligible import Bits, as_one, members, packed, sizes
 from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, POSITION
 from evaluator.log.schema import COST as OWN_COST
 from evaluator.log.schema import WEIGHT as OWN_WEIGHT
@@ -52,6 +60,9 @@ class KeptDisplays:
         Number of displays that stay.
     propensities
         Propensities of the displays that stay.
+    designed
+        Propensity of each action code where the spec states them and displays have sets, shape (codes,): a display's
+        are in these proportions among those of its set. None elsewhere.
     """
 
     intake: Intake
@@ -59,6 +70,7 @@ class KeptDisplays:
     new_action: npt.NDArray[np.int32]
     displays: int
     propensities: KeptPropensities
+    designed: npt.NDArray[np.float64] | None = None
 
     def kept_labels(self) -> dict[str, pa.Array]:
         """Return the labels of each column of words that the log keeps as it is, by name."""
@@ -115,15 +127,23 @@ def choose_displays(
     new_action = np.full(len(names), -1, dtype=np.int32)
     new_action[order] = np.arange(len(order), dtype=np.int32)
     displays = int(intake.shown[order].sum())
+    design = intake.spec.display.design
+    designed = None if design is None else by_design(design, names)
+    if designed is not None and intake.sets is None:
+        check_design(designed, intake.shown)
     seen = ShownActions(len(names))
     for frame in intake.spool.frames() if kind != "absent" and displays < intake.sound else ():
         propensity, weight = (frame[c].to_numpy() if c in frame.columns else None for c in (PROPENSITY, WEIGHT))
-        seen.read(frame[ACTION].to_numpy(), propensity, weight)
+        action = frame[ACTION].to_numpy()
+        seen.read(action, propensity if designed is None else designed[action], weight)
     propensities = KeptPropensities(kind)
     if displays < intake.sound:
         choosable = _choosable(intake, new_action, len(order))
         propensities = kept_propensities(kind, seen, np.array(order, np.int64), choosable=choosable)
-    return KeptDisplays(intake, [names[i] for i in order], new_action, displays, propensities)
+    if designed is not None and intake.sets is None and propensities.of_action is None:
+        propensities = propensities._replace(of_action=designed[order])
+    of_sets = designed if intake.sets is not None else None
+    return KeptDisplays(intake, [names[i] for i in order], new_action, displays, propensities, of_sets)
 
 
 def _choosable(intake: Intake, new_action: npt.NDArray[np.int32], n_actions: int) -> float | None:
@@ -235,6 +255,8 @@ class DisplayBatches:
                 batch["propensity"] = 1.0 / (
                     sizes(found.bits) if kept.propensities.kind == "uniform" else _whole(source, sets, kept)
                 )
+            if kept.designed is not None:
+                batch["propensity"] = _among(kept.designed, source, sets, kept, columns[ACTION])
             if found.vectors is not None:
                 batch[ACTION_SET] = uneven_lists(found.vectors, sizes(found.bits))
         if POSITION in columns:
@@ -255,8 +277,25 @@ class DisplayBatches:
 
 def _whole(source: SetSource, sets: pl.Series, kept: KeptDisplays) -> npt.NDArray[np.int64]:
     """Return how many actions were eligible at each display, kept or not, shape (n,)."""
+    return sizes(_every(source, sets, kept))
+
+
+def _every(source: SetSource, sets: pl.Series, kept: KeptDisplays) -> Bits:
+    """Return which actions were eligible at each display by their codes, kept or not."""
     every = np.arange(len(kept.new_action), dtype=np.int32)
-    return sizes(source.kept(sets, every, len(every)).bits)
+    return source.kept(sets, every, len(every)).bits
+
+
+def _among(
+    designed: npt.NDArray[np.float64], source: SetSource, sets: pl.Series, kept: KeptDisplays,
+    action: npt.NDArray[np.int32],
+) -> npt.NDArray[np.float64]:  # fmt: skip
+    """Return the propensities (n,) of displays' actions: in designed proportions among all that were eligible."""
+    stay = kept.new_action >= 0
+    own = np.empty(len(kept.labels))
+    own[kept.new_action[stay]] = designed[stay]
+    begin, code = members(_every(source, sets, kept))
+    return own[action] / np.add.reduceat(designed[code], begin[:-1])
 
 
 def in_memory(batches: Iterator[dict[str, Any]], n: int, labels: Mapping[str, pa.Array]) -> pa.Table:

@@ -275,8 +275,8 @@ class Intake:
         self.last_time = int(times.to_numpy().max(initial=self.last_time))
         action = self.labels.codes(frame[display.action])
         columns: dict[str, pl.Series | npt.NDArray[np.generic]] = {TIME: times, ACTION: action}
-        if display.propensity is not None:
-            columns[PROPENSITY] = frame[display.propensity].cast(pl.Float64)
+        if display.propensity_column is not None:
+            columns[PROPENSITY] = frame[display.propensity_column].cast(pl.Float64)
         elif SET_PROPENSITY in frame.columns:
             columns[PROPENSITY] = frame[SET_PROPENSITY]
         if self.sets is not None:

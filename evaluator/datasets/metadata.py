@@ -22,6 +22,16 @@ def propensity_kind(spec: FileSpec) -> PropensityKind:
     return "uniform" if spec.display.propensity_kind == "uniform" else "absent"
 
 
+def design_note(spec: FileSpec) -> list[str]:
+    """Return the sentence that tells a reader that propensities were stated, not logged; none where they were not."""
+    design = spec.display.design
+    if design is None:
+        return []
+    each = [f"{label} {p:g}" for label, p in design.items()] if isinstance(design, dict) else [f"{design:g} each"]
+    more = f" and {len(each) - 8} more" if len(each) > 8 else ""
+    return [f"Propensities are those that the spec states, by design: {', '.join(each[:8])}{more}."]
+
+
 def log_meta(
     spec: FileSpec,
     *,
@@ -53,7 +63,7 @@ def log_meta(
     encoder
         Encoder that says how context columns became vectors; None for a log without.
     """
-    notes = [*spec.notes, *notes, *propensities.notes]
+    notes = [*spec.notes, *design_note(spec), *notes, *propensities.notes]
     return LogMeta(
         name=spec.name,
         tick=tick_of(spec),

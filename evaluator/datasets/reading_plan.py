@@ -215,7 +215,7 @@ def _display_kinds(spec: FileSpec, features: Features) -> dict[str, Kind]:
     roles: list[tuple[str | None, Kind]] = [
         (spec.display.time, "datetime" if spec.time.unit == "datetime" else "int"),
         (spec.display.action, "category"),
-        (spec.display.propensity, "float"),
+        (spec.display.propensity_column, "float"),
         (spec.display.weight, "float"),
         (spec.display.cost, "float"),
         (spec.display.id, "text"),

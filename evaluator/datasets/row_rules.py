@@ -93,15 +93,15 @@ def check_displays(
         # Contexts are float32, where 1e39 is no number.
         finite = frame[column].cast(pl.Float32).is_finite().fill_null(True)
         rows.add(column, sound & ~finite, "not finite", "fill the cell")
-    if display.propensity is not None:
-        p = frame[display.propensity].cast(pl.Float64)
+    if display.propensity_column is not None:
+        p = frame[display.propensity_column].cast(pl.Float64)
         for bad, problem in (
             (p.is_null() | p.is_nan(), "propensity missing or nan"),
             (p == 0, "propensity 0 although the action was shown"),
             (p < 0, "negative propensity"),
             ((p > 1) & p.is_not_nan(), "propensity above 1"),
         ):
-            rows.add(display.propensity, sound & bad, problem,
+            rows.add(display.propensity_column, sound & bad, problem,
                      "give the probability with which the logger showed the action")  # fmt: skip
     if display.weight is not None:
         w = frame[display.weight].cast(pl.Float64)

@@ -1,10 +1,10 @@
-"""Sections of a spec that say which actions could have been shown at a display."""
+"""Sections of a spec about all actions of a display: which could have been shown, and what is known of each."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from evaluator.datasets.spec_sections import Name, Section, Table
 
@@ -51,3 +51,50 @@ class Candidates(Table):
     features: Annotated[
         list[Name], Field(description="numbers about the action at that display: its vector, in this order")
     ] = []
+
+
+class Target(Section):
+    """Columns that hold the action probabilities of a policy to be evaluated."""
+
+    columns: Annotated[
+        str | dict[str, Name],
+        Field(
+            description="column of each action's label, or one name for all with {action} for the label: 'pi_{action}'"
+        ),
+    ]
+
+    @model_validator(mode="after")
+    def _names_actions(self) -> Target:
+        if isinstance(self.columns, str) and self.columns.count("{action}") != 1:
+            raise ValueError("columns = '<name>' needs {action} in it once, for the label: 'pi_{action}'")
+        if not self.columns:
+            raise ValueError("columns names no action")
+        return self
+
+
+class ActionSet(Section):
+    """Columns that hold the vectors of all actions at each display."""
+
+    columns: Annotated[
+        str | list[str],
+        Field(
+            description="one name for all actions with {action} for the label: 'affinity_{action}'; several give a "
+            "vector of so many numbers, in this order"
+        ),
+    ]
+
+    @property
+    def patterns(self) -> list[str]:
+        """Name of the columns of each number of the vectors."""
+        return [self.columns] if isinstance(self.columns, str) else self.columns
+
+    @model_validator(mode="after")
+    def _names_actions(self) -> ActionSet:
+        for pattern in self.patterns:
+            if pattern.count("{action}") != 1:
+                raise ValueError(
+                    f"columns: {pattern!r} needs {{action}} in it once, for the label: 'affinity_{{action}}'"
+                )
+        if not self.patterns:
+            raise ValueError("columns names no number of the vectors")
+        return self

@@ -11,8 +11,8 @@ from evaluator.datasets.instants import why_no_format
 from evaluator.datasets.options import Deduplicate
 from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
 from evaluator.datasets.scenario import BernoulliScenario, LinearScenario
-from evaluator.datasets.set_sections import ActionTimes, Calendar, Candidates
-from evaluator.datasets.spec_sections import Name, Section, Source, Table
+from evaluator.datasets.set_sections import ActionSet, ActionTimes, Calendar, Candidates, Target
+from evaluator.datasets.spec_sections import Name, Propensity, Section, Source, Table
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE
 
 TimeUnit = Literal["ns", "us", "ms", "s", "min", "h", "d", "round", "datetime"]
@@ -59,7 +59,7 @@ class Display(Section):
 
     time: Name
     action: Name
-    propensity: Name | None = None
+    propensity: Propensity | None = None
     propensity_kind: Annotated[
         Literal["column", "uniform"] | None, Field(description="'column' when a propensity column is named")
     ] = None
@@ -78,12 +78,22 @@ class Display(Section):
         Name | None, Field(description="what showing the display cost, 0 or more, in the unit of the values")
     ] = None
 
+    @property
+    def propensity_column(self) -> str | None:
+        """Column that holds the propensities."""
+        return self.propensity if isinstance(self.propensity, str) else None
+
+    @property
+    def design(self) -> float | dict[str, float] | None:
+        """Propensity of every action, or of each, where the spec states it."""
+        return None if isinstance(self.propensity, str) else self.propensity
+
     @model_validator(mode="after")
     def _kind_matches_column(self) -> Display:
-        if (self.propensity_kind == "column") and self.propensity is None:
+        if (self.propensity_kind == "column") and self.propensity_column is None:
             raise ValueError("propensity_kind = 'column' needs propensity = '<column>'")
         if self.propensity_kind == "uniform" and self.propensity is not None:
-            raise ValueError("propensity_kind = 'uniform' takes no propensity column")
+            raise ValueError("propensity_kind = 'uniform' takes no propensity")
         if self.eligible_separator is not None and self.eligible is None:
             raise ValueError("eligible_separator parts a column of labels: name it, eligible = '<column>'")
         return self
@@ -213,53 +223,6 @@ class NoFeature(NamedTuple):
     known_before: bool
 
 
-class Target(Section):
-    """Columns that hold the action probabilities of a policy to be evaluated."""
-
-    columns: Annotated[
-        str | dict[str, Name],
-        Field(
-            description="column of each action's label, or one name for all with {action} for the label: 'pi_{action}'"
-        ),
-    ]
-
-    @model_validator(mode="after")
-    def _names_actions(self) -> Target:
-        if isinstance(self.columns, str) and self.columns.count("{action}") != 1:
-            raise ValueError("columns = '<name>' needs {action} in it once, for the label: 'pi_{action}'")
-        if not self.columns:
-            raise ValueError("columns names no action")
-        return self
-
-
-class ActionSet(Section):
-    """Columns that hold the vectors of all actions at each display."""
-
-    columns: Annotated[
-        str | list[str],
-        Field(
-            description="one name for all actions with {action} for the label: 'affinity_{action}'; several give a "
-            "vector of so many numbers, in this order"
-        ),
-    ]
-
-    @property
-    def patterns(self) -> list[str]:
-        """Name of the columns of each number of the vectors."""
-        return [self.columns] if isinstance(self.columns, str) else self.columns
-
-    @model_validator(mode="after")
-    def _names_actions(self) -> ActionSet:
-        for pattern in self.patterns:
-            if pattern.count("{action}") != 1:
-                raise ValueError(
-                    f"columns: {pattern!r} needs {{action}} in it once, for the label: 'affinity_{{action}}'"
-                )
-        if not self.patterns:
-            raise ValueError("columns names no number of the vectors")
-        return self
-
-
 class Leakage(Section):
     """Columns that hold the outcome."""
 
@@ -341,6 +304,11 @@ class FileSpec(Heading):
         named = [name for name, what in given.items() if what]
         if len(named) > 1:
             raise ValueError(f"{' and '.join(named)} both say which actions are eligible: give one of them")
+        if named and isinstance(d.propensity, float | int):
+            raise ValueError(
+                f"display.propensity is one number, and {named[0]} gives displays sets, whose propensities sum to 1: "
+                "write propensity_kind = 'uniform', or each action's propensity"
+            )
         if c is not None and d.id is None:
             raise ValueError("[candidates] joins on display.id: name that column")
         if c is not None and c.propensity is not None and (d.propensity or d.propensity_kind):
@@ -363,8 +331,8 @@ class FileSpec(Heading):
         found[d.time] = NoFeature("is the time of the display, ever new (derive the hour or the weekday)", True)
         if d.id is not None:
             found[d.id] = NoFeature("identifies the display", False)
-        if d.propensity is not None:
-            found[d.propensity] = NoFeature("is the chance of the action that was shown", False)
+        if d.propensity_column is not None:
+            found[d.propensity_column] = NoFeature("is the chance of the action that was shown", False)
         if d.weight is not None:
             found[d.weight] = NoFeature("says how likely the display was kept, by its outcome", False)
         if d.eligible is not None:

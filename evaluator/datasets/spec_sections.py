@@ -17,6 +17,24 @@ Sentinel = str | int | Annotated[float, Field(allow_inf_nan=True)]
 FileFormat = Literal["csv", "tsv", "jsonl", "parquet", "ipc", "dsjson", "dsjson-actions", "vw", "vw-actions"]
 
 
+def _by_design(given: str | float | dict[str, float]) -> str | float | dict[str, float]:
+    shares = {"": given} if isinstance(given, float | int) else given if isinstance(given, dict) else {}
+    for label, p in shares.items():
+        if not 0 < p <= 1:
+            raise ValueError(f"propensity {p:g}{f' of {label!r}' if label else ''} is no probability in (0, 1]")
+    if isinstance(given, dict) and abs(sum(shares.values()) - 1) > 1e-6:
+        raise ValueError(f"propensities sum to {sum(shares.values()):g}, not to 1: name every action's")
+    return given
+
+
+# A column; or, by design, the probability of every action, or of each by its label.
+Propensity = Annotated[
+    Name | float | dict[Name, float],
+    AfterValidator(_by_design),
+    Field(description="column; or, by design, the number for all actions, or each one's: { red = 0.4, blue = 0.6 }"),
+]
+
+
 class Section(BaseModel):
     """A table of the spec: frozen, strict, unknown keys refused."""
 

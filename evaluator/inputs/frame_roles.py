@@ -36,7 +36,7 @@ class MadeFromFrames:
         *,
         time: str,
         action: str,
-        propensity: str | None = None,
+        propensity: str | float | Mapping[str, float] | None = None,
         propensity_kind: Literal["column", "uniform"] | None = None,
         id: str | None = None,
         weight: str | None = None,
@@ -105,7 +105,9 @@ class MadeFromFrames:
         time, action
             Columns of the time of a display and of its action.
         propensity, propensity_kind
-            Column of the probability with which the action was shown; or ``"uniform"``, by design. None where unknown.
+            Column of the probability with which the action was shown; or, by design, that of every action (``0.25``),
+            or of each by its label, in these proportions among those that are eligible; or ``"uniform"``. None where
+            unknown.
         id
             Column that identifies a display; needed with `conversions`. Row order when None.
         weight
@@ -210,7 +212,8 @@ class MadeFromFrames:
             "source": {"none": _by_column(none), "sort": sort},
             "time": {"unit": unit, "format": dict(format) if isinstance(format, Mapping) else format, "ties": ties},
             "display": {
-                "time": time, "action": action, "propensity": propensity, "propensity_kind": propensity_kind,
+                "time": time, "action": action, "propensity_kind": propensity_kind,
+                "propensity": dict(propensity) if isinstance(propensity, Mapping) else propensity,
                 "id": id, "weight": weight, "cost": cost, "eligible": eligible,
                 "eligible_separator": eligible_separator,
             },

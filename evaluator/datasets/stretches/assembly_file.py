@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.datasets.actions import KeptPropensities
+from evaluator.datasets.actions import KeptPropensities, by_design
 from evaluator.datasets.assembly import DisplayBatches, DisplayNumbers, KeptDisplays
 from evaluator.datasets.contexts import ContextVectors
 from evaluator.datasets.metadata import propensity_kind
@@ -60,8 +60,9 @@ def assembled(plan: ReadingPlan, assembly: Assembly) -> DisplayBatches:
     whole = plan.intake(MemorySpool, {})
     whole.join_displays([one.displays_alone() for one in assembly.taken])
     kind = propensity_kind(plan.spec)
-    labels = list(assembly.labels)
-    kept = KeptDisplays(whole, labels, assembly.new_action, whole.sound, KeptPropensities(kind))
+    labels, design = list(assembly.labels), plan.spec.display.design
+    propensities = KeptPropensities(kind, None if design is None else by_design(design, labels))
+    kept = KeptDisplays(whole, labels, assembly.new_action, whole.sound, propensities)
     one_hot = assembly.one_hot
     vectors = None if one_hot is None else ContextVectors.known(whole.codes, dict(one_hot))
     return DisplayBatches(kept, vectors, DisplayNumbers(np.zeros(0, np.int64)), uniform=kind == "uniform")
