@@ -75,7 +75,8 @@ def _validate(found: Draft, out: Path | None) -> None:
     known = " --propensity estimate" if "display.propensity_kind" in found.commented else ""
     say(f"{spec}: sound, {counts['displays']:,} displays, {counts['conversions']:,} conversions.")
     say("Next, when what the draft says to check is checked:")
-    for command in (f"datasets validate {spec}", f"check -d {spec}{known}", f"replay -d {spec} -p ucb1{known}"):
+    users = " --cluster-by user" if "keep" in found.sections else ""
+    for command in (f"datasets validate {spec}", f"check -d {spec}{known}", f"replay -d {spec} -p ucb1{known}{users}"):
         say(f"  evaluate {command}")
 
 

@@ -18,19 +18,62 @@ CONVERSIONS = (
     "ordered", "booking", "booked", "install", "installed", "signup", "subscribed", "paid", "payment", "transaction",
     "reward", "rewards", "label", "outcome", "response", "y", "click", "clicked", "clicks",
 )  # fmt: skip
-VALUES = ("revenue", "value", "amount", "price", "gmv", "profit", "payout", "basket", "spend", "spent", "reward")
+VALUES = (
+    "revenue", "value", "total", "amount", "price", "gmv", "profit", "payout", "basket", "spend", "spent", "reward",
+    "subtotal",
+)  # fmt: skip
+# Words beside which "total" is money.
+_OF_MONEY = {"order", "grand", "net", "gross", "paid", "cart", "checkout", "price", "amount", "sales", "sum"}
+# What a price or amount that has one of these words beside it is of: a part of what was paid, or nothing paid.
+PARTS = {
+    "discount", "discounts", "tax", "taxes", "vat", "shipping", "refund", "refunded", "fee", "fees", "tip", "duties",
+    "unit", "item", "lineitem", "line", "compare", "cost", "subtotal", "outstanding", "coupon", "quantity", "qty",
+}  # fmt: skip
+CURRENCIES = {
+    "usd", "eur", "gbp", "jpy", "cny", "inr", "aud", "cad", "chf", "sek", "nok", "dkk", "pln", "czk", "huf", "brl",
+    "mxn", "krw", "try", "rub", "zar", "sgd", "hkd", "nzd", "ils", "thb", "idr", "twd", "aed", "sar",
+}  # fmt: skip
 _OUTCOMES = {
-    *CONVERSIONS, *VALUES, "orders", "conversions", "purchases", "attribution", "attributed", "refund", "returned",
+    *CONVERSIONS, *(word for word in VALUES if word not in ("total", "subtotal")), "opened", "opens", "unsubscribed",
+    "bounced", "complained", "orders", "conversions", "purchases", "attribution", "attributed", "refund", "returned",
     "cpo", "cost", "delay", "lag", "dwell", "bounce", "churn", "churned", "target", "result", "success", "won",
 }  # fmt: skip
 _TIMES = {"time", "timestamp", "ts", "date", "datetime", "at", "when", "t", "moment"}
 _IDS = {"id", "ids", "uid", "uuid", "guid", "cookie", "key", "index", "idx", "ip", "email", "hash"}
 _ACTIONS = (
-    "action", "arm", "banner", "variant", "creative", "treatment", "campaign", "ad", "advert", "item", "offer",
-    "article", "product", "recommendation",
+    "action", "arm", "banner", "variant", "variation", "creative", "treatment", "campaign", "ad", "advert", "item",
+    "offer", "article", "product", "recommendation", "experience", "message", "template", "group", "bucket", "cell",
+    "promotion", "promo",
 )  # fmt: skip
-_PROPENSITIES = {"p", "prob", "probability", "propensity", "pscore", "pi", "prop"}
+_PROPENSITIES = {"p", "prob", "probs", "probability", "propensity", "pscore", "pi", "prop"}
 _WEIGHTS = {"weight", "weights"}
+# Beside a propensity's word: whose, or of what. What else stands there may make it the chance of anything.
+_OF_PROPENSITY = {
+    "score", "logged", "logging", "logger", "action", "arm", "display", "column", "assignment", "assigned", "shown",
+    "treatment", "variant", "variation", "behavior", "behaviour", "policy",
+}  # fmt: skip
+_MAYBE = _WEIGHTS | {
+    "p", "prob", "probs", "probability", "probabilities", "propensity", "propensities", "pscore", "split", "splits",
+    "allocation",
+}  # fmt: skip
+_USERS = {
+    "user", "users", "visitor", "customer", "cookie", "member", "account", "subscriber", "client", "person", "profile",
+    "email", "contact", "uid", "device", "cuid", "idfa", "gaid", "anonymous", "amplitude", "distinct", "braze",
+}  # fmt: skip
+# Those that name users only beside a word of ids.
+_WITH_ID = {"device", "anonymous", "amplitude", "distinct", "braze"}
+# What a name of users, or of orders, may say beside it.
+_OF_IDS = _IDS | {"no", "number", "pseudo", "anonymous", "external", "hashed", "encoded", "full", "ga"}
+_ORDERS = {
+    "order", "transaction", "invoice", "receipt", "checkout", "booking", "purchase", "conversion", "sale", "cart",
+    "basket", "payment",
+}  # fmt: skip
+# Events that show something.
+_SHOWS = {
+    "impression", "impressions", "view", "viewed", "exposure", "exposed", "send", "sent", "delivered", "shown",
+    "displayed", "assigned",
+}  # fmt: skip
+_MANY_USERS, _MANY_KINDS = 20, 100
 _NONE_WORDS = ("\\N", "NA", "N/A", "n/a", "null", "NULL", "None", "none", "nan", "NaN", "-", "?", "0000-00-00 00:00:00")
 
 
@@ -163,6 +206,8 @@ class Look:
     def says_outcome(self) -> bool:
         """Whether its name says that it is known only after the display."""
         joined = self.name.lower().replace("_", "")
+        if self.says_total:
+            return True
         stems = ("convers", "convert", "click", "purchas", "revenue", "reward", "outcome", "attribut", "refund")
         return bool(self.words & _OUTCOMES) or any(stem in joined for stem in stems)
 
@@ -174,8 +219,60 @@ class Look:
     @property
     def says_propensity(self) -> bool:
         """Whether its name says that it is a probability of the action shown."""
-        words = self.words - {"score", "logged", "logging", "action", "display", "column"}
+        words = self.words - _OF_PROPENSITY
         return (bool(words) and words <= _PROPENSITIES) or bool(words & {"propensity", "pscore"})
+
+    @property
+    def may_say_propensity(self) -> bool:
+        """Whether its name may say so: a probability, split or weight, of whatever. It is no feature without a word."""
+        return self.says_propensity or bool(self.words & _MAYBE)
+
+    @property
+    def says_total(self) -> bool:
+        """Whether its name says that it is the total of what was paid, and not one of visits."""
+        return bool(self.words & {"total", "subtotal"}) and self.words <= {"total", "subtotal"} | _OF_MONEY | CURRENCIES
+
+    @property
+    def says_value(self) -> bool:
+        """Whether its name says that it holds what conversions are worth."""
+        return bool(self.words & (set(VALUES) - {"total", "subtotal"})) or self.says_total
+
+    @property
+    def currency(self) -> str | None:
+        """Currency in its name."""
+        return next(iter(sorted(self.words & CURRENCIES)), None)
+
+    @property
+    def is_user(self) -> bool:
+        """Whether it names users: many, by its name and cells."""
+        with_id = bool(self.words & _IDS)
+        named = self.words & _USERS if with_id else (self.words & _USERS) - _WITH_ID
+        return bool(named) and self.words <= _USERS | _OF_IDS and not self.is_time and self.distinct >= _MANY_USERS
+
+    @property
+    def numbers_are_ids(self) -> bool:
+        """Whether its cells can identify something: text, or whole numbers."""
+        return self.numbers is None or self.is_whole
+
+    @property
+    def is_order(self) -> bool:
+        """Whether it identifies orders, by its name, or as Shopify writes them: #1001."""
+        if self.words == {"name"}:
+            return bool(self.text.drop_nulls().str.contains(r"^#\d+$").all()) and bool(self.filled.any())
+        rest = self.words - _ORDERS
+        return bool(self.words & _ORDERS) and rest <= _OF_IDS and (bool(rest) or self.is_id)
+
+    @property
+    def event_kinds(self) -> tuple[list[str], list[str]] | None:
+        """Its values that name displays, and those that name outcomes; None where it says of no kind of event."""
+        if self.numbers is not None or not 2 <= self.distinct <= min(_MANY_KINDS, len(self.text) // 2):
+            return None
+        values = sorted(self.text.drop_nulls().unique().to_list())
+        shows = [value for value in values if set(words_of(value)) & _SHOWS]
+        outcomes = [v for v in values if v not in shows and set(words_of(v)) & {*CONVERSIONS, *_OUTCOMES}]
+        plain = "event" in self.words and self.words <= {"event", "name", "type", "kind"}
+        typed = bool(self.words & {"event", "type", "action", "activity", "interaction", "kind"})
+        return (shows, outcomes) if plain or (typed and shows and outcomes) else None
 
     @property
     def is_probability(self) -> bool:
@@ -183,6 +280,11 @@ class Look:
         if self.numbers is None or self.numbers.null_count():
             return False
         return bool(((self.numbers > 0) & (self.numbers <= 1)).all())
+
+    @property
+    def mean_inverse(self) -> float:
+        """Mean of one over its numbers, which of propensities is the number of actions."""
+        return math.nan if self.numbers is None else float(self.numbers.pow(-1).mean())  # type: ignore[arg-type]
 
     @property
     def says_weight(self) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from evaluator.errors import UsageError
 from evaluator.inputs.toml_text import Value, toml_comment, toml_key, toml_value
 
 NO_ANSWER = "none"
@@ -136,3 +137,11 @@ def _named(path: Path, folder: str | Path | None) -> str:
         return Path(os.path.relpath(whole, os.path.realpath(folder))).as_posix()
     except ValueError:  # another drive
         return whole.as_posix()
+
+
+def most_of(text: str | None) -> float:
+    """Return the number in an answer to what a display can earn at most; 1 without one."""
+    try:
+        return 1.0 if text is None else float(text)
+    except ValueError:
+        raise UsageError(f"log.reward_max: {text!r} is no number.", hint="write 20, or none.") from None

@@ -34,6 +34,9 @@ def context_lines(
     for look in looks:
         if look.says_outcome or look.says_delay or (converted is not None and follows_outcome(look, converted)):
             outcomes.append(look.name)
+        elif look.may_say_propensity:
+            said = f"left out: {look.name!r}: no feature; is it the probability of what was shown, or a weight?"
+            left.append(Line("", comment=f"please check: {said}"))
         elif why := _why_left_out(look, told):
             left.append(Line("", comment=f"left out: {look.name!r}: {why}"))
         elif look.numbers is not None and not look.is_whole:
@@ -47,12 +50,10 @@ def context_lines(
 def _why_left_out(look: Look, told: Collection[str]) -> str | None:
     if look.is_time or look.cells.dtype.is_temporal():
         return "times, ever new"
-    if look.is_id:
+    if look.is_id or look.is_user:
         return "identifies something; --cluster-by may name it"
     if look.distinct < 2:
         return "constant"
-    if look.says_propensity or look.says_weight:
-        return "a probability or weight, no feature"
     if look.name in told:
         return "the table of conversions has such a column"
     if look.numbers is not None and not look.is_whole and max(map(abs, look.ends)) > 1:

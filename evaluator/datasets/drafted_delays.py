@@ -1,4 +1,4 @@
-"""How late the conversions of a sample came."""
+"""When the conversions of a sample came, and how late."""
 
 from __future__ import annotations
 
@@ -42,3 +42,19 @@ def longest_delay(times: WrittenTimes, shown: Look, clock: Look, ids: tuple[pl.S
     if unit not in SECONDS:
         return f"; the longest seen is {float(longest):g} {unit}s"  # type: ignore[arg-type]
     return f"; the longest seen is {format_duration(float(longest) * SECONDS[unit])}"  # type: ignore[arg-type]
+
+
+def clock_why(look: Look, times: list[Look], delays: list[Look]) -> str:
+    """Return why a column is taken for that of when conversions came."""
+    if look in times:
+        share = float(look.present.is_not_null().mean() or 0)  # type: ignore[arg-type]
+        return f"times on {share:.1%} of its rows"
+    return "a delay, in ticks of the times" if look in delays else "0 and 1"
+
+
+def narrows(flag: Look, clock: Look) -> bool:
+    """Whether rows that have a time of conversion did not convert, says a flag; and all that did have one."""
+    if flag.numbers is None or flag.numbers.null_count():
+        return False
+    timed, says = clock.present.is_not_null(), flag.numbers == 1
+    return bool((timed & ~says).any()) and not bool((says & ~timed).any())

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaluator.datasets.cells import Kind
+from evaluator.datasets.cells import Kind, parse
 from evaluator.datasets.column_looks import Look
 from evaluator.datasets.draft_lines import Line
 from evaluator.datasets.instants import EPOCH
@@ -110,3 +110,17 @@ def _as_dates(look: Look) -> Guess | None:
         if guess.unit == "s":
             return Guess("datetime", EPOCH)
     return None
+
+
+def first_unsorted(time: Look) -> int | None:
+    """Return the number of the first row that is earlier than the one above it, where that can be told."""
+    numbers = time.numbers
+    if numbers is None:
+        cells = time.cells if time.cells.dtype.is_temporal() else None
+        if cells is None and time.moments:
+            cells = parse(time.text, "datetime", [str(n) for n in time.none], time.moments[0].form).values
+        numbers = None if cells is None else cells.to_physical()
+    if numbers is None:
+        return None
+    found = (numbers.diff() < 0).fill_null(False).arg_true()
+    return int(found[0]) + 1 if len(found) else None

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import polars as pl
 
-from evaluator.datasets.cells import parse
-from evaluator.datasets.column_looks import CONVERSIONS, VALUES, Look, rank_of
-from evaluator.datasets.draft_lines import NO_ANSWER, Ask, Draft, Line, Question
+from evaluator.datasets.bundled_formats import refuse_bundled
+from evaluator.datasets.column_looks import CONVERSIONS, Look, rank_of
+from evaluator.datasets.draft_lines import NO_ANSWER, Ask, Draft, Line, Question, most_of
 from evaluator.datasets.drafted_context import context_lines
-from evaluator.datasets.drafted_delays import longest_delay
-from evaluator.datasets.drafted_times import WrittenTimes, written_times
+from evaluator.datasets.drafted_delays import clock_why, longest_delay, narrows
+from evaluator.datasets.drafted_rows import event_lines, holder_of, repeated_order, repeated_request, user_column
+from evaluator.datasets.drafted_times import WrittenTimes, first_unsorted, written_times
+from evaluator.datasets.drafted_values import worth_of
 from evaluator.datasets.file_sample import FileSample, sample_file
 from evaluator.datasets.spec_file import parse_spec
 from evaluator.errors import UsageError, nearest
@@ -49,7 +51,9 @@ def draft(file: str | Path, *, conversions: str | Path | None = None, ask: Ask |
         An answer names no column.
     """
     second = None if conversions is None else sample_file(conversions)
-    drafter = _Drafter(sample_file(file), second, ask)
+    sample = sample_file(file)
+    refuse_bundled([*sample.columns, *sample.unusable], sample.source, str(file))
+    drafter = _Drafter(sample, second, ask)
     sections = drafter.sections()
     tables = [drafter.sample, *([] if second is None else [second])]
     found = Draft(
@@ -83,22 +87,30 @@ class _Drafter:
 
     def sections(self) -> dict[str, list[Line]]:
         """Return the lines of the spec by section."""
+        events = self._events()
         display, time = self._display()
         join = self._join(display)
-        conversion, clock = self._conversion(time)
+        conversion, clock = self._conversion(time, join[1])
         times = written_times(time, clock if clock is not None and not clock.says_delay else None, self._choose)
         self.missing += [] if times is None else times.missing
         converted = self._converted(clock, join, conversion)
         found = {
-            "source": self._source(self.sample, self._shown, time),
+            "source": [*self._source(self.sample, self._shown, time), *events],
             "time": times.lines if times else [Line("unit", "s", CHECK + "no column of times was found", live=False)],
             "display": display,
             "conversion": conversion,
         }
         if self.second is not None:
             own = [Line("display", join[1], "" if join[1] == join[0] else GUESSED + "it holds the display's ids")]
-            found["conversion.source"] = [*self._source(self.second, self._told, None), *(own if join[1] else [])]
+            own = own if join[1] else []
+            if (events_told := event_lines(self._told.values(), "conversions")) is not None:
+                own += events_told[1]
+            found["conversion.source"] = [*self._source(self.second, self._told, None), *own]
         found["log"] = self._log(times, time, clock, join, conversion)
+        if (users := user_column(v for v in self._shown.values() if not self._taken(v))) is not None:
+            self._roles.add(users.name)
+            said = f"{GUESSED}{users.distinct:,} users; intervals over whole users: --cluster-by user"
+            found["keep"] = [Line("user", users.name, said)]
         free = [look for look in self._shown.values() if not self._taken(look)]
         told = set() if self.second is None else set(self._told)
         outcomes, context = context_lines(free, converted, told)
@@ -122,6 +134,16 @@ class _Drafter:
             raise UsageError(f"{key}: {answer!r} is no answer.", hint=nearest(answer, possible))
         return (None if answer in ("", NO_ANSWER) else answer), ""
 
+    def _events(self) -> list[Line]:
+        """Return what is asked of rows that are events of several kinds."""
+        found = event_lines(self._shown.values(), "displays")
+        if found is None:
+            return []
+        look, lines, several = found
+        self._roles.add(look.name)
+        self.missing += ["source.files"] if several else []
+        return lines
+
     def _role(self, table: dict[str, Look], name: str) -> Look:
         """Return a column that has a role, and remember what means none in it."""
         look = table[name]
@@ -139,14 +161,15 @@ class _Drafter:
         ]
         if none := {name: words for name, words in self._none.items() if name in table}:
             lines.append(Line("none", none, GUESSED + "these mean 'missing' there"))
-        if time is not None and (later := _first_unsorted(time)) is not None:
+        if time is not None and (later := first_unsorted(time)) is not None:
             lines.append(Line("sort", True, GUESSED + f"row {later:,} is earlier than the row above it"))
         return lines
 
     def _display(self) -> tuple[list[Line], Look | None]:
         table = self._shown
         times = [look for look in table.values() if look.is_time and not look.present.null_count()]
-        times.sort(key=lambda look: (look.says_outcome, not look.says_time, not look.moments))
+        # Days beside seconds are the coarser stamp of the same.
+        times.sort(key=lambda v: (v.says_outcome, not v.says_time, not v.moments, v.distinct * 20 < len(v.text)))
         guess = times[0].name if times else None
         sure = guess is not None and times[0].says_time and [t.says_outcome for t in times].count(False) == 1
         why = "times of every row" if len(times) < 2 else f"times, as {', '.join(repr(t.name) for t in times[1:])} too"
@@ -165,6 +188,7 @@ class _Drafter:
             look for look in table.values() if look.is_id and look.distinct == len(look.text) and not self._taken(look)
         ]
         ids = [look for look in ids if look.words & {"id", "uuid", "guid", "key"}]
+        ids = [look for look in ids if not look.is_user or (self.second is not None and look.name in self._told)]
         ids.sort(key=lambda look: (look.name not in self._told, not look.words & {"display", "impression", "event"}))
         if ids:
             self._roles.add(ids[0].name)
@@ -177,6 +201,10 @@ class _Drafter:
             else:
                 self.missing.append("display.id")
                 lines.insert(0, Line("id", "", CHECK + "which column do both tables share?", live=False))
+        if (shared := repeated_request(v for v in table.values() if not self._taken(v))) is not None:
+            self._roles.add(shared.name)
+            said = "several rows share it: is each a display of its own, a place of a slate, or a further conversion?"
+            lines.append(Line("", comment=f"{CHECK}{shared.name!r}: {said}"))
         return lines, time
 
     def _taken(self, look: Look) -> bool:
@@ -184,18 +212,24 @@ class _Drafter:
 
     def _action(self) -> list[Line]:
         free = [look for look in self._shown.values() if look.may_be_action and not self._taken(look)]
-        named = [look for look in free if look.action_rank is not None and not look.says_propensity]
+        named = [look for look in free if look.action_rank is not None and not look.may_say_propensity]
         named.sort(key=lambda look: look.action_rank or 0)
         other = [
-            look for look in free if not (look.says_outcome or look.is_time or look.is_flag or look.says_propensity)
-            and (look.numbers is None or look.is_whole)
+            look for look in free if not (look.says_outcome or look.is_time or look.is_flag or look.is_user)
+            and (look.numbers is None or (look.is_whole and not look.may_say_propensity))
         ]  # fmt: skip
         look = next(iter([*named, *other]), None)
         why = "" if look is None else f"{look.distinct:,} values"
         why += "" if named else ", but no name says that it is the action"
         guess = None if look is None else look.name
         words = "Which column says what was shown?"
-        name, said = self._choose("display.action", words, guess, self._shown, why, sure=len(named) == 1)
+        holder = holder_of(look, free)
+        if holder is not None:
+            self._roles.add(holder.name)
+            why += f"; rows are of {holder.distinct:,} values of {holder.name!r}, whose actions are no choices "
+            why += "of one another: draft from the rows of one"
+        sure = len(named) == 1 and holder is None
+        name, said = self._choose("display.action", words, guess, self._shown, why, sure=sure)
         if name is None:
             self.missing.append("display.action")
             return [Line("action", "", CHECK + "which column says what was shown?", live=False)]
@@ -203,15 +237,19 @@ class _Drafter:
         return [Line("action", name, said)]
 
     def _propensity(self) -> list[Line]:
-        found = [v for v in self._shown.values() if v.says_propensity and v.is_probability and not self._taken(v)]
-        choices = [v.name for v in self._shown.values() if v.is_probability and not self._taken(v)]
+        free = [v for v in self._shown.values() if v.is_probability and not self._taken(v)]
+        actions = 0 if self._action_look is None else self._action_look.distinct
+        fits = {v.name: 0.5 * actions < v.mean_inverse < 2 * actions for v in free}
+        found = [v for v in free if v.says_propensity]
+        # Any other probability, split or weight is one only if its numbers agree.
+        maybe = [v for v in free if v.may_say_propensity and not (v.says_propensity or v.says_outcome)]
+        found += [v for v in maybe if fits[v.name]]
+        choices = [v.name for v in free]
         why, sure = "no column of probabilities is named so", False
         if found:
-            assert found[0].numbers is not None
-            mean = float(found[0].numbers.pow(-1).mean())  # type: ignore[arg-type]
-            actions = 0 if self._action_look is None else self._action_look.distinct
-            why = f"in (0, 1]; the mean of 1/p, which is to be the number of actions, {actions}, is {mean:.3g}"
-            sure = len(found) == 1 and 0.5 * actions < mean < 2 * actions
+            why = f"in (0, 1]; the mean of 1/p, which is to be the number of actions, {actions}, is "
+            why += f"{found[0].mean_inverse:.3g}"
+            sure = len(found) == 1 and found[0].says_propensity and fits[found[0].name]
         words = "Which column holds the probability with which it was shown (uniform: all actions alike, by design)?"
         guess = found[0].name if found else None
         name, said = self._choose("display.propensity", words, guess, (*choices, "uniform"), why, sure=sure)
@@ -248,7 +286,7 @@ class _Drafter:
             return own, ""
         return own, best
 
-    def _conversion(self, shown: Look | None) -> tuple[list[Line], Look | None]:
+    def _conversion(self, shown: Look | None, of_display: str) -> tuple[list[Line], Look | None]:
         table = self._told
         free = [v for v in table.values() if not (table is self._shown and self._taken(v))]
         times = [v for v in free if v.is_time and not v.says_delay and (
@@ -258,7 +296,7 @@ class _Drafter:
         flags = [v for v in free if v.is_flag and v.says_outcome] if self.second is None else []
         flags.sort(key=lambda v: rank_of(sorted(v.words), CONVERSIONS) or 0)
         look = next(iter([*times, *delays, *flags]), None)
-        why = "no column looks like times of conversions" if look is None else _clock_why(look, times, delays)
+        why = "no column looks like times of conversions" if look is None else clock_why(look, times, delays)
         name, said = self._choose(
             "conversion.time", "Which column says when (or after how long, or whether) it converted?",
             None if look is None else look.name, table, why, sure=look in times and len(times) == 1,
@@ -276,34 +314,49 @@ class _Drafter:
             lines += [
                 Line("indicator", self._role(table, flag.name).name, GUESSED + "not every row with a time converted")
                 for flag in flags[:1]
-                if _narrows(flag, clock)
+                if narrows(flag, clock)
             ]
         lines += self._value(table, clock)
-        lines += self._repeats(table, clock)
+        lines += self._repeats(table, clock, of_display)
         return lines, clock
 
     def _value(self, table: dict[str, Look], clock: Look) -> list[Line]:
-        found = [v for v in table.values() if v.words & set(VALUES) and v.numbers is not None and v.name != clock.name]
-        found = [v for v in found if not (v.is_flag or v.is_time or (table is self._shown and self._taken(v)))]
-        if not found:
+        free = [v for v in table.values() if v is not clock and not (table is self._shown and self._taken(v))]
+        worth = worth_of(free, table.values())
+        if not worth.found and worth.unread is not None:
+            example = next(iter(worth.unread.text.drop_nulls()))
+            said = f"{CHECK}cells such as {example} are no numbers; without it, each conversion is worth 1"
+            return [Line("value", worth.unread.name, said, live=False)]
+        if not worth.found:
             return []
-        found.sort(key=lambda v: rank_of(sorted(v.words), VALUES) or 0)
+        found = worth.found
         why = "numbers; the least is {:g}, the largest {:g}".format(*found[0].ends)
+        why += f"; {', '.join(repr(v.name) for v in found[1:])} too" if found[1:] else ""
         choices = [name for name, v in table.items() if v.numbers is not None]
         words = "Which column holds what a conversion is worth (none: each is worth 1)?"
-        name, said = self._choose("conversion.value", words, found[0].name, choices, why, sure=len(found) == 1)
+        guess, sure = None if worth.mixed else found[0].name, len(found) == 1 and not worth.mixed
+        name, said = self._choose("conversion.value", words, guess, choices, worth.mixed or why, sure=sure)
+        if name is None and self._ask is None:
+            self.missing.append("conversion.value")
+            return [Line("value", found[0].name, said, live=False)]
         self._worth = None if name is None else self._role(table, name)
         return [] if name is None else [Line("value", name, said)]
 
-    def _repeats(self, table: dict[str, Look], clock: Look) -> list[Line]:
-        """Return the commented key of conversions that several rows share."""
-        for look in table.values():
-            ids = look.present.filter(clock.present.is_not_null()).drop_nulls()
-            if look.is_id and look.says_outcome and look is not clock and ids.n_unique() < len(ids):
-                said = CHECK + "rows repeat these: is it one conversion, and which display gets it?"
-                rule = Line("deduplicate", "last_click", "or first_click, share", live=False)
-                return [Line("key", [look.name], said, live=False), rule]
-        return []
+    def _repeats(self, table: dict[str, Look], clock: Look, of_display: str) -> list[Line]:
+        """Return the key of conversions that several rows share, commented unless it is said which of them counts."""
+        found = repeated_order(table.values(), clock, of_display)
+        if found is None:
+            return []
+        look, why = found
+        words = f"Rows repeat {look.name!r}. If it is one conversion, which display gets it?"
+        rules = ("last_click", "first_click", "share")
+        rule, said = self._choose("conversion.deduplicate", words, None, rules, why)
+        live = rule is not None
+        self._roles.update({look.name} if live and table is self._shown else ())
+        return [
+            Line("key", [look.name], said, live=live),
+            Line("deduplicate", rule or "last_click", "" if live else "or first_click, share", live=live),
+        ]
 
     def _converted(self, clock: Look | None, join: tuple[str, str], conversion: list[Line]) -> pl.Series | None:
         """Return which of the displays that were looked at converted."""
@@ -341,41 +394,5 @@ class _Drafter:
             seen = "" if worth is None else f"; the largest value seen is {worth.ends[1]:g}"
             why = f"the most that a display can earn, all its conversions together{seen}"
             most, said = self._choose("log.reward_max", f"What is {why} (none: unknown)?", None, None, why)
-            lines.append(Line("reward_max", _number(most), said, live=most is not None))
+            lines.append(Line("reward_max", most_of(most), said, live=most is not None))
         return lines
-
-
-def _clock_why(look: Look, times: list[Look], delays: list[Look]) -> str:
-    if look in times:
-        share = float(look.present.is_not_null().mean() or 0)  # type: ignore[arg-type]
-        return f"times on {share:.1%} of its rows"
-    return "a delay, in ticks of the times" if look in delays else "0 and 1"
-
-
-def _narrows(flag: Look, clock: Look) -> bool:
-    """Whether rows that have a time of conversion did not convert, says a flag; and all that did have one."""
-    if flag.numbers is None or flag.numbers.null_count():
-        return False
-    timed, says = clock.present.is_not_null(), flag.numbers == 1
-    return bool((timed & ~says).any()) and not bool((says & ~timed).any())
-
-
-def _first_unsorted(time: Look) -> int | None:
-    """Return the number of the first row that is earlier than the one above it, where that can be told."""
-    numbers = time.numbers
-    if numbers is None:
-        cells = time.cells if time.cells.dtype.is_temporal() else None
-        if cells is None and time.moments:
-            cells = parse(time.text, "datetime", [str(n) for n in time.none], time.moments[0].form).values
-        numbers = None if cells is None else cells.to_physical()
-    if numbers is None:
-        return None
-    found = (numbers.diff() < 0).fill_null(False).arg_true()
-    return int(found[0]) + 1 if len(found) else None
-
-
-def _number(text: str | None) -> float:
-    try:
-        return 1.0 if text is None else float(text)
-    except ValueError:
-        raise UsageError(f"log.reward_max: {text!r} is no number.", hint="write 20, or none.") from None

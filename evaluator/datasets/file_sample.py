@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from evaluator.datasets.bundled_formats import refuse_decisions
 from evaluator.datasets.frames import UNREADABLE, column_names
 from evaluator.datasets.json_lines import object_frames
 from evaluator.datasets.secrets import refuse_secret
@@ -71,6 +72,7 @@ def sample_file(path: str | Path) -> FileSample:
     given: dict[str, Any] = {"files": str(path)} | ({"format": kind} if kind else {})
     if file.format in ("parquet", "ipc"):
         return _of_binary(file, given)
+    refuse_decisions(file.path, file.name)
     given |= _encoding(file.path)
     guesses = {"encoding": "the bytes are no UTF-8"} if "encoding" in given else {}
     if file.format == "jsonl":
