@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Mapping
+from operator import ge
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from evaluator.datasets.column_looks import Look
 from evaluator.datasets.locate import bundled_logs
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spec_file import read_spec
@@ -38,15 +40,17 @@ def _is_dsjson(line: str) -> bool:
     return isinstance(said, dict) and any(key.startswith("_label") for key in said)
 
 
-def refuse_bundled(columns: Collection[str], source: dict[str, Any], name: str) -> None:
-    """Raise SourceError if a table has all columns of a bundled dataset, or as many where these have no names."""
+def refuse_bundled(columns: Mapping[str, Look], source: dict[str, Any], name: str) -> None:
+    """Raise SourceError if a table has all columns of a bundled dataset, or columns like its own that have no names."""
     for dataset, path in sorted(bundled_logs().items()):
         spec = read_spec(path)
         if not isinstance(spec, FileSpec) or spec.candidates is not None:
             continue
         own = spec.source.columns
         if own is not None:
-            if source.get("header") is False and len(columns) == len(own):
+            like = [look.numbers is None for look in columns.values()]
+            kinds = [column in spec.context.kinds() for column in own]
+            if source.get("header") is False and len(like) == len(own) and all(map(ge, like, kinds)):
                 raise _bundled(name, dataset)
             continue
         wide = [] if spec.action_set is None else [pattern.partition("{")[0] for pattern in spec.action_set.patterns]

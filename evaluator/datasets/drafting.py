@@ -52,8 +52,8 @@ def draft(file: str | Path, *, conversions: str | Path | None = None, ask: Ask |
     """
     second = None if conversions is None else sample_file(conversions)
     sample = sample_file(file)
-    refuse_bundled([*sample.columns, *sample.unusable], sample.source, str(file))
     drafter = _Drafter(sample, second, ask)
+    refuse_bundled(drafter.looks, sample.source, str(file))
     sections = drafter.sections()
     tables = [drafter.sample, *([] if second is None else [second])]
     found = Draft(
@@ -75,7 +75,7 @@ class _Drafter:
         self.sample, self.second = sample, second
         self.missing: list[str] = []
         self._ask = ask
-        self._shown = {name: Look(name, cells) for name, cells in sample.columns.items()}
+        self.looks = self._shown = {name: Look(name, cells) for name, cells in sample.columns.items()}
         self._told = self._shown
         if second is not None:
             self._told = {name: Look(name, cells) for name, cells in second.columns.items()}

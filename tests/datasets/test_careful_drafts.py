@@ -295,5 +295,7 @@ def test_files_of_a_bundled_format_are_named_so(tmp_path: Path, name: str, text:
 def test_other_files_of_their_kind_are_drafted(tmp_path: Path) -> None:
     displays(uid=CODE, campaign=CODE).write_ndjson(tmp_path / "log.jsonl")
     assert draft(tmp_path / "log.jsonl").sections["display"]
+    (tmp_path / "wide.txt").write_text(CLICKS.translate(str.maketrans("abcdefghi", "123456789")))
+    assert draft(tmp_path / "wide.txt").missing  # as wide as clicks of Criteo, and all numbers
     (tmp_path / "log.txt").write_text("time|banner|sold_at\n1:30|a b|\n2:30|c|\n")
     draft(tmp_path / "log.txt")
