@@ -93,7 +93,7 @@ class Display(Section):
         if (self.propensity_kind == "column") and self.propensity_column is None:
             raise ValueError("propensity_kind = 'column' needs propensity = '<column>'")
         if self.propensity_kind == "uniform" and self.propensity is not None:
-            raise ValueError("propensity_kind = 'uniform' takes no propensity")
+            raise ValueError("propensity_kind = 'uniform' takes no propensity column or number")
         if self.eligible_separator is not None and self.eligible is None:
             raise ValueError("eligible_separator parts a column of labels: name it, eligible = '<column>'")
         return self

@@ -213,7 +213,7 @@ class MadeFromFrames:
             "time": {"unit": unit, "format": dict(format) if isinstance(format, Mapping) else format, "ties": ties},
             "display": {
                 "time": time, "action": action, "propensity_kind": propensity_kind,
-                "propensity": dict(propensity) if isinstance(propensity, Mapping) else propensity,
+                "propensity": _by_label(propensity) if isinstance(propensity, Mapping) else propensity,
                 "id": id, "weight": weight, "cost": cost, "eligible": eligible,
                 "eligible_separator": eligible_separator,
             },
@@ -262,6 +262,11 @@ def _of_outcomes(outcomes: Any) -> dict[str, dict[str, Any]]:
         if not isinstance(of, Mapping):
             raise UsageError(f"`outcomes`: expected roles of {name!r}, got {shortened(repr(of))}.", hint=_ROLES)
     return {name: dict(of) for name, of in given.items()}
+
+
+def _by_label(given: Mapping[Any, float]) -> dict[str, float]:
+    """Return numbers by the labels of actions, which are text where a frame has whole numbers."""
+    return {str(label): p for label, p in given.items()}
 
 
 def _several(keyword: str, values: Any) -> list[Any]:

@@ -55,6 +55,12 @@ def test_chosen_actions_share_what_the_design_gives_them() -> None:
     assert np.allclose(np.unique(log.column("propensity")), [3 / 7, 4 / 7])
 
 
+def test_actions_that_are_numbers_are_named_by_them() -> None:
+    table = frame().with_columns(ad=pl.col("ad").replace_strict({"a": 7, "b": 8, "c": 9}))
+    log = made(table, propensity={7: 0.4, 8: 0.3, 9: 0.3})
+    assert np.array_equal(log.column("propensity"), made(frame(), propensity=SPLIT).column("propensity"))
+
+
 def test_one_number_is_that_of_every_action() -> None:
     assert set(made(frame(), propensity=1 / 3).column("propensity")) == {1 / 3}
     assert set(made(frame(), propensity=0.333).column("propensity")) == {0.333}  # rounded: a third all the same
