@@ -192,7 +192,7 @@ def test_unknown_parameters_are_named() -> None:
         resolve(f"{MINE}:Greedy:priot=1").start(setting_for(rounds))
 
 
-@pytest.mark.parametrize(("wrong", "meant"), [("otflinucp", "otflinucb"), ("delayed_klucb", "delayed-klucb")])
+@pytest.mark.parametrize(("wrong", "meant"), [("otflinucp", "otflinucb"), ("Delayed_KLUBC", "delayed-klucb")])
 def test_an_unknown_policy_is_met_with_the_nearest(wrong: str, meant: str) -> None:
     with pytest.raises(UnknownNameError, match=rf"Unknown policy '{wrong}'\. Hint: did you mean {meant}"):
         resolve(wrong)
