@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.power import DetectableDifference
+from evaluator.checks.finding import Finding
 from evaluator.replays.options import ObjectiveName
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_values import json_values
@@ -131,6 +132,7 @@ class PolicyAudit:
 
 
 _Z80 = 0.8416212335729143
+_SAID = ("name", "verdict", "number", "means", "do")
 _COVERAGES = ("value_coverage", "regret_coverage", "uplift_coverage")
 
 
@@ -215,6 +217,9 @@ class Audit(ShownInNotebooks):
         Sentences that say what the twins are drawn from.
     policies, pairs
         Findings on each policy, and on each pair of them.
+    not_in_twins
+        What checks of the log failed or warned about, and its twins are drawn without: no number here shows what that
+        does to a replay of the log itself.
     verdict
         One sentence that sums the audit up.
     warnings, assumptions
@@ -235,6 +240,7 @@ class Audit(ShownInNotebooks):
     truth: tuple[str, ...]
     policies: tuple[PolicyAudit, ...]
     pairs: tuple[PairAudit, ...]
+    not_in_twins: tuple[Finding, ...]
     verdict: str
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
@@ -288,6 +294,7 @@ class Audit(ShownInNotebooks):
             "verdict": self.verdict,
             "policies": [policy.to_dict() for policy in self.policies],
             "pairs": [pair.to_dict() for pair in self.pairs],
+            "not_in_twins": [{name: getattr(of, name) for name in _SAID} for of in self.not_in_twins],
             "truth": self.truth,
             "warnings": self.warnings,
             "assumptions": self.assumptions,

@@ -20,7 +20,9 @@ from evaluator.audits.power import LargerDifference, PairPower, powers
 from evaluator.audits.replays import IntervalAndTruth, TwinReplays, replay_twin, twins_horizon
 from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
 from evaluator.audits.twin_units import TwinsInThreads, TwinsOnExecutor, TwinWorkers, audited_on, twins_key
-from evaluator.audits.words import verdict, warnings
+from evaluator.audits.words import found_beside_twins, verdict, warnings
+from evaluator.checks.options import CheckOptions
+from evaluator.checks.run import check_log
 from evaluator.comparisons.log_places import LogPlace
 from evaluator.comparisons.question import Questions
 from evaluator.log import Log
@@ -102,6 +104,9 @@ def run_audit(
         for p, policy in enumerate(policies)
     )
     of_pairs = _pairs(policies, done, live.common, options.level, worth=truth.value_of_larger)
+    beside = found_beside_twins(
+        check_log(log.without_outcomes(), CheckOptions(propensity=options.propensity, seed=options.seed))
+    )
     specs = [policy.spec for policy in policies]
     return Audit(
         dataset=log.meta.name,
@@ -114,8 +119,9 @@ def run_audit(
         truth=truth.said,
         policies=of_policies,
         pairs=of_pairs,
-        verdict=verdict(of_policies, of_pairs),
-        warnings=tuple(warnings(of_policies, of_pairs, [replayed.horizon for replayed in done], common)),
+        not_in_twins=beside,
+        verdict=verdict(of_policies, of_pairs, beside),
+        warnings=tuple(warnings(of_policies, of_pairs, beside, [replayed.horizon for replayed in done], common)),
         assumptions=tuple(dict.fromkeys(said for plan in plans for said in plan.assumptions)),
         twins=_twins_table(specs, done),
         differences=_differences_table(specs, done),

@@ -7,14 +7,49 @@ from collections.abc import Sequence
 
 from evaluator.audits.power import DetectableDifference
 from evaluator.audits.result import PairAudit, PolicyAudit
+from evaluator.checks.finding import Finding
+from evaluator.checks.registry import CHECKS
+from evaluator.checks.run import CheckReport
 
 _NAMED = 3
 # A live difference within so many standard errors of 0 is none that a number should be put to.
 _UNKNOWN = 2.0
 
 
-def verdict(policies: Sequence[PolicyAudit], pairs: Sequence[PairAudit]) -> str:
-    """Return the one sentence that an audit ends with."""
+def found_beside_twins(found: CheckReport) -> tuple[Finding, ...]:
+    """Return what checks of the log failed or warned about, in this order, and its twins are drawn without."""
+    shared = {check.name for check in CHECKS if check.twins_have_it}
+    return tuple(of for of in (*found.having("fail"), *found.having("warn")) if of.name not in shared)
+
+
+def verdict(policies: Sequence[PolicyAudit], pairs: Sequence[PairAudit], beside: Sequence[Finding]) -> str:
+    """Return the sentences that an audit ends with.
+
+    Parameters
+    ----------
+    policies, pairs
+        Findings on each policy, and on each pair of them.
+    beside
+        What checks found in the log, and its twins are drawn without.
+    """
+    said = _verdict(policies, pairs)
+    failed = [of.name for of in beside if of.verdict == "fail"]
+    if failed:
+        return (
+            f"The log failed {_checks(failed)}, and its twins are drawn without that defect: no number here shows what "
+            "it does to a replay of this log, so repair it before you decide by one. Of a log without it: "
+            f"{said[0].lower()}{said[1:]}"
+        )
+    if beside:
+        said += f" The log's warnings of {_checks([of.name for of in beside])} are about what no twin has."
+    return said
+
+
+def _checks(names: Sequence[str]) -> str:
+    return f"the check{'s' * (len(names) > 1)} {_listed(names, 'checks')}"
+
+
+def _verdict(policies: Sequence[PolicyAudit], pairs: Sequence[PairAudit]) -> str:
     biased = [policy for policy in policies if policy.biased]
     start = "On a log like this one, `evaluate replay` "
     if biased:
@@ -62,10 +97,14 @@ def _unseen(policies: Sequence[PolicyAudit]) -> str:
 
 
 def warnings(
-    policies: Sequence[PolicyAudit], pairs: Sequence[PairAudit], rounds: Sequence[int], common: int
+    policies: Sequence[PolicyAudit],
+    pairs: Sequence[PairAudit],
+    beside: Sequence[Finding],
+    rounds: Sequence[int],
+    common: int,
 ) -> list[str]:
     """Return what must be read before the numbers."""
-    said = []
+    said = [f"Check {of.name} ({of.verdict}), of the log and not of its twins: {of.means} {of.do}" for of in beside]
     for policy in policies:
         if policy.biased:
             said.append(
@@ -104,7 +143,10 @@ def _how_far(pair: PairAudit) -> str:
     return f"they differ by {found:.2g} per round, standard error {error:.1g}"
 
 
-def _listed(words: Sequence[str]) -> str:
+def _listed(words: Sequence[str], things: str = "pairs") -> str:
     more = len(words) - _NAMED
-    shown = [*words[:_NAMED], *([f"{more} other pairs" if more > 1 else "another pair"] if more > 0 else [])]
+    shown = [
+        *words[:_NAMED],
+        *([f"{more} other {things}" if more > 1 else f"another {things[:-1]}"] if more > 0 else []),
+    ]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

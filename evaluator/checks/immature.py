@@ -171,4 +171,5 @@ IMMATURE = Check(
     name=NAME,
     finds="young displays, also where the log ends without saying so; strays; windows longer than the log",
     run=immature_displays,
+    twins_have_it=True,
 )

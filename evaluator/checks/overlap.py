@@ -111,4 +111,5 @@ OVERLAP = Check(
     finds="actions never or hardly shown, launched, retired or too young; displays without choice; few rounds left",
     run=overlap,
     tested=False,
+    twins_have_it=True,
 )

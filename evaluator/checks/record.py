@@ -32,6 +32,8 @@ class Check:
         Name of a check of which this one takes the place: of the two at most one applies, so they need one share.
     of_all
         Whether it takes every action for eligible at every display: elsewhere it does not apply.
+    twins_have_it
+        Whether the twins that an audit draws have the defect too, because they take it over from the log.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Check:
     tested: bool = True
     instead_of: str = ""
     of_all: bool = False
+    twins_have_it: bool = False
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -62,6 +62,10 @@ def _of_audit(verdict: Verdict, of: Candidate, found: Mapping[str, Any]) -> Cond
     if biased:
         said = f"on twins of the log replays of {' and '.join(biased)} are biased"
         return Condition("audit", False, said, "another sampler, or a log whose propensities are larger")
+    if failed := [one for one in found.get("not_in_twins", ()) if one["verdict"] == "fail"]:
+        names = ", ".join(one["name"] for one in failed)
+        said = f"the log failed the checks {names}, and the audit's twins are drawn without that"
+        return Condition("audit", False, said, " ".join(one["do"] for one in failed if one["do"]))
     pair = next((one for one in found["pairs"] if {one["first"], one["second"]} == two), None)
     if pair is None:
         return None

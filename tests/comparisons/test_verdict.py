@@ -274,6 +274,11 @@ def test_an_audit_is_a_condition_of_the_pairs_that_it_is_about() -> None:
     verdict = decide([one], rule=asking, level=0.95, baseline=BASELINE)
     assert with_audit(verdict, audited()).decision == "ship"
     assert with_audit(verdict, audited(biased=True)).decision == "wait"
+    for of_check, decision in (("fail", "wait"), ("warn", "ship")):
+        beside = {"name": "calibration", "verdict": of_check, "number": "", "means": "", "do": "Repair it."}
+        found = with_audit(verdict, audited() | {"not_in_twins": [beside]})
+        assert found.decision == decision
+        assert ("calibration" in found.sentence) is (decision == "wait")
     for difference in (0.03, None):
         too_small = with_audit(verdict, audited(difference=difference))
         assert too_small.decision == "wait"
