@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.rarest import binding_display
 
 # With fewer conversions told per action its rate is known to a third at best, and what a policy does is exploration.
 FEW_TOLD = 10
@@ -37,6 +38,8 @@ def little_learned(plan: ReplayPlan, *, rounds: int, generated: float, delivered
     )
     if expired > 0.5 * generated:
         return f"{so} What helps: a wider `window`."
+    if binding_display(plan):
+        return ""  # the plan's own warning names the cause
     helps = []
     if late > 0.5 * generated:
         share = _helpful_share(plan, rounds, generated, enough)

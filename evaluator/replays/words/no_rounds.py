@@ -7,7 +7,7 @@ import numpy as np
 from evaluator.errors import NoRoundsError
 from evaluator.replays.loop.engine import Replay
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.rarest import leaves_out
+from evaluator.replays.rarest import binding_display, leaves_out
 
 # So many rounds are not missed by chance: the probability is exp(-20) at most.
 _EXPECTED = 20.0
@@ -33,6 +33,8 @@ def no_rounds(plan: ReplayPlan, replay: Replay) -> NoRoundsError:
         return NoRoundsError(f"{said}.", hint=_LONGER)
     smallest = plan.matched.propensities.smallest
     blamed = chosen if chosen >= 0 and plan.sampler != "rejection" else int(np.nanargmin(smallest))
+    if binding := binding_display(plan):
+        return NoRoundsError(f"{said}: {binding.cause}.", hint=f"what helps is {binding.remedy}.")
     c = min(float(plan.matched.c[blamed]), 1.0)
     if c * n >= _EXPECTED:
         none = [plan.log.labels[k] for k in np.flatnonzero(usable == 0)]

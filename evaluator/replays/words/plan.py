@@ -15,7 +15,7 @@ from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.parts import even_conversions, said_of_parts
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.rarest import rarest_warning, unusable_warning
+from evaluator.replays.rarest import binding_display, rarest_warning, unusable_warning
 from evaluator.replays.rounds.clock import ReplayClock
 from evaluator.replays.rounds.correction import Correction
 from evaluator.replays.rounds.gaps import gap_warnings
@@ -190,6 +190,9 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
             plan.survey, plan.matched, plan.usable, sampler=plan.sampler, contextual=plan.per_display,
             horizon=plan.options.horizon,
         )  # fmt: skip
+    if binding := binding_display(plan):
+        said.append(f"{binding.cause[0].upper()}{binding.cause[1:]}. What helps is {binding.remedy}.")
+        rarest = ""
     said += [line for line in (unusable_warning(plan.survey, plan.usable, parted=plan.parted), rarest) if line]
     if by_outcome := plan.log.meta.counts.get("quarantined_by_outcome"):
         said.append(
