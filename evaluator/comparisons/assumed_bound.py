@@ -10,7 +10,6 @@ from dataclasses import replace
 from evaluator.comparisons.differences import Difference
 from evaluator.comparisons.ranking import Ranking
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.values.rewards import reward_bounds
 from evaluator.replays.words.unknown_maximum import with_honest_kind
 
 
@@ -23,5 +22,4 @@ def honest_difference(plan: ReplayPlan, found: Difference) -> Difference:
 
 def honest_ranking(plan: ReplayPlan, ranking: Ranking) -> Ranking:
     """Return a ranking whose conclusion claims no more than holds."""
-    rests = ranking.target == "realised" and not plan.bounded
-    return replace(ranking, assumed_bound=reward_bounds(plan).upper) if rests else ranking
+    return replace(ranking, rests_on=plan.rewards.ends_seen) if ranking.target == "realised" else ranking

@@ -10,6 +10,7 @@ from typing import Literal
 from evaluator.comparisons.differences import Difference
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.multiplicity import holm
+from evaluator.replays.words.unknown_maximum import outside_seen
 
 # Above so many variants (780 pairs) only their differences to the baseline are tested.
 ALL_PAIRS_UP_TO = 40
@@ -19,6 +20,8 @@ OF_THESE_RUNS = (
     "This is of what these runs happened to show, not of the policies: one that locks in early may win here and lose "
     "on average. `bootstrap=200` ranks expected values; `repeats` or other seeds show how far a policy's luck goes."
 )
+# What makes each bound known.
+_TO_KNOW = {"largest": "name it (`reward_max`) or cap rewards (`cap`)", "smallest": "name it (`reward_min`)"}
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,9 @@ class Ranking:
         Whether all pairs were tested; False where, to bound the cost, only differences to the baseline were.
     level
         Probability with which, of all the tests at once, no difference is told from 0 that is 0 or has the other sign.
-    assumed_bound
-        The largest reward seen, where the tests rest on no larger one being possible, which nobody knows; else None.
+    rests_on
+        Which bounds of a display's reward, ``largest`` and ``smallest``, are only what was seen, so that the tests rest
+        on nothing beyond them being possible; none where both are known.
     """
 
     target: Target
@@ -61,7 +65,7 @@ class Ranking:
     tests: tuple[TestedDifference, ...]
     all_pairs: bool
     level: float
-    assumed_bound: float | None = None
+    rests_on: tuple[str, ...] = ()
 
     @property
     def conclusion(self) -> str:
@@ -74,11 +78,10 @@ class Ranking:
         at_once = f"told from 0 at {percent(self.level)}, all tests at once"
         if self.target == "expected":
             return f"Of the expected values, {count} {'is' if apart < 2 else 'are'} {at_once} (bootstrap)."
-        if self.assumed_bound is not None:
+        if self.rests_on:
             return (
-                f"In these runs, {count} would be {at_once}, if no display could earn more than the largest reward "
-                f"seen, {self.assumed_bound:g}: name it (`reward_max`) or cap rewards (`cap`) to know. "
-                f"{OF_THESE_RUNS}"
+                f"In these runs, {count} would be {at_once}, if no display could earn {outside_seen(self.rests_on)}: "
+                f"{' and '.join(_TO_KNOW[end] for end in self.rests_on)} to know. {OF_THESE_RUNS}"
             )
         return f"In these runs, {count} {'is' if apart < 2 else 'are'} {at_once}. {OF_THESE_RUNS}"
 

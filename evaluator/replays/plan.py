@@ -222,6 +222,7 @@ class ReplayPlan(ShownInNotebooks):
                 if self.start is None and self.options.learn_from == "objective"
                 else self.rewards.most,
                 "known": self.bounded,
+                "seen": list(self.rewards.ends_seen),
             },
             "warm_start": None if self.start is None else self.start.to_dict(),
             "cap": None if self.capped is None else self.capped._asdict(),

@@ -18,6 +18,7 @@ from evaluator.comparisons.variant_inputs import VariantInputs
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
 from evaluator.replays.result import ReplayResult
+from evaluator.replays.words.unknown_maximum import ends_seen, outside_seen
 from evaluator.report.check import checks_of_log
 from evaluator.report.console import ReportConsole
 from evaluator.report.decision_table import SAME_DISPLAYS, fitting_table, notes
@@ -39,10 +40,7 @@ REALISED = (
     "what these two runs showed, and another log or seed would give others, of either sign. "
 )
 HOLDS = "Each interval (Howard et al. 2021) holds for its own difference."
-MAY_NOT_HOLD = (
-    "Nobody knows how much a display can earn at most: each interval holds for its own difference only if it is no "
-    "more than the largest reward seen."
-)
+MAY_NOT_HOLD = "Each interval holds for its own difference only if no display can earn {}, which nobody knows."
 OF_CLUSTERS = (
     "Displays hang together by {by}: realised differences, and the ranking below, are for the clusters of this log; "
     "expected differences are for new ones."
@@ -134,8 +132,8 @@ def _print_all(console: ReportConsole, comparison: Comparison) -> None:
     else:
         console.print(_table(lines, named, level, names=names, stacked=True))
         console.print(_table(lines, against, level, stacked=True))
-    bounded = _bounded(comparison)
-    which = "Each interval" if bounded else "If no display can earn more than the largest seen, each interval"
+    ends = ends_seen(comparison.results)
+    which = f"If no display can earn {outside_seen(ends)}, each interval" if ends else "Each interval"
     console.print(HOW_TO_READ.format(which=which))
     if results[0].guardrails:
         console.print(guardrails(results))
@@ -157,10 +155,6 @@ def _print_all(console: ReportConsole, comparison: Comparison) -> None:
     if warnings:
         console.print(sentences(TRUST, warnings, style="yellow"))
     console.print(sentences("Assumptions", _assumptions(comparison)))
-
-
-def _bounded(comparison: Comparison) -> bool:
-    return all(result.plan["reward_bound"]["known"] for result in comparison.results)
 
 
 def _weighted(results: Sequence[ReplayResult], level: str) -> RenderableType:
@@ -205,7 +199,8 @@ def _print_differences(console: ReportConsole, comparison: Comparison, level: st
     of = comparison.differences
     said = _together([_limits(d) for d in of], _lines(of))
     of_whom = [] if base.plan["clusters"] is None else [OF_CLUSTERS.format(by=base.plan["clusters"]["by"])]
-    realised = REALISED + (HOLDS if _bounded(comparison) else MAY_NOT_HOLD)
+    ends = ends_seen(comparison.results)
+    realised = REALISED + (MAY_NOT_HOLD.format(outside_seen(ends)) if ends else HOLDS)
     for line in [*(f"{line}." for line in said), realised, *of_whom]:
         console.print(Padding(line, (0, 0, 0, 2), expand=False))
     if comparison.window_costs:
@@ -262,7 +257,7 @@ def _ranking(comparison: Comparison) -> RenderableType:
         table.add_column(column, justify="right")
     expected = ranking.target == "expected"
     ahead = "expected ahead of lines" if expected else "ahead in these runs of lines"
-    table.add_column(ahead + ("" if ranking.assumed_bound is None else ", if so"), overflow="fold")
+    table.add_column(ahead + ("" if not ranking.rests_on else ", if so"), overflow="fold")
     for group in ranking.groups:
         if group is not ranking.groups[0]:
             table.add_row()
@@ -298,7 +293,7 @@ def _regret(comparison: Comparison, level: str, *, wide: bool) -> RenderableType
             str(line),
             *(Text(f"{of.estimate[i]:.4g}" + (f" [{of.low[i]:.4g}, {of.high[i]:.4g}]" if wide else "")) for i in at),
         )
-    bands = f"{level} bands" if _bounded(comparison) else f"approximate {level} bands"
+    bands = f"approximate {level} bands" if ends_seen(comparison.results) else f"{level} bands"
     band = bands if wide else f"{bands} with --json or --out"
     kind = comparison.results[0].best_fixed_action.kind
     title = Text.assemble(("\nRegret ", "bold"), f"against the best fixed {kind} ({band})")

@@ -12,6 +12,7 @@ from evaluator.comparisons.differences import Difference
 from evaluator.comparisons.lines import window_text
 from evaluator.comparisons.result import Comparison
 from evaluator.estimates.confidence import Interval
+from evaluator.replays.words.unknown_maximum import ends_seen, outside_seen
 from evaluator.report.console import ReportConsole
 from evaluator.report.shown_verdict import STYLES
 from evaluator.report.table_widths import fits
@@ -19,9 +20,7 @@ from evaluator.visible import visible
 
 BASELINE = "baseline"
 SAME_DISPLAYS = "same displays"
-UNKNOWN_MAXIMUM = (
-    "These intervals hold only if no display can earn more than the largest reward seen, which nobody knows."
-)
+SEEN_BOUNDS = "These intervals hold only if no display can earn {}, which nobody knows."
 
 
 def fitting_table(console: ReportConsole, comparison: Comparison) -> Table:
@@ -80,7 +79,6 @@ def _decision_table(comparison: Comparison, *, stacked: bool) -> Table:
 def notes(comparison: Comparison) -> Iterator[str]:
     """Yield what the differences are of, which are told apart, and which lines have none and why."""
     results, ranking = comparison.results, comparison.ranking
-    bounded = all(result.plan["reward_bound"]["known"] for result in results)
     if len(results) > 1:
         kind = "expected, over logs and seeds" if _of_expected(comparison) else "of what these runs earned"
         yield (
@@ -88,8 +86,8 @@ def notes(comparison: Comparison) -> Iterator[str]:
             f"rounds, {kind}."
         )
         yield _apart(comparison)
-    if not bounded:
-        yield UNKNOWN_MAXIMUM
+    if ends := ends_seen(results):
+        yield SEEN_BOUNDS.format(outside_seen(ends))
     for of in comparison.differences:
         if of.realised is None and of.why_not:
             yield f"Line {of.variant + 1} has no difference: {of.why_not}."

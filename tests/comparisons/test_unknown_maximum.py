@@ -39,7 +39,12 @@ def test_an_unknown_maximum_takes_the_claim_away_in_every_row() -> None:
     assert "anytime" not in UNKNOWN
     result = replay(PAID, "ucb1", window=50)
     assert any("nobody knows" in line and "`cap`" in line for line in result.warnings)
-    assert result.plan["reward_bound"] == {"smallest": 0.0, "largest": float(MONEY.max()), "known": False}
+    assert result.plan["reward_bound"] == {
+        "smallest": 0.0,
+        "largest": float(MONEY.max()),
+        "known": False,
+        "seen": ["largest"],
+    }
 
 
 @pytest.mark.parametrize(
@@ -109,7 +114,7 @@ def test_reports_say_so_in_the_row(tmp_path: Any) -> None:
     assert "at most 3 a display, which leaves out" in capped
     both = " ".join(evaluate("compare", *words, "-p", "random", "--full").out.split())
     for said in (
-        "only if it is no more than the largest reward seen",
+        "only if no display can earn more than the largest reward seen, which nobody knows",
         "approximate 95% bands",
         "ahead in these runs of lines, if so",
     ):
@@ -128,3 +133,26 @@ def test_reports_say_so_in_the_row(tmp_path: Any) -> None:
 def test_bounds_that_do_not_fit_are_refused(options: dict[str, float], words: str) -> None:
     with pytest.raises(ParameterError, match=words):
         replay(PAID, "ucb1", **options)
+
+
+def test_where_refunds_have_no_bound_the_smallest_reward_is_what_nobody_knows(tmp_path: Any) -> None:
+    """Both ends are named where both are open, and the option that closes each is named by the command line."""
+    from evaluator.datasets.writing import write_canonical
+
+    refunded = paid(np.where(np.arange(len(MONEY)) % 7 == 0, -MONEY, MONEY))
+    write_canonical(refunded, tmp_path)
+    words = ("compare", "-d", str(tmp_path), "-p", "ucb1", "-p", "random", "--window", "50")
+    most, least = ("--reward-max", "100"), ("--reward-min", "-100")
+    for given, open_end in (
+        ((), "more than the largest reward seen or less than the smallest reward seen"),
+        (most, "less than the smallest reward seen"),
+        (least, "more than the largest reward seen"),
+        ((*most, *least), None),
+    ):
+        said = " ".join(evaluate(*words, *given).out.split())
+        assert ("These intervals hold only if no display can earn" in said) is (open_end is not None)
+        assert open_end is None or f"if no display can earn {open_end}, which nobody knows" in said
+        assert ("Name it (--reward-min, or reward_min in the spec)" in said) is ("--reward-min" not in given)
+        assert "with_meta" not in said
+    found = compare(refunded, ["ucb1", "random"], windows=[50], reward_max=100.0)
+    assert "could earn less than the smallest reward seen: name it (`reward_min`) to know" in found.ranking.conclusion

@@ -60,9 +60,17 @@ class RewardRange(NamedTuple):
     most_cost: float = 0.0
 
     @property
+    def ends_seen(self) -> tuple[str, ...]:
+        """Which of the bounds, ``largest`` and ``smallest``, are only what was seen, so that more may be possible.
+
+        The largest is known where the log says it, or counts conversions of one value.
+        """
+        return (*(() if self.known or self.alike else ("largest",)), *(() if self.smallest_known else ("smallest",)))
+
+    @property
     def bounded(self) -> bool:
-        """Whether nothing beyond the bounds is possible: the log says so, or it counts conversions of one value."""
-        return (self.known or self.alike) and self.smallest_known
+        """Whether nothing beyond the bounds is possible."""
+        return not self.ends_seen
 
     @property
     def heavy(self) -> bool:

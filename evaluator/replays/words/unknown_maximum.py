@@ -15,13 +15,25 @@ value, and the report says so.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 
-UNKNOWN = "empirical Bernstein with the largest reward seen for the largest possible: not valid if more is possible"
+UNKNOWN = "empirical Bernstein on the range of the rewards seen: not valid if a display can earn outside it"
+_BEYOND = {"largest": "more than the largest reward seen", "smallest": "less than the smallest reward seen"}
+
+
+def outside_seen(ends: Sequence[str]) -> str:
+    """Return what no display may earn where these bounds (`RewardRange.ends_seen`) are only what was seen."""
+    return " or ".join(_BEYOND[end] for end in ends)
+
+
+def ends_seen(results: Sequence[ReplayResult]) -> tuple[str, ...]:
+    """Return which bounds of a display's reward are only what was seen, in any of the results."""
+    return tuple(dict.fromkeys(end for result in results for end in result.plan["reward_bound"]["seen"]))
 
 
 def with_honest_kind(interval: Interval) -> Interval:
@@ -73,6 +85,6 @@ def _of_smallest(plan: ReplayPlan) -> list[str]:
         return []
     return [
         f"The least that a display earns by its conversions, {plan.rewards.smallest:g}, is the least seen: where "
-        "refunds may take more, the intervals hold less often than they say. Name it: reward_min in the spec, or "
-        "log.with_meta(reward_min=...)."
+        "refunds may take more, the intervals hold less often than they say. Name it (`reward_min`, or reward_min in "
+        "the spec)."
     ]
