@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -185,6 +185,18 @@ class ReplayPlan(ShownInNotebooks):
     def rewards_end_with_window(self) -> bool:
         """Whether only conversions within the policy's window are rewards: no other cut-off of the log is known."""
         return self.window.ends_rewards(self.log.meta)
+
+    def told_at_ends(self) -> tuple[ReplayPlan, ...]:
+        """Return this plan with conversions told at the beginning, and at the end, of their time stamps.
+
+        None where stamps are fine beside the delays, or the value does not depend on when conversions are told.
+        """
+        depends = self.policy.learns or self.options.reward == "observed"
+        if self.survey.ends is None or self.sampler == "logged" or not depends:
+            return ()
+        surveys = (replace(self.survey, delay=delay, _in_rounds={}) for delay in self.survey.ends)
+        told = (self.window.revealed(survey, self.clock) for survey in surveys)
+        return tuple(replace(self, rounds=replace(self.rounds, delay=delay)) for delay in told)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain values."""

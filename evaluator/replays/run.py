@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TypeVar
 
 import numpy as np
@@ -49,6 +50,7 @@ from evaluator.replays.words.clusters import few_of
 from evaluator.replays.words.little_learned import little_learned
 from evaluator.replays.words.meaning import meaning
 from evaluator.replays.words.no_rounds import no_rounds
+from evaluator.replays.words.stamps import stamps_warning, value_of
 from evaluator.replays.words.unknown_maximum import said_of_bound, with_honest_kinds
 
 _TOLD = ("generated", "delivered", "expired")
@@ -134,7 +136,10 @@ def _execute_all(
     resampled: bool = True,
 ) -> list[tuple[ReplayResult, NoRoundsError | None]]:
     """Return the result of each plan, and why it has no round if it has none."""
-    lanes = replay_all(plans, jobs=jobs, batch_size=batch_size, advance=advance)
+    ends = [plan.told_at_ends() for plan in plans]
+    lanes = replay_all([*plans, *chain(*ends)], jobs=jobs, batch_size=batch_size, advance=advance)
+    first_of_ends = sum(plan.options.repeats for plan in plans)
+    lanes, of_ends = lanes[:first_of_ends], iter(lanes[first_of_ends:])
     log = plans[0].log
     replays = [lane.replayed for lane in lanes]
     # What was shown in the rounds of all lanes, looked up together: one more scan of a few columns.
@@ -152,6 +157,17 @@ def _execute_all(
     done = iter(replays)
     by_plan = [[next(done) for _ in range(plan.options.repeats)] for plan in plans]
     empty = [[one for one in repeats if not len(one.displays)] for repeats in by_plan]
+    at_ends = [
+        [
+            value_of(end, [next(of_ends).replayed.displays for _ in range(plan.options.repeats)], references)
+            for end in two
+        ]
+        for plan, two in zip(plans, ends, strict=True)
+    ]
+    results = [
+        replace(result, warnings=(*stamps_warning(plan, result.value, two), *result.warnings))
+        for plan, result, two in zip(plans, results, at_ends, strict=True)
+    ]
     failures = [no_rounds(plan, of[0]) if of else None for plan, of in zip(plans, empty, strict=True)]
     results = [
         result if failure is None else replace(result, warnings=(str(failure), *result.warnings))

@@ -84,7 +84,7 @@ def sight(rows: DelayRows, fit: NonparametricFit) -> tuple[str, ...]:
             "intervals and p-values take them to be."
         )
     coarse = rows.stamp * (rows.tick_seconds or 0.0) >= COARSE_S
-    if coarse and 0 < float(np.median(rows.delay)) < TOLD_APART * rows.stamp:
+    if coarse and fit.delays[-1] > 0 and float(np.median(rows.delay)) < TOLD_APART * rows.stamp:
         said.append(
             f"Times are multiples of {words(rows, rows.stamp)}, and half of the delays are shorter than {TOLD_APART} "
             "of these: a delay is known up to one. Shares, quantiles, laws and means below are those of time stamps; "

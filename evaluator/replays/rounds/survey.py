@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,14 +14,15 @@ from evaluator.log import Log
 from evaluator.log.costs import cost_events
 from evaluator.log.delay_rows import delay_limits
 from evaluator.log.schema import to_numpy
-from evaluator.log.stamps import TOLD_APART
+from evaluator.log.stamps import FEW_SHARE, TOLD_APART, delays_within_stamps
 from evaluator.log.traffic import TrafficCount, counted_by
 from evaluator.replays.rounds.in_displays import traffic_until
+from evaluator.streams import STEP, mixed
 
 # So many displays at the most have their times kept: spans of longer logs are known up to two parts in so many.
 _MARKS = 65_536
 # Time stamps are looked at for these units, in seconds, from the coarsest on.
-_STAMPS = (86400.0, 3600.0, 60.0)
+_STAMPS = (86400.0, 3600.0, 1800.0, 900.0, 600.0, 300.0, 60.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,8 @@ class Survey:
     shown_at
         Time of that display in ticks, shape (c,).
     delay
-        Delay of each conversion in displays of the traffic, shape (c,): how many follow its display no later than it.
+        Delay of each conversion in displays of the traffic, shape (c,): how many follow its display no later than it;
+        where stamps are coarse beside the delays, drawn within them (`evaluator.log.stamps`).
     limit
         Longest delay that would have been seen of each conversion, in displays of the traffic, shape (c,): how many
         follow its display no later than the end of its follow-up. None where every display was followed to its end.
@@ -59,8 +61,12 @@ class Survey:
         Numbers in the traffic of some displays, the first and the last among them, and their times in ticks, shape
         (q,).
     stamp
-        Ticks that the time stamps tell apart: those of a day, an hour or a minute where all times are whole ones,
-        else 1.
+        Ticks that the time stamps tell apart: those of a day, an hour, 30, 15, 10, 5 or 1 minutes or a second where all
+        times are whole ones, else 1.
+    ends
+        Delays in displays of the traffic as they are if conversions come at the beginning of their stamp, and if they
+        come at its end, shape (c,) each; None where stamps are fine: at least ten of them in half of the delays, or
+        shared by fewer than ten displays.
     """
 
     log: Log
@@ -78,6 +84,7 @@ class Survey:
     mark: npt.NDArray[np.int64]
     marked_at: npt.NDArray[np.int64]
     stamp: int
+    ends: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
 
     _until: dict[int, int] = field(default_factory=dict, repr=False)
     _shown_first: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
@@ -129,7 +136,7 @@ class Survey:
 
     def blurs(self, ticks: float) -> bool:
         """Return whether the time stamps are so coarse that they hardly tell delays of so many ticks apart."""
-        return self.stamp > 1 and ticks < TOLD_APART * self.stamp
+        return self.log.meta.tick_seconds is not None and ticks < TOLD_APART * self.stamp
 
     def longest_span(self, ticks: int) -> int:
         """Return the most displays that follow one within so many ticks, those past the end at the mean rate.
@@ -222,13 +229,59 @@ def survey(log: Log) -> Survey:
         inverse = np.full((2, k), np.nan) if log.meta.propensity == "absent" else _of_constant(shown, smallest)
     smallest[never | np.isinf(smallest)] = largest[never | np.isinf(largest)] = np.nan
     stamps.see(times[0])
-    return Survey(
+    found = Survey(
         log, shown, smallest, largest, inverse, rate, (len(log) - 1) / passed if passed else 1.0, display, position,
         shown_at, followed[0], followed[1] if until is not None else None,
         mark=np.concatenate([*(number for number, _ in marks), [span[1]]]),
         marked_at=np.concatenate([*(time for _, time in marks), [end]]),
         stamp=stamps.ticks,
     )  # fmt: skip
+    own = np.ones(len(display), np.bool_) if costs is None else ~costs
+    few = rate * stamps.ticks < FEW_SHARE
+    if few or not own.any() or not found.blurs(float(np.median(found.delay_ticks[own]))):
+        return found
+    return _within_stamps(found, own)
+
+
+def _within_stamps(found: Survey, own: npt.NDArray[np.bool_]) -> Survey:
+    """Return the survey with the delays of conversions, those that are no costs, drawn within their time stamps.
+
+    Displays are taken to be spread evenly over their stamp, in the log's order. A draw follows from the number of the
+    display alone. Cost: one more pass over the times of the displays.
+    """
+    log, stamp = found.log, found.stamp
+    start, end = int(found.marked_at[0]), int(found.marked_at[-1])
+    edges = np.arange(start + stamp, end + stamp + 1, stamp) - 1
+    before = traffic_until(log, edges)[0] if counted_by(log.schema) else displays_until(log, edges)[0]
+    before = np.concatenate([found.mark[:1], before]).astype(np.float64)
+    shared = (before[-1] - before[0]) / len(edges)
+    number = np.arange(len(before))
+    of, at = (found.shown_at - start) // stamp, (found.shown_at + found.delay_ticks - start) // stamp
+    place = found.position + 0.5
+    shown = of + np.minimum((place - before[of]) / np.maximum(before[of + 1] - before[of], 1.0), 1.0)
+
+    def followed_by(when: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        beyond = np.maximum(when - number[-1], 0.0) * shared
+        count = np.floor(np.interp(when, number, before) + beyond - place)
+        return np.asarray(np.maximum(count, 0.0), np.int64)
+
+    first = np.searchsorted(found.display, found.display)
+    with np.errstate(over="ignore"):
+        key = mixed(found.display.astype(np.uint64) + STEP) + (np.arange(len(first)) - first).astype(np.uint64)
+    uniform = np.asarray((mixed(key + STEP) >> np.uint64(11)) * 2.0**-53, np.float64)
+    apart = np.maximum(at - of, 0)
+    refunds = to_numpy(log.conversions["value"]) < 0.0
+    later = np.zeros(len(apart))
+    for alike in (own & ~refunds, own & refunds):
+        later[alike] = delays_within_stamps(apart[alike], uniform[alike])
+    drawn = followed_by(shown + later)
+    begun = followed_by(np.where(apart > 0, at, shown).astype(np.float64))
+    limit = drawn if found.limit is None else found.limit
+    return replace(
+        found,
+        delay=np.where(own, np.minimum(drawn, limit), found.delay),
+        ends=(np.where(own, np.minimum(begun, found.delay), found.delay), found.delay),
+    )
 
 
 class _Stamps:

@@ -13,7 +13,7 @@ from evaluator.policies.base import Need
 from evaluator.replays.basis import Basis
 from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.parts import even_conversions, said_of_parts
+from evaluator.replays.parts import said_of_parts
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rarest import binding_display, rarest_warning, unusable_warning
 from evaluator.replays.rounds.clock import ReplayClock
@@ -25,14 +25,12 @@ from evaluator.replays.warm_start import WarmStart
 from evaluator.replays.within import followed_for, of_conversions
 from evaluator.replays.words.clusters import assumption_of
 from evaluator.replays.words.costs_and_refunds import of_refunds, said_of_objective
-from evaluator.units import format_duration
+from evaluator.replays.words.stamps import assumptions_of_stamps, said_of_windows
 
 # A share of the conversions that is as good as all.
 ALL_BUT_ALL = 0.99
 # Logged propensities of one action that differ by more follow something.
 VARIES = 0.02
-# Rounds that share a time stamp from which it matters that their order is not known.
-FEW_SHARE = 10
 
 
 def assumptions(
@@ -72,6 +70,7 @@ def assumptions(
                 f"the log is an even sample of {clock.sampling_rate:.3g} of the traffic: delays count "
                 f"{1.0 / clock.sampling_rate:.3g} displays for each that it shows"
             )
+    said += assumptions_of_stamps(basis.survey, policy, sampler)
     if correction is not None:
         said.append(correction.assumption)
     if basis.sets is not None and sampler != "logged" and policy.outside:
@@ -224,7 +223,7 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
             f"The traffic share {plan.clock.traffic_share:g} is below the acceptance rate {acceptance:.3g}: the replay "
             "reads conversions that the log saw only later, which is right only if nothing drifts."
         )
-    said += _coarse_stamps(plan)
+    said += said_of_windows(plan)
     said += _overridden(plan)
     of_seen = of_conversions(followed_for(plan.survey, plan.clock))
     if plan.rewards_end_with_window and plan.tau_window < ALL_BUT_ALL:
@@ -254,27 +253,3 @@ def _overridden(plan: ReplayPlan) -> list[str]:
         f"(those of action {plan.log.labels[k]} from {survey.smallest[k]:.3g} to {survey.largest[k]:.3g}): the logger "
         "did not choose alike everywhere, so the values are biased. Leave the option out."
     ]
-
-
-def _coarse_stamps(plan: ReplayPlan) -> list[str]:
-    """Say what time stamps of whole minutes, hours or days leave unknown."""
-    survey, window, seconds = plan.survey, plan.window, plan.log.meta.tick_seconds
-    stamp = survey.stamp
-    if stamp == 1 or seconds is None:
-        return []
-    unit = format_duration(stamp * seconds)
-    if window.ticks is not None and survey.blurs(window.ticks):
-        return [f"Times are multiples of {unit}, so whether a conversion came within the window is known up to {unit}."]
-    displays = plan.clock.rate * plan.clock.share * stamp
-    if window.ticks is None and window.rounds < displays:
-        return [
-            f"Times are multiples of {unit}, and {displays:,.0f} rounds share one: which conversions come within "
-            f"{window.rounds:,} rounds is decided by the order of displays that share a time, which means nothing."
-        ]
-    delays = survey.delay_ticks[even_conversions(plan.log, survey.display, plan.options.seed)]
-    if len(delays) and displays >= FEW_SHARE and survey.blurs(float(np.median(delays))):
-        return [
-            f"Times are multiples of {unit}, and {displays:,.0f} rounds share one: when conversions come within that "
-            "time is not known, so a policy is told of them sooner or later than live, and learns otherwise."
-        ]
-    return []
