@@ -28,6 +28,7 @@ from evaluator.comparisons.question import Questions
 from evaluator.log import Log
 from evaluator.log.content import content_hash
 from evaluator.outputs.kept_units import KeptUnits
+from evaluator.replays.words.stamps import said_of_twins
 
 Floats = npt.NDArray[np.float64]
 
@@ -121,7 +122,10 @@ def run_audit(
         pairs=of_pairs,
         not_in_twins=beside,
         verdict=verdict(of_policies, of_pairs, beside),
-        warnings=tuple(warnings(of_policies, of_pairs, beside, [replayed.horizon for replayed in done], common)),
+        warnings=(
+            *dict.fromkeys(said for plan in plans for said in said_of_twins(plan)),
+            *warnings(of_policies, of_pairs, beside, [replayed.horizon for replayed in done], common),
+        ),
         assumptions=tuple(dict.fromkeys(said for plan in plans for said in plan.assumptions)),
         twins=_twins_table(specs, done),
         differences=_differences_table(specs, done),

@@ -81,6 +81,9 @@ class LogTruth:
         Metadata of the twins, with times in their tick.
     said
         Sentences that say what the truth is.
+    window
+        Window that twins are replayed with: as asked for, or the displays that a duration brings on average where twins
+        of a log in time count rounds.
     sets
         Eligible actions of each entry; None where all always are.
     money
@@ -102,6 +105,7 @@ class LogTruth:
     actions: pa.Table
     meta: LogMeta
     said: tuple[str, ...]
+    window: str | int | None = None
     sets: TwinSets | None = None
     money: TwinMoney | None = None
 
@@ -201,7 +205,8 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
         )
     values, worth = _values(value)
     n = len(log) if displays is None else displays
-    in_time = log.meta.tick_seconds is not None and np.isfinite(survey.rate)
+    # Displays of one coarse stamp would come at once, as a burst does, and delays be whole stamps.
+    in_time = log.meta.tick_seconds is not None and np.isfinite(survey.rate) and survey.ends is None
     traffic = read_traffic(log, n) if in_time else None
     longest = log.meta.attribution_window
     if longest is not None and traffic is None:
@@ -223,6 +228,9 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
     else:
         logger = fit_logger_among(log, basis.propensities, entries, sets.truths)
     table = np.minimum(rates.table / seen, 1.0)
+    window = options.window
+    if traffic is None and plan.window.ticks is not None:
+        window = str(max(round(plan.window.ticks * survey.rate * plan.clock.share), 1))
     kept = survey.kept  # twins hold no display of other actions: they are a sample of the traffic
     vectors = vectors or readable_vectors(log)
     return LogTruth(
@@ -253,12 +261,14 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
             *([] if sets is None else [sets.said]),
             f"contexts drawn from {len(entries):,} of the log's {len(log):,} displays" if pool is not None
             else "no contexts",
-            f"{n:,} displays, one a round" if traffic is None else f"{n:,} displays {traffic.said}",
+            f"{n:,} displays, one a round" + (" (time stamps are coarse)" if survey.ends is not None else "")
+            if traffic is None else f"{n:,} displays {traffic.said}",
             *([f"twins are {log.meta.sampling_rate * kept:.3g} of their traffic, as the log is"]
               if log.meta.sampling_rate * kept < 1.0 else []),
             "but for that, no rate or delay drifts, and displays are independent" if hours.said
             else "no rate or delay drifts, and displays are independent",
         ),
+        window=window,
         sets=sets,
         money=money,
     )  # fmt: skip

@@ -106,9 +106,10 @@ def test_coarse_stamps_are_said() -> None:
     assert any(" rounds share one" in said for said in replay(coarse, "random", window="50").warnings)
     assert not any("within the window is known" in said for said in replay(coarse, "random", window="1d").warnings)
     assert not any("multiples" in said for said in replay(log, "random", window="2h").warnings)
-    # Without a window, too: delays are shorter than the stamps.
-    assert any("when conversions come within that time is not known" in w for w in replay(coarse, "random").warnings)
-    assert not any("multiples" in said for said in replay(log, "random").warnings)
+    # Without a window, too, for policies that learn: delays are shorter than the stamps.
+    assert any("within a stamp they are drawn" in said for said in replay(coarse, "ucb1").assumptions)
+    for found in (replay(coarse, "random"), replay(log, "ucb1")):
+        assert not any("multiples" in said for said in (*found.warnings, *found.assumptions))
 
 
 def test_rewards_that_end_with_the_window_are_said_before_the_numbers() -> None:

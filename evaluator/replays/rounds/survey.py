@@ -237,7 +237,7 @@ def survey(log: Log) -> Survey:
         stamp=stamps.ticks,
     )  # fmt: skip
     own = np.ones(len(display), np.bool_) if costs is None else ~costs
-    few = rate * stamps.ticks < FEW_SHARE
+    few = (rate * stamps.ticks if end > start else passed) < FEW_SHARE
     if few or not own.any() or not found.blurs(float(np.median(found.delay_ticks[own]))):
         return found
     return _within_stamps(found, own)

@@ -48,6 +48,17 @@ def assumptions_of_stamps(survey: Survey, policy: Any, sampler: SamplerName) -> 
     ]
 
 
+def said_of_twins(plan: ReplayPlan) -> list[str]:
+    """Say that twins of a log whose time stamps are coarse know the delays that it does not tell."""
+    if plan.survey.ends is None or not plan.policy.learns:
+        return []
+    unit = format_duration(plan.survey.stamp * (plan.log.meta.tick_seconds or 1.0))
+    return [
+        f"Times are multiples of {unit}, and most delays are shorter than ten of these: twins have delays as a replay "
+        "draws them, so that no error below says what the time stamps leave unknown. A replay does."
+    ]
+
+
 def value_of(plan: ReplayPlan, shown: Sequence[npt.NDArray[np.int64]], references: References) -> float:
     """Return the mean reward of the displays of each repeat's rounds, over the repeats; nan without rounds."""
     if not all(len(displays) for displays in shown):
