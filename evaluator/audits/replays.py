@@ -85,7 +85,7 @@ class TwinReplays(NamedTuple):
 def claims(truth: LogTruth, policies: Sequence[Any], options: AuditOptions) -> list[ClaimsByLaw]:
     """Return what the replays of each policy claim; the same for all twins."""
     first = draw_twin(truth, seed=options.seed, twin=0, vectors=_reads_vectors(policies, options))
-    plans = plan_comparison(first, policies, [truth.window], options.of_replays(seed=0))
+    plans = plan_comparison(first, policies, [truth.window or options.window], options.of_replays(seed=0))
     return [claims_of(truth, _live(plan, truth)) for plan in plans]
 
 
@@ -119,7 +119,7 @@ def replay_twin(
     """
     log = draw_twin(truth, seed=options.seed, twin=twin, vectors=_reads_vectors(policies, options))
     seed = replay_seed(options.seed, twin)
-    plans = plan_comparison(log, policies, [truth.window], options.of_replays(seed=seed))
+    plans = plan_comparison(log, policies, [truth.window or options.window], options.of_replays(seed=seed))
     run = deque(execute_each(plans))
     fewest = min(t for rounds, _ in run for t in rounds)
     common = fewest if horizon is None else min(horizon, fewest)

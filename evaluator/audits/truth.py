@@ -82,8 +82,7 @@ class LogTruth:
     said
         Sentences that say what the truth is.
     window
-        Window that twins are replayed with: as asked for, or the displays that a duration brings on average where twins
-        of a log in time count rounds.
+        Rounds that a window of a duration is in the replays of twins that count rounds, at the mean rate; else None.
     sets
         Eligible actions of each entry; None where all always are.
     money
@@ -105,7 +104,7 @@ class LogTruth:
     actions: pa.Table
     meta: LogMeta
     said: tuple[str, ...]
-    window: str | int | None = None
+    window: str | None = None
     sets: TwinSets | None = None
     money: TwinMoney | None = None
 
@@ -228,7 +227,7 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
     else:
         logger = fit_logger_among(log, basis.propensities, entries, sets.truths)
     table = np.minimum(rates.table / seen, 1.0)
-    window = options.window
+    window = None
     if traffic is None and plan.window.ticks is not None:
         window = str(max(round(plan.window.ticks * survey.rate * plan.clock.share), 1))
     kept = survey.kept  # twins hold no display of other actions: they are a sample of the traffic
