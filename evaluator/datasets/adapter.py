@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -38,7 +37,7 @@ from evaluator.datasets.metadata import log_meta, propensity_kind
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.outcomes import Outcomes, find_outcomes
 from evaluator.datasets.reading_plan import NONE, ReadingPlan, plan_reading
-from evaluator.datasets.row_breaches import Breaches
+from evaluator.datasets.row_breaches import FILE, LINE, Breaches
 from evaluator.datasets.second_table import SecondTable
 from evaluator.datasets.set_readers import find_sets, set_breaches
 from evaluator.datasets.set_sources import SetSource
@@ -106,12 +105,14 @@ def read_tables(
     plan = plan_reading(spec, tables, others, of_sets, asked)
     with _waiting_room(into) as new_spool:
         seconds = {
-            kind.table: SecondTable(kind, spec.time, plan.others[kind.table], listed=plan.listed, new_spool=new_spool)
+            kind.table: SecondTable(
+                kind, plan.spec.time, plan.others[kind.table], listed=plan.listed, new_spool=new_spool
+            )
             for kind in plan.events
             if kind.table in plan.others
         }
         who = None if workers is None or into is None else workers(plan, new_spool, into)
-        sets = find_sets(spec, plan.of_sets, listed=plan.listed)
+        sets = find_sets(plan.spec, plan.of_sets, listed=plan.listed)
         done = _take_in(plan, seconds, sets, new_spool, advance, who, at_once)
         log, quarantine = _finish(plan, done, seconds, into=into, contexts=contexts, fingerprint=fingerprint)
     # Verified when nothing of its making is in memory any more.
@@ -178,7 +179,7 @@ def _take_in(
             return _Done(whole, taken, workers)
     chunks = plan.chunks(new_spool)
 
-    def one_pass(again: npt.NDArray[np.int64] = NONE) -> Intake:
+    def one_pass(again: pl.DataFrame = NONE) -> Intake:
         intake = plan.intake(new_spool, asking(), sets=sets, again=again)
         intake.see(chunks(), advance)
         return intake
@@ -188,8 +189,8 @@ def _take_in(
     assert intake.ids is not None
     if of_id is None or len(suspects := intake.ids.suspects()) == 0:
         return _Done(intake)
-    again = repeated((chunk[of_id] for chunk in chunks()), suspects)
-    if len(again) == 0:
+    again = repeated((chunk.select(of_id, FILE, LINE) for chunk in chunks()), of_id, suspects)
+    if again.height == 0:
         return _Done(intake)
     intake.spool.discard()
     return _Done(one_pass(again))
@@ -207,13 +208,17 @@ def _finish(
     """Return the log, or the folder that it was written into, and the rows left out."""
     intake = done.intake
     spec, breaches = plan.spec, [intake.breaches]
+    passed_over = plan.passed_over_note()
     if intake.rows == 0:
         header = " below the header" if plan.files[0].is_text else ""
-        raise LogError(f"{plan.files[0].name}: the log is empty, no rows{header}.", hint="check the export.")
+        more = f" {passed_over}" if passed_over else ""
+        raise LogError(f"{plan.files[0].name}: the log is empty, no rows{header}.{more}", hint="check the export.")
     if not plan.listed:
         intake.breaches.refuse()
     breaches += set_breaches(intake.sets, limited=plan.limit is not None, listed=plan.listed)
     counts: dict[str, float] = {"rows_read": intake.rows, "quarantined": 0}
+    if passed_over:
+        counts["lines_passed_over"] = sum(of.total() for of in plan.passed_over.values())
     found = [
         seconds[kind.table].named(rows, intake.asked[kind.table]) if kind.table in seconds else rows
         for kind, rows in zip(plan.events, intake.found(), strict=True)
@@ -264,7 +269,7 @@ def _finish(
         fingerprint=fingerprint(),
         observed_until=outcomes.observed_until,
         attribution_window=outcomes.attribution_window,
-        notes=[*plan.notes, *outcomes.notes, *filter(None, [left_out_note(breaches, by_outcome)])],
+        notes=[*plan.notes, *outcomes.notes, *filter(None, [passed_over, left_out_note(breaches, by_outcome)])],
         propensities=kept.propensities,
         outcomes=[
             Outcome(

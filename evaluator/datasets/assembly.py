@@ -87,12 +87,13 @@ class KeptDisplays:
         traffic = 0.0
         # As Arrow, which tells a whole number that is missing.
         numbers = {KEPT + column for column in self.intake.numbers}
+        dropped = {SET, WEIGHT} if self.intake.weighs_alike else {SET}
         for frame in self.intake.spool.frames() if frames is None else frames:
             for part in frame.iter_slices(BATCH):
                 columns: dict[str, Any] = {
                     name: part[name].to_arrow() if name in numbers else part[name].to_numpy()
                     for name in part.columns
-                    if name != SET
+                    if name not in dropped
                 }
                 if self.displays < self.intake.sound and part.height:
                     total = summed(traffic, _as_traffic(self.intake, part, self.new_action, len(self.labels)))

@@ -24,6 +24,7 @@ from evaluator.datasets.set_sources import (
 )
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
+from evaluator.datasets.vw.decision_frames import FORMATS
 from evaluator.log.breaches import SUM_TOLERANCE
 
 _REPAIR = "give the probability with which the logger would have shown the action"
@@ -55,6 +56,10 @@ class CandidateSets:
         kinds |= {given.display: "text", given.action: "category"}
         table = Chunks(files, given, kinds).collect()
         self._refuse_unnamed(files, table)
+        if given.format in FORMATS:
+            # A decision's actions stand in its line: a second line with its id is a second display, told as such.
+            first = pl.col(FILE, LINE).first().over(given.display)
+            table = table.filter(pl.all_horizontal(pl.col(FILE, LINE) == first))
         ids = table[given.display].cast(pl.String)
         groups = ids.alias("id").to_frame().unique(maintain_order=True).with_row_index("group")
         group = ids.alias("id").to_frame().join(groups, on="id", how="left", maintain_order="left")["group"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,8 @@ class Chunks:
         ``[time]`` of the spec, which says how dates are written; None for ISO 8601.
     separator
         Text between the labels of a cell that lists some; None for JSON arrays.
+    passed_over
+        Gets, by the name of its file, the number of lines that are no row and no fault, by what they are.
 
     Raises
     ------
@@ -68,6 +71,7 @@ class Chunks:
     limit: int | None = None
     time: Time | None = None
     separator: str | None = None
+    passed_over: dict[str, Counter[str]] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
         return of_equal_size(self._frames(), CHUNK_ROWS)
@@ -85,17 +89,20 @@ class Chunks:
         # A missing column is told before reading.
         tables = [_table(file, self.source, self.kinds) for file in self.files]
         _require_keys(tables)
-        left = self.limit
+        left, before = self.limit, 0
         for index, table in enumerate(tables):
             first = line = table.first_line
+            # Counted anew whenever the files are read again.
+            passed_over = self.passed_over[table.file.name] = Counter()
             with table.readable() as path:
-                widths, batches = table.widths(path), table.batches(path, left)
+                widths, batches = table.widths(path), table.batches(path, left, before, passed_over)
                 while (frame := self._next(batches, table.file)) is not None:
                     frame = frame if widths is None else _counted(frame, widths, line - first, len(table.columns))
                     where: dict[str, npt.NDArray[Any]] = {FILE: np.full(frame.height, index, np.int32)}
                     if LINE not in frame.columns:
                         where[LINE] = np.arange(line, line + frame.height)
                     line += frame.height
+                    before += frame.height
                     yield frame.hstack(pl.DataFrame(where))
                     left = None if left is None else left - frame.height
             if left == 0:
@@ -242,13 +249,18 @@ class _Table:
         separator = delimiter(self.file, self.source)
         return Widths(path, separator, len(self.columns), header=self.source.header)
 
-    def batches(self, path: Path | None, limit: int | None) -> Iterator[pl.DataFrame]:
-        """Return the wanted columns of the first rows, some rows at a time."""
+    def batches(
+        self, path: Path | None, limit: int | None, before: int, passed_over: Counter[str]
+    ) -> Iterator[pl.DataFrame]:
+        """Return the wanted columns of the first rows, of a file behind `before` rows of others."""
         file = self.file
         if isinstance(file, SourceFile) and file.format == "jsonl":
             return object_frames(file.path, self.source.encoding, self.wanted, CHUNK_ROWS, limit)
         if isinstance(file, SourceFile) and file.is_lines:
-            return decision_frames(file.path, self.source.encoding, file.format, self.wanted, CHUNK_ROWS, limit)
+            return decision_frames(
+                file.path, self.source.encoding, file.format, self.wanted, CHUNK_ROWS, limit,
+                name=file.name, before=before, passed_over=passed_over,
+            )  # fmt: skip
         scan = self._text(path, file) if isinstance(file, SourceFile) and file.is_text else file.scan(self.wanted)
         return iter((scan if limit is None else scan.head(limit)).collect_batches(chunk_size=CHUNK_ROWS))
 

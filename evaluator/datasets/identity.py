@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evaluator.datasets.spool import Spool, Waiting, split
@@ -95,25 +94,29 @@ class SeenIds:
             spool.discard()
 
 
-def repeated(ids: Iterable[pl.Series], suspects: pl.Series) -> npt.NDArray[np.int64]:
-    """Return the rows whose id an earlier row has, in order.
+def repeated(chunks: Iterable[pl.DataFrame], column: str, suspects: pl.Series) -> pl.DataFrame:
+    """Return the rows whose id an earlier row has, in order: the number of each, ``row``, and where the earlier one is.
 
     Parameters
     ----------
-    ids
-        All ids again, chunk by chunk, in the same order.
+    chunks
+        All rows again, chunk by chunk, in the same order.
+    column
+        Name of their id; what else they have is returned of the first row with it.
     suspects
         Hashes of ids that were met more than once, from `SeenIds`.
     """
     found, before = [], 0
-    for chunk in ids:
-        of = hashed(chunk)
-        number = pl.int_range(before, before + len(chunk), dtype=pl.Int64, eager=True)
+    for chunk in chunks:
+        of = hashed(chunk[column])
+        number = pl.int_range(before, before + chunk.height, dtype=pl.Int64, eager=True)
         rows = of[HASH].is_in(suspects.implode())
-        found.append(of.select(ID, number.alias("row")).filter(rows))
-        before += len(chunk)
+        found.append(chunk.drop(column).hstack([of[ID], number.alias("row")]).filter(rows))
+        before += chunk.height
     rows_of = pl.concat(found)
-    return rows_of.filter(~rows_of[ID].is_first_distinct())["row"].to_numpy()
+    first = rows_of[ID].is_first_distinct()
+    again = rows_of.filter(~first).select(ID, "row")
+    return again.join(rows_of.filter(first).drop("row"), on=ID, how="left", maintain_order="left").drop(ID)
 
 
 def _hashes(text: pl.Series) -> pl.Series:

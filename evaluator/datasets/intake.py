@@ -28,6 +28,7 @@ from evaluator.datasets.stretches.joined_spool import JoinedSpool
 from evaluator.datasets.stretches.taken import SettledTies, Taken
 from evaluator.datasets.target import check_target, target_codes
 from evaluator.datasets.time_guesses import TimeGuesses
+from evaluator.datasets.vw.decision_frames import FORMATS
 from evaluator.threads import behind
 
 TIME, ACTION, PROPENSITY = "time", "action", "propensity"
@@ -59,7 +60,7 @@ class Intake:
     sets
         Reader of the displays' eligible actions; None where every action always is.
     repeated
-        Numbers of the rows whose display was listed before, increasing, shape (r,).
+        Rows whose display was listed before, by their increasing numbers ``row``, and where it was: `FILE`, `LINE`.
     target
         Column of each action's probability under a policy to be evaluated, by label of the action.
     vectors
@@ -104,7 +105,7 @@ class Intake:
     events: Sequence[EventKind]
     asked: Mapping[str, AskedDisplays]
     sets: SetSource | None
-    repeated: npt.NDArray[np.int64]
+    repeated: pl.DataFrame
     target: Mapping[str, str]
     vectors: VectorColumns
     spool: Spool
@@ -124,6 +125,7 @@ class Intake:
     _shuffler: TieShuffler = field(init=False)
     _times: TimeGuesses = field(init=False)
     _sound: int = 0
+    _weighted: bool = False
     # Of each chunk, one frame a kind of events; and the places of all their displays, sorted.
     _found: list[list[pl.DataFrame]] = field(default_factory=list)
     _places: list[npt.NDArray[np.int64]] = field(default_factory=list)
@@ -139,6 +141,11 @@ class Intake:
     def sound(self) -> int:
         """Number of displays that the log may hold."""
         return self.ties.displays
+
+    @property
+    def weighs_alike(self) -> bool:
+        """Whether displays have weights only because their format may have some: all are 1."""
+        return self.spec.source.format in FORMATS and not self._weighted
 
     def found(self) -> list[pl.DataFrame]:
         """Return the rows that hold an event, kind by kind, with the number of their display."""
@@ -229,8 +236,9 @@ class Intake:
         """
         rows = self.breaches.check(frame)
         check_cells(rows, frame, self.kinds, self._times)
-        low, high = np.searchsorted(self.repeated, [self.rows, self.rows + frame.height])
-        check_displays(rows, frame, self.spec, self.codes.features, self.repeated[low:high] - self.rows)
+        low, high = np.searchsorted(self.repeated["row"].to_numpy(), [self.rows, self.rows + frame.height])
+        again = self.repeated.slice(low, high - low).with_columns(pl.col("row") - self.rows)
+        check_displays(rows, frame, self.spec, self.codes.features, again)
         check_target(rows, frame, self.target)
         check_vectors(rows, frame, self.vectors)
         frame = frame if self.sets is None else self.sets.check(rows, frame)
@@ -283,6 +291,7 @@ class Intake:
             columns[SET] = self.sets.codes(frame, self.labels)
         if display.weight is not None:
             columns[WEIGHT] = frame[display.weight].cast(pl.Float64)
+            self._weighted = self._weighted or bool((columns[WEIGHT] != 1.0).any())
         if display.cost is not None:
             columns[COST] = frame[display.cost].cast(pl.Float64)
         for name, labels in self.keep.items():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evaluator.datasets.action_vectors import vector_columns
@@ -25,18 +25,22 @@ from evaluator.datasets.keeping import columns_to_keep
 from evaluator.datasets.labels import Labels
 from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.options import ReadingOptions, share_of
-from evaluator.datasets.row_breaches import FILE, Breaches
+from evaluator.datasets.row_breaches import FILE, LINE, Breaches
 from evaluator.datasets.row_rules import TimeOrder
 from evaluator.datasets.set_sources import SetSource
 from evaluator.datasets.shuffled_ties import whole_ties
 from evaluator.datasets.sorting import SortedChunks
+from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.sources.part import TablePart
-from evaluator.datasets.spec import FileSpec
+from evaluator.datasets.spec import FileSpec, Time
 from evaluator.datasets.spool import Spool
 from evaluator.datasets.target import target_columns
+from evaluator.datasets.vw.decision_frames import FORMATS, has_times
 
 # Rows whose display was listed before, of a first pass, which knows of none.
-NONE = np.zeros(0, np.int64)
+NONE = pl.DataFrame(schema={"row": pl.Int64, FILE: pl.Int32, LINE: pl.Int64})
+
+_BY_ROUNDS = "The displays have no times: they are in the order of the file, and rounds count them."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +62,10 @@ class ReadingPlan:
         Columns of a policy to be evaluated, and of the actions' vectors.
     kept
         Columns that the log keeps as they are, by the name that it gives them.
+    by_rounds
+        Whether displays have no times, so that rounds count them.
+    passed_over
+        Number of lines of each file of displays that are no row and no fault, by what they are, once it was read.
     """
 
     spec: FileSpec
@@ -70,6 +78,8 @@ class ReadingPlan:
     target: dict[str, str]
     vectors: list[dict[str, str]]
     kept: dict[str, str]
+    by_rounds: bool = False
+    passed_over: dict[str, Counter[str]] = field(default_factory=dict)
 
     @property
     def limit(self) -> int | None:
@@ -100,7 +110,16 @@ class ReadingPlan:
     def notes(self) -> list[str]:
         """What the log must say of where its rows are from."""
         parts = [*self.files, *(part for of in self.others.values() for part in of), *self.of_sets]
-        return list(dict.fromkeys(part.note for part in parts if part.note is not None))
+        found = list(dict.fromkeys(part.note for part in parts if part.note is not None))
+        return [*found, _BY_ROUNDS] if self.by_rounds else found
+
+    def passed_over_note(self) -> str:
+        """Return how many lines were passed over, and what they are; empty where none were."""
+        counts: Counter[str] = sum(self.passed_over.values(), Counter())
+        if not counts:
+            return ""
+        said = "; ".join(f"{n:,} {what}" for what, n in counts.most_common())
+        return f"Passed over were {counts.total():,} lines: {said}."
 
     @cached_property
     def numbers(self) -> Mapping[str, Kind]:
@@ -131,7 +150,7 @@ class ReadingPlan:
             # Sorting needs every row before the first n are known.
             first = None if self.sort else limit
             found = Chunks(
-                self.files, spec.source, self.kinds, first, spec.time, spec.display.eligible_separator
+                self.files, spec.source, self.kinds, first, spec.time, spec.display.eligible_separator, self.passed_over
             )  # fmt: skip
             return SortedChunks(found, spec.display.time, limit, new_spool) if self.sort else found
 
@@ -160,7 +179,7 @@ class ReadingPlan:
         *,
         sets: SetSource | None = None,
         before: int = 0,
-        again: npt.NDArray[np.int64] = NONE,
+        again: pl.DataFrame = NONE,
     ) -> Intake:
         """Return an intake that has seen nothing; arguments as of `Intake`, `again` of its `repeated`."""
         spec = self.spec
@@ -194,6 +213,9 @@ def plan_reading(
     asked: ReadingOptions,
 ) -> ReadingPlan:
     """Return what is read of some tables; errors are those of a spec, or of options, that do not fit them."""
+    by_rounds = _has_no_times(spec, files)
+    if by_rounds:
+        spec = spec.model_copy(update={"time": Time(unit="round", ties="file")})
     events = event_kinds(spec, asked.deduplicate, asked.attributed_only)
     asked_window(asked.attribution_window, tick_of(spec))
     return ReadingPlan(
@@ -207,7 +229,16 @@ def plan_reading(
         target=target_columns(spec, files),
         vectors=vector_columns(spec, files),
         kept=columns_to_keep(spec, asked.keep),
+        by_rounds=by_rounds,
     )
+
+
+def _has_no_times(spec: FileSpec, files: Sequence[TablePart]) -> bool:
+    """Return whether decisions that a spec expects to have dates have none, as the first one tells."""
+    first = files[0]
+    if not isinstance(first, SourceFile) or first.format not in FORMATS or spec.time.unit != "datetime":
+        return False
+    return spec.display.time == "time" and not has_times(first.path, spec.source.encoding, first.format)
 
 
 def _display_kinds(spec: FileSpec, features: Features) -> dict[str, Kind]:

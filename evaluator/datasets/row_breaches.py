@@ -17,7 +17,8 @@ LINE, FILE = "__line", "__file"
 # In place of a column's name: the breach is of the row as a whole.
 ROW = ""
 _SAID = {"column": pl.String, "value": pl.String, "problem": pl.String}
-_FOUND = {FILE: pl.Int32, "line": pl.Int64, **_SAID}
+# Beside what a quarantine lists: what a message says behind the value.
+_FOUND = {FILE: pl.Int32, "line": pl.Int64, **_SAID, "more": pl.String}
 QUARANTINE = {"file": pl.String, "line": pl.Int64, "key": pl.String, **_SAID}
 
 
@@ -68,7 +69,7 @@ class Breaches:
         for (column, problem), found in broken.items():
             shown = str if column == ROW else repr
             head = heads[column, problem]
-            places = ", ".join(f"{called[r[FILE], r['line']]}: {shown(r['value'])}" for r in head)
+            places = ", ".join(f"{called[r[FILE], r['line']]}: {shown(r['value'])}{r['more'] or ''}" for r in head)
             more = f" and {found.count - SHOWN} more" if found.count > SHOWN else ""
             subject = f"Column {column!r}: {problem}" if column != ROW else problem[:1].upper() + problem[1:]
             said.append(f"{subject} ({places}{more}); {found.repair}.")
@@ -78,9 +79,17 @@ class Breaches:
         )
 
     def record(
-        self, kind: tuple[str, str], repair: str, frame: pl.DataFrame, rows: pl.Series, cells: pl.Series
+        self,
+        kind: tuple[str, str],
+        repair: str,
+        frame: pl.DataFrame,
+        rows: pl.Series,
+        cells: pl.Series,
+        more: pl.Series | None = None,
     ) -> None:
-        """Record rows of a chunk under (column, problem); the last repair holds.
+        """Record rows of a chunk under (column, problem), with what messages say behind their values.
+
+        The last repair holds.
 
         A kind is known before its first row, so that the order of kinds is that of the checks, not of the rows.
         """
@@ -99,6 +108,7 @@ class Breaches:
             "column": [column] * len(rows),
             "value": cells.gather(rows).cast(pl.String),
             "problem": [problem] * len(rows),
+            "more": None if more is None else more.gather(rows),
         }
         found.tables.append(pl.DataFrame(table, schema=_FOUND))
 
@@ -165,15 +175,37 @@ class CheckedRows:
         return pl.Series(~self._bad)
 
     def add(
-        self, column: str, bad: pl.Series | None, problem: str, repair: str, *, values: pl.Series | None = None
+        self,
+        column: str,
+        bad: pl.Series | None,
+        problem: str,
+        repair: str,
+        *,
+        values: pl.Series | None = None,
+        more: pl.Series | None = None,
     ) -> None:
-        """Record the rows where `bad` is true; None where no row can be."""
+        """Record the rows where `bad` is true, `more` behind their values; None where no row can be."""
         rows = pl.Series([], dtype=pl.UInt32)
         if bad is not None and bad.any():
             rows = bad.fill_null(False).arg_true()
         self._bad[rows.to_numpy()] = True
         cells = self._frame[column] if values is None else values
-        self._breaches.record((column, problem), repair, self._frame, rows, cells)
+        self._breaches.record((column, problem), repair, self._frame, rows, cells, more)
+
+    def as_in(self, earlier: pl.DataFrame) -> pl.Series | None:
+        """Return what messages say of rows that are as others before: ``, as in log.csv line 2``, of the first ones.
+
+        Parameters
+        ----------
+        earlier
+            Their rows, ``row``, and `FILE` and `LINE` of the earlier one.
+        """
+        if self._breaches.listed or not earlier.height:
+            return None
+        said = pl.Series([None], dtype=pl.String).new_from_index(0, len(self._bad))
+        for row, file, line in earlier.select("row", FILE, LINE).head(SHOWN).iter_rows():
+            said[row] = f", as in {self._breaches.files[file].places([line])[0]}"
+        return said
 
     def close(self) -> npt.NDArray[np.bool_]:
         """Return whether each row broke no rule, all rules having been applied."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evaluator.datasets.cells import PROBLEMS, Kind
@@ -70,7 +69,7 @@ def check_cells(
 
 
 def check_displays(
-    rows: CheckedRows, frame: pl.DataFrame, spec: FileSpec, features: Features, repeated: npt.NDArray[np.int64]
+    rows: CheckedRows, frame: pl.DataFrame, spec: FileSpec, features: Features, repeated: pl.DataFrame
 ) -> None:
     """Report displays without time or action, with impossible numbers, or listed twice.
 
@@ -81,7 +80,7 @@ def check_displays(
     spec, features
         Spec of the dataset, and its context columns.
     repeated
-        Numbers of the rows of the chunk whose id an earlier display has, shape (r,).
+        Rows of the chunk whose id an earlier display has: ``row``, and `FILE` and `LINE` of that display.
     """
     display = spec.display
     sound = rows.sound
@@ -114,8 +113,9 @@ def check_displays(
     if display.id is not None:
         rows.add(display.id, sound & frame[display.id].is_null(), "missing", "give every display an id")
         again = np.zeros(frame.height, dtype=np.bool_)
-        again[repeated] = True
-        rows.add(display.id, sound & pl.Series(again), "duplicate display", "keep one row per display")
+        again[repeated["row"].to_numpy()] = True
+        rows.add(display.id, sound & pl.Series(again), "duplicate display", "keep one row per display",
+                 more=rows.as_in(repeated))  # fmt: skip
 
 
 class TimeOrder:

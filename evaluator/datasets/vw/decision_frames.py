@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from evaluator.datasets.cells import Kind
 from evaluator.datasets.json_lines import text_lines
 from evaluator.datasets.row_breaches import LINE
 from evaluator.datasets.vw.decisions import Action, Decision, Unit
@@ -31,7 +33,7 @@ FORMATS: dict[str, tuple[Callable[[Iterable[tuple[int, str]]], Iterator[Unit]], 
 _SAMPLE = 1_000
 _HASHED = re.compile(r"hashed_(0|[1-9][0-9]{0,4})")
 _OF_ALL = ("event", "action.position", "action.tag", "probability")
-_OF_DECISIONS = ("time", "cost", "reward", "rewarded")
+_OF_DECISIONS = ("time", "cost", "reward", "rewarded", "pdrop.weight")
 
 
 def decision_columns(path: Path, encoding: str, kind: str, *, until: Iterable[str] = ()) -> list[str]:
@@ -56,25 +58,52 @@ def decision_columns(path: Path, encoding: str, kind: str, *, until: Iterable[st
 
 
 def decision_frames(
-    path: Path, encoding: str, kind: str, columns: Iterable[str], rows: int, limit: int | None
+    path: Path,
+    encoding: str,
+    kind: str,
+    columns: Mapping[str, Kind],
+    rows: int,
+    limit: int | None,
+    *,
+    name: str,
+    before: int = 0,
+    passed_over: Counter[str] | None = None,
 ) -> Iterator[pl.DataFrame]:
     """Yield the first rows of a file of decisions, about `rows` at a time: the wanted columns as text, and `LINE`.
 
     Of lines that break a rule `NO_DECISION` says what they are, null elsewhere; they have no actions. ``hashed_i`` is
     coordinate i of `evaluator.datasets.vw.hashed.hashed_vectors`, as wide as the largest i asked for.
 
+    Parameters
+    ----------
+    path, encoding, kind
+        File, its encoding and its format.
+    columns
+        Kind of each wanted column; a ``time`` that is a whole number is the number of the decision, from 1, where
+        a line has no time of its own.
+    rows, limit
+        Number of rows of a frame, and of all; None for all of the file.
+    name
+        What messages call the file: it and the line are the id of a decision that has none.
+    before
+        Number of decisions in the files before.
+    passed_over
+        Gets the number of lines that are neither a decision nor broken, by what they are.
+
     Raises
     ------
     SourceError
         A line is too long, or text is no text.
     """
-    columns = list(columns)
+    wanted = list(columns)
     of_actions = FORMATS[kind][1]
-    width = 1 + max((int(found[1]) for c in columns if (found := _HASHED.fullmatch(c))), default=-1)
-    units = _units(path, encoding, kind)
+    width = 1 + max((int(found[1]) for c in wanted if (found := _HASHED.fullmatch(c))), default=-1)
+    units = _identified(_units(path, encoding, kind), name, Counter() if passed_over is None else passed_over)
+    rounds = columns.get("time") == "int"
     left = limit
     while taken := list(islice(units, rows if not of_actions else max(rows // 16, 1))):
-        frame = _action_rows(taken, columns, width) if of_actions else _decision_rows(taken, columns)
+        frame = _action_rows(taken, wanted, width) if of_actions else _decision_rows(taken, wanted, before, rounds)
+        before += len(taken)
         frame = frame if left is None else frame.head(left)
         yield frame
         left = None if left is None else left - frame.height
@@ -82,16 +111,38 @@ def decision_frames(
             return
 
 
+def has_times(path: Path, encoding: str, kind: str) -> bool:
+    """Return whether the first decision of a file has a time; True where there is none."""
+    decisions = (unit.decision for unit in _units(path, encoding, kind) if unit.decision is not None)
+    first = next(decisions, None)
+    return first is None or first.time is not None
+
+
+def _identified(units: Iterator[Unit], name: str, passed_over: Counter[str]) -> Iterator[Unit]:
+    """Yield the units that are rows, those without an id called by their line; count the others."""
+    for unit in units:
+        if unit.passed_over is not None:
+            passed_over[unit.passed_over] += 1
+        elif unit.decision is not None and unit.decision.event is None:
+            yield unit._replace(decision=unit.decision._replace(event=f"{name} line {unit.line}"))
+        else:
+            yield unit
+
+
 def _units(path: Path, encoding: str, kind: str) -> Iterator[Unit]:
     return FORMATS[kind][0](text_lines(path, encoding, empty=kind.startswith("vw")))
 
 
-def _decision_rows(units: list[Unit], columns: list[str]) -> pl.DataFrame:
+def _decision_rows(units: list[Unit], columns: list[str], before: int, rounds: bool) -> pl.DataFrame:
     found: dict[str, list[Any]] = {name: [] for name in columns}
-    for unit in units:
+    broken: list[str | None] = []
+    for number, unit in enumerate(units, start=before + 1):
+        of, said = unit.decision, unit.broken
+        if of is not None and of.time is None and "time" in found:
+            of, said = (of._replace(time=str(number)), None) if rounds else (None, "no Timestamp, which others have")
+        broken.append(said)
         for name in columns:
-            found[name].append(None if unit.decision is None else _cell(unit.decision, name))
-    broken = [unit.broken for unit in units]
+            found[name].append(None if of is None else _cell(of, name))
     more = {NO_DECISION: pl.Series(broken, dtype=pl.String)} if any(broken) else {}
     cells = {name: pl.Series(values, dtype=pl.String) for name, values in found.items()}
     return pl.DataFrame({**cells, LINE: pl.Series([unit.line for unit in units], dtype=pl.Int64), **more})
@@ -111,6 +162,8 @@ def _cell(of: Decision, name: str) -> str | None:
             return repr(0.0 - of.cost)
         case "rewarded":
             return "1" if of.cost else "0"
+        case "pdrop.weight":
+            return repr(of.weight)
     if name.startswith("action."):
         return _of_action(of.actions[of.chosen], name)
     return _text(of.shared.get(name))

@@ -36,9 +36,9 @@ class Decision(NamedTuple):
     Parameters
     ----------
     event
-        Identity of the decision.
+        Identity of the decision; None where the log has none.
     time
-        Time as it is written, or the number of the decision where the log knows no times.
+        Time as it is written; None where the log has none.
     chosen
         Place of the chosen action in `actions`.
     actions
@@ -51,16 +51,19 @@ class Decision(NamedTuple):
         What the decision cost: a reward is one below 0.
     shared
         Features of the decision, whatever is chosen, as of an action.
+    weight
+        Number of decisions that it stands for, where others like it were dropped.
     """
 
-    event: str
-    time: str
+    event: str | None
+    time: str | None
     chosen: int
     actions: Sequence[Action]
     probability: float
     probabilities: Sequence[float] | None
     cost: float
     shared: Mapping[str, Value]
+    weight: float = 1.0
 
 
 class NoDecisionError(Exception):
@@ -78,11 +81,14 @@ class Unit(NamedTuple):
         Decision they hold; None where they break a rule.
     broken
         What they are instead, in words; None where they are sound.
+    passed_over
+        What they are where that is no decision, and no fault: such lines are counted and left out.
     """
 
     line: int
     decision: Decision | None
     broken: str | None
+    passed_over: str | None = None
 
 
 def finite(value: object, what: str) -> float:

@@ -4,7 +4,7 @@ With ``--cb_adf`` a decision is some lines and an empty one behind: perhaps ``sh
 for each action, of which the chosen one begins with the label ``action:cost:probability`` (the number in it is not
 read, as VowpalWabbit does not). With ``--cb`` it is one line, whose label has the number of the chosen action; which
 others there were the file does not say. A line is ``label tag|namespace feature:value ... |namespace ...``. The format
-has no times: that of a decision is its number, from 1.
+has neither times nor ids. Lines of other problems (``ccb``, ``slates``, ``ca``) are refused by their name.
 
 Source: VowpalWabbit's wiki, "Input format" and "Contextual Bandit algorithms".
 """
@@ -18,6 +18,9 @@ from typing import NamedTuple
 from evaluator.datasets.vw.decisions import Action, Decision, NoDecisionError, Unit, Value, finite
 from evaluator.visible import shortened
 
+# First words of lines of problems that are no choice of one action among some.
+_OTHERS = {"ccb": "several slots", "slates": "several slots", "ca": "continuous actions"}
+
 
 class _Line(NamedTuple):
     """One line: whether it is shared, its labels (action, cost, probability), its tag and its features."""
@@ -30,13 +33,11 @@ class _Line(NamedTuple):
 
 def text_units(lines: Iterable[tuple[int, str]]) -> Iterator[Unit]:
     """Yield what the numbered lines of a file hold, empty ones among them."""
-    number = 0
     for block in _blocks(lines):
         single = _is_single(block)
         for part in [[line] for line in block] if single else [block]:
-            number += 1
             try:
-                decision = _of_line(part[0][1], number) if single else _of_lines([text for _, text in part], number)
+                decision = _of_line(part[0][1]) if single else _of_lines([text for _, text in part])
                 yield Unit(part[0][0], decision, None)
             except NoDecisionError as error:
                 yield Unit(part[0][0], None, f"{shortened(repr(part[0][1]))} ({error})")
@@ -59,16 +60,16 @@ def _is_single(block: list[tuple[int, str]]) -> bool:
     return all(head and ":" in head[0] for head in heads) and not any(head[0].split(":")[0] == "0" for head in heads)
 
 
-def _of_line(text: str, number: int) -> Decision:
+def _of_line(text: str) -> Decision:
     line = _parsed(text)
     if len(line.labels) != 1:
         raise NoDecisionError("several labels, of which one can have been chosen")
     action, cost, p = line.labels[0]
     chosen = Action(action, str(action), {})
-    return Decision(str(number), str(number), 0, [chosen], _chance(p), None, cost, line.features)
+    return Decision(None, None, 0, [chosen], _chance(p), None, cost, line.features)
 
 
-def _of_lines(texts: list[str], number: int) -> Decision:
+def _of_lines(texts: list[str]) -> Decision:
     found = [_parsed(text) for text in texts]
     shared = found[0].features if found[0].shared else {}
     rest = found[1:] if found[0].shared else found
@@ -79,7 +80,7 @@ def _of_lines(texts: list[str], number: int) -> Decision:
         raise NoDecisionError(f"{len(chosen)} of {len(rest)} actions have a label action:cost:probability, not one")
     _, cost, p = rest[chosen[0]].labels[0]
     actions = [Action(i + 1, line.tag, line.features) for i, line in enumerate(rest)]
-    return Decision(str(number), str(number), chosen[0], actions, _chance(p), None, cost, shared)
+    return Decision(None, None, chosen[0], actions, _chance(p), None, cost, shared)
 
 
 def _chance(p: float) -> float:
@@ -99,6 +100,8 @@ def _parsed(text: str) -> _Line:
         words[-1].startswith("'") or (head == head.rstrip() and ":" not in words[-1] and words[-1] != "shared")
     ):
         tag = words.pop().removeprefix("'")
+    if words and words[0] in _OTHERS:
+        raise NoDecisionError(f"{words[0]}: {_OTHERS[words[0]]}, which are not read")
     shared = bool(words) and words[0] == "shared"
     labels = [_label(word) for word in words[shared:] if ":" in word]
     return _Line(shared, labels, tag, _text_features(tail))
