@@ -106,13 +106,13 @@ def read_tables(
     with _waiting_room(into) as new_spool:
         seconds = {
             kind.table: SecondTable(
-                kind, plan.spec.time, plan.others[kind.table], listed=plan.listed, new_spool=new_spool
+                kind, plan.spec.time, plan.others[kind.table], plan.zones, listed=plan.listed, new_spool=new_spool
             )
             for kind in plan.events
             if kind.table in plan.others
         }
         who = None if workers is None or into is None else workers(plan, new_spool, into)
-        sets = find_sets(plan.spec, plan.of_sets, listed=plan.listed)
+        sets = find_sets(plan.spec, plan.of_sets, plan.zones, listed=plan.listed)
         done = _take_in(plan, seconds, sets, new_spool, advance, who, at_once)
         log, quarantine = _finish(plan, done, seconds, into=into, contexts=contexts, fingerprint=fingerprint)
     # Verified when nothing of its making is in memory any more.
@@ -213,6 +213,7 @@ def _finish(
         header = " below the header" if plan.files[0].is_text else ""
         more = f" {passed_over}" if passed_over else ""
         raise LogError(f"{plan.files[0].name}: the log is empty, no rows{header}.{more}", hint="check the export.")
+    plan.zones.refuse_mixture()
     if not plan.listed:
         intake.breaches.refuse()
     breaches += set_breaches(intake.sets, limited=plan.limit is not None, listed=plan.listed)

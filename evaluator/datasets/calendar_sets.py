@@ -18,6 +18,7 @@ from evaluator.datasets.set_sources import SET, Ints, KeptMembers, Members, kept
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.time_guesses import TimeGuesses
+from evaluator.datasets.zones import ZonesSeen
 from evaluator.errors import SpecError
 
 # Before and after every time that a log may have.
@@ -62,8 +63,8 @@ def _ticks(spec: FileSpec, place: int, key: str, given: int | str | None, absent
     return ticks
 
 
-def read_flights(spec: FileSpec, files: list[TablePart]) -> Flights:
-    """Return the rows of the table of actions.
+def read_flights(spec: FileSpec, files: list[TablePart], zones: ZonesSeen) -> Flights:
+    """Return the rows of the table of actions; `zones` sees whether its times say theirs.
 
     Raises
     ------
@@ -73,9 +74,8 @@ def read_flights(spec: FileSpec, files: list[TablePart]) -> Flights:
     """
     calendar = spec.calendar
     assert calendar is not None
-    instant: Kind = "datetime" if spec.time.unit == "datetime" else "int"
-    kinds: dict[str, Kind] = {calendar.action: "category", **dict.fromkeys(calendar.times, instant)}
-    table = Chunks(files, calendar, kinds, time=spec.time).collect()
+    kinds: dict[str, Kind] = {calendar.action: "category", **spec.time.kinds_of(*calendar.times)}
+    table = Chunks(files, calendar, kinds, time=spec.time, zones=zones).collect()
     breaches = Breaches(files, listed=False)
     rows = breaches.check(table)
     check_cells(rows, table, kinds, TimeGuesses(spec.time, calendar.times))

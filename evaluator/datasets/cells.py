@@ -7,33 +7,40 @@ from typing import Literal, NamedTuple, TypeVar
 
 import polars as pl
 
-from evaluator.datasets.instants import instants
+from evaluator.datasets.instants import read_instants
 from evaluator.datasets.label_lists import label_lists
+from evaluator.datasets.zones import offset_minutes, placed
 
 Texts = TypeVar("Texts", pl.Series, pl.Expr)
-Kind = Literal["int", "float", "text", "category", "datetime", "labels"]
+Kind = Literal["int", "float", "text", "category", "datetime", "labels", "offset"]
 TYPES: dict[Kind, pl.DataType] = {
     "labels": pl.List(pl.String()),
     "int": pl.Int64(), "float": pl.Float64(), "text": pl.String(), "category": pl.String(), "datetime": pl.Int64(),
+    "offset": pl.Int64(),
 }  # fmt: skip
 PROBLEMS: dict[Kind, tuple[str, str]] = {
     "int": ("not a whole number", "repair the cell, list it in source.none, or quarantine the row"),
     "float": ("not a number", "repair the cell, list it in source.none, or quarantine the row"),
     "labels": ("not a list of labels", "write a JSON array, or say what parts them: display.eligible_separator"),
     "datetime": ("not an ISO date and time", "write 2024-01-31T12:00:00+00:00"),
+    "offset": ("not an offset from UTC", "write the minutes that local time is ahead, such as 120 or -300, or +02:00"),
 }
 # Two roles may share a column: the stricter kind is read, the other derived from it.
-_STRICTNESS: tuple[Kind, ...] = ("category", "text", "float", "int", "datetime", "labels")
+_STRICTNESS: tuple[Kind, ...] = ("category", "text", "float", "int", "datetime", "labels", "offset")
 
 # The end of the year 262,142, the last one whole.
 _LAST_SECOND = 8_210_000_000_000
 
 
 class Cells(NamedTuple):
-    """A column of values, null where a cell is missing or does not fit, and the text of those that do not fit."""
+    """A column of values, null where a cell is missing or does not fit, and the text of those that do not fit.
+
+    Of times, too, whether they say their zone, all of them or each, or have one of the spec.
+    """
 
     values: pl.Series
     unparsed: pl.Series | None
+    aware: bool | pl.Series = True
 
 
 def merged_kinds(one: Mapping[str, Kind], other: Mapping[str, Kind]) -> dict[str, Kind]:
@@ -45,7 +52,13 @@ def merged_kinds(one: Mapping[str, Kind], other: Mapping[str, Kind]) -> dict[str
 
 
 def parse(
-    column: pl.Series, kind: Kind, missing: list[str], form: str | None = None, *, separator: str | None = None
+    column: pl.Series,
+    kind: Kind,
+    missing: list[str],
+    form: str | None = None,
+    *,
+    separator: str | None = None,
+    zone: str | pl.Series | None = None,
 ) -> Cells:
     """Return a column as values of its kind.
 
@@ -61,6 +74,8 @@ def parse(
         How dates and times are written, as of `instants`; None for ISO 8601.
     separator
         Text between the labels of a list; None for JSON arrays.
+    zone
+        Zone of times that say none, or by how many minutes each is ahead of UTC; None for UTC.
 
     Returns
     -------
@@ -75,9 +90,14 @@ def parse(
         return Cells(_without(_text(column, kind), missing), None)
     if kind == "datetime" and column.dtype.is_temporal():
         # Datetime columns need no parsing; they travel as ticks of us.
-        zone = getattr(column.dtype, "time_zone", None)
-        return Cells(column.cast(pl.Datetime("us", zone)).cast(pl.Int64), None)
-    if kind != "datetime" and column.dtype != pl.String:
+        own = getattr(column.dtype, "time_zone", None)
+        ticks = column.cast(pl.Datetime("us", own)).cast(pl.Int64)
+        if own is not None or zone is None:
+            return Cells(ticks, None, own is not None)
+        ticks = placed(ticks, False, zone)
+        lost = ticks.null_count() > column.null_count()
+        return Cells(ticks, _left_over(column.cast(pl.String), ticks) if lost else None)
+    if kind not in ("datetime", "offset") and column.dtype != pl.String:
         values = column.cast(TYPES[kind], strict=False)
         if kind == "int" and (column.dtype.is_float() or column.dtype.is_decimal()):
             # A cast cuts fractions off without a word.
@@ -85,15 +105,21 @@ def parse(
         lost = values.null_count() > column.null_count()
         return Cells(_without_numbers(values, missing), _left_over(column.cast(pl.String), values) if lost else None)
     text = _without(_text(column, kind), missing)
-    values = instants(text, form) if kind == "datetime" else text.cast(TYPES[kind], strict=False)
+    aware: bool | pl.Series = True
+    if kind == "datetime":
+        values, aware = read_instants(text, form)
+        if zone is not None and aware is not True:
+            values, aware = placed(values, aware, zone), True
+    else:
+        values = offset_minutes(text) if kind == "offset" else text.cast(TYPES[kind], strict=False)
     if values.null_count() == text.null_count():
-        return Cells(_without_numbers(values, missing), None)
+        return Cells(_without_numbers(values, missing), None, aware)
     stripped = text.str.strip_chars()
-    if kind != "datetime":
+    if kind not in ("datetime", "offset"):
         plain = stripped.str.replace(r"\.0+$", "") if kind == "int" else stripped
         values = plain.cast(TYPES[kind], strict=False)
     text = text.set(stripped == "", None)  # a quoted nothing is nothing
-    return Cells(_without_numbers(values, missing), _left_over(text, values))
+    return Cells(_without_numbers(values, missing), _left_over(text, values), aware)
 
 
 def in_calendar(column: pl.Series) -> bool:

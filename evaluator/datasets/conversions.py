@@ -8,7 +8,7 @@ from evaluator.datasets.cells import Kind
 from evaluator.datasets.event_kinds import EventKind
 from evaluator.datasets.row_breaches import CheckedRows
 from evaluator.datasets.row_rules import BEYOND, beyond_clocks
-from evaluator.datasets.spec import Time
+from evaluator.datasets.time_section import Time
 from evaluator.units import MOST_VALUE
 
 KEY = "__key"
@@ -17,14 +17,12 @@ KEY = "__key"
 def event_columns(kind: EventKind, time: Time) -> dict[str, Kind]:
     """Return the columns that hold the events, and the kind of each; `time` is ``[time]`` of the spec."""
     c = kind.columns
-    instant: Kind = "datetime" if time.unit == "datetime" else "int"
     kinds: dict[str, Kind] = dict.fromkeys(c.key, "text")
     kinds |= {column: "int" for column in (c.indicator, c.click) if column}
     kinds |= {c.attributed: "int"} if c.attributed and kind.attributed_only else {}
     kinds |= {c.value: "float"} if isinstance(c.value, str) else {}
     kinds |= {c.delay: "int"} if c.delay else {}
-    kinds |= {c.time: instant} if c.time else {}
-    return kinds
+    return kinds | time.kinds_of(c.time)
 
 
 def event_rows(table: pl.DataFrame, shown: pl.DataFrame, kind: EventKind, rows: CheckedRows) -> pl.DataFrame:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evaluator.datasets.cells import Kind, parse
 from evaluator.datasets.column_looks import Look
 from evaluator.datasets.draft_lines import Line
-from evaluator.datasets.instants import EPOCH
+from evaluator.datasets.instants import EPOCH, read_instants
 from evaluator.datasets.time_guesses import Guess
+from evaluator.datasets.zones import why_no_zone
+from evaluator.errors import UsageError
 
 _UNITS = ("s", "ms", "us", "ns", "min", "h", "d", "round")
 
@@ -47,7 +49,7 @@ class WrittenTimes:
 
 
 def written_times(shown: Look | None, clock: Look | None, choose: Callable[..., Any]) -> WrittenTimes | None:
-    """Return how the times of displays and conversions are written; None without a column of times.
+    """Return how the times of displays and conversions are written, and of which zone; None without a column of times.
 
     Parameters
     ----------
@@ -59,6 +61,38 @@ def written_times(shown: Look | None, clock: Look | None, choose: Callable[..., 
     if shown is None:
         return None
     looks = [shown, *([] if clock is None or clock.is_flag or not clock.present.is_not_null().any() else [clock])]
+    found = _written(looks, choose)
+    return _in_zones(found, looks, choose) if found.tick == "datetime" else found
+
+
+def _in_zones(found: WrittenTimes, looks: list[Look], choose: Callable[..., Any]) -> WrittenTimes:
+    """Return how times are written with the zone of those that say none, where others say theirs."""
+    naive = [look for look in looks if not _is_aware(look, found.form(look.name))]
+    if not naive or len(naive) == len(looks):
+        return found
+    (look,), (other,) = naive, [look for look in looks if look not in naive]
+    why = f"they say no zone, and those of {other.name!r} do"
+    zone, said = choose("time.timezone", f"Of which zone are the times of {look.name!r} (UTC, Europe/Berlin, ...)?",
+                        None, None, why)  # fmt: skip
+    if zone is not None and (refused := why_no_zone(zone)):
+        raise UsageError(f"time.timezone: {zone!r} {refused}.", hint="write UTC, or such as Europe/Berlin.")
+    example = {look.name: zone or "Europe/Berlin"}
+    if zone is not None:
+        return replace(found, lines=[*found.lines, Line("timezone", example, said)])
+    line = Line("timezone", example, f"please check: which zone? {why}", live=False)
+    return replace(found, lines=[*found.lines, line], missing=[*found.missing, "time.timezone"])
+
+
+def _is_aware(look: Look, form: str | None) -> bool:
+    """Whether the times of a column say their zone, as far as its first ones tell."""
+    if look.cells.dtype.is_temporal():
+        return getattr(look.cells.dtype, "time_zone", None) is not None
+    aware = read_instants(look.present.drop_nulls(), form).aware
+    return aware if isinstance(aware, bool) else bool(aware.all())
+
+
+def _written(looks: list[Look], choose: Callable[..., Any]) -> WrittenTimes:
+    shown = looks[0]
     shared = [guess for guess in shown.moments if all(guess in look.moments for look in looks)]
     if shared:
         found = shared[0]

@@ -13,18 +13,19 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets.cells import TYPES, Kind, in_calendar, parse
+from evaluator.datasets.cells import TYPES, Cells, Kind, in_calendar, parse
 from evaluator.datasets.json_lines import BROKEN, key_names, object_frames
 from evaluator.datasets.row_breaches import FILE, LINE
-from evaluator.datasets.sources.files import SourceFile
+from evaluator.datasets.sources.files import SourceFile, natural
 from evaluator.datasets.sources.keyed import KeyedPart
 from evaluator.datasets.sources.part import TablePart
-from evaluator.datasets.spec import Time
 from evaluator.datasets.spec_sections import Table
 from evaluator.datasets.text import as_utf8, refuse_illegal
 from evaluator.datasets.text_rows import Header, delimiter, refuse_open_quote, text_header
+from evaluator.datasets.time_section import Time
 from evaluator.datasets.vw.decision_frames import NO_DECISION, decision_columns, decision_frames
 from evaluator.datasets.widths import Widths
+from evaluator.datasets.zones import Cell, ZonedCells, ZonesSeen, first_of_each
 from evaluator.errors import SourceError, nearest
 
 # Small enough that a chunk's columns and copies are tens of MB, large enough that work done once a chunk costs nothing.
@@ -32,6 +33,8 @@ CHUNK_ROWS = 100_000
 UNPARSED, CELLS = "__unparsed_", "__cells"
 # What Polars raises at a damaged file; where it panics, that is no Exception.
 _BEYOND = (pl.UInt64(), pl.Int128())
+# Of a column, and whether they say their zone, the first row of such times in a chunk, and its cell.
+Zoned = dict[tuple[str, bool], tuple[int, str]]
 UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
@@ -58,6 +61,8 @@ class Chunks:
         Text between the labels of a cell that lists some; None for JSON arrays.
     passed_over
         Gets, by the name of its file, the number of lines that are no row and no fault, by what they are.
+    zones
+        Gets the first times that say their zone, and those that do not.
 
     Raises
     ------
@@ -72,6 +77,7 @@ class Chunks:
     time: Time | None = None
     separator: str | None = None
     passed_over: dict[str, Counter[str]] = field(default_factory=dict)
+    zones: ZonesSeen = field(default_factory=ZonesSeen)
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
         return of_equal_size(self._frames(), CHUNK_ROWS)
@@ -96,7 +102,9 @@ class Chunks:
             passed_over = self.passed_over[table.file.name] = Counter()
             with table.readable() as path:
                 widths, batches = table.widths(path), table.batches(path, left, before, passed_over)
-                while (frame := self._next(batches, table.file)) is not None:
+                while (found := self._next(batches, table.file)) is not None:
+                    frame, zoned = found
+                    self.zones.join(self._placed(zoned, table.file, frame, line))
                     frame = frame if widths is None else _counted(frame, widths, line - first, len(table.columns))
                     where: dict[str, npt.NDArray[Any]] = {FILE: np.full(frame.height, index, np.int32)}
                     if LINE not in frame.columns:
@@ -108,7 +116,7 @@ class Chunks:
             if left == 0:
                 return
 
-    def _next(self, batches: Iterator[pl.DataFrame], file: TablePart) -> pl.DataFrame | None:
+    def _next(self, batches: Iterator[pl.DataFrame], file: TablePart) -> tuple[pl.DataFrame, Zoned] | None:
         try:
             raw = _next_rows(batches, file)
             return None if raw is None else self._parsed(raw, file)
@@ -120,24 +128,45 @@ class Chunks:
                 refuse_open_quote(file, self.source)
             raise file.unreadable(error) from None
 
-    def _parsed(self, raw: pl.DataFrame, file: TablePart) -> pl.DataFrame:
-        columns = []
+    def _parsed(self, raw: pl.DataFrame, file: TablePart) -> tuple[pl.DataFrame, Zoned]:
+        columns, zoned = [], {}
         for name, kind in self.kinds.items():
-            given = file.partitions.get(name)
-            found = raw[name] if given is None else pl.repeat(given, raw.height, dtype=pl.String, eager=True)
-            if file.is_text:
-                empty = found == ""
-                found = found.set(empty, None) if empty.any() else found  # quoted or not, an empty cell is missing
-            if not in_calendar(found):
-                hint = "repair or drop those rows: later steps would stumble over them."
-                raise SourceError(f"{file.name}: column {name!r} holds times beyond any calendar.", hint=hint)
-            form = None if self.time is None else self.time.format_of(name)
-            cells = parse(found, kind, missing_values(self.source, name), form, separator=self.separator)
+            cells = self._cells(raw, name, kind, file)
             columns.append(cells.values.alias(name))
             if cells.unparsed is not None:
                 columns.append(cells.unparsed.alias(UNPARSED + name))
+            for said, row in first_of_each(cells.aware, cells.values) if kind == "datetime" else ():
+                zoned[name, said] = row, str(_raw(raw, name, file)[row])
         columns += [raw[name] for name in (LINE, BROKEN, NO_DECISION) if name in raw.columns]
-        return pl.DataFrame(columns)
+        return pl.DataFrame(columns), zoned
+
+    def _placed(self, zoned: Zoned, file: TablePart, frame: pl.DataFrame, line: int) -> ZonedCells:
+        """Return those of a chunk's first times before which none is known, with their places."""
+        found, of_file = {}, tuple(natural(file.name))
+        for of, (row, cell) in zoned.items():
+            order = of_file, int(frame[LINE][row]) if LINE in frame.columns else line + row
+            if of not in self.zones.found or order < self.zones.found[of].order:
+                found[of] = Cell(order, f"{file.places([order[1]])[0]}: {cell!r}")
+        return found
+
+    def _cells(self, raw: pl.DataFrame, name: str, kind: Kind, file: TablePart) -> Cells:
+        found, zone = _raw(raw, name, file), None
+        if file.is_text:
+            empty = found == ""
+            found = found.set(empty, None) if empty.any() else found  # quoted or not, an empty cell is missing
+        if not in_calendar(found):
+            hint = "repair or drop those rows: later steps would stumble over them."
+            raise SourceError(f"{file.name}: column {name!r} holds times beyond any calendar.", hint=hint)
+        if self.time is not None and kind == "datetime":
+            of = self.time.offset_of(name)
+            zone = self.time.zone_of(name) if of is None else self._cells(raw, of, "offset", file).values
+        form = None if self.time is None else self.time.format_of(name)
+        return parse(found, kind, missing_values(self.source, name), form, separator=self.separator, zone=zone)
+
+
+def _raw(raw: pl.DataFrame, name: str, file: TablePart) -> pl.Series:
+    given = file.partitions.get(name)
+    return raw[name] if given is None else pl.repeat(given, raw.height, dtype=pl.String, eager=True)
 
 
 def _next_rows(batches: Iterator[pl.DataFrame], part: TablePart) -> pl.DataFrame | None:

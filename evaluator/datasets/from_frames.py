@@ -39,8 +39,8 @@ _KEYWORDS = {
 _KEY = re.compile(
     r"(?<![\w'\"./$])(?:\$\.)?((?:source|time|display|conversion|candidates|calendar|log|context|target|action_set|leakage)[.]([a-z_]+))"
 )
-_TABLE_KEY = re.compile(r"\b(unit|format|keep) = (?=[\"{])")
-_TABLES = re.compile(r"(format|keep) = \{ (.+?\") \}")
+_TABLE_KEY = re.compile(r"\b(unit|format|timezone|offset|keep) = (?=[\"{])")
+_TABLES = re.compile(r"(format|timezone|offset|keep) = \{ (.+?\") \}")
 _TEXT = re.compile(r"(?:([\w-]+)|(\"(?:[^\"\\]|\\.)*\")) = (\"(?:[^\"\\]|\\.)*\")")
 # An option of the reading of files that has the name of a key.
 _CUT = re.compile(r"cut such conversions with `attribution_window=[^`]*`")

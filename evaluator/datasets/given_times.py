@@ -20,7 +20,8 @@ def ticks_of_date(spec: FileSpec, text: str) -> int | None:
     """
     if spec.time.unit != "datetime":
         return None
-    found = parse(pl.Series([text]), "datetime", [], spec.time.format_of(spec.display.time)).values[0]
+    of = spec.display.time
+    found = parse(pl.Series([text]), "datetime", [], spec.time.format_of(of), zone=spec.time.zone_of(of)).values[0]
     return None if found is None else int(found)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import polars as pl
 
@@ -48,10 +49,30 @@ def why_no_format(form: str) -> str | None:
     return None
 
 
-def instants(text: pl.Series, form: str | None) -> pl.Series:
-    """Return the times that cells say, int64 in microseconds since 1970, null where they say none.
+class Instants(NamedTuple):
+    """Times as they are written.
 
-    A time without zone is UTC, finer ones than a microsecond lose what is finer; a year has four digits (two with
+    Parameters
+    ----------
+    ticks
+        Times, int64 in microseconds since 1970, null where a cell says none; those without zone as in UTC.
+    aware
+        Whether they say their zone, all of them or each.
+    """
+
+    ticks: pl.Series
+    aware: bool | pl.Series
+
+
+def instants(text: pl.Series, form: str | None) -> pl.Series:
+    """Return the times that cells say, int64 in microseconds since 1970, as `read_instants`."""
+    return read_instants(text, form).ticks
+
+
+def read_instants(text: pl.Series, form: str | None) -> Instants:
+    """Return the times that cells say, null where they say none, and whether they say their zone.
+
+    A time without zone is as in UTC, finer ones than a microsecond lose what is finer; a year has four digits (two with
     ``%y``).
 
     Parameters
@@ -64,19 +85,23 @@ def instants(text: pl.Series, form: str | None) -> pl.Series:
         dates slashes, and the zone be called UTC.
     """
     if form == EPOCH:
-        return text.str.strip_chars().cast(_MICROS, strict=False).to_physical().cast(pl.Int64, strict=False)
+        micros = text.str.strip_chars().cast(_MICROS, strict=False).to_physical().cast(pl.Int64, strict=False)
+        return Instants(micros, aware=True)
     if form is not None:
-        return _moments(text.str.strip_chars(), form.replace("%S.%f", "%S%.f"))
+        moments = _moments(text.str.strip_chars(), form.replace("%S.%f", "%S%.f"))
+        return Instants(moments, aware="%z" in form)
     found = _moments(text, _PLAIN)
-    return found if found.null_count() == text.null_count() else _others(text, found)
+    return Instants(found, aware=False) if found.null_count() == text.null_count() else _others(text, found)
 
 
-def _others(text: pl.Series, found: pl.Series) -> pl.Series:
+def _others(text: pl.Series, found: pl.Series) -> Instants:
     """Return `found` with the cells that the plain form did not read."""
     left = (found.is_null() & text.is_not_null()).arg_true()
-    plain = text.gather(left).str.strip_chars()
+    written = plain = text.gather(left).str.strip_chars()
     for zone in _GREENWICH:
         plain = plain.str.strip_suffix(zone)
+    greenwich = left.filter(plain.str.len_bytes() < written.str.len_bytes())
+    offsets = [greenwich]
     plain = plain.str.strip_chars_end().str.replace("T", " ", literal=True).str.replace_all("/", "-", literal=True)
     # Most columns are written in one form: the one that reads the first cell goes first.
     unread = {form: _moments(plain.head(1), form).null_count() for form in _ISO}
@@ -88,10 +113,14 @@ def _others(text: pl.Series, found: pl.Series) -> pl.Series:
         read = moments.is_not_null()
         if read.any():
             found = found.scatter(left.filter(read), moments.filter(read))
+            offsets += [left.filter(read)] if form.endswith("%#z") else []
             left, plain = left.filter(~read), plain.filter(~read)
         if not len(left):
             break
-    return found
+    rows = pl.concat(offsets)
+    if not len(rows) or len(rows) == len(text) - text.null_count():
+        return Instants(found, aware=bool(len(rows)))
+    return Instants(found, pl.Series([False]).new_from_index(0, len(text)).scatter(rows, True))
 
 
 def _moments(text: pl.Series, form: str) -> pl.Series:

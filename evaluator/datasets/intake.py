@@ -29,6 +29,7 @@ from evaluator.datasets.stretches.taken import SettledTies, Taken
 from evaluator.datasets.target import check_target, target_codes
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.vw.decision_frames import FORMATS
+from evaluator.datasets.zones import ZonesSeen
 from evaluator.threads import behind
 
 TIME, ACTION, PROPENSITY = "time", "action", "propensity"
@@ -75,6 +76,8 @@ class Intake:
         Labels found so far of each of these that holds words, by that name.
     numbers
         Those that hold numbers, by that name.
+    zones
+        Record of the times that say their zone, and of those that do not.
     limit
         Number of displays that the log holds, the first ones; None for all.
     before
@@ -112,6 +115,7 @@ class Intake:
     kept: Mapping[str, str] = field(default_factory=dict)
     keep: dict[str, Labels] = field(default_factory=dict)
     numbers: tuple[str, ...] = ()
+    zones: ZonesSeen = field(default_factory=ZonesSeen)
     limit: int | None = None
     before: int = 0
     labels: Labels = field(default_factory=Labels)
@@ -170,6 +174,7 @@ class Intake:
             spool=self.spool,
             ids=self.ids.waiting,
             asked={table: asked.waiting for table, asked in self.asked.items()},
+            zones=dict(self.zones.found),
         )
 
     def join(self, following: Sequence[Taken]) -> None:
@@ -188,6 +193,7 @@ class Intake:
             self._found.append(found)
             self._places.append(one.places + before)
             self.ids.join(one.ids)
+            self.zones.join(one.zones)
             before += one.rows
         self.join_displays(following)
 

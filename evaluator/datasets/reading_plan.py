@@ -32,10 +32,12 @@ from evaluator.datasets.shuffled_ties import whole_ties
 from evaluator.datasets.sorting import SortedChunks
 from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.sources.part import TablePart
-from evaluator.datasets.spec import FileSpec, Time
+from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import Spool
 from evaluator.datasets.target import target_columns
+from evaluator.datasets.time_section import Time
 from evaluator.datasets.vw.decision_frames import FORMATS, has_times
+from evaluator.datasets.zones import ZonesSeen
 
 # Rows whose display was listed before, of a first pass, which knows of none.
 NONE = pl.DataFrame(schema={"row": pl.Int64, FILE: pl.Int32, LINE: pl.Int64})
@@ -66,6 +68,8 @@ class ReadingPlan:
         Whether displays have no times, so that rounds count them.
     passed_over
         Number of lines of each file of displays that are no row and no fault, by what they are, once it was read.
+    zones
+        Record of the times that say their zone, and of those that do not, of all tables.
     """
 
     spec: FileSpec
@@ -80,6 +84,7 @@ class ReadingPlan:
     kept: dict[str, str]
     by_rounds: bool = False
     passed_over: dict[str, Counter[str]] = field(default_factory=dict)
+    zones: ZonesSeen = field(default_factory=ZonesSeen)
 
     @property
     def limit(self) -> int | None:
@@ -149,9 +154,7 @@ class ReadingPlan:
         def read(limit: int | None) -> Iterable[pl.DataFrame]:
             # Sorting needs every row before the first n are known.
             first = None if self.sort else limit
-            found = Chunks(
-                self.files, spec.source, self.kinds, first, spec.time, spec.display.eligible_separator, self.passed_over
-            )  # fmt: skip
+            found = self._chunks(self.files, first)
             return SortedChunks(found, spec.display.time, limit, new_spool) if self.sort else found
 
         # Which displays of one time are the first n is known when all of them are.
@@ -167,10 +170,17 @@ class ReadingPlan:
 
     def rows_of(self, files: Sequence[int]) -> Iterator[pl.DataFrame]:
         """Yield the rows of some files, which keep their numbers among all."""
-        spec, number = self.spec, np.array(files, np.int32)
+        number = np.array(files, np.int32)
         some = [self.files[i] for i in files]
-        for frame in Chunks(some, spec.source, self.kinds, None, spec.time, spec.display.eligible_separator):
+        for frame in self._chunks(some, None):
             yield frame.with_columns(pl.Series(FILE, number[frame[FILE].to_numpy()]))
+
+    def _chunks(self, files: list[TablePart], limit: int | None) -> Chunks:
+        spec = self.spec
+        return Chunks(
+            files, spec.source, self.kinds, limit, spec.time, spec.display.eligible_separator, self.passed_over,
+            self.zones,
+        )  # fmt: skip
 
     def intake(
         self,
@@ -187,7 +197,8 @@ class ReadingPlan:
             spec=spec,
             kinds=self.kinds,
             breaches=Breaches(self.files, listed=self.listed),
-            order=TimeOrder(self.files, spec.display.time),
+            order=TimeOrder(self.files, spec.display.time, self.zones),
+            zones=self.zones,
             codes=ContextCodes(self.features),
             events=self.events,
             asked=asked,
@@ -244,7 +255,6 @@ def _has_no_times(spec: FileSpec, files: Sequence[TablePart]) -> bool:
 def _display_kinds(spec: FileSpec, features: Features) -> dict[str, Kind]:
     kinds: dict[str, Kind] = {c: "float" if kind == "number" else "category" for c, kind in features.kinds.items()}
     roles: list[tuple[str | None, Kind]] = [
-        (spec.display.time, "datetime" if spec.time.unit == "datetime" else "int"),
         (spec.display.action, "category"),
         (spec.display.propensity_column, "float"),
         (spec.display.weight, "float"),
@@ -252,6 +262,7 @@ def _display_kinds(spec: FileSpec, features: Features) -> dict[str, Kind]:
         (spec.display.id, "text"),
         (spec.display.eligible, "labels"),
     ]
+    kinds = merged_kinds(kinds, spec.time.kinds_of(spec.display.time))
     for column, kind in roles:
         if column is not None:
             kinds = merged_kinds(kinds, {column: kind})

@@ -16,6 +16,7 @@ from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.vw.decision_frames import NO_DECISION
+from evaluator.datasets.zones import ZonesSeen, comes_twice
 from evaluator.errors import LogError
 from evaluator.log.breaches import COST_REPAIR, NO_COST, WEIGHT_REPAIR
 from evaluator.units import MOST_VALUE
@@ -60,6 +61,9 @@ def check_cells(
     unfit = {c: frame[UNPARSED + c].set(~whole, None) for c in kinds if UNPARSED + c in frame.columns}
     if times is not None:
         for column in times.columns:
+            for found, problem, repair in times.unplaced(column, unfit.get(column)):
+                rows.add(column, found, problem, repair, values=unfit[column])
+                unfit[column] = unfit[column].set(found, None)
             times.see(column, frame[column], unfit[column].drop_nulls() if column in unfit else None)
     for column, kind in kinds.items():
         if kind in PROBLEMS:
@@ -121,11 +125,12 @@ def check_displays(
 class TimeOrder:
     """Whether the displays come in the order of their times, chunk by chunk."""
 
-    def __init__(self, files: list[TablePart], time: str) -> None:
-        self._files, self._time = files, time
+    def __init__(self, files: list[TablePart], time: str, zones: ZonesSeen) -> None:
+        self._files, self._time, self._zones = files, time, zones
         self._last: int | None = None
         self._late = 0
         self._first = ""
+        self._step = (0, 0)
 
     def see(self, frame: pl.DataFrame) -> None:
         """Look at the sound rows of a chunk."""
@@ -139,6 +144,7 @@ class TimeOrder:
             file = self._files[frame[FILE][row]]
             (where,) = file.places([frame[LINE][row]])
             self._first = f"{where}: time {times[row]} is earlier than {before[row]} before it"
+            self._step = int(before[row]), int(times[row])
         self._late += len(late)
         self._last = int(times[-1])
 
@@ -150,6 +156,14 @@ class TimeOrder:
     def refuse(self) -> None:
         """Raise LogError if a display is earlier than the one before it."""
         if not self.kept:
+            if self._zones.is_naive(self._time) and (zone := comes_twice(*self._step)):
+                early, late = (pl.Series([of]).cast(pl.Datetime("us"))[0] for of in self._step)
+                raise LogError(
+                    f"{self._first.partition(': time ')[0]}: column {self._time!r} goes back from {early} to {late}, "
+                    f"in an hour that comes twice in zones such as {zone}, where clocks were put back.",
+                    hint="give times in UTC, or with what they are ahead of it (2024-10-27T02:30:00+01:00), or in a "
+                    'column that offset = "..." under [time] names; sorting does not tell the two hours apart.',
+                )
             raise LogError(
                 f"{self._first} ({self._late} such rows).",
                 hint="sort the source, set sort = true in [source], or pass `sort=True`.",

@@ -20,9 +20,10 @@ from evaluator.datasets.named_ids import NamedIds
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches
 from evaluator.datasets.row_rules import check_cells
 from evaluator.datasets.sources.part import TablePart
-from evaluator.datasets.spec import Time
 from evaluator.datasets.spool import Spool
 from evaluator.datasets.time_guesses import TimeGuesses
+from evaluator.datasets.time_section import Time
+from evaluator.datasets.zones import ZonesSeen
 
 # So many rows, and displays that they may name, are joined in memory.
 JOINED_ROWS = 1_000_000
@@ -43,6 +44,8 @@ class SecondTable:
         Section ``[time]`` of the spec.
     files
         Files of that table.
+    zones
+        Record of the times that say their zone, and of those that do not.
     listed
         Whether every breach will be asked for, as in `Breaches`.
     new_spool
@@ -50,7 +53,14 @@ class SecondTable:
     """
 
     def __init__(
-        self, kind: EventKind, time: Time, files: list[TablePart], *, listed: bool, new_spool: Callable[[], Spool]
+        self,
+        kind: EventKind,
+        time: Time,
+        files: list[TablePart],
+        zones: ZonesSeen,
+        *,
+        listed: bool,
+        new_spool: Callable[[], Spool],
     ) -> None:
         source = kind.columns.source
         assert source is not None
@@ -59,7 +69,7 @@ class SecondTable:
         self.breaches = Breaches(files, listed=listed)
         self.rows = 0
         self._spool, self.ids = new_spool(), NamedIds()
-        chunks = Chunks(files, source, self._kinds, time=time)
+        chunks = Chunks(files, source, self._kinds, time=time, zones=zones)
         self._empty = chunks.empty()
         for frame in chunks:
             self.ids.add(identity.hashed(frame[source.display])[HASH].drop_nulls())

@@ -9,9 +9,10 @@ from evaluator.datasets.row_breaches import Breaches
 from evaluator.datasets.set_sources import SetSource
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
+from evaluator.datasets.zones import ZonesSeen
 
 
-def find_sets(spec: FileSpec, files: list[TablePart], *, listed: bool) -> SetSource | None:
+def find_sets(spec: FileSpec, files: list[TablePart], zones: ZonesSeen, *, listed: bool) -> SetSource | None:
     """Return what reads the eligible actions of a source; None where every action always is eligible.
 
     Parameters
@@ -20,6 +21,8 @@ def find_sets(spec: FileSpec, files: list[TablePart], *, listed: bool) -> SetSou
         Spec of the dataset.
     files
         Files of the calendar or of the candidates, where the spec has either.
+    zones
+        Record of the times that say their zone, and of those that do not.
     listed
         Whether rows that break a rule are left out and listed.
     """
@@ -32,7 +35,7 @@ def find_sets(spec: FileSpec, files: list[TablePart], *, listed: bool) -> SetSou
             candidates.breaches.refuse()
         return candidates
     if spec.action or spec.calendar is not None:
-        flights = given_flights(spec) if spec.action else read_flights(spec, files)
+        flights = given_flights(spec) if spec.action else read_flights(spec, files, zones)
         return CalendarSets(flights, display.time, display.action)
     return None
 

@@ -4,54 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from evaluator.datasets.criteo.parameters import TwinParameters
-from evaluator.datasets.instants import why_no_format
 from evaluator.datasets.options import Deduplicate
 from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
 from evaluator.datasets.scenario import BernoulliScenario, LinearScenario
 from evaluator.datasets.set_sections import ActionSet, ActionTimes, Calendar, Candidates, Target
 from evaluator.datasets.spec_sections import Name, Propensity, Section, Source, Table
+from evaluator.datasets.time_section import Time
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE
 
-TimeUnit = Literal["ns", "us", "ms", "s", "min", "h", "d", "round", "datetime"]
 # Until when events were followed. Text beside the two words is a date, as the displays' times are.
 Until = Literal["end", "complete"] | Annotated[int, Field(ge=-(2**63), lt=2**63)] | Name
 Encoding = Literal["hash", "one-hot", "number"]
 ColumnKind = Literal["category", "number"]
-
-
-def _are_formats(given: str | dict[str, str] | None) -> str | dict[str, str] | None:
-    for form in given.values() if isinstance(given, dict) else [] if given is None else [given]:
-        if refused := why_no_format(form):
-            raise ValueError(f"{form!r} {refused}")
-    return given
-
-
-class Time(Section):
-    """Unit of the times, and what the order of equal ones means."""
-
-    unit: Annotated[TimeUnit, Field(description="tick of integer times; 'datetime' gives ticks of us")]
-    format: Annotated[
-        str | dict[str, str] | None,
-        AfterValidator(_are_formats),
-        Field(description="how dates are written, everywhere or by column: '%d.%m.%Y'; ISO 8601 when absent"),
-    ] = None
-    ties: Annotated[
-        Literal["shuffle", "file"],
-        Field(description="displays of one time: 'shuffle' their order, or 'file' order is the order of the log"),
-    ] = "shuffle"
-
-    @model_validator(mode="after")
-    def _format_of_dates(self) -> Time:
-        if self.format is not None and self.unit != "datetime":
-            raise ValueError(f"format is how dates are written: it goes with unit = 'datetime', not {self.unit!r}")
-        return self
-
-    def format_of(self, column: str) -> str | None:
-        """Return how the times of a column are written; None for ISO 8601."""
-        return self.format.get(column) if isinstance(self.format, dict) else self.format
 
 
 class Display(Section):
@@ -279,9 +246,11 @@ class FileSpec(Heading):
         self._one_source_of_sets()
         if self.action_set is not None and self.candidates is not None and self.candidates.features:
             raise ValueError("candidates.features and [action_set] both give vectors of the actions: give one of them")
-        for column in self.time.format if isinstance(self.time.format, dict) else ():
-            if column not in times:
-                raise ValueError(f"time.format holds {column!r}, which is no column of times ({', '.join(times)})")
+        for key in ("format", "timezone", "offset"):
+            given = getattr(self.time, key)
+            for column in given if isinstance(given, dict) else ():
+                if column not in times:
+                    raise ValueError(f"time.{key} holds {column!r}, which is no column of times ({', '.join(times)})")
         for column in self.context.allow:
             if (found := self.no_features().get(column)) is None:
                 raise ValueError(f"context.allow holds {column!r}, which is a feature like any other: take it out")

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import polars as pl
 
 from evaluator.datasets.instants import EPOCH, instants
-from evaluator.datasets.spec import Time
+from evaluator.datasets.time_section import Time
+from evaluator.datasets.zones import unplaced
 from evaluator.inputs.toml_text import toml_value
 
 _ORDERS = {"d": "days", "m": "months", "y": "years", "Y": "years"}
@@ -74,6 +75,13 @@ class TimeGuesses:
             guesses = list(self._all()) if found.guesses is None else found.guesses
             guesses = [guess for guess in guesses if not found.some_read or self._reads_all(guess)]
             found.guesses = _that_fit(guesses, unread.unique(maintain_order=True))
+
+    def unplaced(self, column: str, unread: pl.Series | None) -> list[tuple[pl.Series, str, str]]:
+        """Return which cells are times to which their zone gives no moment, as `evaluator.datasets.zones.unplaced`."""
+        if unread is None:
+            return []
+        form, zone, offset = (of(column) for of in (self._time.format_of, self._time.zone_of, self._time.offset_of))
+        return unplaced(unread, form, zone, offset)
 
     def said(self, column: str) -> tuple[str, str]:
         """Return what is wrong with the cells that are no times, and the repair: lines of [time] that all cells fit."""

@@ -66,6 +66,8 @@ class MadeFromFrames:
         attributed_only: bool = False,
         unit: Literal["ns", "us", "ms", "s", "min", "h", "d", "round", "datetime"] = "datetime",
         format: str | Mapping[str, str] | None = None,
+        timezone: str | Mapping[str, str] | None = None,
+        offset: str | Mapping[str, str] | None = None,
         ties: Literal["shuffle", "file"] = "shuffle",
         none: Sequence[str | float] | Mapping[str, Sequence[str | float]] = (),
         sort: bool = False,
@@ -149,6 +151,9 @@ class MadeFromFrames:
             Tick of integer times; ``"datetime"`` where they are dates, which gives ticks of us.
         format
             How dates in text are written, everywhere or by column: ``"%d.%m.%Y"``; ISO 8601 when None.
+        timezone, offset
+            Zone of dates that say none (``"Europe/Berlin"``), or the column that says by how many minutes each is ahead
+            of UTC (120, or ``"+02:00"``), everywhere or by column; UTC when None.
         ties
             What the order of displays of one time means: nothing (``"shuffle"``), or that of the log (``"file"``).
         none
@@ -210,7 +215,13 @@ class MadeFromFrames:
             "name": name,
             "notes": _several("notes", notes),
             "source": {"none": _by_column(none), "sort": sort},
-            "time": {"unit": unit, "format": dict(format) if isinstance(format, Mapping) else format, "ties": ties},
+            "time": {
+                "unit": unit, "ties": ties,
+                **{
+                    key: dict(given) if isinstance(given, Mapping) else given
+                    for key, given in (("format", format), ("timezone", timezone), ("offset", offset))
+                },
+            },
             "display": {
                 "time": time, "action": action, "propensity_kind": propensity_kind,
                 "propensity": _by_label(propensity) if isinstance(propensity, Mapping) else propensity,

@@ -272,3 +272,40 @@ def test_the_command_takes_jobs(tmp_path: Path) -> None:
     assert done.code == 0
     assert (tmp_path / "log" / "displays-00007.parquet").is_file()
     assert "100 displays" in done.out
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_what_times_say_of_their_zone_is_seen_of_all_files(tmp_path: Path, zone: str | None) -> None:
+    """Displays are of moments, and the sales of the last file alone say no zone, which a spec may say."""
+    (tmp_path / "logs").mkdir()
+    shown = pl.Series("t", [1_700_000_000_000_000 + i * 60_000_000 for i in range(48)]).cast(pl.Datetime("us", "UTC"))
+    sold = (shown.dt.offset_by("2h").dt.strftime("%Y-%m-%dT%H:%M:%SZ")).alias("sold")
+    sold[47] = "2023-11-15 02:00:00"
+    frame = pl.DataFrame([shown, pl.Series("ad", ["a", "b"] * 24), sold])
+    for i in range(4):
+        frame.slice(12 * i, 12).write_parquet(tmp_path / "logs" / f"{i}.parquet", row_group_size=4)
+    time = {"unit": "datetime", **({} if zone is None else {"timezone": {"sold": zone}})}
+    spec = write_spec(tmp_path, source={"files": "logs"}, time=time)
+    with pieces_of(10):
+        found = [outcome(spec, tmp_path / name, jobs=jobs) for name, jobs in (("one", 1), ("two", 2))]
+    assert found[0] == found[1]
+    if zone is None:
+        kind, said = found[0]
+        assert kind is LogError
+        assert "3.parquet row 12: '2023-11-15 02:00:00'), and times that say theirs (" in said
+
+
+def test_local_times_are_cut_into_stretches_by_no_end_of_a_file(tmp_path: Path) -> None:
+    """Where clocks are put back, the least local time of a file need not be its first moment."""
+    (tmp_path / "logs").mkdir()
+    moments = pl.Series("t", [1_729_980_000 + i * 900 for i in range(48)], dtype=pl.Int64) * 1_000_000
+    berlin = moments.cast(pl.Datetime("us", "UTC")).dt.convert_time_zone("Europe/Berlin")
+    ahead = (berlin.dt.base_utc_offset() + berlin.dt.dst_offset()).dt.total_minutes().alias("ahead")
+    frame = pl.DataFrame([berlin.dt.replace_time_zone(None), ahead, pl.Series("ad", ["a", "b"] * 24)])
+    frame = frame.with_columns(sold=pl.lit(None, pl.Datetime("us")))
+    for i in range(4):
+        frame.slice(12 * i, 12).write_parquet(tmp_path / "logs" / f"{i}.parquet", row_group_size=4)
+    spec = write_spec(tmp_path, source={"files": "logs"}, time={"unit": "datetime", "offset": "ahead"})
+    with pieces_of(10):
+        assert outcome(spec, tmp_path / "one") == outcome(spec, tmp_path / "two", jobs=2)
+    assert pl.read_parquet(tmp_path / "one" / "displays.parquet")["time"].to_list() == moments.to_list()

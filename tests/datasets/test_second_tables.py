@@ -23,9 +23,10 @@ from evaluator.datasets.named_ids import NamedIds
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches
 from evaluator.datasets.row_rules import check_cells
 from evaluator.datasets.sources.part import TablePart
-from evaluator.datasets.spec import Time
 from evaluator.datasets.spool import Spool
 from evaluator.datasets.time_guesses import TimeGuesses
+from evaluator.datasets.time_section import Time
+from evaluator.datasets.zones import ZonesSeen
 from evaluator.errors import EvaluatorError
 from tests.datasets.sources import dataset, write_rows, write_spec
 
@@ -34,14 +35,21 @@ class WholeTable:
     """The slow twin of `SecondTable`: the whole table in one frame, every id of it in every question."""
 
     def __init__(
-        self, kind: EventKind, time: Time, files: list[TablePart], *, listed: bool, new_spool: Callable[[], Spool]
+        self,
+        kind: EventKind,
+        time: Time,
+        files: list[TablePart],
+        zones: ZonesSeen,
+        *,
+        listed: bool,
+        new_spool: Callable[[], Spool],
     ) -> None:
         source = kind.columns.source
         assert source is not None
         self.kind, self.time, self.column = kind, time, source.display
         self.kinds: dict[str, Kind] = merged_kinds(event_columns(kind, time), {source.display: "text"})
         self.breaches = Breaches(files, listed=listed)
-        self.table = Chunks(files, source, self.kinds, time=time).collect()
+        self.table = Chunks(files, source, self.kinds, time=time, zones=zones).collect()
         self.rows = self.table.height
 
     def asking(self) -> WholeTable:

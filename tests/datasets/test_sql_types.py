@@ -132,14 +132,15 @@ def test_a_time_that_is_infinite_is_one_line(shop_of: Callable[[str], Shop], tmp
 def test_times_without_a_zone_and_dates_are_times(shop_of: Callable[[str], Shop], tmp_path: Path) -> None:
     for kind in ("postgresql", "duckdb"):
         shop = shop_of(kind)
-        zone = "timezone('UTC', shown)"
+        # Sales are instants: which zone the displays are of has to be said.
+        zone, said = "timezone('UTC', shown)", {"unit": "datetime", "timezone": {"shown": "UTC"}}
         usual = convert(shop.spec(tmp_path), tmp_path / f"{kind}-usual").log
         for name, cell in {"timestamp": zone, "text": f"CAST({zone} AS text)"}.items():
             displays = f"SELECT id, {cell} AS shown, ad, p, country, basket FROM displays ORDER BY 2, 1"
-            log = convert(shop.spec(tmp_path, displays=displays), tmp_path / f"{kind}-{name}").log
+            log = convert(shop.spec(tmp_path, displays=displays, time=said), tmp_path / f"{kind}-{name}").log
             assert log.column("time").tolist() == usual.column("time").tolist()
         displays = f"SELECT id, CAST({zone} AS date) AS shown, ad, p, country, basket FROM displays ORDER BY 2, 1"
-        log = convert(shop.spec(tmp_path, displays=displays), tmp_path / f"{kind}-date").log
+        log = convert(shop.spec(tmp_path, displays=displays, time=said), tmp_path / f"{kind}-date").log
         assert set((log.column("time") % 86_400_000_000).tolist()) == {0}
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evaluator.datasets.spool import Spool, Waiting
+from evaluator.datasets.zones import ZonedCells
 
 Ints = npt.NDArray[np.int64]
 
@@ -53,6 +54,8 @@ class Taken:
         Hashes of their ids.
     asked
         Ids of those that a second table may name, by the spec's name of the kind.
+    zones
+        Where its times say their zone and where they do not, as of `evaluator.datasets.zones.ZonesSeen`.
     """
 
     rows: int
@@ -65,3 +68,4 @@ class Taken:
     spool: Spool
     ids: Waiting
     asked: Mapping[str, Waiting]
+    zones: ZonedCells

@@ -10,6 +10,7 @@ import polars as pl
 
 from evaluator.datasets.spool import FileSpool, Waiting
 from evaluator.datasets.stretches.taken import Ints, SettledTies, Taken
+from evaluator.datasets.zones import Cell
 
 Paths = tuple[str, ...]
 # Of the files of a pass, beside those in which rows wait.
@@ -44,6 +45,8 @@ class TakenFiles:
         Labels of each column of codes, by its name.
     spool, ids, asked
         Files of the displays, of their ids, and of those that each second table may name, by the name of the kind.
+    zones
+        `Taken.zones`.
     """
 
     folder: str
@@ -56,6 +59,7 @@ class TakenFiles:
     spool: Paths
     ids: WaitingFiles
     asked: tuple[tuple[str, WaitingFiles], ...]
+    zones: tuple[tuple[tuple[str, bool], Cell], ...] = ()
 
     def opened(self) -> Taken:
         """Return what was found, its events in memory, its displays where they are."""
@@ -83,6 +87,7 @@ class TakenFiles:
             spool=spool_of(self.spool),
             ids=self.ids.opened(),
             asked={table: waiting.opened() for table, waiting in self.asked},
+            zones=dict(self.zones),
         )
 
 
@@ -99,6 +104,7 @@ def as_files(taken: Taken, folder: Path) -> TakenFiles:
         spool=paths_of(taken.spool),
         ids=files_of(taken.ids),
         asked=tuple((table, files_of(waiting)) for table, waiting in taken.asked.items()),
+        zones=tuple(taken.zones.items()),
     )
 
 

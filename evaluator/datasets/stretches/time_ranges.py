@@ -45,7 +45,7 @@ def time_ranges(parts: Sequence[TablePart], spec: FileSpec, kind: Kind) -> list[
     """Return the ranges of each part; None where they are not known of all.
 
     Known are those of Parquet files, on disk or in an object store, that keep statistics, of times that are whole
-    numbers or dates with times.
+    numbers or dates with times, which no zone of the spec places.
 
     Parameters
     ----------
@@ -86,6 +86,8 @@ def _of_file(file: LogFile, part: TablePart, spec: FileSpec, kind: Kind) -> Time
     places = [about.schema.column(i).path for i in range(about.num_columns)]
     if column not in places or not (stored.is_integer() or isinstance(stored, pl.Datetime)):
         return None
+    if spec.time.zone_of(column) or spec.time.offset_of(column):
+        return None  # the least local time need not be the first moment
     at, groups = places.index(column), [about.row_group(i) for i in range(about.num_row_groups)]
     groups = [group for group in groups if group.num_rows]
     if not groups or about.schema.column(at).physical_type not in ("INT32", "INT64"):

@@ -1,0 +1,196 @@
+"""Which zone times without one are of: said by a spec, by a column of offsets, or nowhere, which is UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Literal, NamedTuple
+from zoneinfo import ZoneInfo, available_timezones
+
+import polars as pl
+
+from evaluator.datasets.instants import read_instants
+from evaluator.errors import LogError, nearest
+from evaluator.inputs.toml_text import toml_value
+
+_MICROS_A_MINUTE = 60_000_000
+_SIGNED = r"^\s*([+-])(\d{2}):?(\d{2})\s*$"
+# Zones of the world are ahead of UTC, or behind, by quarters of an hour; hours instead of minutes are none.
+_BEHIND, _AHEAD, _LEAST, _STEP = -12 * 60, 14 * 60, 60, 15
+# Zones named first where a time that comes twice is in some zone.
+_KNOWN = ("Europe/Berlin", "Europe/London", "America/New_York", "America/Chicago", "America/Los_Angeles", "Europe/Kyiv")
+
+
+def why_no_zone(zone: str) -> str | None:
+    """Return why a text names no time zone, None if it does.
+
+    >>> why_no_zone("Europe/Berlin"), why_no_zone("Europe/Berlun")
+    (None, "is none of the time zone database: did you mean 'Europe/Berlin'?")
+    """
+    try:
+        pl.Series([], dtype=pl.Datetime("us")).dt.replace_time_zone(zone)
+    except pl.exceptions.PolarsError:
+        near = nearest(zone, sorted(available_timezones()), listed=["Europe/Berlin", "America/New_York", "UTC"])
+        return f"is none of the time zone database: {near.rstrip('.')}"
+    return None
+
+
+def offset_minutes(text: pl.Series) -> pl.Series:
+    """Return the minutes that local time is ahead of UTC, int64, null where a cell says none.
+
+    >>> offset_minutes(pl.Series(["120", "-300", "+05:30", "-0800", "Z", "2"])).to_list()
+    [120, -300, 330, -480, 0, None]
+    """
+    signed = text.str.extract_groups(_SIGNED).struct.unnest()
+    hours, minutes = (signed.to_series(i).cast(pl.Int64) for i in (1, 2))
+    said = (hours * 60 + minutes) * pl.Series([1]).new_from_index(0, len(text)).set(signed.to_series(0) == "-", -1)
+    plain = text.str.strip_chars().str.replace(r"\.0+$", "")
+    number = plain.set(plain.is_in(["Z", "UTC", "GMT"]), "0").cast(pl.Int64, strict=False)
+    found = said.zip_with(said.is_not_null(), number)
+    sound = found.is_between(_BEHIND, _AHEAD) & (found % _STEP == 0) & ((found == 0) | (found.abs() >= _LEAST))
+    return found.set(~sound, None)
+
+
+def placed(
+    ticks: pl.Series, aware: bool | pl.Series, zone: str | pl.Series, *, twice: Literal["null", "earliest"] = "null"
+) -> pl.Series:
+    """Return local times as moments, in microseconds since 1970; null where a zone skips them, or has them twice.
+
+    Parameters
+    ----------
+    ticks
+        Times as they would be in UTC.
+    aware
+        Whether they say their zone, all of them or each: such times stay.
+    zone
+        Zone of the others, or by how many minutes each is ahead of UTC.
+    twice
+        What becomes of times that come twice.
+    """
+    if isinstance(zone, str):
+        local = ticks.cast(pl.Datetime("us")).dt.replace_time_zone(zone, ambiguous=twice, non_existent="null")
+        moments = local.cast(pl.Int64)
+    else:
+        moments = ticks - zone * _MICROS_A_MINUTE
+    return moments if isinstance(aware, bool) else ticks.zip_with(aware, moments)
+
+
+def unplaced(
+    cells: pl.Series, form: str | None, zone: str | None, offset: str | None
+) -> list[tuple[pl.Series, str, str]]:
+    """Return which cells are times that their zone, or column of offsets, gives no moment: these, why, and the repair.
+
+    Parameters
+    ----------
+    cells
+        Text of cells that were not read.
+    form
+        How times are written.
+    zone, offset
+        Zone of those that say none, or column that says by how much each is ahead of UTC; None without.
+    """
+    if zone is None and offset is None:
+        return []
+    ticks, aware = read_instants(cells, form)
+    naive = ticks.is_not_null() & (~aware if isinstance(aware, pl.Series) else not aware)
+    if offset is not None:
+        return [(naive, f"a time whose {offset!r} is no offset from UTC", "fill it: minutes, such as 120, or +02:00")]
+    assert zone is not None
+    again = naive & placed(ticks, False, zone, twice="earliest").is_not_null()
+    give = "give times in UTC, or with what they are ahead of it (2024-10-27T02:30:00+01:00)"
+    return [
+        (again, f"a time that comes twice in {zone}, where clocks were put back",
+         f'{give}, or in a column that [time] names as offset = "..."; sorting does not tell the two apart'),
+        (naive & ~again, f"a time that {zone} skipped, where clocks were put forward", f"check the zone, or {give}"),
+    ]  # fmt: skip
+
+
+def comes_twice(early: int, late: int) -> str | None:
+    """Return a zone in whose hour that comes twice both of two times lie, the second less than an hour back.
+
+    >>> comes_twice(1730000000000000 - 7_000_000_000, 1730000000000000 - 8_000_000_000)
+    'Europe/Berlin'
+    """
+    if not 0 < early - late <= 3_600_000_000:
+        return None
+    try:
+        times = [datetime.fromtimestamp(ticks / 1e6, UTC).replace(tzinfo=None) for ticks in (early, late)]
+    except (ValueError, OverflowError, OSError):
+        return None
+    for name in (*_KNOWN, *sorted(available_timezones())):
+        zone = ZoneInfo(name)
+        if all(_put_back(time, zone) for time in times):
+            return name
+    return None
+
+
+def _put_back(time: datetime, zone: ZoneInfo) -> bool:
+    first, second = (time.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
+    return first is not None and second is not None and first - second > timedelta(0)
+
+
+class Cell(NamedTuple):
+    """A cell of a column of times.
+
+    Parameters
+    ----------
+    order
+        What sorts cells as their files are read, and then by row.
+    said
+        Where it is, and what it holds.
+    """
+
+    order: tuple[tuple[tuple[int, str], ...], int]
+    said: str
+
+
+# Of a column, and whether they say their zone, the first of its times.
+ZonedCells = Mapping[tuple[str, bool], Cell]
+
+
+def first_of_each(aware: bool | pl.Series, values: pl.Series) -> list[tuple[bool, int]]:
+    """Return the first row of the times that say their zone, and of those that say none, where there are such."""
+    there = values.is_not_null()
+    some = [(aware, there)] if isinstance(aware, bool) else [(False, there & ~aware), (True, there & aware)]
+    firsts = [(said, rows.arg_max()) for said, rows in some if rows.any()]
+    return [(said, first) for said, first in firsts if first is not None]
+
+
+@dataclass
+class ZonesSeen:
+    """The first cells of each column of times that say their zone, and that say none.
+
+    Parameters
+    ----------
+    found
+        The first of each, by the column and whether it says its zone.
+    """
+
+    found: dict[tuple[str, bool], Cell] = field(default_factory=dict)
+
+    def join(self, found: ZonedCells) -> None:
+        """Add what another part of a pass, or another pass, saw."""
+        for of, cell in found.items():
+            self.found[of] = min(self.found.get(of, cell), cell)
+
+    def is_naive(self, column: str) -> bool:
+        """Whether cells of a column were read as UTC for want of a zone."""
+        return (column, False) in self.found
+
+    def refuse_mixture(self) -> None:
+        """Raise LogError where some times say their zone and others, which would be read as UTC, do not."""
+        naive, aware = (next((c for c, said in self.found if said is wanted), None) for wanted in (False, True))
+        if naive is None or aware is None:
+            return
+        # A column that holds both tells the most.
+        both = next((c for c, said in self.found if said and self.is_naive(c)), None)
+        naive, aware = (naive, aware) if both is None else (both, both)
+        where = {said: self.found[column, said].said for column, said in ((naive, False), (aware, True))}
+        other = "times that say theirs" if naive == aware else f"column {aware!r} times that say theirs"
+        raise LogError(
+            f"Column {naive!r} holds times without a zone ({where[False]}), and {other} ({where[True]}): which zone "
+            "the former are of is not known.",
+            hint=f"write timezone = {toml_value({naive: 'Europe/Berlin'})} under [time], or whatever zone it is "
+            '("UTC" where it is UTC), or name a column of minutes ahead of UTC: offset = "...".',
+        )
