@@ -198,7 +198,7 @@ class CheckedRows:
         Parameters
         ----------
         earlier
-            Their rows, ``row``, and `FILE` and `LINE` of the earlier one.
+            Numbers of the rows, ``row``, and `FILE` and `LINE` of the earlier one.
         """
         if self._breaches.listed or not earlier.height:
             return None

@@ -26,7 +26,7 @@ def why_no_zone(zone: str) -> str | None:
     """Return why a text names no time zone, None if it does.
 
     >>> why_no_zone("Europe/Berlin"), why_no_zone("Europe/Berlun")
-    (None, "is none of the time zone database: did you mean 'Europe/Berlin'?")
+    (None, 'is none of the time zone database: did you mean Europe/Berlin?')
     """
     try:
         pl.Series([], dtype=pl.Datetime("us")).dt.replace_time_zone(zone)
@@ -109,7 +109,7 @@ def unplaced(
 def comes_twice(early: int, late: int) -> str | None:
     """Return a zone in whose hour that comes twice both of two times lie, the second less than an hour back.
 
-    >>> comes_twice(1730000000000000 - 7_000_000_000, 1730000000000000 - 8_000_000_000)
+    >>> comes_twice(1_729_996_200_000_000, 1_729_995_000_000_000)  # 02:30 and 02:10 of 27 October 2024
     'Europe/Berlin'
     """
     if not 0 < early - late <= 3_600_000_000:
@@ -136,9 +136,9 @@ class Cell(NamedTuple):
     Parameters
     ----------
     order
-        What sorts cells as their files are read, and then by row.
+        Key that sorts cells as their files are read, and then by row.
     said
-        Where it is, and what it holds.
+        Place of the cell, and its text.
     """
 
     order: tuple[tuple[tuple[int, str], ...], int]

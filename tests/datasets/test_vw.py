@@ -179,6 +179,10 @@ def test_a_kept_decision_stands_for_those_that_were_dropped(tmp_path: Path, log:
     error = np.sqrt((weight**2 * (paid - mean) ** 2).sum()) / weight.sum()
     assert abs(mean - 0.4) < 4 * error < 0.1 < abs(paid.mean() - 0.4)
     assert "weight" not in log.schema.names, "decisions without pdrop have no weights"
+    spec = written(tmp_path, lines, action="position")
+    spec.write_text(spec.read_text().replace('weight = "pdrop.weight"\n', ""))
+    with pytest.raises(SourceError, match=r'pdrop, which the spec does not read: write weight = "pdrop.weight"'):
+        load(spec)
 
 
 def test_decisions_without_times_or_ids_are_counted_by_rounds(tmp_path: Path, log: Log) -> None:

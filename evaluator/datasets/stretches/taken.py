@@ -55,7 +55,7 @@ class Taken:
     asked
         Ids of those that a second table may name, by the spec's name of the kind.
     zones
-        Where its times say their zone and where they do not, as of `evaluator.datasets.zones.ZonesSeen`.
+        First times that say their zone, and that say none, as of `evaluator.datasets.zones.ZonesSeen`.
     """
 
     rows: int

@@ -46,7 +46,7 @@ class TakenFiles:
     spool, ids, asked
         Files of the displays, of their ids, and of those that each second table may name, by the name of the kind.
     zones
-        `Taken.zones`.
+        First times with and without a zone, as of `Taken`.
     """
 
     folder: str

@@ -140,6 +140,8 @@ def _decision_rows(units: list[Unit], columns: list[str], before: int, rounds: b
         of, said = unit.decision, unit.broken
         if of is not None and of.time is None and "time" in found:
             of, said = (of._replace(time=str(number)), None) if rounds else (None, "no Timestamp, which others have")
+        if of is not None and of.weight != 1.0 and "pdrop.weight" not in found:
+            of, said = None, 'pdrop, which the spec does not read: write weight = "pdrop.weight" under [display]'
         broken.append(said)
         for name in columns:
             found[name].append(None if of is None else _cell(of, name))

@@ -125,7 +125,7 @@ def _decision(of: dict[str, Any]) -> Decision:
         probability=probability,
         probabilities=probabilities,
         cost=finite(of["_label_cost"], "_label_cost"),
-        shared=_features({key: value for key, value in context.items() if key != "_multi"}),
+        shared=_features(context, whole=True),
         weight=1.0 / (1.0 - drop),
     )
 
@@ -232,15 +232,15 @@ def _tag(action: Mapping[str, Any]) -> str | None:
     return None if tag is None else str(tag)
 
 
-def _features(of: Mapping[str, Any], prefix: str = "") -> dict[str, Value]:
-    """Return the features under a namespace, nested ones by the path to them."""
+def _features(of: Mapping[str, Any], prefix: str = "", *, whole: bool = False) -> dict[str, Value]:
+    """Return the features under a namespace, nested ones by the path to them; of the `whole` the actions apart."""
     found: dict[str, Value] = {}
     for key, value in of.items():
         if key[:1] != "_":
             _add(found, f"{prefix}{key}", value)
         elif key == "_text":
             _add_words(found, prefix, value)
-        elif said := _REFUSED_WITHIN.get(key):
+        elif (said := _REFUSED_WITHIN.get(key)) and not (whole and key == "_multi"):
             raise NoDecisionError(f"{key} within features: {said}")
         elif key.startswith("_label"):
             raise NoDecisionError(f"{key} within features: a label that is not read there")
