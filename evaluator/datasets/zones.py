@@ -93,6 +93,8 @@ def unplaced(
     if zone is None and offset is None:
         return []
     ticks, aware = read_instants(cells, form)
+    if form is not None and not ticks.is_not_null().any():
+        ticks, aware = read_instants(cells, None)  # as the cells of a column of times are turned into text
     naive = ticks.is_not_null() & (~aware if isinstance(aware, pl.Series) else not aware)
     if offset is not None:
         return [(naive, f"a time whose {offset!r} is no offset from UTC", "fill it: minutes, such as 120, or +02:00")]

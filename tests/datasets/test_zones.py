@@ -215,6 +215,18 @@ def test_an_hour_that_was_skipped_is_told_as_such(tmp_path: Path) -> None:
     assert said.count("line 3") == said.count("line 4") == 1
 
 
+def test_a_typed_column_beside_formats_of_others_is_told_alike(tmp_path: Path) -> None:
+    frame = pl.DataFrame(
+        {"t": [datetime(2024, 10, 27, 2, 30)] * 2, "ad": ["a", "b"], "sold": ["27.10.2024 09:30", None]}
+    )
+    with pytest.raises(
+        LogError, match=r"^Column 't': a time that comes twice in Europe/Berlin.*displays row 1: '2024-10-27 02"
+    ):
+        Log.from_frames(
+            frame, time="t", action="ad", conversion_time="sold", format="%d.%m.%Y %H:%M", timezone="Europe/Berlin"
+        )
+
+
 def test_what_is_no_offset_is_told(tmp_path: Path) -> None:
     time = {"unit": "datetime", "offset": "ahead"}
     spec = dataset(tmp_path, ["t,ad,sold,ahead", "2024-01-01 01:00,a,,2", "2024-01-01 02:00,b,,+05:30"], time=time)
