@@ -111,10 +111,12 @@ def test_the_order_depends_on_nothing_but_the_displays(
         patch.setattr(sorting, "RANGE_ROWS", sorted_in_memory)
         patch.setattr("evaluator.datasets.shuffled_ties.MARGIN", margin)
         assert outcome(lambda: convert(spec, folder / "out", **options).log) == expected
+    if expected is None:
+        return  # refused, so that nothing was written
     if options.get("limit", 0) > 1:
         # The first displays of the log, not those of the file that happen to come first.
         assert outcome(lambda: load(folder / "out", limit=options["limit"])) == expected
-        assert expected is None or whole is None or expected[0] == whole[0][: options["limit"]]
+        assert whole is None or expected[0] == whole[0][: options["limit"]]
     else:
         assert options.get("limit") or expected == whole
 
