@@ -43,7 +43,7 @@ ALLOWED: dict[str, set[str] | None] = {
     "comparisons": {"checks", "datasets", "estimates", "log", "policies", "replays", "replays/loop"},
     "checks": {"delays", "delays/study", "estimates", "log", "replays", "replays/rounds"},
     "audits": {
-        "comparisons", "delays", "estimates", "kernels", "log", "policies", "replays", "replays/loop", "replays/rounds",
+        "checks", "comparisons", "delays", "estimates", "kernels", "log", "policies", "replays", "replays/loop", "replays/rounds",
         "simulations",
     },
     "report": {
