@@ -11,7 +11,7 @@ from evaluator.checks.finding import SERIOUS, TRIVIAL, Finding, Verdict
 from evaluator.checks.record import Check
 from evaluator.checks.tables import Tables
 from evaluator.estimates.martingales import log_tail
-from evaluator.log.eligible import SetCodes, sizes
+from evaluator.log.eligible import SetCodes, bits_of, members, sizes
 from evaluator.log.schema import ELIGIBLE
 from evaluator.replays.rounds.sets import read_sets
 
@@ -23,6 +23,8 @@ _NAMED = 5
 _BINDS = 1.01
 # Sets of so many actions and more are compared together.
 _LARGEST = 64
+# Actions of fewer displays say little of how their 1/p vary, and may be unseen by chance.
+_FEWEST_SHOWN = 25
 
 
 def shown_of_sets(t: Tables, level: float) -> Finding:
@@ -39,18 +41,24 @@ def shown_of_sets(t: Tables, level: float) -> Finding:
     if sets is None:
         return Finding(name=NAME, verdict="not applicable", number="", means="every action is always eligible")
     p = t.logged.propensities
-    total, by_size = np.zeros((2, log.n_actions)), _BySize(survey.shown > 0)
+    rare = sets.eligible / sets.eligible.sum() * n < _FEWEST_SHOWN
+    total, by_size = np.zeros((2, log.n_actions)), _BySize((survey.shown > 0) | rare)
+    among = np.zeros(log.n_actions)
     binding, largest_binding = 0, 0
     for _, batch in log.batches(list(dict.fromkeys(["action", ELIGIBLE, *p.reads])), coded=True):
         own = p.of(batch)
         for row, power in enumerate((1, 2)):
             total[row] += np.bincount(batch["action"], own**-power, log.n_actions)
         by_size.add(batch[ELIGIBLE], own)
+        among += _actions_beside(batch[ELIGIBLE], log.n_actions)
         binds = own <= _BINDS * p.least
         binding += int(binds.sum())
         largest_binding = max(largest_binding, int(sizes(batch[ELIGIBLE])[binds].max(initial=0)))
     share = sets.eligible / n
     known = survey.shown > 0
+    # Shown once, with a large p, an action would seem to have no spread: that of a logger without favourites is taken.
+    few = survey.shown < _FEWEST_SHOWN
+    total[1, few] = np.maximum(total[1, few], among[few])
     off, log_p, size_off, size_log_p = np.zeros((4, int(known.sum())))
     if not p.tilted:
         off = total[0, known] / n / share[known] - 1.0
@@ -118,11 +126,20 @@ def shown_of_sets(t: Tables, level: float) -> Finding:
     )  # fmt: skip
 
 
+def _actions_beside(sets: npt.NDArray[np.int32], n_actions: int) -> npt.NDArray[np.float64]:
+    """Return the sum of |E| over the displays at which each action is eligible, shape (K,)."""
+    assert isinstance(sets, SetCodes)
+    first, member = members(sets.distinct)
+    size = np.diff(first)
+    displays = np.bincount(np.asarray(sets), minlength=len(size))
+    return np.bincount(member, np.repeat(displays * size, size), n_actions).astype(np.float64)
+
+
 class _BySize:
-    """Sums of 1 / (p |E|) and of its square by the size of the set, of actions that were shown at all."""
+    """Sums of 1 / (p |E|) and of its square by the size of the set, of actions that were shown or are rare."""
 
     def __init__(self, known: npt.NDArray[np.bool_]) -> None:
-        self._mask = np.packbits(known, bitorder="little")
+        self._mask = bits_of(known[None])
         self._sums = np.zeros((3, _LARGEST + 1))
         self._largest = np.zeros(_LARGEST + 1)
 

@@ -67,7 +67,9 @@ def log_tail(total: Floats, squares: Floats, displays: int, *, expected: float |
         Largest value b of 1/p for each action, shape (K,).
     """
     off = total / displays - expected
-    second = np.maximum(squares / displays, expected**2)
+    # As 1/p is 1 at least, so is its mean over the displays at which the action is eligible: few that were shown with a
+    # large p do not say that it hardly varies.
+    second = np.maximum(squares / displays, np.maximum(expected, expected**2))
     with np.errstate(over="ignore", invalid="ignore"):  # propensities next to 0 bound nothing
         width = 2.0 * second + np.where(off > 0, 2.0 * largest * off / 3.0, 0.0)
         log_p: Floats = np.log(2.0) - displays * off**2 / width
