@@ -24,7 +24,8 @@ class Check:
         Defect that the check finds: a cell of the table of checks.
     run
         Function that takes the tables of a log and, by name, what else it needs: ``level``, its share of the false
-        alarms; ``seed``, of its draws; ``clusters``, which displays hang together, None where the user named none.
+        alarms; ``seed``, of its draws; ``clusters``, which displays hang together, None where the user named none;
+        ``users``, which displays are of one user, None where no column is known to say so.
     tested
         Whether its verdict rests on a test that takes a share of the false alarms; else it compares numbers with stated
         thresholds.
@@ -49,10 +50,12 @@ class Check:
         """Names of what `run` takes beside the tables."""
         return tuple(inspect.signature(self.run).parameters)[1:]
 
-    def find(self, tables: Tables, *, level: float, seed: int, clusters: Clusters | None) -> Finding:
+    def find(
+        self, tables: Tables, *, level: float, seed: int, clusters: Clusters | None, users: Clusters | None
+    ) -> Finding:
         """Return what it finds in a log."""
         if self.of_all and sets_differ(tables.logged.survey.log):
             why = "displays have their own eligible actions, and this takes every action for eligible at all of them"
             return Finding(name=self.name, verdict="not applicable", number="", means=why)
-        given = {"level": level, "seed": seed, "clusters": clusters}
+        given = {"level": level, "seed": seed, "clusters": clusters, "users": users}
         return self.run(tables, **{name: given[name] for name in self.needs})

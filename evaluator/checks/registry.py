@@ -23,6 +23,7 @@ from evaluator.checks import (
     rhythm,
     shown_of_sets,
     steadiness,
+    wear_out,
     young_delays,
 )
 
@@ -54,19 +55,21 @@ CHECKS = (
     steadiness.TRAFFIC,
     reward_bounds.REWARDS,
     dependence.DEPENDENCE,
+    wear_out.WEAR_OUT,
 )
 
 
-def number_tested(*, clustered: bool) -> int:
+def number_tested(*, clustered: bool, users: bool = False) -> int:
     """Return how many checks share the false alarms: those that test, two of which take one another's place as one.
 
     Parameters
     ----------
-    clustered
-        Whether the user names by what displays hang together: without, no check of that applies, and none takes a
-        share.
+    clustered, users
+        Whether the user names by what displays hang together, and whether a column of users is known: without, no check
+        of that applies, and none takes a share.
     """
-    tested = [check for check in CHECKS if check.tested and (clustered or "clusters" not in check.needs)]
+    absent = {name for name, known in (("clusters", clustered), ("users", users)) if not known}
+    tested = [check for check in CHECKS if check.tested and not absent & set(check.needs)]
     return len({check.instead_of or check.name for check in tested})
 
 

@@ -16,7 +16,7 @@ from evaluator.checks.tables import CheckInput, count
 from evaluator.checks.timeline import read_timeline
 from evaluator.errors import UnknownNameError, nearest
 from evaluator.log import Log
-from evaluator.log.clusters import read_clusters
+from evaluator.log.clusters import read_clusters, read_users
 from evaluator.log.refunds_at_once import refunds_at_once
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.propensity import resolve_propensities
@@ -118,8 +118,11 @@ def check_log(log: Log, options: CheckOptions) -> CheckReport:
     Cost: about seven passes of few columns, one of them with the contexts; memory grows with the conversions only.
     """
     log = refunds_at_once(log)
-    level = options.false_alarms / number_tested(clustered=options.cluster_by is not None)
-    clusters = None if options.cluster_by is None else read_clusters(log, options.cluster_by)
+    users = read_users(log, options.cluster_by)
+    level = options.false_alarms / number_tested(clustered=options.cluster_by is not None, users=users is not None)
+    clusters = users
+    if users is None or users.by != options.cluster_by:
+        clusters = None if options.cluster_by is None else read_clusters(log, options.cluster_by)
     surveyed = survey(log)
     mode = options.propensity
     if mode is None and log.meta.propensity == "absent":
@@ -138,5 +141,7 @@ def check_log(log: Log, options: CheckOptions) -> CheckReport:
         assumption=propensities.assumption,
         left_out=log.meta.left_out,
         options=options,
-        findings=tuple(check.find(tables, level=level, seed=options.seed, clusters=clusters) for check in CHECKS),
+        findings=tuple(
+            check.find(tables, level=level, seed=options.seed, clusters=clusters, users=users) for check in CHECKS
+        ),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from evaluator.checks.wear_out import NAME as WEAR_OUT
 from evaluator.comparisons.verdict import Candidate, Condition, Verdict
 
 
@@ -29,7 +30,33 @@ def with_checks(verdict: Verdict, found: Mapping[str, Any]) -> Verdict:
         condition = Condition("checks", False, said, " ".join(of["do"] for of in failed if of["do"]))
     else:
         condition = Condition("checks", True, "no check of the log failed" + (f", {warned} warned" if warned else ""))
-    return verdict.with_condition([condition] * len(verdict.candidates))
+    verdict = verdict.with_condition([condition] * len(verdict.candidates))
+    of_users = _of_users(found)
+    return verdict if of_users is None else verdict.with_condition([of_users] * len(verdict.candidates))
+
+
+def _of_users(found: Mapping[str, Any]) -> Condition | None:
+    """Return whether what users saw before is known not to matter, or allowed for; None where no users are known."""
+    wear_out = next((of for of in found["checks"] if of["name"] == WEAR_OUT), None)
+    column = None if wear_out is None else wear_out["numbers"].get("users")
+    if wear_out is None or column is None:
+        return None
+    if wear_out["verdict"] == "pass":
+        return Condition("users", True, f"rewards do not fall with what a {column} saw before")
+    if wear_out["numbers"].get("earlier") == 0:
+        return Condition("users", True, f"each {column} has one display")
+    if found["options"].get("cluster_by") == column:
+        return Condition("users", True, f"intervals are for new values of {column}")
+    # A check that failed says itself what is to be done.
+    settle = "" if wear_out["verdict"] == "fail" else f"`cluster_by='{column}'`"
+    if wear_out["verdict"] == "not applicable":
+        said = f"whether rewards fall with what a {column} saw before is not known: {_clause(wear_out['means'])}"
+        return Condition("users", None, said, settle)
+    return Condition("users", False, f"rewards fall with what a {column} saw before: {wear_out['number']}", settle)
+
+
+def _clause(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:].rstrip(".")
 
 
 def with_audit(verdict: Verdict, found: Mapping[str, Any]) -> Verdict:

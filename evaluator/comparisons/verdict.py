@@ -1,8 +1,9 @@
 """Ship, wait or don't: the decision that a comparison's numbers and what is known of its log come to, and why.
 
 A variant ships where every condition of the rule is met. Where one that the numbers rest on is not (a check failed,
-propensities were estimated, its replay is biased), no number decides, and the verdict is *wait*. Else it is *don't*
-where the difference is told to lie below the limit or a guardrail is broken, and *wait* where neither is told.
+propensities were estimated, its replay is biased, rewards fall with what a user saw before), no number decides, and the
+verdict is *wait*. Else it is *don't* where the difference is told to lie below the limit or a guardrail is broken, and
+*wait* where neither is told.
 
 A variant that is no better than the limit ships only if the interval of its difference, at the level adjusted for the
 number of variants (Bonferroni), misses the truth on the side above it: for half of 1 - level of all logs at most, for
@@ -21,9 +22,9 @@ from evaluator.estimates.confidence import Interval
 
 Decision = Literal["ship", "wait", "don't"]
 Target = Literal["expected", "realised"]
-ConditionName = Literal["difference", "guardrails", "checks", "propensities", "audit"]
+ConditionName = Literal["difference", "guardrails", "checks", "propensities", "audit", "users"]
 # Without these, no number decides.
-_RESTS_ON: tuple[ConditionName, ...] = ("checks", "propensities", "audit")
+_RESTS_ON: tuple[ConditionName, ...] = ("checks", "propensities", "audit", "users")
 
 
 @dataclass(frozen=True)

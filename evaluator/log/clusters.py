@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,11 @@ Codes = npt.NDArray[np.int32]
 # Parts of the clock are named so: every:1d, or every:5000 where the log counts rounds.
 EVERY = "every:"
 _UNITS = ", ".join(SECONDS)
+# Columns of these names hold users, the first the most surely; a device is one only where its name says it is an id.
+_PEOPLE = ("uid", "user", "visitor", "customer", "member", "person", "client", "account", "household", "cookie")
+_USERS = re.compile(rf"(?:anonymous|anon)?({'|'.join(_PEOPLE)}|deviceid)(?:id|key|hash|uuid|no|number)?s?")
+# Of fewer values a column says of what kind a user is, not who.
+_FEWEST_USERS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +55,39 @@ class Clusters:
 def source_columns(by: str | None) -> list[str]:
     """Return what a source must keep to cluster its displays: the column, where one is named."""
     return [] if by is None or by.startswith(EVERY) else [by]
+
+
+def read_users(log: Log, named: str | None) -> Clusters | None:
+    """Return which displays are of one user; None where no column is known to say so.
+
+    Parameters
+    ----------
+    log
+        Log whose displays are of users.
+    named
+        Choice of clusters (`read_clusters`), if any. A column that it names is that of the users, unless the log keeps
+        one whose name says so more plainly, such as ``user_id``, and which has the values of many.
+
+    Examples
+    --------
+    >>> from evaluator import load
+    >>> read_users(load("synthetic", limit=1000), "every:100") is None
+    True
+    """
+    alike = [(place, name) for name in kept_columns(log.schema.names) if (place := _place(name)) is not None]
+    if named is not None and not named.startswith(EVERY) and (_place(named) is not None or not alike):
+        return read_clusters(log, named)
+    for _, name in sorted(alike):
+        found = read_clusters(log, name)
+        if found.count - found.unnamed >= _FEWEST_USERS:
+            return found
+    return None if named is None or named.startswith(EVERY) else read_clusters(log, named)
+
+
+def _place(name: str) -> int | None:
+    """Return how surely a column of this name holds users, from 0; None where its name does not say so."""
+    found = _USERS.fullmatch(re.sub("[^a-z]", "", name.lower()))
+    return None if found is None else (*_PEOPLE, "deviceid").index(found[1])
 
 
 def read_clusters(log: Log, by: str) -> Clusters:

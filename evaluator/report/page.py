@@ -26,6 +26,7 @@ _RESTS_ON = {
     "guardrails": "guardrails",
     "propensities": "assumptions",
     "checks": "checks-of-the-log",
+    "users": "checks-of-the-log",
 }
 _MORE = {"check": "checks", "audit": "audit"}
 _COLOURS = {name: f"var(--{name})" for name in ("green", "yellow", "red", "cyan")}

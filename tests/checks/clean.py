@@ -8,6 +8,7 @@ import numpy as np
 
 from evaluator.log import Log
 from tests.checks.shops import DAY, shop, sleeping
+from tests.checks.visits import Visits
 from tests.logs import bernoulli_log, build_log, linear_log
 
 
@@ -44,6 +45,8 @@ def _shuffled(seed: int, unit: int) -> Log:
     return made.stamped(unit, np.random.default_rng(seed).random(len(made.time))).log()
 
 
+UNTIDY_USERS = Visits(n=20_000, users=1_200, spread=0.5, of_heavy=-0.3, grows=True)
+
 CLEAN: dict[str, Callable[[int], Log]] = {
     "uniform, no context, not followed": lambda seed: bernoulli_log(
         20_000, [0.05, 0.1, 0.2], mean_delay=300, seed=seed
@@ -64,4 +67,5 @@ CLEAN: dict[str, Callable[[int], Log]] = {
     "four weeks of days, shuffled": lambda seed: _shuffled(seed, DAY),
     "minutes, shuffled": lambda seed: _shuffled(seed, 60),
     "pages of four places in order": _pages,
+    "users who differ and come later and later": lambda seed: UNTIDY_USERS.log(seed),
 }

@@ -7,9 +7,12 @@ the defect is of their kind too. All others must stay quiet.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 
+from evaluator.checks.wear_out import earlier
 from evaluator.log import Log
 from tests.checks.shops import DAY, HOUR, shop
 
@@ -247,6 +250,16 @@ def _long_window(seed: int) -> Log:
     return made.log()
 
 
+def _worn_out(seed: int) -> Log:
+    """Each earlier display of an action to a user takes a quarter of what it earns from them."""
+    made = shop(seed, logger="context")
+    rng = np.random.default_rng(seed)
+    user = rng.integers(0, 2_000, len(made.time))
+    lost = rng.random(len(made.display)) >= 0.75 ** earlier(user * 6 + made.action)[made.display]
+    log = made.without_conversions(lost).log()
+    return replace(log, displays=log.displays.append_column("user_id", pa.array(user)))
+
+
 Names = set[str]
 DEFECTS: dict[str, tuple[Callable[[int], Log], Names, Names]] = {
     "propensities of one action 1.4 times too large": (_factor, {"calibration"}, {"replay of the logger"}),
@@ -291,4 +304,5 @@ DEFECTS: dict[str, tuple[Callable[[int], Log], Names, Names]] = {
         "drift of conversion rates", "drift of delays", "delays of each day", "delays of young displays"}),
     "one stray conversion two days after all others": (_stray, {"immature displays"}, set()),
     "an attribution window longer than the log": (_long_window, {"immature displays"}, set()),
+    "each display of an action to a user takes a quarter": (_worn_out, {"wear-out"}, {"drift of conversion rates"}),
 }  # fmt: skip

@@ -58,10 +58,12 @@ def test_the_report_has_a_finding_of_each_check_in_order() -> None:
 
 def test_the_false_alarms_are_split_over_the_checks_that_test() -> None:
     # Uniformity, calibration and eligible actions need one share, and so do drift of shares and eligibility after
-    # displays, replay of the logger and eligibility after rewards; dependence needs one where clusters are named.
+    # displays, replay of the logger and eligibility after rewards; dependence needs one where clusters are named,
+    # and wear-out where users are known.
     tested = sum(c.tested for c in CHECKS)
     assert {c.name for c in CHECKS if not c.tested} == {"overlap", "gaps in conversions", "traffic", "rewards"}
-    assert (number_tested(clustered=False), number_tested(clustered=True)) == (tested - 5, tested - 4)
+    assert (number_tested(clustered=False), number_tested(clustered=True)) == (tested - 6, tested - 5)
+    assert number_tested(clustered=True, users=True) == tested - 4
     assert [c.name for c in CHECKS if c.instead_of] == [
         "calibration",
         "eligible actions",
@@ -69,7 +71,7 @@ def test_the_false_alarms_are_split_over_the_checks_that_test() -> None:
         "eligibility after rewards",
     ]
     assert {c.instead_of for c in CHECKS} <= {"", *(c.name for c in CHECKS)}
-    assert {need for c in CHECKS for need in c.needs} == {"level", "seed", "clusters"}
+    assert {need for c in CHECKS for need in c.needs} == {"level", "seed", "clusters", "users"}
 
 
 def test_a_new_check_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

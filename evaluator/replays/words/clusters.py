@@ -7,6 +7,7 @@ from evaluator.estimates.clustered import clusters_text, effective, few_clusters
 from evaluator.log.clusters import Clusters, Codes
 from evaluator.replays.plan import ReplayPlan
 
+NO_WEAR_OUT = "a display's outcome does not depend on the user's earlier displays"
 INDEPENDENT = "displays are independent and identically distributed over the log's time"
 
 

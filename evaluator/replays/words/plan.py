@@ -23,7 +23,7 @@ from evaluator.replays.rounds.reward_range import RewardRange
 from evaluator.replays.rounds.window import ReplayWindow
 from evaluator.replays.warm_start import WarmStart
 from evaluator.replays.within import followed_for, of_conversions
-from evaluator.replays.words.clusters import assumption_of
+from evaluator.replays.words.clusters import NO_WEAR_OUT, assumption_of
 from evaluator.replays.words.costs_and_refunds import of_refunds, said_of_objective
 from evaluator.replays.words.stamps import assumptions_of_stamps, said_of_windows
 
@@ -47,10 +47,7 @@ def assumptions(
 ) -> tuple[str, ...]:
     """Return what a replay's numbers rest on, as sentences; the last are the log's own notes."""
     log, known = basis.survey.log, basis.known
-    said = [
-        assumption_of(basis.clusters),
-        basis.propensities.assumption,
-    ]
+    said = [NO_WEAR_OUT, assumption_of(basis.clusters), basis.propensities.assumption]
     if basis.propensities.kind == "estimated" and sampler != "logged":
         said.append("anytime-valid intervals take the estimated propensities as given")
     if clock.kind == "wall":
