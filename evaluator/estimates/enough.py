@@ -73,6 +73,31 @@ def equal_rewards(weight: Floats, reward: Floats, terms: Floats) -> float:
     return min(_alike(w * off), share * _alike(w), _alike(terms - terms.mean()))
 
 
+def expected_rewards(rewards: Floats, displays: int, rounds: float) -> float:
+    """Return how many rewards of equal weight so many rounds have on average, if they are as a log's displays.
+
+    Where most displays earn something, those count that earn nothing.
+
+    Parameters
+    ----------
+    rewards
+        Rewards of the displays that earn something, shape (m,), m <= displays.
+    displays
+        Number of displays.
+    rounds
+        Number of rounds.
+
+    Examples
+    --------
+    >>> expected_rewards(np.ones(38), 10_000, 125.0)
+    0.475
+    """
+    if not len(rewards):
+        return 0.0
+    alike = _alike(rewards)
+    return rounds / displays * (min(alike, displays - len(rewards)) if 2 * len(rewards) > displays else alike)
+
+
 def missing(found: float) -> str:
     """Return why an interval that rests on so few rewards is not given, as a clause."""
     if found == 0.0:

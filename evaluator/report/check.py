@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from evaluator.checks.finding import FOUND, POWER
-from evaluator.checks.run import CheckReport
+from evaluator.checks.run import CheckReport, InReplay
+from evaluator.estimates.enough import missing
 from evaluator.report.console import ReportConsole
 from evaluator.report.short import left_out
 from evaluator.report.shown_lights import STYLES, ShownLights, paragraph
@@ -94,15 +97,32 @@ def _verdict_lines(report: CheckReport) -> list[RenderableType]:
     lines: list[RenderableType] = []
     if failed:
         lines.append(f"Not fit for replay: {checks}. Repair what failed before believing any replay.")
+    elif not report.replay.enough:
+        lines.append(f"Too small to be called fit for replay: {checks}, but a replay tells next to nothing.")
     elif warned:
         lines.append(f"Fit for replay, with care: {checks}.")
     tests = f"{len(report.tested)} tests of {report.displays:,} displays and {report.conversions:,} conversions"
     kept = f"Together they warn about {report.options.false_alarms:.0%} of clean logs at most."
-    if failed or warned:
+    if failed or warned or not report.replay.enough:
         lines.append(f"This rests on {tests}. {kept}")
     else:
         lines.append(f"Fit for replay as far as this log can tell: {tests} found nothing. {kept}")
+    lines.append(_in_replay(report.replay))
     return lines
+
+
+def _in_replay(of: InReplay) -> str:
+    """Return what a replay of the log has to tell from, and what it would tell."""
+    conversions = f"{of.conversions:,.3g}" if of.conversions < 1_000 else f"{of.conversions:,.0f}"
+    size = (
+        f"A replay of a policy that tries all actions alike has about {of.rounds:,.0f} rounds with {conversions} "
+        "conversions"
+    )
+    if not of.enough:
+        return f"{size}: {missing(of.rewards)}."
+    if math.isnan(of.smallest_uplift):
+        return f"{size}."
+    return f"{size}: it tells an uplift of {of.smallest_uplift:.0%} or more on 80 % of such logs."
 
 
 def _shown(report: CheckReport) -> list[RenderableType]:

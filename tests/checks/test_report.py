@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import io
 
+import numpy as np
 import pytest
 
-from evaluator import check
+from evaluator import check, replay
 from evaluator.checks.run import CheckReport
 from evaluator.errors import UnknownNameError
 from evaluator.report.check import print_check
 from evaluator.report.console import ReportConsole
 from tests.checks.defects import DEFECTS
 from tests.checks.shops import shop
-from tests.logs import bernoulli_log
+from tests.logs import bernoulli_log, build_log
 
 
 def printed(report: CheckReport) -> str:
@@ -60,3 +61,38 @@ def test_a_name_that_no_check_has_is_answered_with_the_nearest() -> None:
         report["uniformty"]
     with pytest.raises(KeyError):
         report["typo"]
+
+
+def test_a_log_of_few_conversions_is_too_small_to_be_called_fit() -> None:
+    # As many clicks and actions as a public sample of ten thousand displays has: a replay has 134 rounds of it.
+    rng = np.random.default_rng(4)
+    clicks = np.sort(rng.choice(10_000, 38, replace=False))
+    log = build_log(
+        time=np.arange(10_000), action=rng.integers(0, 80, 10_000), n_actions=80,
+        conversion_display=clicks, conversion_time=clicks + 1, observed_until=10_010, attribution_window=5,
+    )  # fmt: skip
+    report = check(log)
+    assert report.fit  # no check failed
+    assert report.replay.rounds == pytest.approx(125)
+    assert abs(replay(log, "random").rounds - report.replay.rounds) < 4 * 125**0.5
+    assert report.replay.conversions == pytest.approx(38 / 80)
+    said = printed(report)
+    assert "Too small to be called fit for replay" in said
+    assert "Fit for replay" not in said
+    assert "about 125 rounds with 0.475 conversions" in said
+    assert "about 52.7 times as many displays" in said
+    assert "too small for replay" in repr(report)
+    assert report.to_dict()["replay"]["enough"] is False
+    assert report.to_dict()["replay"]["smallest_uplift"] is None
+
+
+def test_a_log_says_which_uplift_a_replay_of_it_tells() -> None:
+    shares = [0.2, 0.3, 0.5]
+    log = bernoulli_log(20_000, [0.1, 0.1, 0.1], mean_delay=3, seed=1, logger=shares)
+    found = check(log).replay
+    assert found.rounds == pytest.approx(20_000 / np.mean(1 / np.array(shares)))
+    assert abs(replay(log, "random", sampler="keep").rounds - found.rounds) < 4 * found.rounds**0.5
+    rate = log.conversions.num_rows / 20_000
+    expected = (1.96 + 0.8416) * ((1 - rate) / rate / found.rounds) ** 0.5
+    assert found.smallest_uplift == pytest.approx(expected, rel=0.01)
+    assert f"it tells an uplift of {expected:.0%} or more on 80 % of such logs" in printed(check(log))
