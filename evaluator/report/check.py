@@ -11,6 +11,7 @@ from rich.text import Text
 
 from evaluator.checks.finding import FOUND, POWER
 from evaluator.checks.run import CheckReport, InReplay
+from evaluator.checks.wear_out import NAME as WEAR_OUT
 from evaluator.estimates.enough import missing
 from evaluator.report.console import ReportConsole
 from evaluator.report.short import left_out
@@ -134,5 +135,8 @@ def _shown(report: CheckReport) -> list[RenderableType]:
             f"Had it been in the log, each of these would have been found with a chance of {FOUND:.0%} to {POWER:.0%}:"
         )
         lines += [Padding(f"- {f.shows}", (0, 0, 0, 2), expand=False) for f in shown]
-    lines.append("What no log shows, no check finds: an unmeasured cause, or conversions on a wrong display.")
+    known = "users" in report[WEAR_OUT].numbers
+    users = "" if known else ", or, without a column of users, outcomes that depend on a user's earlier displays"
+    wrong = "or conversions on a wrong display" if known else "conversions on a wrong display"
+    lines.append(f"What no log shows, no check finds: an unmeasured cause, {wrong}{users}.")
     return lines

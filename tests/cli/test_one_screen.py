@@ -127,7 +127,7 @@ def test_what_an_interval_rests_on_is_printed(examples: dict[str, Shown]) -> Non
     assert "the logged propensities are right" not in printed((show, result), full=False)
     said = words(printed((show, replace(result, assumptions=(*result.assumptions, rests))), full=False))
     assert f"What the intervals rest on - {rests}" in said
-    assert "6 assumptions." in said
+    assert "7 assumptions." in said
 
 
 def test_numbers_of_the_short_form_have_their_intervals(examples: dict[str, Shown]) -> None:
