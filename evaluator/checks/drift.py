@@ -13,13 +13,15 @@ from evaluator.checks.propensities import homogeneity, p_words, worst_numbers
 from evaluator.checks.record import Check
 from evaluator.checks.significance import FEWEST, chi_square_tail, judge
 from evaluator.checks.tables import Tables
-from evaluator.delays.study.changes import delay_drift
+from evaluator.delays.study.changes import DelayDrift, delay_drift
 
 Floats = npt.NDArray[np.float64]
 
 # Changes of rates (root mean square, relative) and of the delays' place (0.5 without drift) that matter.
 RATE_CHANGE, DELAY_CHANGE = 0.05, 0.02
 FEWEST_CONVERSIONS, DELAY_ROWS = 50, 20_000
+# Factors of the delays above this are not worth saying.
+MOST_DELAYS_SHOWN = 5.0
 _FEWEST_DAYS = 3
 _SHORT = "fewer than three days: hours of the day cannot be told from a drift"
 
@@ -166,12 +168,21 @@ def delays_drift(t: Tables, level: float, seed: int) -> Finding:
         statistic=found.statistic, p_value=found.p, effect=shift,
         numbers={"change_after": found.change_after, "largest_shift": shift, "permutations": found.permutations,
                  "conversions": found.rows},
+        shows=_delays_shown(found),
         means=(f"Conversions come sooner or later than before from about {since} on: "
                "one delay CDF for the whole log is wrong for parts of it." if wrong else
                "One law of delays does for the log."),
         do="Look at `evaluate delays`; replay with the delays known at the time (`delays_from='first:20%'`), or "
         "replay the time after the change." if wrong else "",
     )  # fmt: skip
+
+
+def _delays_shown(found: DelayDrift) -> str:
+    """Return by what factor delays must become longer at half time to be found."""
+    half = found.shown[0].ratio if found.shown else None
+    if half is None or half > MOST_DELAYS_SHOWN:
+        return ""
+    return f"delays that become {half:.2f} times as long at half time"
 
 
 def _compared(t: Tables) -> npt.NDArray[np.bool_]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
+from evaluator.delays.study.changes import POWER, DelayDrift
 from evaluator.delays.study.joint_checks import CalibrationPart
 from evaluator.delays.study.joint_rate import JointStudy
 from evaluator.delays.study.result import FEWEST, DelayStudy
 from evaluator.delays.study.spikes import narrow_components
-from evaluator.delays.study.words import words
+from evaluator.delays.study.words import since_words, words
+from evaluator.log.periods import Periods
 
 _NAMED = 5
 
@@ -81,9 +84,41 @@ def drift_said(study: DelayStudy) -> Sentences:
         named = f"{periods.name} {after}" if after.isdecimal() else after
         verdict = f"delays change, most likely after {named}"
     rest = f" (p = {drift.p:.2g}; flagged without drift {drift.false_alarms:.0%} of the time)"
+    if not drift.changed:
+        rest += _could_be_shown(study, drift, periods)
     doubt = drift.changed and study.rows.deduplicated
-    more = ("de-duplication alone can do this (see above): look at `deduplicate='all'`",) if doubt else ()
-    return Sentences(verdict, rest, more, drift.changed)
+    more = ["de-duplication alone can do this (see above): look at `deduplicate='all'`"] if doubt else []
+    if study.newest is not None:
+        of = study.newest
+        high = f"{of.high:.2f}" if math.isfinite(of.high) else "more than 20"
+        more.insert(
+            0,
+            f"displays since {since_words(study.rows, of)} have delays {_times(of.ratio)} as long as those before "
+            f"({of.low:.2f} to {high} at {of.fit.confidence:.0%}), if short and long ones changed alike",
+        )
+    return Sentences(verdict, rest, tuple(more), drift.changed)
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2f} times" if math.isfinite(ratio) else "more than 20 times"
+
+
+def _could_be_shown(study: DelayStudy, drift: DelayDrift, periods: Periods) -> str:
+    """Say which changes the test finds on 4 of 5 such logs."""
+    found = [change for change in drift.shown if change.ratio is not None]
+    if not found:
+        return ": such a log is too small to show a change, even of delays that become 20 times as long"
+    said = []
+    for change in found:
+        after = periods.label(change.after, study.rows.tick_seconds)
+        named = f"{periods.name} {after}" if after.isdecimal() else after
+        said.append(f"{change.ratio:.2f} times as long after {named}")
+    worst = max(change.ratio for change in found if change.ratio is not None)
+    kept = float(study.fit(study.advice.recommended / worst))
+    return (
+        f": delays that become {', or '.join(said)}, are found on {POWER:.0%} of such logs, smaller changes less "
+        f"often; after {worst:.2f} times the recommended window would keep {kept:.0%}"
+    )
 
 
 def joint_said(study: DelayStudy, joint: JointStudy) -> list[str]:

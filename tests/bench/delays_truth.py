@@ -1,6 +1,9 @@
-"""Larger runs of tests against known truth: ``python -m tests.bench.delays_truth [ends|joint|bands|aic|verdicts]``.
+"""Larger runs of tests against known truth: ``python -m tests.bench.delays_truth [job ...]``.
 
-The logs of a row are drawn from one stream, one after the other: it is computed as a whole, but for those of verdicts.
+Jobs: ends, joint, lengthen, bands, aic, verdicts.
+
+The logs of a row are drawn from one stream, one after the other: it is computed as a whole, but for those of
+verdicts and lengthen.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from evaluator.delays.study.heterogeneity import heterogeneity
 from evaluator.delays.study.tail import tail_index
 from tests.bench.spread import Spread, add_options, spread_by
 from tests.delays import ends as worlds
-from tests.delays import joint_logs
+from tests.delays import joint_logs, lengthening
 from tests.delays.laws import truncated_draws
 from tests.delays.test_fitting import PLAIN
 
@@ -28,6 +31,7 @@ BAND_LOGS = 5000
 END_LOGS = 2000
 JOINT_LOGS = 100
 VERDICT_LOGS = 400
+CHANGED_LOGS = 150
 
 
 def picked_of(logs: int, name: str) -> tuple[tuple[str, int], ...]:
@@ -117,6 +121,29 @@ def joint(by: Spread) -> None:
         )
 
 
+def lengthen(by: Spread) -> None:
+    print(
+        f"Delays that change along a log of 30 days, mean 2 days at first, {CHANGED_LOGS} logs a row, each of which a"
+    )
+    print(
+        "study may get wrong of its newest displays. Wrong in silence: the interval of the share within 7 days misses,"
+    )
+    print("or the window keeps less than its 90 %, and no change is said.\n")
+    names = ["delays", "law, traffic", "displays", "interval holds", "window keeps", "said", "silently wrong", "window"]
+    print(f"| {' | '.join(names)} |\n|---|---{'|---:' * (len(names) - 2)}|")
+    worlds = [(change, "exponential", n, "even") for n in (1200, 3000) for change in lengthening.CHANGES]
+    worlds += [(change, law, 3000, "even") for law in list(lengthening.LAWS)[1:] for change in lengthening.CHANGES]
+    worlds += [("none", "exponential", 1200, traffic) for traffic in lengthening.TRAFFIC[1:]]
+    calls = [((world,), range(CHANGED_LOGS)) for world in worlds]
+    rows = by.rows(lengthening.verdict, calls, classes=[lengthening.Verdict])
+    for (change, law, displays, traffic), of_logs in zip(worlds, rows, strict=True):
+        *rates, days = np.mean(of_logs, axis=0)
+        said = " | ".join(
+            f"{100 * rate:.1f} ± {100 * math.sqrt(rate * (1 - rate) / CHANGED_LOGS):.1f} %" for rate in rates
+        )
+        print(f"| {change} | {law}, {traffic} | {displays:,} | {said} | {days:.1f} d |", flush=True)
+
+
 def verdicts(by: Spread) -> None:
     print(f"How often tests speak up at .05 where nothing is wrong, and 95 % intervals hold; {VERDICT_LOGS} logs a row")
     print("| log | groups differ | delays drift | law refuted (Anderson-Darling) | tail index holds |")
@@ -166,7 +193,7 @@ def verdicts_of(name: str, stamp: int, logs: int, seed: int) -> tuple[bool, ...]
 
 
 def main() -> None:
-    jobs = {job.__name__: job for job in (ends, joint, bands, aic, verdicts)}
+    jobs = {job.__name__: job for job in (ends, joint, lengthen, bands, aic, verdicts)}
     parser = argparse.ArgumentParser(
         prog="python -m tests.bench.delays_truth", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from evaluator.delays.study.changes import delay_drift
+from evaluator.delays.study.stretched import DelayScores
 from evaluator.errors import DataError, ParameterError
+from tests.delays.lengthening import World
 
 DAY = 100
 
@@ -55,3 +57,52 @@ def test_impossible_requests_are_refused() -> None:
         delay_drift([1, 2], days=[0])
     with pytest.raises(ParameterError, match="9 permutations cannot show"):
         delay_drift([1, 2], days=[0, 1], permutations=9)
+
+
+def test_a_change_in_the_last_days_alone_is_flagged() -> None:
+    """The last displays show short delays only: what they show is compared, and no more."""
+    rows = World("x 2 in the last week", displays=4000).rows(np.random.default_rng(4))
+    assert rows.limit is not None
+    assert rows.periods is not None
+    drift = delay_drift(rows.delay, rows.limit, days=rows.periods.of, permutations=199)
+    assert drift.changed
+    assert drift.change_after in (21, 22, 23)
+    assert drift.change_by is not None
+    assert drift.change_after <= drift.change_by <= 25
+
+
+def test_what_could_be_shown_shrinks_with_the_conversions() -> None:
+    shown = []
+    for displays in (200, 1000, 10_000):
+        rows = World(displays=displays).rows(np.random.default_rng(5))
+        assert rows.periods is not None
+        drift = delay_drift(rows.delay, rows.limit, days=rows.periods.of, permutations=199)
+        assert not drift.changed
+        assert [change.after for change in drift.shown] == [14, 22]
+        shown.append([change.ratio or np.inf for change in drift.shown])
+    # New displays say less; the logarithm of the ratio goes with the square root of the conversions.
+    assert all(half < quarter for half, quarter in shown)
+    assert np.all(np.diff(np.array(shown), axis=0) < 0)
+    assert math.log(shown[1][0]) / math.log(shown[2][0]) == pytest.approx(math.sqrt(10), rel=0.25)
+
+
+@pytest.mark.parametrize("ratio", [0.5, 1.0, 1.6, 3.0])
+def test_the_ratio_of_stretched_delays_is_found(ratio: float) -> None:
+    rng = np.random.default_rng(6)
+    limits = rng.integers(200, 1000, 20_000)
+    law = DelayScores.of(*_seen(rng.weibull(0.8, 20_000) * 300, limits))
+    delays, followed = _seen(ratio * rng.weibull(0.8, 20_000) * 300, limits // 2)
+    mean, variance = law.moments(followed, followed.size, ratio=ratio)
+    total = float(law.scores(delays).sum())
+    assert abs(total - mean.sum()) <= 4 * math.sqrt(2 * variance.sum())
+    assert law.ratio_of(followed, followed.size, total) == pytest.approx(ratio, rel=0.15)
+
+
+def test_no_ratio_is_found_where_delays_are_too_long_for_any() -> None:
+    law = DelayScores.of(np.arange(100), None)
+    assert law.ratio_of(np.full(5, 60), 5, float(law.scores(np.full(5, 60)).sum())) is None
+
+
+def _seen(delays: np.ndarray, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    whole = delays.astype(np.int64)
+    return whole[whole <= limits], limits[whole <= limits]

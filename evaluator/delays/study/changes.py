@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.study.permutations import permutable, permuted
-from evaluator.delays.usable import Floats, Ints, checked_delays
+from evaluator.delays.study.stretched import DelayScores
+from evaluator.delays.usable import Floats, Ints, Ticks, checked_delays
 from evaluator.errors import DataError, ParameterError
 from evaluator.streams import seed_stream
+
+# Probability with which a change as large as `shown` is flagged, and the normal quantile of it.
+POWER, _POWER_Z = 0.8, 0.8416
+# Shares of the days after which such a change is supposed to come.
+_SHOWN_AFTER = (0.5, 0.75)
+# A part of the days is compared with the rest if either holds this share of the information about a change.
+_LEAST_INFORMATION = 0.02
+# In standard deviations: changes of the newest displays, by their share of the information, and a steady trend count as
+# so much further off. The former are found least of all and make the recommended window wrong; the latter is one
+# comparison, steps are as many as days. Measured by ``python -m tests.bench.delays_truth lengthen``.
+_NEWEST_SHARE, _NEWEST, _TREND = 0.2, 0.6, 1.0
+# Twice the logarithm of the likelihood by which the day of a change may be below the best: 95 % of a chi-square.
+_LIKELY = 3.84
 
 
 @dataclass(frozen=True)
@@ -45,6 +60,22 @@ class DayDelays:
 
 
 @dataclass(frozen=True)
+class ShownChange:
+    """The smallest change that the test finds in such a log with a probability of about `POWER`.
+
+    Parameters
+    ----------
+    after
+        Last day before the change.
+    ratio
+        Factor by which all later delays become longer; None where no factor up to 20 would be found so surely.
+    """
+
+    after: int
+    ratio: float | None
+
+
+@dataclass(frozen=True)
 class DelayDrift:
     """Delays day by day (`delay_drift`).
 
@@ -59,7 +90,8 @@ class DelayDrift:
     change_after
         Last day before the most likely change; None where none is flagged.
     statistic
-        Largest excursion of the cumulated positions, in standard deviations of a delay's position times sqrt(n).
+        Largest distance between the delays before and after the end of a day, or of a trend, in standard deviations,
+        with what is added to it (`delay_drift`).
     p
         P-value of the statistic, by permutation.
     false_alarms
@@ -68,6 +100,10 @@ class DelayDrift:
         Number of permutations.
     rows, conversions
         Number of conversions that were tested, and of those there are.
+    change_by
+        Last day before the latest change that is about as likely (95 % by the likelihood); None where none is flagged.
+    shown
+        What the test could have found: changes after half and after three quarters of the days.
     """
 
     levels: tuple[float, ...]
@@ -80,11 +116,14 @@ class DelayDrift:
     permutations: int
     rows: int
     conversions: int
+    change_by: int | None
+    shown: tuple[ShownChange, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers."""
         days = [{k: list(v) if isinstance(v, tuple) else v for k, v in day.__dict__.items()} for day in self.days]
-        return {**self.__dict__, "levels": list(self.levels), "days": days}
+        shown = [dict(change.__dict__) for change in self.shown]
+        return {**self.__dict__, "levels": list(self.levels), "days": days, "shown": shown}
 
 
 def delay_drift(
@@ -101,11 +140,15 @@ def delay_drift(
 ) -> DelayDrift:
     """Return delay quantiles by day of display and flag a change.
 
-    Young displays can only show short delays, so days are compared by U = F(D) / F(L), F the product limit of all days,
-    which is about uniform on every day without drift whatever the limits. With the rows in order of days, the statistic
-    is the largest |sum_{i <= k} (U_i - mean U)| / (sd(U) sqrt(n)) over the ends of days (CUSUM). Its p-value comes from
-    admissible permutations (`evaluator.delays.study.permutations`); the flag goes up when it is at most `false_alarms`,
-    which is the probability of a false alarm.
+    Young displays can only show short delays, so every delay is compared with what all days make expected of a display
+    followed as long: its score is -log(1 - F(D)) less the mean of that given D <= L, F the product limit of all days
+    (`evaluator.delays.study.stretched.DelayScores`). These are the scores of the log-rank test, the best for delays of
+    a Weibull law that become longer or shorter by a factor. The statistic is the largest distance, over the ends of
+    days, between the scores before and after, in standard deviations, so that a change in the last days, which say
+    little of long delays, counts by what they do say; or the distance of a steady trend over the days. To changes of
+    the newest displays alone, which hold a fifth of the information or less, .6 is added, and to a trend 1. The p-value
+    comes from admissible permutations (`evaluator.delays.study.permutations`); the flag goes up when it is at most
+    `false_alarms`, which is the probability of a false alarm.
 
     Parameters
     ----------
@@ -144,23 +187,9 @@ def delay_drift(
     day = np.asarray(days)
     if day.shape != delay.shape:
         raise DataError(f"There are {delay.size} delays but days of shape {day.shape}.", hint="one day a delay.")
-    rng = seed_stream(seed)
-    chosen = np.arange(delay.size)
-    if delay.size > rows:
-        chosen = np.sort(rng.choice(delay.size, rows, replace=False))
-    ready = permutable(delay[chosen], None if limit is None else limit[chosen])
-    kept_day = day[chosen][ready.kept]
-    names, code = np.unique(kept_day, return_inverse=True)
-    statistic, at = _excursion(ready.mass, ready.ends, ready.owners, code, names.size)
-    n = kept_day.size
-    pool, taken = np.empty(n, np.int64), np.empty(n, np.int64)
-    above = 0
-    for _ in range(permutations):
-        permuted(ready.rows, ready.eligible, rng.random(n), pool, taken)
-        above += _excursion(ready.mass, ready.ends, taken, code, names.size)[0] >= statistic * (1.0 - 1e-12)
-    p = (1 + above) / (permutations + 1)
-    position = np.bincount(code, ready.transforms()) / np.bincount(code)
-    found = dict(zip(names.tolist(), position.tolist(), strict=True))
+    tested = compare_days(
+        delay, limit, day, false_alarms=false_alarms, permutations=permutations, rows=rows, seed=seed
+    )  # fmt: skip
     out = []
     for name in np.unique(day).tolist():
         mine = day == name
@@ -178,28 +207,111 @@ def delay_drift(
                 quantiles=tuple(fit.quantiles(levels).tolist()),
                 low=tuple(low.tolist()),
                 high=tuple(high.tolist()),
-                position=found.get(name, float("nan")),
+                position=tested.positions.get(name, float("nan")),
             )
         )
-    changed = p <= false_alarms
+    changed = tested.p <= false_alarms
     return DelayDrift(
         levels=tuple(levels),
         days=tuple(out),
         changed=changed,
-        change_after=int(names[at]) if changed else None,
-        statistic=statistic,
-        p=p,
+        change_after=tested.after if changed else None,
+        statistic=tested.statistic,
+        p=tested.p,
         false_alarms=false_alarms,
         permutations=permutations,
-        rows=chosen.size,
+        rows=tested.rows,
         conversions=delay.size,
+        change_by=tested.at_latest if changed else None,
+        shown=tested.shown,
     )
 
 
-def _excursion(mass: Floats, ends: Floats, taken: Ints, code: Ints, n_days: int) -> tuple[float, int]:
-    """Return the largest excursion and the day that ends it."""
-    u = mass / ends[taken]
-    sums = np.bincount(code[taken], u - u.mean(), minlength=n_days)
-    path = np.abs(np.cumsum(sums))
-    spread = float(u.std()) * np.sqrt(u.size)
-    return (float(path.max() / spread) if spread > 0 else 0.0), int(path.argmax())
+class DayComparison(NamedTuple):
+    """Statistic, its p-value, and how many rows were tested (`DelayDrift`).
+
+    `after` and `at_latest` are the last days before the most likely change and before the latest likely one;
+    `positions` the mean places of the days by their numbers; `shown` what could be shown.
+    """
+
+    statistic: float
+    p: float
+    rows: int
+    after: int
+    at_latest: int
+    positions: dict[int, float]
+    shown: tuple[ShownChange, ...]
+
+
+def compare_days(
+    delay: Ticks, limit: Ticks | None, day: Ints, *, false_alarms: float, permutations: int, rows: int, seed: int
+) -> DayComparison:
+    """Test that days have one delay law (`delay_drift`), on delays that were checked."""
+    rng = seed_stream(seed)
+    if delay.size > rows:
+        chosen = np.sort(rng.choice(delay.size, rows, replace=False))
+        delay, limit, day = delay[chosen], None if limit is None else limit[chosen], day[chosen]
+    ready = permutable(delay, limit)
+    n = ready.kept.size
+    names, code = np.unique(day[ready.kept], return_inverse=True)
+    tested = delay.size
+    delay, limit = delay[ready.kept], None if limit is None else limit[ready.kept]
+    law = DelayScores.of(delay, limit)
+    mean, variance_of = law.moments(limit, n)
+    information = np.cumsum(np.bincount(code, variance_of))
+    share = information / max(information[-1], 1e-300)
+    # Of the sum of the scores before, given their sum over all days.
+    variance = information * (1.0 - share)
+    least = np.minimum(share, 1.0 - share)
+    spread = np.sqrt(np.where((least >= _LEAST_INFORMATION) & (variance > 0), variance, np.inf))
+    score = law.scores(delay)[ready.owners]
+    sums = np.cumsum(np.bincount(code, mean))
+    expected = sums + (float(score.sum()) - sums[-1]) * share
+
+    # Of the trend, whose weights add up to nothing over the information.
+    weight = names - float(names @ np.diff(information, prepend=0.0)) / max(float(information[-1]), 1e-300)
+    trend_spread = math.sqrt(float(weight**2 @ np.diff(information, prepend=0.0))) or math.inf
+    if not np.isfinite(spread).any():
+        trend_spread = math.inf  # nothing is before and after
+
+    def distances(taken: Ints) -> tuple[Floats, float]:
+        left = np.cumsum(np.bincount(code[taken], score, minlength=names.size)) - expected
+        trend = abs(float(weight @ np.diff(left, prepend=0.0))) / trend_spread
+        return np.abs(left) / spread, trend
+
+    counted = np.where((1.0 - share <= _NEWEST_SHARE) & np.isfinite(spread), _NEWEST, 0.0)
+
+    def largest(taken: Ints) -> float:
+        steps, trend = distances(taken)
+        return max(float((steps + counted).max()), trend + _TREND if trend > 0 else 0.0)
+
+    found, _ = distances(ready.owners)
+    statistic = largest(ready.owners)
+    pool, taken = np.empty(n, np.int64), np.empty(n, np.int64)
+    drawn = np.empty(permutations)
+    for number in range(permutations):
+        permuted(ready.rows, ready.eligible, rng.random(n), pool, taken)
+        drawn[number] = largest(taken)
+    p = (1 + int((drawn >= statistic * (1.0 - 1e-12)).sum())) / (permutations + 1)
+    needed = float(np.sort(drawn)[-max(int(false_alarms * (permutations + 1)), 1)]) + _POWER_Z
+    shown = []
+    for part in _SHOWN_AFTER:
+        # The change would come after whole days, with some before and some after.
+        last = int(np.searchsorted(names, names[0] + part * (names[-1] + 1 - names[0]))) - 1
+        if 0 <= last < names.size - 1:
+            late = code > last
+            apart = (needed - counted[last]) * spread[last]
+            total = float(mean[late].sum() + apart / max(share[last], 1e-300))
+            ratio = law.ratio_of(None if limit is None else limit[late], int(late.sum()), total)
+            shown.append(ShownChange(int(names[last]), ratio))
+    position = np.bincount(code, ready.transforms()) / np.bincount(code)
+    likely = np.flatnonzero(np.isfinite(spread) & (found**2 >= found.max() ** 2 - _LIKELY))
+    return DayComparison(
+        statistic=statistic,
+        p=p,
+        rows=tested,
+        after=int(names[found.argmax()]),
+        at_latest=int(names[likely[-1] if likely.size else -1]),
+        positions=dict(zip(names.tolist(), position.tolist(), strict=True)),
+        shown=tuple(shown),
+    )

@@ -115,7 +115,9 @@ class JointStudy:
         }
 
 
-def study_joint(log: Log, periods: Periods | None = None, *, confidence: float = 0.95) -> JointStudy:
+def study_joint(
+    log: Log, periods: Periods | None = None, *, since: int | None = None, confidence: float = 0.95
+) -> JointStudy:
     """Fit conversion and delay jointly on the contexts of a log (`evaluator.delays.study.joint.fit_joint`).
 
     On all displays, or on an evenly spaced sample of at most 200,000 (fewer if contexts are longer than 100 numbers);
@@ -133,6 +135,9 @@ def study_joint(log: Log, periods: Periods | None = None, *, confidence: float =
         Log with contexts, and with displays still open.
     periods
         Periods of `evaluator.log.delay_rows`, for rates period by period; None for no such rates.
+    since
+        Number of the first period after a change of delays (`evaluator.delays.study.newest`): whether a display is of
+        it or later is then one more context, so that both parts have a law of their own. None without a change.
     confidence
         Confidence level of the intervals, in (0, 1).
 
@@ -163,7 +168,11 @@ def study_joint(log: Log, periods: Periods | None = None, *, confidence: float =
     if window is not None:
         elapsed = np.minimum(elapsed, window)
     delay = _first_delays(log, numbers, time)
-    contexts = _directions(to_numpy(taken["context"]))
+    period = np.empty(0, np.int64) if periods is None else periods.at(time, numbers)
+    new = np.zeros(n, np.bool_) if since is None else period >= since
+    contexts = _directions(
+        np.column_stack((to_numpy(taken["context"]), new)) if new.any() else to_numpy(taken["context"])
+    )
     converted = int((delay >= 0).sum())
     if 0 < converted < n:
         check_conversions(converted, contexts.shape[1])
@@ -172,6 +181,8 @@ def study_joint(log: Log, periods: Periods | None = None, *, confidence: float =
     if not fit.converged:
         raise DataError(f"`joint`: {fit.notes[0]}.", hint="wait until displays are older, or take fewer contexts.")
     notes = ["delays are taken as exponential given the context, whatever the action"]
+    if new.any():
+        notes.append("displays since delays changed along the log have a rate and a delay of their own")
     if n < len(log):
         notes.append(f"fitted to {n:,} of the displays, evenly spaced")
     longest = float(delay.max()) if window is None else window
@@ -190,10 +201,10 @@ def study_joint(log: Log, periods: Periods | None = None, *, confidence: float =
     everything = np.ones(n, np.bool_)
     whole = rate(everything)
     if window is None:
-        late = fit.conversion_probability(contexts) * np.exp(-float(elapsed.max()) / fit.mean_delay(contexts))
+        followed = np.where(new, float(elapsed[new].max(initial=0)), float(elapsed.max()))
+        late = fit.conversion_probability(contexts) * np.exp(-followed / fit.mean_delay(contexts))
         check_follow_up(float(late.mean()) / whole.corrected)
     sampling = math.sqrt(whole.corrected * (1.0 - whole.corrected) / n * (1.0 - n / len(log)))
-    period = np.empty(0, np.int64) if periods is None else periods.at(time, numbers)
     cohorts = {number: rate(period == number) for number in np.unique(period).tolist()}
     mean = fit.mean_delay(contexts)
     # A conversion of the last stamp is in the log; `fit_joint` rounds down alike.

@@ -14,6 +14,7 @@ from evaluator.delays.study.changes import DelayDrift
 from evaluator.delays.study.goodness import FamilyChoice
 from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity
 from evaluator.delays.study.joint_rate import JointStudy
+from evaluator.delays.study.newest import NewestDelays
 from evaluator.delays.study.options import DelayOptions
 from evaluator.delays.study.records import PeriodRate, Quantile, StudyWindow
 from evaluator.delays.study.tail import TailIndex
@@ -61,6 +62,8 @@ class DelayStudy(ShownInNotebooks):
         Tail index of the delays; None where it could not be had.
     drift
         Quantiles by period, and whether a change is flagged; None where there are no periods.
+    newest
+        Delays of the newest displays where a change is flagged: `windows` and `advice` rest on these. None otherwise.
     rates
         Conversion rate of each period.
     missing
@@ -83,6 +86,7 @@ class DelayStudy(ShownInNotebooks):
     heterogeneity: Heterogeneity | None
     tail: TailIndex | None
     drift: DelayDrift | None
+    newest: NewestDelays | None
     rates: tuple[PeriodRate, ...]
     missing: dict[str, str]
     joint: JointStudy | None = None
@@ -156,6 +160,7 @@ class DelayStudy(ShownInNotebooks):
             "tail": None if self.tail is None else self.tail.to_dict(),
             "period": None if rows.periods is None else rows.periods.name,
             "drift": None if self.drift is None else self.drift.to_dict(),
+            "newest": None if self.newest is None else self.newest.to_dict(),
             "conversion_rates": [dict(rate.__dict__) for rate in self.rates],
             "joint": None if self.joint is None else self.joint.to_dict(),
             "refunds": None if self.refunds is None else self.refunds.to_dict(),

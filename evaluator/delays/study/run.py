@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -17,13 +18,14 @@ from evaluator.delays.study.goodness import FamilyChoice, choose_law
 from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity, fit_groups, heterogeneity_of
 from evaluator.delays.study.in_ticks import choice_in_ticks
 from evaluator.delays.study.joint_rate import check_joint, study_joint
+from evaluator.delays.study.newest import NewestDelays, newest_delays
 from evaluator.delays.study.options import DelayOptions
 from evaluator.delays.study.records import PeriodRate, Quantile, StudyWindow
 from evaluator.delays.study.result import FEWEST, DelayStudy
 from evaluator.delays.study.studied_rows import StudiedRows, log_of
 from evaluator.delays.study.tail import CANDIDATES, TailIndex, tail_of
 from evaluator.delays.study.window_advice import advise_window, window_shares
-from evaluator.delays.study.words import sight, words
+from evaluator.delays.study.words import mixture, sight, words
 from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
 from evaluator.log.costs import sales
@@ -33,7 +35,7 @@ from evaluator.replays.rounds.survey import survey
 from evaluator.units import duration_ticks, parse_whole, without_ticks
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
-DRIFT_ROWS = 20_000
+DRIFT_ROWS, DRIFT_PERMUTATIONS = 50_000, 399
 # The conversion rate of a period whose youngest conversion had less than this chance to show is not known.
 LEAST_SEEN = 0.2
 # A law's mean is believed if at least this share of it lies within what the log can see.
@@ -83,7 +85,8 @@ def _study_kind(log: Log, options: DelayOptions, *, by: str | None, refunds: boo
     if not options.joint:
         return study
     try:
-        return replace(study, joint=study_joint(log, rows.periods, confidence=options.level))
+        since = None if study.newest is None else study.newest.since
+        return replace(study, joint=study_joint(log, rows.periods, since=since, confidence=options.level))
     except DataError as error:
         return replace(study, missing={**study.missing, "joint": f"{error.what} {error.hint.capitalize()}"})
 
@@ -133,10 +136,19 @@ def study_rows(
     studied = StudiedRows(rows, options.seed)
     with told.part(_law_steps(options)):
         choice = _laws(studied, options, missing, workers)
-    rounds = fit if in_rounds is None else fit_nonparametric(*in_rounds, confidence=options.level)
+    drift = _drift(rows, options, missing)
+    newest = _newest(rows, options, drift)
+    rounds = fit if newest is None else newest.fit
+    if in_rounds is not None:
+        of_traffic, seen = in_rounds
+        if newest is not None and rows.periods is not None:
+            since = rows.periods.of >= newest.since
+            of_traffic, seen = of_traffic[since], None if seen is None else seen[since]
+        rounds = fit_nonparametric(of_traffic, seen, confidence=options.level)
     advice = advise_window(
-        fit, [t for _, t, _, _ in asked], law=_believed(choice, rows), share=options.share, shortest=rows.stamp
-    )
+        fit, [t for _, t, _, _ in asked],
+        law=_believed(choice, rows), share=options.share, shortest=rows.stamp, newest=newest,
+    )  # fmt: skip
     advice = replace(
         advice,
         reason=without_ticks(advice.reason, rows.tick_seconds),
@@ -149,7 +161,7 @@ def study_rows(
     return DelayStudy(
         rows=rows,
         options=options,
-        sight=sight(rows, fit),
+        sight=(*sight(rows, fit), *mixture(rows, newest)),
         fit=fit,
         quantiles=_quantiles(fit),
         choice=choice,
@@ -163,8 +175,9 @@ def study_rows(
         groups=groups,
         heterogeneity=test,
         tail=tail,
-        drift=_drift(rows, options, missing),
-        rates=_rates(rows, fit),
+        drift=drift,
+        newest=newest,
+        rates=_rates(rows, fit, newest),
         missing=missing,
     )
 
@@ -300,16 +313,34 @@ def _drift(rows: DelayRows, options: DelayOptions, missing: dict[str, str]) -> D
     # Young periods could show short delays only: half of the conversions could show as much as this.
     longest = None if rows.limit is None else float(np.median(rows.limit))
     return delay_drift(
-        rows.delay, rows.limit, days=rows.periods.of, longest=longest, rows=DRIFT_ROWS, seed=options.seed
+        rows.delay, rows.limit, days=rows.periods.of, longest=longest, false_alarms=_false_alarms(options),
+        permutations=max(DRIFT_PERMUTATIONS, math.ceil(20.0 / _false_alarms(options))), rows=DRIFT_ROWS,
+        seed=options.seed,
     )  # fmt: skip
 
 
-def _rates(rows: DelayRows, fit: NonparametricFit) -> tuple[PeriodRate, ...]:
+def _false_alarms(options: DelayOptions) -> float:
+    """Return the level of the test: where it misses a change, the intervals that rest on it are wrong."""
+    return round(1.0 - options.level, 12)
+
+
+def _newest(rows: DelayRows, options: DelayOptions, drift: DelayDrift | None) -> NewestDelays | None:
+    if rows.periods is None or drift is None:
+        return None
+    return newest_delays(
+        rows.delay, rows.limit, rows.periods.of, drift, confidence=options.level, rows=DRIFT_ROWS, seed=options.seed
+    )
+
+
+def _rates(rows: DelayRows, fit: NonparametricFit, newest: NewestDelays | None) -> tuple[PeriodRate, ...]:
     if rows.periods is None:
         return ()
     of, displays = rows.periods.of, rows.periods.displays
     seen = np.bincount(of, minlength=len(displays))
     chance = np.ones(len(of)) if rows.limit is None else fit(rows.limit)
+    if rows.limit is not None and newest is not None:
+        since = newest.fit(rows.limit) * newest.reach(newest.ratio)
+        chance = np.where(of >= newest.since, since, newest.before(rows.limit))
     least = np.ones(len(displays))
     np.minimum.at(least, of, chance)
     corrected = np.bincount(of, 1.0 / np.maximum(chance, 1e-9), minlength=len(displays))

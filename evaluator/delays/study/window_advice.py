@@ -9,6 +9,7 @@ from typing import Any
 
 from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.nonparametric import NonparametricFit
+from evaluator.delays.study.newest import NewestDelays
 from evaluator.errors import ParameterError
 
 
@@ -118,12 +119,19 @@ def advise_window(
     law: DelayFit | None = None,
     share: float = 0.9,
     shortest: float = 0.0,
+    newest: NewestDelays | None = None,
 ) -> WindowAdvice:
     """Return tau_m for windows and recommend the shortest one that surely keeps `share` of the conversions.
 
     A window costs memory and patience, losing 1 - tau_m of the conversions multiplies the number of rounds needed by
     about 1 / tau_m. Recommended is the shortest delay at which the lower end of tau's interval reaches `share`; where
     no delay does, the longest observable one or, where nothing was cut off, the longest one seen.
+
+    Where delays changed along the log, shares and mean are those of the newest displays, and the recommended window is
+    the longer of two: the shortest delay at which the lower end of their interval, times `NewestDelays.within`, reaches
+    `share`, where there is one; and the window of the displays before, times the largest factor by which the log allows
+    delays to have become longer (`NewestDelays.high`). The first knows nothing beyond what the newest displays were
+    followed for, the second takes the law as stretched alike.
 
     The mean is that of `law` if it is given and finite. A law without mean has none. Without a law the mean delay given
     one of at most `longest` is reported, which says nothing about longer ones.
@@ -140,6 +148,8 @@ def advise_window(
         Share of the conversions that the recommended window should keep, in (0, 1).
     shortest
         Shortest window to recommend, in ticks: what the time stamps tell apart.
+    newest
+        Delays of the newest displays; None where no change along the log is flagged.
 
     Raises
     ------
@@ -149,11 +159,13 @@ def advise_window(
     if not 0 < share < 1:
         raise ParameterError(f"share is {share}.", hint="a share in (0, 1), such as 0.9.")
     endless = math.isinf(fit.longest)
-    # At the longest limit the lower end is 1 by definition: no evidence.
-    reaching = (fit.low >= share) & (fit.delays < fit.longest)
     surely = f"{share:.0%} of the conversions at {fit.confidence:.0%} confidence"
-    if reaching.any():
-        recommended = max(float(fit.delays[int(reaching.argmax())]), shortest)
+    reaching = _reaching(fit, share)
+    if newest is not None:
+        recommended, reason = _after_change(fit, newest, share, surely)
+        recommended = max(recommended, shortest)
+    elif reaching is not None:
+        recommended = max(reaching, shortest)
         of = "those seen" if endless else f"those within {fit.longest:,} ticks"
         reason = f"the shortest window that keeps {surely} (it keeps {float(fit(recommended)):.1%} of {of})"
     elif endless:
@@ -162,17 +174,48 @@ def advise_window(
     else:
         recommended = float(fit.longest)
         reason = f"no shorter window is sure to keep {surely}: the longest delay that the log could show"
-    mean, source = _mean(fit, law)
+    shown = fit if newest is None else newest.fit
+    mean, source = _mean(shown, law if newest is None else None)
     return WindowAdvice(
-        windows=window_shares(fit, windows),
+        windows=window_shares(shown, windows),
         recommended=recommended,
         reason=reason,
         share=share,
         mean=mean,
         mean_source=source,
         twice_mean=None if mean is None else 2.0 * mean,
-        longest=float(fit.longest),
+        longest=float(shown.longest),
     )
+
+
+def _reaching(fit: NonparametricFit, share: float) -> float | None:
+    """Return the shortest delay at which the lower end of the interval reaches a share; None where there is none."""
+    # At the longest limit the lower end is 1 by definition: no evidence.
+    reaching = (fit.low >= share) & (fit.delays < fit.longest)
+    return float(fit.delays[int(reaching.argmax())]) if reaching.any() else None
+
+
+def _after_change(fit: NonparametricFit, newest: NewestDelays, share: float, surely: str) -> tuple[float, str]:
+    """Return the recommended window where delays changed, and why."""
+    top = float(fit.delays[-1] if math.isinf(fit.longest) else fit.longest)
+    own = _reaching(newest.fit, share / newest.within) if newest.within > share else None
+    before = _reaching(newest.before, share)
+    stretched = math.inf if before is None else math.ceil(before * newest.high) if newest.high < math.inf else math.inf
+    factor = f"{newest.high:.2g}, the largest factor by which the log allows them to have become longer"
+    if max(own or 0.0, stretched) >= top:
+        longest = "seen" if math.isinf(fit.longest) else "that the log could show"
+        return top, f"no shorter window is sure to keep {surely} since delays changed: the longest delay {longest}"
+    if own is None:
+        return float(stretched), (
+            f"the displays since delays changed were not followed long enough to show which window keeps {surely}: "
+            f"that of the displays before, times {factor}, if short and long ones did alike"
+        )
+    if own < stretched:
+        return float(stretched), (
+            f"delays changed: of the displays since, {own:,.0f} ticks keep {surely}; recommended is the window of the "
+            f"displays before, times {factor}"
+        )
+    return own, f"the shortest window that keeps {surely}, of the displays since delays changed"
 
 
 def _mean(fit: NonparametricFit, law: DelayFit | None) -> tuple[float | None, str]:

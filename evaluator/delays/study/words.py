@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from evaluator.delays.nonparametric import NonparametricFit
+from evaluator.delays.study.newest import NewestDelays
 from evaluator.delays.study.spikes import spikes
 from evaluator.log.delay_rows import DelayRows
 from evaluator.log.stamps import COARSE_S, TOLD_APART
@@ -47,6 +48,25 @@ def first_positive(fit: NonparametricFit) -> float:
     return float(fit.delays[fit.delays > 0][0])
 
 
+def since_words(rows: DelayRows, newest: NewestDelays) -> str:
+    """Return the first period of the newest displays: a date, or a number."""
+    assert rows.periods is not None
+    label = rows.periods.label(newest.since, rows.tick_seconds)
+    return f"{rows.periods.name} {label}" if label.isdecimal() else label
+
+
+def mixture(rows: DelayRows, newest: NewestDelays | None) -> tuple[str, ...]:
+    """Return what rests on which displays where delays change along the log."""
+    if newest is None:
+        return ()
+    followed = "to their end" if rows.limit is None else f"for at most {words(rows, newest.fit.longest)}"
+    return (
+        "Delays change along the log, which breaks that assumption. Windows and the recommended one rest on the "
+        f"{newest.fit.conversions:,} conversions of displays since {since_words(rows, newest)}, followed {followed}; "
+        "quantiles, law, tail and groups mix the delays before and since, and are those of no display to come.",
+    )
+
+
 def sight(rows: DelayRows, fit: NonparametricFit) -> tuple[str, ...]:
     """Return sentences on what a log can see of delays, and what it cannot."""
     said = []
@@ -66,6 +86,10 @@ def sight(rows: DelayRows, fit: NonparametricFit) -> tuple[str, ...]:
             said.append(
                 f"Displays that converted were followed for {words(rows, least)} to {words(rows, most)}: later "
                 "conversions are cut off, which makes the delays seen too short."
+            )
+            said.append(
+                "The correction assumes that delays do not depend on when a display was shown: new displays are taken "
+                "to have as many long delays as old ones, which alone were followed long enough to show them."
             )
         span = f"{words(rows, fit.shortest)} <= delay" if fit.shortest else "delay"
         said.append(f"All that follows is conditional on {span} <= {longest}.")
