@@ -122,13 +122,9 @@ def joint(by: Spread) -> None:
 
 
 def lengthen(by: Spread) -> None:
-    print(
-        f"Delays that change along a log of 30 days, mean 2 days at first, {CHANGED_LOGS} logs a row, each of which a"
-    )
-    print(
-        "study may get wrong of its newest displays. Wrong in silence: the interval of the share within 7 days misses,"
-    )
-    print("or the window keeps less than its 90 %, and no change is said.\n")
+    print(f"Delays that change along a log of 30 days, mean 2 days at first; {CHANGED_LOGS} logs a row.")
+    print("Truth: the newest law. Silently wrong: the interval of the share within 7 days misses, or the")
+    print("window keeps less than its 90 %, and no change is said.\n")
     names = ["delays", "law, traffic", "displays", "interval holds", "window keeps", "said", "silently wrong", "window"]
     print(f"| {' | '.join(names)} |\n|---|---{'|---:' * (len(names) - 2)}|")
     worlds = [(change, "exponential", n, "even") for n in (1200, 3000) for change in lengthening.CHANGES]
