@@ -6,10 +6,12 @@ import io
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from evaluator.datasets.secrets import refuse_secret
+from evaluator.datasets.sources.arrow_columns import file_rows, file_schema, is_plain
 from evaluator.datasets.sources.part import Digest, TablePart, first_line
 from evaluator.datasets.spec_sections import FileFormat, Table
 from evaluator.datasets.text import is_gzip
@@ -20,6 +22,7 @@ from evaluator.visible import shortened
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyarrow as pa
 
 SUFFIXES: dict[str, FileFormat] = {
     ".csv": "csv", ".tsv": "tsv", ".txt": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
@@ -56,18 +59,33 @@ class SourceFile(TablePart):
 
     def names(self) -> list[str]:
         """Return the columns of a file whose columns have types."""
-        if self.format == "parquet":
-            _refuse_unknown_zones(self.path)
+        import polars as pl
+
+        try:
+            schema = self._schema
+        except UnicodeDecodeError as error:
+            what = f"the name of a column is no UTF-8 text ({error.object!r})"
+            raise SourceError(f"{self.name}: {what}.", hint="write the file anew, with another name.") from None
+        for kind in [] if schema is None or self.format != "parquet" else schema.types:
+            # At a time zone that it does not know, the reader of Parquet panics aloud.
+            if zone := getattr(kind, "tz", None):
+                pl.Series([], dtype=pl.Datetime("us", zone))
         return self.rows().collect_schema().names()
 
     def scan(self, columns: Iterable[str], *, rows: int | None = None) -> pl.LazyFrame:
         """Return some columns of a file whose columns have types, read when they are asked for."""
         return self.rows().select(list(columns))
 
+    @cached_property
+    def _schema(self) -> pa.Schema | None:
+        return file_schema(self.path, parquet=self.format == "parquet")
+
     def rows(self) -> pl.LazyFrame:
         """Return all columns of a file whose columns have types, read when they are asked for."""
         import polars as pl
 
+        if self._schema is not None and not all(is_plain(kind) for kind in self._schema.types):
+            return file_rows(self.path, self._schema, self.name, parquet=self.format == "parquet")
         if self.format == "parquet":
             return pl.scan_parquet(self.path, glob=False, hive_partitioning=False)
         return pl.scan_ipc(self.path)
@@ -96,21 +114,6 @@ class SourceFile(TablePart):
             return SourceError(f"{self.name}: {what}.", hint="check source.format.")
         hint = "check source.format and source.delimiter."
         return SourceError(f"{self.name}: cannot be read: {first_line(error)}.", hint=hint)
-
-
-def _refuse_unknown_zones(path: Path) -> None:
-    """Raise what Polars raises of a time zone that it does not know, at which its reader of Parquet panics aloud."""
-    import polars as pl
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        schema = pq.read_schema(path)
-    except pa.ArrowException:
-        return  # damaged, which is for who reads it to say
-    for field in schema:
-        if zone := getattr(field.type, "tz", None):
-            pl.Series([], dtype=pl.Datetime("us", zone))
 
 
 def file_at(path: Path, kind: FileFormat, partitions: dict[str, str] | None = None) -> SourceFile:

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
+from evaluator.datasets.sources.arrow_columns import series_of
 from evaluator.datasets.sources.part import Digest, TablePart, first_line
 from evaluator.errors import SourceError, UsageError
-
-# Digits of a decimal that Polars has.
-_PRECISION = 38
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,15 +47,7 @@ class FrameSource(TablePart):
             if self.rows.schema.get_field_index(column) < 0:
                 raise SourceError(f"{self.name}: several columns are called {column!r}.", hint="rename one of them.")
             cells = self.rows[column] if rows is None else self.rows[column].slice(0, rows)
-            try:
-                if isinstance(cells.type, pa.BaseExtensionType) or getattr(cells.type, "precision", 0) > _PRECISION:
-                    raise TypeError("Polars has no such type, and may panic")
-                series.append(pl.Series(column, cells))
-            except (ValueError, TypeError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
-                raise SourceError(
-                    f"{self.name}: column {column!r} holds {cells.type}, which cannot be read.",
-                    hint="write one number or text a row.",
-                ) from None
+            series.append(series_of(cells, column, self.name))
         return pl.LazyFrame(series)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from evaluator.datasets.sources.arrow_columns import is_plain, plain_cells, plain_type
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
 # Types of PostgreSQL that its driver hands over as other numbers than they are: cents, and 32 bits with a sign.
 _DISGUISED = {b"money": "numeric", b"oid": "bigint", b"xid": "text", b"cid": "text"}
-_PRECISION = 38
 # Days beyond which no calendar goes, in which "infinity" comes.
 _LAST_DAY = 95_000_000
 
@@ -43,11 +44,15 @@ def stored_column(field: pa.Field) -> StoredColumn:
     if isinstance(kind, pa.BaseExtensionType):
         if getattr(kind, "type_name", None) == "numeric":
             return StoredColumn(pa.string(), exact=True)
-        if kind.extension_name == "arrow.uuid" or _is_text(kind.storage_type):
+        if is_plain(plain := plain_type(kind)):
+            return StoredColumn(plain)
+        if _is_text(kind.storage_type):
             return StoredColumn(pa.string())
         return _refused(field.name, str(getattr(kind, "type_name", kind.extension_name)))
-    if pa.types.is_dictionary(kind):
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         return stored_column(pa.field(field.name, kind.value_type))
+    if pa.types.is_decimal256(kind):
+        return StoredColumn(plain_type(kind))
     if _is_text(kind) or pa.types.is_null(kind):
         return StoredColumn(pa.string())
     if pa.types.is_timestamp(kind):
@@ -58,11 +63,7 @@ def stored_column(field: pa.Field) -> StoredColumn:
         return StoredColumn(pa.list_(of.type)) if plain else _refused(field.name, str(kind))
     if pa.types.is_interval(kind) or pa.types.is_duration(kind):
         return _refused(field.name, "an interval", f"EXTRACT(EPOCH FROM {field.name})")
-    if (
-        pa.types.is_nested(kind)
-        or pa.types.is_time(kind)
-        or (pa.types.is_decimal(kind) and kind.precision > _PRECISION)
-    ):
+    if pa.types.is_nested(kind) or pa.types.is_time(kind):
         return _refused(field.name, str(kind))
     return StoredColumn(kind)
 
@@ -80,9 +81,10 @@ def stored_cells(column: pa.Array, field: pa.Field, to: pa.DataType) -> pa.Array
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if isinstance(column.type, pa.BaseExtensionType):
-        is_uuid = column.type.extension_name == "arrow.uuid"
-        column = _uuids(column.storage) if is_uuid else column.storage
+    if is_plain(plain_type(column.type)):
+        column = plain_cells(column, plain_type(column.type))
+    elif isinstance(column.type, pa.BaseExtensionType):
+        column = column.storage
     if (field.metadata or {}).get(b"POSTGRESQL:type") == b"bpchar":  # char(n), whose blanks at the end mean nothing
         column = pc.utf8_rtrim(column, " ")
     return column if column.type == to else column.cast(to)
@@ -97,22 +99,6 @@ def beyond_calendar(column: pa.Array) -> bool:
         return False
     ends = pc.min_max(column.cast(pa.int32()))
     return not -_LAST_DAY <= ends["min"].as_py() <= ends["max"].as_py() <= _LAST_DAY
-
-
-def _uuids(column: pa.Array) -> pa.Array:
-    """Return 16 bytes a cell as the text that databases print."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    whole = column.fill_null(bytes(16))
-    data = whole.buffers()[1].slice(16 * whole.offset, 16 * len(whole))
-    digits = np.frombuffer(data.to_pybytes().hex().encode(), np.uint8).reshape(-1, 32)
-    text = np.full((len(whole), 36), ord("-"), np.uint8)
-    text[:, [place for place in range(36) if place not in (8, 13, 18, 23)]] = digits
-    ends = pa.array(36 * np.arange(len(whole) + 1, dtype=np.int64))
-    found = pa.LargeStringArray.from_buffers(len(whole), ends.buffers()[1], pa.py_buffer(text))
-    return pc.if_else(column.is_valid(), found, None)
 
 
 def _is_text(kind: pa.DataType) -> bool:
