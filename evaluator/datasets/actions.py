@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from evaluator.errors import PropensityError, UnknownNameError, UsageError, nearest
 from evaluator.log import PropensityKind
+from evaluator.log.value_text import value_text
 
 RENORMALISED = (
     "Actions were filtered: logged propensities, the same at every display of an action, were made to sum to 1 over "
@@ -67,7 +68,7 @@ def choose_actions(
         return sorted(order, key=lambda i: -shown[i])[: int(n[1])]
     if wanted is None or wanted == USED:
         return order
-    names = [w.strip() for w in wanted.split(",")] if isinstance(wanted, str) else [str(w) for w in wanted]
+    names = [value_text(str(w)) for w in (wanted.split(",") if isinstance(wanted, str) else wanted)]
     where = {labels[i]: i for i in order}
     for name in names:
         if name not in where:

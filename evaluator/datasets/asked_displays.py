@@ -8,6 +8,7 @@ import polars as pl
 
 from evaluator.datasets.identity import HASH, ID
 from evaluator.datasets.named_ids import NamedIds
+from evaluator.datasets.row_breaches import SHOWN
 from evaluator.datasets.spool import Spool, Waiting
 
 # Number of a display among those that may be named.
@@ -23,12 +24,18 @@ class AskedDisplays:
         Ids that the table names.
     new_spool
         Function that makes a temporary file.
+
+    Attributes
+    ----------
+    sample
+        Ids of the first displays, whether they may be named or not.
     """
 
     def __init__(self, named: NamedIds, new_spool: Callable[[], Spool]) -> None:
         self.named, self._spool = named, new_spool()
         self._joined: list[tuple[Waiting, int]] = []
         self.rows = 0
+        self.sample: tuple[str, ...] = ()
 
     def wanted(self, displays: pl.DataFrame) -> pl.DataFrame:
         """Return those of the next displays that may be named, without their ids, numbered in `ASKED`.
@@ -38,6 +45,8 @@ class AskedDisplays:
         displays
             Displays with the columns of `evaluator.datasets.identity.hashed`, and others.
         """
+        if len(self.sample) < SHOWN:
+            self.sample = (*self.sample, *displays[ID].drop_nulls().head(SHOWN))[:SHOWN]
         known = displays if displays[HASH].null_count() == 0 else displays.filter(pl.col(HASH).is_not_null())
         found = known.filter(pl.Series(self.named.may_hold(known[HASH])))
         found = found.with_columns(pl.int_range(self.rows, self.rows + found.height, dtype=pl.Int64).alias(ASKED))
@@ -49,13 +58,14 @@ class AskedDisplays:
     def waiting(self) -> Waiting:
         """The ids of this pass."""
         self._spool.close()
-        return Waiting(self._spool, self.rows)
+        return Waiting(self._spool, self.rows, self.sample)
 
     def join(self, following: Waiting) -> int:
         """Add the displays of a pass that follows; return the number that its first one gets."""
         before = self.rows
         self._joined.append((following, before))
         self.rows += following.rows
+        self.sample = self.sample or following.sample
         return before
 
     def frames(self) -> Iterator[pl.DataFrame]:

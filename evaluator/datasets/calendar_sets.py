@@ -12,7 +12,7 @@ from evaluator.datasets.cells import Kind
 from evaluator.datasets.frames import Chunks
 from evaluator.datasets.given_times import no_such_time, ticks_of_date
 from evaluator.datasets.labels import Labels
-from evaluator.datasets.row_breaches import Breaches, CheckedRows
+from evaluator.datasets.row_breaches import SHOWN, Breaches, CheckedRows
 from evaluator.datasets.row_rules import BEYOND, beyond_clocks, check_cells
 from evaluator.datasets.set_sources import SET, Ints, KeptMembers, Members, kept_members, local_codes
 from evaluator.datasets.sources.part import TablePart
@@ -20,6 +20,7 @@ from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.zones import ZonesSeen
 from evaluator.errors import SpecError
+from evaluator.log.value_text import value_text
 
 # Before and after every time that a log may have.
 _EVER, _FOR_GOOD = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -51,7 +52,7 @@ def given_flights(spec: FileSpec) -> Flights:
                 f"not after {entry.start}, when it starts.",
                 hint="until is the first time at which it no longer was eligible.",
             )
-    return Flights([entry.label for entry in entries], np.array(start, np.int64), np.array(until, np.int64))
+    return Flights([value_text(entry.label) for entry in entries], np.array(start, np.int64), np.array(until, np.int64))
 
 
 def _ticks(spec: FileSpec, place: int, key: str, given: int | str | None, absent: int) -> int:
@@ -130,7 +131,7 @@ class CalendarSets:
         part = self._part(frame[self._time].fill_null(0).to_numpy())
         rows.add(
             self._action, rows.sound & pl.Series(of < 0), "no entry says when this action was eligible",
-            "give it one, without times if it always was",
+            f"give it one, without times if it always was; entries are of {', '.join(map(repr, self._names[:SHOWN]))}",
         )  # fmt: skip
         then = np.zeros(frame.height, np.bool_)
         for number in np.unique(of[of >= 0]).tolist():

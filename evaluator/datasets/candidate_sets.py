@@ -8,8 +8,8 @@ import polars as pl
 
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.frames import Chunks
-from evaluator.datasets.labels import Labels
-from evaluator.datasets.row_breaches import FILE, LINE, Breaches, CheckedRows
+from evaluator.datasets.labels import Labels, value_texts
+from evaluator.datasets.row_breaches import FILE, LINE, SHOWN, Breaches, CheckedRows, side_by_side
 from evaluator.datasets.row_rules import check_cells
 from evaluator.datasets.set_sources import (
     NOT_ELIGIBLE,
@@ -60,7 +60,7 @@ class CandidateSets:
             # A decision's actions stand in its line: a second line with its id is a second display, told as such.
             first = pl.col(FILE, LINE).first().over(given.display)
             table = table.filter(pl.all_horizontal(pl.col(FILE, LINE) == first))
-        ids = table[given.display].cast(pl.String)
+        ids = value_texts(table[given.display])
         groups = ids.alias("id").to_frame().unique(maintain_order=True).with_row_index("group")
         group = ids.alias("id").to_frame().join(groups, on="id", how="left", maintain_order="left")["group"]
         self._groups = groups
@@ -84,6 +84,7 @@ class CandidateSets:
         numbers = table.select(pl.col(given.features).cast(pl.Float32)).to_numpy()[order] if given.features else None
         self._vectors: npt.NDArray[np.float32] | None = numbers
         self._codes = np.zeros(0, np.int64)
+        self._sample: list[str] = []
 
     def _refuse_unnamed(self, files: list[TablePart], table: pl.DataFrame) -> None:
         """Raise LogError if a row has no display: nobody knows whose set lacks it."""
@@ -133,12 +134,14 @@ class CandidateSets:
 
     def check(self, rows: CheckedRows, frame: pl.DataFrame) -> pl.DataFrame:
         """Report displays without candidates, with some that break a rule, or whose action is none of them."""
-        ids = frame[self._id].cast(pl.String).alias("id").to_frame()
+        ids = value_texts(frame[self._id]).alias("id").to_frame()
+        self._sample = self._sample or ids["id"].drop_nulls().head(SHOWN).to_list()
         found = ids.join(self._groups, on="id", how="left", maintain_order="left")["group"]
         group = found.cast(pl.Int64).fill_null(-1).to_numpy()
         self._joined[group[group >= 0]] = True
         rows.add(self._id, rows.sound & pl.Series(group < 0), "a display without candidates",
-                 "give the actions that could have been shown, or quarantine the row")  # fmt: skip
+                 "give the actions that could have been shown, or quarantine the row"
+                 + side_by_side("candidates", self._groups["id"].head(SHOWN)))  # fmt: skip
         if self.breaches.listed and self._broken.any():
             broken = (group >= 0) & self._broken[group]
             rows.add(self._id, rows.sound & pl.Series(broken), "a candidate of this display breaks a rule",
@@ -164,7 +167,8 @@ class CandidateSets:
         rows = self.breaches.check(self._where)
         bad = np.zeros(self._where.height, np.bool_)
         bad[self._row_of_group[~self._joined]] = True
-        rows.add(self._given.display, pl.Series(bad), "candidates without display", "check candidates.display")
+        repair = "check candidates.display" + side_by_side("displays", self._sample)
+        rows.add(self._given.display, pl.Series(bad), "candidates without display", repair)
         rows.close()
 
     def codes(self, frame: pl.DataFrame, labels: Labels) -> pl.Series:

@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 import polars as pl
 
 from evaluator.datasets.instants import read_instants
 from evaluator.datasets.label_lists import label_lists
+from evaluator.datasets.labels import value_texts
 from evaluator.datasets.zones import offset_minutes, placed
+from evaluator.log.value_text import value_text
 
-Texts = TypeVar("Texts", pl.Series, pl.Expr)
-Kind = Literal["int", "float", "text", "category", "datetime", "labels", "offset"]
+Kind = Literal["int", "flag", "float", "text", "category", "datetime", "labels", "offset"]
 TYPES: dict[Kind, pl.DataType] = {
-    "labels": pl.List(pl.String()),
+    "labels": pl.List(pl.String()), "flag": pl.Int64(),
     "int": pl.Int64(), "float": pl.Float64(), "text": pl.String(), "category": pl.String(), "datetime": pl.Int64(),
     "offset": pl.Int64(),
 }  # fmt: skip
 PROBLEMS: dict[Kind, tuple[str, str]] = {
     "int": ("not a whole number", "repair the cell, list it in source.none, or quarantine the row"),
+    "flag": ("neither 0 nor 1, true nor false", "repair the cell, list it in source.none, or quarantine the row"),
     "float": ("not a number", "repair the cell, list it in source.none, or quarantine the row"),
     "labels": ("not a list of labels", "write a JSON array, or say what parts them: display.eligible_separator"),
     "datetime": ("not an ISO date and time", "write 2024-01-31T12:00:00+00:00"),
     "offset": ("not an offset from UTC", "write the minutes that local time is ahead, such as 120 or -300, or +02:00"),
 }
+# Kinds of whole numbers.
+WHOLE: tuple[Kind, ...] = ("int", "flag")
 # Two roles may share a column: the stricter kind is read, the other derived from it.
-_STRICTNESS: tuple[Kind, ...] = ("category", "text", "float", "int", "datetime", "labels", "offset")
+_STRICTNESS: tuple[Kind, ...] = ("category", "text", "float", "flag", "int", "datetime", "labels", "offset")
+# Truth values as tables write them, and PostgreSQL: 1 and 0. A value may be one, a time cannot.
+TRUTHS = {"true": "1", "false": "0"}
+_WORDS: dict[Kind, dict[str, str]] = {"flag": {**TRUTHS, "t": "1", "f": "0"}, "float": TRUTHS}
 
 # The end of the year 262,142, the last one whole.
 _LAST_SECOND = 8_210_000_000_000
@@ -83,11 +90,11 @@ def parse(
         The values; ``unparsed`` is None where every cell fits.
     """
     if kind == "labels":
-        return Cells(
-            *label_lists(column if column.dtype.is_nested() else _without(_text(column, kind), missing), separator)
-        )
+        return Cells(*label_lists(column if column.dtype.is_nested() else _without(_text(column), missing), separator))
     if kind in ("text", "category"):
-        return Cells(_without(_text(column, kind), missing), None)
+        if column.dtype == pl.Boolean and kind == "text":
+            column = column.cast(pl.Int8)
+        return Cells(_without(value_texts(column), [value_text(word) for word in missing]), None)
     if kind == "datetime" and column.dtype.is_temporal():
         # Datetime columns need no parsing; they travel as ticks of us.
         own = getattr(column.dtype, "time_zone", None)
@@ -99,12 +106,12 @@ def parse(
         return Cells(ticks, _left_over(column.cast(pl.String), ticks) if lost else None)
     if kind not in ("datetime", "offset") and column.dtype != pl.String:
         values = column.cast(TYPES[kind], strict=False)
-        if kind == "int" and (column.dtype.is_float() or column.dtype.is_decimal()):
+        if kind in WHOLE and (column.dtype.is_float() or column.dtype.is_decimal()):
             # A cast cuts fractions off without a word.
             values = values.set((values.cast(column.dtype, strict=False) != column).fill_null(False), None)
         lost = values.null_count() > column.null_count()
         return Cells(_without_numbers(values, missing), _left_over(column.cast(pl.String), values) if lost else None)
-    text = _without(_text(column, kind), missing)
+    text = _without(_text(column), missing)
     aware: bool | pl.Series = True
     if kind == "datetime":
         values, aware = read_instants(text, form)
@@ -116,7 +123,10 @@ def parse(
         return Cells(_without_numbers(values, missing), None, aware)
     stripped = text.str.strip_chars()
     if kind not in ("datetime", "offset"):
-        plain = stripped.str.replace(r"\.0+$", "") if kind == "int" else stripped
+        plain = stripped.str.replace(r"\.0+$", "") if kind in WHOLE else stripped
+        if kind in _WORDS:
+            words = plain.str.to_lowercase()
+            plain = words.replace(_WORDS[kind]) if words.is_in(list(_WORDS[kind])).any() else plain
         values = plain.cast(TYPES[kind], strict=False)
     text = text.set(stripped == "", None)  # a quoted nothing is nothing
     return Cells(_without_numbers(values, missing), _left_over(text, values), aware)
@@ -132,20 +142,7 @@ def in_calendar(column: pl.Series) -> bool:
     return bool(-last <= int(ticks.min()) and int(ticks.max()) <= last)  # type: ignore[arg-type]
 
 
-def plain_decimals(text: Texts) -> Texts:
-    """Return decimal numbers without zeros at their ends: 17, 17.0 and 17.00 are one number.
-
-    >>> plain_decimals(pl.Series(["17.00", "-0.50", "100", "nan"])).to_list()
-    ['17', '-0.5', '100', 'nan']
-    """
-    return text.str.replace(r"^(-?\d+)\.0+$", "$1").str.replace(r"^(-?\d+\.\d*[1-9])0+$", "$1")
-
-
-def _text(column: pl.Series, kind: Kind) -> pl.Series:
-    if column.dtype == pl.Boolean and kind == "text":
-        column = column.cast(pl.Int8)
-    if column.dtype.is_decimal():
-        return plain_decimals(column.cast(pl.String))
+def _text(column: pl.Series) -> pl.Series:
     return column if column.dtype == pl.String else column.cast(pl.String)
 
 

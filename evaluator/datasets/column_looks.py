@@ -10,6 +10,7 @@ from functools import cached_property
 
 import polars as pl
 
+from evaluator.datasets.cells import TRUTHS
 from evaluator.datasets.time_guesses import Guess, guesses_of
 
 _WORDS = re.compile(r"[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]+|\d+")
@@ -111,6 +112,9 @@ class Look:
         """Its cells as text; what only says that a number or time is missing is null."""
         cells = self.cells.cast(pl.Int8) if self.cells.dtype == pl.Boolean else self.cells
         text = cells.cast(pl.String)
+        words = text.str.strip_chars().str.to_lowercase() if self.cells.dtype == pl.String else None
+        if words is not None and words.drop_nulls().is_in(list(TRUTHS)).all():
+            text = words.replace(TRUTHS)
         return text.set(text.is_in(self.none_words), None) if self.none_words else text
 
     @cached_property

@@ -18,8 +18,8 @@ def event_columns(kind: EventKind, time: Time) -> dict[str, Kind]:
     """Return the columns that hold the events, and the kind of each; `time` is ``[time]`` of the spec."""
     c = kind.columns
     kinds: dict[str, Kind] = dict.fromkeys(c.key, "text")
-    kinds |= {column: "int" for column in (c.indicator, c.click) if column}
-    kinds |= {c.attributed: "int"} if c.attributed and kind.attributed_only else {}
+    kinds |= {column: "flag" for column in (c.indicator, c.click) if column}
+    kinds |= {c.attributed: "flag"} if c.attributed and kind.attributed_only else {}
     kinds |= {c.value: "float"} if isinstance(c.value, str) else {}
     kinds |= {c.delay: "int"} if c.delay else {}
     return kinds | time.kinds_of(c.time)

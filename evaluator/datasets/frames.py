@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets.cells import TYPES, Cells, Kind, in_calendar, parse
+from evaluator.datasets.cells import TYPES, WHOLE, Cells, Kind, in_calendar, parse
 from evaluator.datasets.json_lines import BROKEN, key_names, object_frames
 from evaluator.datasets.row_breaches import FILE, LINE
 from evaluator.datasets.sources.files import SourceFile, natural
@@ -325,12 +325,13 @@ def _table(file: TablePart, source: Table, kinds: Mapping[str, Kind]) -> _Table:
 
 def _refuse_type(file: TablePart, column: str, found: pl.DataType, kind: Kind) -> None:
     where = f"{file.name}: column {column!r}"
-    if kind == "int" and found.is_temporal():
-        hint = 'set time.unit = "datetime".'
-        if found == pl.Duration:
-            hint = "write them as whole numbers of ticks (time.unit; us where times are dates)."
-        raise SourceError(f"{where} holds {found}, not integers.", hint=hint)
-    if kind == "datetime" and found in (pl.Duration, pl.Time):
+    if found == pl.Duration:
+        wanted = "dates with times" if kind == "datetime" else "integers" if kind in WHOLE else "numbers or text"
+        hint = "write them as whole numbers of ticks (time.unit; us where times are dates)."
+        raise SourceError(f"{where} holds {found}, not {wanted}.", hint=hint)
+    if kind in WHOLE and found.is_temporal():
+        raise SourceError(f"{where} holds {found}, not integers.", hint='set time.unit = "datetime".')
+    if kind == "datetime" and found == pl.Time:
         raise SourceError(f"{where} holds {found}, not dates with times.", hint="write it as dates with times.")
     if kind == "float" and found.is_temporal():
         raise SourceError(f"{where} holds {found}, not numbers.", hint="write it as numbers of some unit.")

@@ -8,6 +8,7 @@ from itertools import chain
 import numpy as np
 import polars as pl
 
+from evaluator.datasets.labels import value_texts
 from evaluator.datasets.spool import Spool, Waiting, split
 
 ID, HASH = "id", "hash"
@@ -22,7 +23,7 @@ def hashed(ids: pl.Series) -> pl.DataFrame:
 
     Equal ids have equal hashes: without equal hashes there are no equal ids.
     """
-    text = ids.cast(pl.String)
+    text = ids if ids.dtype == pl.String else value_texts(ids)
     found = _hashes(text)
     return pl.DataFrame({ID: text, HASH: found.set(text.is_null(), None) if text.null_count() else found})
 

@@ -16,7 +16,7 @@ from evaluator.datasets.contexts import CODE, ContextCodes
 from evaluator.datasets.conversions import event_rows
 from evaluator.datasets.event_kinds import REWARDS, EventKind
 from evaluator.datasets.identity import SeenIds, hashed
-from evaluator.datasets.labels import KEPT, Labels, texts
+from evaluator.datasets.labels import KEPT, Labels
 from evaluator.datasets.left_out import LeftOut, says_converted
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, CheckedRows
 from evaluator.datasets.row_rules import TimeOrder, check_cells, check_displays
@@ -301,7 +301,7 @@ class Intake:
         if display.cost is not None:
             columns[COST] = frame[display.cost].cast(pl.Float64)
         for name, labels in self.keep.items():
-            columns[KEPT + name] = labels.codes(texts(frame[self.kept[name]]))
+            columns[KEPT + name] = labels.codes(frame[self.kept[name]])
         for name in self.numbers:
             columns[KEPT + name] = frame[self.kept[name]].fill_nan(None)
         columns |= {**target_codes(frame, self.target), **vector_codes(frame, self.vectors)}

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
-from evaluator.datasets.cells import Kind
+from evaluator.datasets.cells import WHOLE, Kind
 
 _NUMBER = rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|NaN|-?Infinity"
 _FRACTION, _NOT_FINITE = rb"-?[0-9]+[.eE]|-0|NaN|-?Inf", rb"NaN|-?Inf"
@@ -84,7 +84,7 @@ class ObjectColumns:
         found = {column: pl.Series(column, table[column]) for column in self._types}
         if any(cells.dtype == pl.Float64 and not cells.is_finite().all() for cells in found.values()):
             return None
-        as_text = [cells for column, cells in found.items() if self._kinds[column] not in ("int", "float")]
+        as_text = [cells for column, cells in found.items() if self._kinds[column] not in (*WHOLE, "float")]
         if any(cells.dtype == pl.Int64 and (cells == 0).any() for cells in as_text) and _ZERO.search(data):
             return None
         return {column: _as_text(cells, self._kinds[column]) for column, cells in found.items()}
@@ -113,7 +113,7 @@ def _as_text(cells: pl.Series, kind: Kind) -> pl.Series:
     """Return truth values as the words of their kind, numbers as text unless they are to be numbers."""
     if cells.dtype == pl.Boolean and kind != "category":
         cells = cells.cast(pl.Int8)
-    return cells if cells.dtype.is_float() or (cells.dtype == pl.Int64 and kind == "int") else cells.cast(pl.String)
+    return cells if cells.dtype.is_float() or (cells.dtype == pl.Int64 and kind in WHOLE) else cells.cast(pl.String)
 
 
 def _value(column: str, value: bytes) -> bytes:

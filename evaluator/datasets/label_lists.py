@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import polars as pl
+import pyarrow as pa
+
+from evaluator.datasets.labels import value_texts
+from evaluator.log.value_text import value_text
 
 LISTS = pl.List(pl.String)
 
@@ -21,9 +26,9 @@ def label_lists(column: pl.Series, separator: str | None) -> tuple[pl.Series, pl
         Text between the labels of a text; None for JSON arrays.
     """
     if column.dtype.is_nested():
-        return column.cast(LISTS), None
+        return _of_values(column.cast(pl.List(column.dtype.inner))), None  # type: ignore[attr-defined]
     if separator is not None:
-        return column.str.split(separator), None
+        return _of_values(column.str.split(separator)), None
     # Sets repeat: each text is read once.
     texts = column.drop_nulls().unique(maintain_order=True)
     found = pl.DataFrame(
@@ -35,13 +40,27 @@ def label_lists(column: pl.Series, separator: str | None) -> tuple[pl.Series, pl
     return lists.alias(column.name), column.set(~failed, None) if failed.any() else None
 
 
+def _of_values(lists: pl.Series) -> pl.Series:
+    """Return lists of the texts of their values."""
+    held = lists.to_arrow()
+    cells = pl.Series(held.flatten(), dtype=lists.dtype.inner)  # type: ignore[attr-defined]
+    found = value_texts(cells)
+    if found is cells:
+        return lists
+    ends = np.cumsum([0, *held.value_lengths().fill_null(0).to_pylist()])
+    rows = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), found.to_arrow(), mask=held.is_null())
+    return pl.Series(lists.name, rows)
+
+
 def _array(text: str) -> list[str | None] | None:
-    """Return the labels of a JSON array, numbers as they are written; None where it is none."""
+    """Return the labels of a JSON array; None where it is none."""
     try:
         found: Any = json.loads(text, parse_int=str, parse_float=str, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, list) and all(x is None or isinstance(x, str) for x in found) else None
+    if not isinstance(found, list) or not all(x is None or isinstance(x, str) for x in found):
+        return None
+    return [x if x is None else value_text(x) or None for x in found]
 
 
 def _refuse(constant: str) -> None:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from evaluator.datasets.labels import Labels
+from evaluator.datasets.labels import Labels, value_texts
 from evaluator.datasets.row_breaches import CheckedRows
 from evaluator.datasets.set_sources import NOT_ELIGIBLE, SET, KeptMembers, Members, kept_members
 
@@ -30,7 +30,7 @@ class ListedSets:
 
     def check(self, rows: CheckedRows, frame: pl.DataFrame) -> pl.DataFrame:
         """Report displays without a set, with an empty one, with a missing label in it, or without their own action."""
-        lists, shown = frame[self._column], frame[self._action].cast(pl.String)
+        lists, shown = frame[self._column], value_texts(frame[self._action])
         none = pl.repeat(None, frame.height, dtype=pl.String, eager=True)
         gaps = frame.select(pl.col(self._column).list.eval(pl.element().is_null()).list.any()).to_series()
         held = frame.select(pl.col(self._column).list.contains(shown)).to_series()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,12 @@ _SAID = {"column": pl.String, "value": pl.String, "problem": pl.String}
 # Beside what a quarantine lists: what a message says behind the value.
 _FOUND = {FILE: pl.Int32, "line": pl.Int64, **_SAID, "more": pl.String}
 QUARANTINE = {"file": pl.String, "line": pl.Int64, "key": pl.String, **_SAID}
+
+
+def side_by_side(table: str, ids: Iterable[str]) -> str:
+    """Return what shows ids of another table beside those that it lacks, so that a difference of form is seen."""
+    some = ", ".join(map(repr, islice(ids, SHOWN)))
+    return f": ids of {table} are {some}" if some else ""
 
 
 class Breaches:

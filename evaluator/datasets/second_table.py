@@ -17,7 +17,7 @@ from evaluator.datasets.event_kinds import EventKind
 from evaluator.datasets.frames import Chunks
 from evaluator.datasets.identity import HASH, ID
 from evaluator.datasets.named_ids import NamedIds
-from evaluator.datasets.row_breaches import FILE, LINE, Breaches
+from evaluator.datasets.row_breaches import FILE, LINE, Breaches, side_by_side
 from evaluator.datasets.row_rules import check_cells
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spool import Spool
@@ -76,6 +76,7 @@ class SecondTable:
             self._spool.add(frame)
             self.rows += frame.height
         self._place = np.zeros(0, np.int64)
+        self._sample: tuple[str, ...] = ()
 
     def asking(self) -> AskedDisplays:
         """Return what displays that pass by are shown to."""
@@ -102,6 +103,7 @@ class SecondTable:
             found = rows.join(some.unique(ID, keep="first", maintain_order=True), on=ID)
             self._place[found[ROW].to_numpy()] = found[PLACE].to_numpy()
         asked.discard()
+        self._sample = asked.sample
         moved = np.append(np.where(named, np.cumsum(named) - 1, -1), -1)
         self._place = moved[self._place]  # -1 takes the last
         return displays.filter(pl.Series(named)).drop(ASKED)
@@ -151,8 +153,8 @@ class SecondTable:
             lost = shown["display"].is_null()
             without += int(lost.sum())
             if not limited:
-                rows.add(self._column, lost, f"{self._kind.word} without display",
-                         f"check {self._kind.table}.source.display")  # fmt: skip
+                repair = f"check {self._kind.table}.source.display" + side_by_side("displays", self._sample)
+                rows.add(self._column, lost, f"{self._kind.word} without display", repair)
             events = event_rows(frame, shown, self._kind, rows)
             rows.close()
             found.append(events.filter(pl.col("display").is_not_null()))

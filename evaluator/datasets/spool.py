@@ -35,10 +35,11 @@ class Spool(Protocol):
 
 @dataclass(frozen=True)
 class Waiting:
-    """Rows that wait in a spool, and how many they are."""
+    """Rows that wait in a spool, how many they are, and the ids of some displays where they are asked for."""
 
     spool: Spool
     rows: int
+    sample: tuple[str, ...] = ()
 
 
 class MemorySpool:

@@ -13,6 +13,7 @@ from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.wide_columns import columns_by_label, in_order_of
 from evaluator.log.breaches import SUM_TOLERANCE
+from evaluator.log.value_text import value_text
 
 CODE = "__target_"
 
@@ -22,7 +23,7 @@ def target_columns(spec: FileSpec, files: Sequence[TablePart]) -> dict[str, str]
     if spec.target is None:
         return {}
     if not isinstance(spec.target.columns, str):
-        return dict(spec.target.columns)
+        return {value_text(label): column for label, column in spec.target.columns.items()}
     return columns_by_label(spec.target.columns, "target.columns", files[0], spec.source)
 
 

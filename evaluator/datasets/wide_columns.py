@@ -8,6 +8,7 @@ from evaluator.datasets.frames import column_names
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec_sections import Table
 from evaluator.errors import LogError, SpecError
+from evaluator.log.value_text import value_text
 
 PLACEHOLDER = "{action}"
 
@@ -32,7 +33,7 @@ def columns_by_label(pattern: str, key: str, file: TablePart, source: Table) -> 
     before, after = pattern.split(PLACEHOLDER)
     names = column_names(file, source)
     found = {
-        name[len(before) : len(name) - len(after)]: name
+        value_text(name[len(before) : len(name) - len(after)]): name
         for name in names
         if len(name) > len(before) + len(after) and name.startswith(before) and name.endswith(after)
     }

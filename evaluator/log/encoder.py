@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import ParameterError, SourceError, nearest
+from evaluator.log.value_text import value_text
 from evaluator.visible import shortened
 
 # The widest hashed part that a spec may ask for.
@@ -224,7 +225,10 @@ def _label(column: ContextColumn, value: object) -> str | None:
         value.encode()
     except UnicodeEncodeError:
         _refuse(column, value, "UTF-8", "repair the text.")
-    return None if value in column.missing else str(value)
+    if value in (column.labels or ()):  # a label of a log that was read before all of them were in one form
+        return str(value)
+    label = value_text(value)
+    return None if label in map(value_text, column.missing) else label
 
 
 def _number(column: ContextColumn, value: object) -> np.float32:

@@ -7,11 +7,14 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
+from evaluator import Log
 from evaluator.datasets import load
 from evaluator.errors import DataError
 from tests.datasets.sources import write_spec
@@ -133,3 +136,63 @@ def test_decimal_numbers_are_one_number_however_many_zeros_they_end_with(tmp_pat
 def test_a_kept_column_of_decimal_numbers_holds_numbers(tmp_path: Path) -> None:
     log = load(source(tmp_path, pa.array([Decimal("1.50")] * N, pa.decimal128(12, 2)), keep={"v": "v"}))
     assert log.column("v").tolist() == [1.5] * N
+
+
+ODD: dict[str, tuple[pa.Array, pa.Array]] = {
+    "uuid": (pa.array([bytes([i] * 16) for i in range(N)], pa.uuid()),
+             pa.array([str(UUID(bytes=bytes([i] * 16))) for i in range(N)])),
+    "bool8": (pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0] * 3, pa.int8())), pa.array([True, False] * 3)),
+    "json": (pa.ExtensionArray.from_storage(pa.json_(), pa.array(["[1]", "2"] * 3)), pa.array(["[1]", "2"] * 3)),
+    "runs": (pa.RunEndEncodedArray.from_arrays(pa.array([2, N], pa.int32()), pa.array([7, 8])),
+             pa.array([7, 7, *[8] * (N - 2)])),
+    "decimal256": (pa.array([Decimal(i) for i in range(N)], pa.decimal256(50, 10)),
+                   pa.array([Decimal(i) for i in range(N)], pa.decimal128(38, 10))),
+    "decimal256 of few digits": (pa.array([Decimal(i) for i in range(N)], pa.decimal256(12, 2)),
+                                 pa.array([Decimal(i) for i in range(N)], pa.decimal128(12, 2))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_types_that_polars_has_not_are_read_alike_from_files_and_frames(
+    tmp_path: Path, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    odd, plain = ODD[name]
+    own = {"t": range(N), "sold": pa.array([None, 3, None, None, 9, None])}
+    spec = write_spec(tmp_path, source={"files": "log"}, display={"action": "v"})
+
+    def everything(log: Log) -> list[Any]:
+        return [log.displays.to_pydict(), log.conversions.to_pydict(), log.labels]
+
+    def of_frame(column: pa.Array) -> list[Any]:
+        return everything(Log.from_frames(pa.table({**own, "v": column}), time="t", action="v", conversion_time="sold",
+                                          unit="s"))  # fmt: skip
+
+    wanted = of_frame(plain)
+    assert of_frame(odd) == wanted
+    for write in [pq.write_table] * (name != "runs") + [feather.write_feather]:
+        write(pa.table({**own, "v": odd}), tmp_path / ("log.parquet" if write is pq.write_table else "log.arrow"))
+        assert everything(load(spec, path=str(next(tmp_path.glob("log.*"))))) == wanted
+        next(tmp_path.glob("log.*")).unlink()
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("role", ["action", "delay", "value", "category"])
+def test_durations_are_refused_alike_in_every_role(tmp_path: Path, role: str) -> None:
+    with pytest.raises(DataError, match="'v' holds Duration"):
+        load(source(tmp_path, TYPES["duration"], **ROLES[role]))
+
+
+def test_numbers_of_too_many_digits_are_one_line_that_names_the_column(tmp_path: Path) -> None:
+    column = pa.array([Decimal(10) ** 45] * N, pa.decimal256(60, 10))
+    with pytest.raises(DataError, match=r"log.parquet: column 'v' holds decimal256\(60, 10\), which cannot be read"):
+        load(source(tmp_path, column, display={"action": "v"}))
+
+
+def test_a_name_of_a_column_that_is_no_utf8_is_one_line(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"t": [1], "ad": ["a"], "sold": [2], "caf\u00e9": [1]}), tmp_path / "log.parquet",
+                   store_schema=False)  # fmt: skip
+    file = tmp_path / "log.parquet"
+    file.write_bytes(file.read_bytes().replace("caf\u00e9".encode(), b"caf\xe9\xe9"))
+    with pytest.raises(DataError, match=r"log.parquet: the name of a column is no UTF-8 text \(b'caf") as raised:
+        load(write_spec(tmp_path, source={"files": "log.parquet"}))
+    assert "\n" not in str(raised.value)

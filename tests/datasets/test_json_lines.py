@@ -165,6 +165,11 @@ def test_ordinary_lines_are_read_at_once(monkeypatch: pytest.MonkeyPatch, tmp_pa
         raise AssertionError(lines)
 
     monkeypatch.setattr("evaluator.datasets.json_lines._with_care", lambda path, kinds, lines: refuse(lines))
-    mixed = ['{"t": 1, "ad": 1.50}', '{"t": 2.0, "ad": "b", "sold": NaN}', '{"t": 3, "ad": -0}', '{"t": "4", "ad": ""}']
+    mixed = [
+        '{"t": 1, "ad": 1.50}',
+        '{"t": 2.0, "ad": "b", "sold": NaN}',
+        '{"t": 3, "ad": -0}',
+        '{"t": "4", "ad": "b "}',
+    ]
     objects(tmp_path, [*mixed, "", '{"t": 5, "ad": "b", "x": {"t": [1]}}'])
-    assert load(write_spec(tmp_path, source={"files": "log.jsonl", "none": ["NaN"]})).labels == ["-0", "", "1.50", "b"]
+    assert load(write_spec(tmp_path, source={"files": "log.jsonl", "none": ["NaN"]})).labels == ["-0", "1.50", "b"]

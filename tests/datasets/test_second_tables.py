@@ -20,7 +20,7 @@ from evaluator.datasets.conversions import event_columns, event_rows
 from evaluator.datasets.event_kinds import EventKind
 from evaluator.datasets.frames import Chunks
 from evaluator.datasets.named_ids import NamedIds
-from evaluator.datasets.row_breaches import FILE, LINE, Breaches
+from evaluator.datasets.row_breaches import FILE, LINE, Breaches, side_by_side
 from evaluator.datasets.row_rules import check_cells
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spool import Spool
@@ -53,9 +53,11 @@ class WholeTable:
         self.rows = self.table.height
 
     def asking(self) -> WholeTable:
+        self.ids: list[str] = []
         return self
 
     def wanted(self, displays: pl.DataFrame) -> pl.DataFrame:
+        self.ids.extend(displays["id"].drop_nulls())
         return displays.filter(displays["id"].is_in(self.table[self.column].drop_nulls().implode()))
 
     def named(self, displays: pl.DataFrame, asked: WholeTable) -> pl.DataFrame:
@@ -71,7 +73,8 @@ class WholeTable:
         shown = shown.hstack(self.table.select(FILE, LINE))
         lost = shown["display"].is_null()
         if not limited:
-            rows.add(self.column, lost, f"{self.kind.word} without display", f"check {self.kind.table}.source.display")
+            repair = f"check {self.kind.table}.source.display" + side_by_side("displays", self.ids)
+            rows.add(self.column, lost, f"{self.kind.word} without display", repair)
         found = event_rows(self.table, shown, self.kind, rows)
         rows.close()
         return found.filter(pl.col("display").is_not_null()), int(lost.sum())

@@ -29,7 +29,7 @@ class KeyedPart(TablePart):
             return None
         import polars as pl
 
-        from evaluator.datasets.cells import plain_decimals
+        from evaluator.datasets.labels import plain_decimals
 
         wanted = pl.Series(NUMBER, rows, dtype=pl.Int64)
         numbered = self.scan(self.key, rows=max(rows, default=0)).with_row_index(NUMBER, offset=1)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluator.datasets.cells import plain_decimals
+from evaluator.datasets.labels import plain_decimals
 from evaluator.datasets.sources.databases import Databases
 from evaluator.datasets.sources.keyed import KeyedPart
 from evaluator.datasets.sources.part import Digest

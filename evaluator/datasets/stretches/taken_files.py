@@ -19,14 +19,15 @@ _PLACES, _NUMBERS = "places.npy", "numbers.npy"
 
 @dataclass(frozen=True)
 class WaitingFiles:
-    """Files in which rows wait, and how many they are."""
+    """`Waiting` as plain values: the files in which rows wait."""
 
     paths: Paths
     rows: int
+    sample: tuple[str, ...] = ()
 
     def opened(self) -> Waiting:
         """Return the spool of these files."""
-        return Waiting(spool_of(self.paths), self.rows)
+        return Waiting(spool_of(self.paths), self.rows, self.sample)
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def write_taken(taken: Taken, folder: Path) -> TakenFiles:
 
 def files_of(waiting: Waiting) -> WaitingFiles:
     """Return the files in which rows wait."""
-    return WaitingFiles(paths_of(waiting.spool), waiting.rows)
+    return WaitingFiles(paths_of(waiting.spool), waiting.rows, waiting.sample)
 
 
 def paths_of(spool: object) -> Paths:
