@@ -18,8 +18,8 @@ from evaluator.datasets.json_lines import object_frames
 from evaluator.datasets.secrets import refuse_secret
 from evaluator.datasets.sources.files import SUFFIXES, SourceFile, find_files
 from evaluator.datasets.spec_sections import Source
-from evaluator.datasets.text import UTF8, open_text, unzipped_pieces
-from evaluator.datasets.text_rows import table_rows, text_header
+from evaluator.datasets.text import COMPRESSIONS, UTF8, open_text, unzipped_pieces
+from evaluator.datasets.text_rows import delimiter, table_rows, text_header
 from evaluator.errors import SourceError
 
 SAMPLE = 10_000
@@ -81,7 +81,7 @@ def sample_file(path: str | Path) -> FileSample:
 
 
 def _known(path: Path) -> bool:
-    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    suffix = Path(path.stem).suffix if path.suffix.lower() in COMPRESSIONS else path.suffix
     return suffix.lower() in SUFFIXES
 
 
@@ -103,8 +103,9 @@ def _encoding(path: Path) -> dict[str, str]:
 
 def _of_text(file: SourceFile, given: dict[str, Any], guesses: dict[str, str]) -> FileSample:
     encoding = given.get("encoding", UTF8)
-    separator = _delimiter(file.path, encoding)
-    if separator != ("\t" if file.format == "tsv" else ","):
+    separator, usual = _delimiter(file.path, encoding), "\t" if file.format == "tsv" else ","
+    # Another one than the usual is known where the file names it itself.
+    if delimiter(file, _as_source(given, file)) == usual != separator:
         given["delimiter"] = separator
         guesses["delimiter"] = "it cuts the first lines into equally many cells"
     source = _as_source(given, file)

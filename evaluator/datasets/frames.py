@@ -63,6 +63,8 @@ class Chunks:
         Gets, by the name of its file, the number of lines that are no row and no fault, by what they are.
     zones
         Gets the first times that say their zone, and those that do not.
+    optional
+        Columns that a file may lack: they are missing on all of its rows.
 
     Raises
     ------
@@ -78,6 +80,7 @@ class Chunks:
     separator: str | None = None
     passed_over: dict[str, Counter[str]] = field(default_factory=dict)
     zones: ZonesSeen = field(default_factory=ZonesSeen)
+    optional: frozenset[str] = frozenset()
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
         return of_equal_size(self._frames(), CHUNK_ROWS)
@@ -93,7 +96,7 @@ class Chunks:
 
     def _frames(self) -> Iterator[pl.DataFrame]:
         # A missing column is told before reading.
-        tables = [_table(file, self.source, self.kinds) for file in self.files]
+        tables = [_table(file, self.source, self.kinds, self.optional) for file in self.files]
         _require_keys(tables)
         left, before = self.limit, 0
         for index, table in enumerate(tables):
@@ -165,8 +168,10 @@ class Chunks:
 
 
 def _raw(raw: pl.DataFrame, name: str, file: TablePart) -> pl.Series:
-    given = file.partitions.get(name)
-    return raw[name] if given is None else pl.repeat(given, raw.height, dtype=pl.String, eager=True)
+    if name in raw.columns and name not in file.partitions:
+        return raw[name]
+    # The value of its folder, or nothing where a file lacks a column that others have.
+    return pl.repeat(file.partitions.get(name), raw.height, dtype=pl.String, eager=True)
 
 
 def _next_rows(batches: Iterator[pl.DataFrame], part: TablePart) -> pl.DataFrame | None:
@@ -240,16 +245,20 @@ def number_columns(files: Sequence[TablePart], source: Table, columns: Iterable[
     if any(file.is_text or file.is_lines for file in files):
         return kinds
     for column in columns:
-        found = [_type_of(column, file, source) for file in files]
-        if all(kind.is_float() or kind.is_decimal() or (kind.is_integer() and kind not in _BEYOND) for kind in found):
+        found = [kind for file in files if (kind := _type_of(column, file, source)) is not None]
+        if found and all(
+            kind.is_float() or kind.is_decimal() or (kind.is_integer() and kind not in _BEYOND) for kind in found
+        ):
             kinds[column] = "int" if all(kind.is_integer() for kind in found) else "float"
     return kinds
 
 
-def _type_of(column: str, file: TablePart, source: Table) -> pl.DataType:
-    """Return the type of a column of a file that says types; of one that it lacks, which is told later, text."""
-    if column not in column_names(file, source) or column in file.partitions:
+def _type_of(column: str, file: TablePart, source: Table) -> pl.DataType | None:
+    """Return the type of a column of a file that says types; None of one that it lacks, which is told later."""
+    if column in file.partitions:
         return pl.String()
+    if column not in column_names(file, source):
+        return None
     return file.type_of(column)
 
 
@@ -262,21 +271,22 @@ class _Table:
     columns: dict[str, str]
     wanted: dict[str, Kind]
     first_line: int
-    returns: bool = False
+    header: Header | None = None
 
     def readable(self) -> AbstractContextManager[Path | None]:
         """Give a file of text that Polars can read; None where columns have types."""
         if not isinstance(self.file, SourceFile):
             return nullcontext()
         path = self.file.path
-        return as_utf8(path, self.source.encoding, returns=self.returns) if self.file.is_text else nullcontext(path)
+        return as_utf8(path, self.source.encoding, returns=self.header.returns) if self.header else nullcontext(path)
 
     def widths(self, path: Path | None) -> Widths | None:
         """Return what counts the cells of each row; None where rows are no lines."""
         if path is None or not isinstance(self.file, SourceFile) or not self.file.is_text:
             return None
-        separator = delimiter(self.file, self.source)
-        return Widths(path, separator, len(self.columns), header=self.source.header)
+        assert self.header is not None
+        above = self.source.header + self.header.above
+        return Widths(path, self.header.delimiter, len(self.columns), above=above)
 
     def batches(
         self, path: Path | None, limit: int | None, before: int, passed_over: Counter[str]
@@ -295,10 +305,12 @@ class _Table:
 
     def _text(self, path: Path | None, file: SourceFile) -> pl.LazyFrame:
         assert path is not None
+        assert self.header is not None
         lazy = pl.scan_csv(
             path,
-            separator=delimiter(file, self.source),
+            separator=self.header.delimiter,
             has_header=self.source.header,
+            skip_lines=self.header.above,
             schema=dict.fromkeys(self.columns.values(), pl.String()),
             glob=False,
             truncate_ragged_lines=True,  # `Widths` tells
@@ -307,16 +319,17 @@ class _Table:
         return lazy.select(list(wanted)).rename(wanted)
 
 
-def _table(file: TablePart, source: Table, kinds: Mapping[str, Kind]) -> _Table:
+def _table(file: TablePart, source: Table, kinds: Mapping[str, Kind], optional: frozenset[str]) -> _Table:
     header = text_header(file, source) if isinstance(file, SourceFile) and file.is_text else None
     names = column_names(file, source) if header is None else header.names
     wanted = {column: kind for column, kind in kinds.items() if column not in file.partitions}
     if file.is_lines:
         return _Table(file, source, dict.fromkeys(names, ""), wanted, 1)
-    _require(kinds, [*names, *file.partitions], file, source)
+    wanted = {column: kind for column, kind in wanted.items() if column in names or column not in optional}
+    _require([column for column in kinds if column not in optional], [*names, *file.partitions], file, source)
     if header is not None:
         assert isinstance(file, SourceFile)
-        return _Table(file, source, _called(header, file, source), wanted, 1 + header.lines, header.returns)
+        return _Table(file, source, _called(header, file), wanted, 1 + header.above + header.lines, header)
     for column, found in file.scan(wanted, rows=0).collect_schema().items():
         _refuse_type(file, column, found, kinds[column])
     # In the order of the file: another one is a step of its own for Polars, which then holds twice as many rows.
@@ -342,14 +355,14 @@ def _refuse_type(file: TablePart, column: str, found: pl.DataType, kind: Kind) -
         )
 
 
-def _called(header: Header, file: SourceFile, source: Table) -> dict[str, str]:
+def _called(header: Header, file: SourceFile) -> dict[str, str]:
     """Return what Polars calls the columns of a text file: with quotes in a name doubled, as they are in the file."""
     if '"' not in header.text:
         return {name: name for name in header.names}
     try:
         found = pl.read_csv(
             (header.text.replace("\r", "\n") if header.returns else header.text).encode(),
-            separator=delimiter(file, source),
+            separator=header.delimiter,
             infer_schema=False,
             n_rows=0,
         ).columns

@@ -18,14 +18,14 @@ from evaluator.datasets.contexts import ContextCodes
 from evaluator.datasets.conversions import event_columns
 from evaluator.datasets.event_kinds import EventKind, event_kinds
 from evaluator.datasets.features import Features, choose_features
-from evaluator.datasets.frames import Chunks, number_columns
+from evaluator.datasets.frames import Chunks, column_names, number_columns
 from evaluator.datasets.identity import SeenIds
 from evaluator.datasets.intake import Intake
 from evaluator.datasets.keeping import columns_to_keep
 from evaluator.datasets.labels import Labels
 from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.options import ReadingOptions, share_of
-from evaluator.datasets.row_breaches import FILE, LINE, Breaches
+from evaluator.datasets.row_breaches import FILE, LINE, SHOWN, Breaches
 from evaluator.datasets.row_rules import TimeOrder
 from evaluator.datasets.set_sources import SetSource
 from evaluator.datasets.shuffled_ties import whole_ties
@@ -116,6 +116,11 @@ class ReadingPlan:
         """What the log must say of where its rows are from."""
         parts = [*self.files, *(part for of in self.others.values() for part in of), *self.of_sets]
         found = list(dict.fromkeys(part.note for part in parts if part.note is not None))
+        found += [
+            f"Column {column!r} is missing on all rows of {len(names)} of {len(self.files)} files, which lack it: "
+            f"{', '.join(names[:SHOWN])}{', ...' if len(names) > SHOWN else ''}."
+            for column, names in self._lacking.items()
+        ]
         return [*found, _BY_ROUNDS] if self.by_rounds else found
 
     def passed_over_note(self) -> str:
@@ -171,16 +176,27 @@ class ReadingPlan:
     def rows_of(self, files: Sequence[int]) -> Iterator[pl.DataFrame]:
         """Yield the rows of some files, which keep their numbers among all."""
         number = np.array(files, np.int32)
-        some = [self.files[i] for i in files]
-        for frame in self._chunks(some, None):
+        for frame in self._chunks([self.files[i] for i in files], None):
             yield frame.with_columns(pl.Series(FILE, number[frame[FILE].to_numpy()]))
 
     def _chunks(self, files: list[TablePart], limit: int | None) -> Chunks:
         spec = self.spec
         return Chunks(
             files, spec.source, self.kinds, limit, spec.time, spec.display.eligible_separator, self.passed_over,
-            self.zones,
+            self.zones, frozenset(self._lacking),
         )  # fmt: skip
+
+    @cached_property
+    def _lacking(self) -> dict[str, list[str]]:
+        """Files that lack a column which others have, by its name: categories and groups, which may be missing."""
+        roles = {c for c, kind in self.features.kinds.items() if kind == "category"} | set(self.kept.values())
+        free = {c for c in roles if self._kinds.get(c, "category") == "category" and c != self.spec.display.action}
+        tables = [file for file in self.files if not file.is_lines]
+        if not free or len(tables) < 2:
+            return {}
+        offered = [set(column_names(file, self.spec.source)) for file in tables]
+        found = {c: [file.name for file, of in zip(tables, offered, strict=True) if c not in of] for c in sorted(free)}
+        return {c: names for c, names in found.items() if 0 < len(names) < len(tables)}
 
     def intake(
         self,

@@ -1,21 +1,32 @@
-"""Text files as they were saved: gzipped or not, in any encoding that Python knows."""
+"""Text files as they were saved: compressed or not, in any encoding that Python knows."""
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import gzip
 import io
+import lzma
+import re
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from evaluator.errors import SourceError
 
 UTF8 = "utf-8"
 PIECE = 1024 * 1024
-GZIP_MAGIC = b"\x1f\x8b"
+# What compressions are called, by the suffixes of files, and how files of each begin.
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz", ".zip": "zip"}
+_BEGIN = re.compile(
+    rb"(?P<gzip>\x1f\x8b)|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<bzip2>BZh[1-9]1AY&SY)|(?P<xz>\xfd7zXZ\0)|(?P<zip>PK\x03\x04)"
+)
+# Those that Polars unpacks by itself.
+_OF_POLARS = (None, "gzip", "zstd")
 # What every log holds: codecs that are no text (hex, rot13) fail on it.
 _PROBE = 'time,action;1\t"2"\n'
 # Ways to spell one text within another.
@@ -43,7 +54,7 @@ def is_utf8(encoding: str) -> bool:
 
 
 def open_text(path: Path, encoding: str = UTF8) -> io.TextIOWrapper:
-    """Open a text file, gzipped or not; bytes that are no text in this encoding become U+FFFD."""
+    """Open a text file, compressed or not; bytes that are no text in this encoding become U+FFFD."""
     return io.TextIOWrapper(_open_bytes(path), encoding=encoding, errors="replace", newline="")
 
 
@@ -51,7 +62,8 @@ def open_text(path: Path, encoding: str = UTF8) -> io.TextIOWrapper:
 def as_utf8(path: Path, encoding: str, *, returns: bool) -> Iterator[Path]:
     """Give a file with the same text in UTF-8: the file itself, or a copy in the temporary folder while it is needed.
 
-    Of a file whose lines end with carriage returns alone (`returns`), it is a copy whose lines end with newlines.
+    It is a copy of what is compressed in a way that Polars does not unpack, and of a file whose lines end with carriage
+    returns alone (`returns`), with newlines in their place.
 
     Memory: a few MB. A copy takes the disk of the text, unzipped.
 
@@ -62,13 +74,13 @@ def as_utf8(path: Path, encoding: str, *, returns: bool) -> Iterator[Path]:
     OutputError
         The copy does not fit into the temporary folder.
     """
-    if is_utf8(encoding) and not returns:
+    if is_utf8(encoding) and not returns and compression_of(path) in _OF_POLARS:
         yield path
         return
     from evaluator.outputs.failures import writing  # it takes PyArrow, which few readers of a spec need
 
     with tempfile.TemporaryDirectory(prefix="evaluate-") as folder:
-        copy = Path(folder) / path.name.removesuffix(".gz")
+        copy = Path(folder) / (path.stem if path.suffix in COMPRESSIONS else path.name)
         with copy.open("wb") as written:
             for text in decoded(path, encoding):
                 with writing(copy):
@@ -77,7 +89,7 @@ def as_utf8(path: Path, encoding: str, *, returns: bool) -> Iterator[Path]:
 
 
 def refuse_illegal(path: Path, encoding: str = UTF8) -> None:
-    """Raise SourceError at the first byte that is no text in this encoding, or where a gzip file ends too early.
+    """Raise SourceError at the first byte that is no text in this encoding, or where a compressed file ends too early.
 
     Cost: one pass over the file.
     """
@@ -85,8 +97,8 @@ def refuse_illegal(path: Path, encoding: str = UTF8) -> None:
         pass
 
 
-def is_gzip(path: Path) -> bool:
-    """Whether the file starts like a gzip file, whatever its name.
+def compression_of(path: Path) -> str | None:
+    """Return how a file is compressed, as it begins, whatever its name; None if it is not.
 
     Raises
     ------
@@ -95,34 +107,66 @@ def is_gzip(path: Path) -> bool:
     """
     try:
         with path.open("rb") as stream:
-            return stream.read(2) == GZIP_MAGIC
+            found = _BEGIN.match(stream.read(10))
+            return None if found is None else found.lastgroup
     except OSError as error:
         raise SourceError(f"{path}: cannot be read ({error.strerror}).", hint="check its permissions.") from None
 
 
-def truncated(path: Path, error: Exception) -> SourceError:
-    """Return the error for a compressed file that ends too early."""
-    return SourceError(f"{path}: truncated or damaged gzip ({error}).", hint="download the file again.")
+@contextmanager
+def unpacking(path: Path) -> Iterator[None]:
+    """Raise SourceError for a compressed file that ends too early, or is damaged."""
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile, OSError) as error:
+        kind = None if getattr(error, "errno", None) else compression_of(path)
+        if kind is None:
+            raise
+        raise SourceError(f"{path}: truncated or damaged {kind} ({error}).", hint="download the file again.") from None
 
 
-def _open_bytes(path: Path) -> gzip.GzipFile | io.BufferedReader:
-    return gzip.GzipFile(path) if is_gzip(path) else path.open("rb")
+def _open_bytes(path: Path) -> BinaryIO:
+    kind = compression_of(path)
+    if kind == "zip":
+        return _open_zip(path)
+    if kind == "zstd":
+        import pyarrow as pa
+
+        return cast(BinaryIO, pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))
+    opener = {"gzip": gzip.GzipFile, "bzip2": bz2.BZ2File, "xz": lzma.LZMAFile}.get(str(kind))
+    return path.open("rb") if opener is None else cast(BinaryIO, opener(path))
 
 
-def unzipped_pieces(path: Path) -> Iterator[bytes]:
-    """Yield the bytes of a file, unzipped, some at a time.
+def _open_zip(path: Path) -> BinaryIO:
+    """Open the one file of an archive.
 
     Raises
     ------
     SourceError
-        The file is gzipped, and truncated or damaged.
+        It holds several files, or needs a password.
     """
+    unpack = f"unpack it: unzip {path.name}"
+    archive = zipfile.ZipFile(path)
+    held = [one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith("__MACOSX/")]
+    if len(held) != 1:
+        raise SourceError(f"{path}: an archive of {len(held)} files, where one is a table.", hint=f"{unpack}.")
     try:
-        with closing(_open_bytes(path)) as stream:
-            while piece := stream.read(PIECE):
-                yield piece
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise truncated(path, error) from None
+        return cast(BinaryIO, archive.open(held[0]))
+    except (RuntimeError, NotImplementedError) as error:
+        raise SourceError(f"{path}: {error}.", hint=f"{unpack}.") from None
+
+
+def unzipped_pieces(path: Path) -> Iterator[bytes]:
+    """Yield the bytes of a file, unpacked, some at a time.
+
+    Raises
+    ------
+    SourceError
+        The file is compressed, and truncated or damaged.
+    """
+    with unpacking(path), closing(_open_bytes(path)) as stream:
+        while piece := stream.read(PIECE):
+            yield piece
 
 
 def decoded(path: Path, encoding: str) -> Iterator[str]:
@@ -131,7 +175,7 @@ def decoded(path: Path, encoding: str) -> Iterator[str]:
     Raises
     ------
     SourceError
-        A byte is no text in this encoding, or a gzip file is truncated or damaged.
+        A byte is no text in this encoding, or a compressed file is truncated or damaged.
     """
     decoder = codecs.getincrementaldecoder(encoding)()
     read, line, before_it = 0, 1, ""
@@ -170,7 +214,7 @@ def _illegal(path: Path, encoding: str, line: int, byte: str) -> SourceError:
         hint = 'write encoding = "utf-16" in [source] of the spec.'
     else:
         hint = 'write encoding = "windows-1252" (or "latin-1") in [source] of the spec, or save the file as UTF-8.'
-    unzipped = " (unzipped)" if is_gzip(path) else ""
+    unzipped = " (unzipped)" if compression_of(path) else ""
     return SourceError(f"{path} line {line}{unzipped}: {byte} is not {encoding} text.", hint=hint)
 
 

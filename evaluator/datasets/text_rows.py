@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import zlib
+import re
 from collections.abc import Iterator
 from typing import NamedTuple, TextIO
 
 from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.spec_sections import Table
-from evaluator.datasets.text import open_text, refuse_illegal, truncated
+from evaluator.datasets.text import open_text, refuse_illegal, unpacking
 from evaluator.errors import SourceError
 from evaluator.visible import shortened
 
@@ -18,9 +17,29 @@ from evaluator.visible import shortened
 LINE_MAX = 4 * 1024 * 1024
 
 
+# A first line that is no row: Excel reads there, and some write there, what parts the cells.
+_SEPARATOR = re.compile(r'\ufeff?"?sep=([\t -!#-~])"?[\r\n]*', re.IGNORECASE)
+
+
+class _Beginning(NamedTuple):
+    """The first line of a text file, the delimiter of its cells, and whether the line is no row, but names it."""
+
+    line: str
+    delimiter: str
+    told: bool
+
+
+def _begin(file: SourceFile, source: Table, stream: TextIO) -> _Beginning:
+    line = stream.readline(LINE_MAX)
+    told = _SEPARATOR.fullmatch(line)
+    of_format = source.delimiter or ("\t" if file.format == "tsv" else ",")
+    return _Beginning(line, of_format if told is None else told[1], told is not None)
+
+
 def delimiter(file: SourceFile, source: Table) -> str:
-    """Return the delimiter of a text file."""
-    return source.delimiter or ("\t" if file.format == "tsv" else ",")
+    """Return the delimiter of a text file: that of its own first line, of the spec, or of its format."""
+    with unpacking(file.path), open_text(file.path, source.encoding) as stream:
+        return _begin(file, source, stream).delimiter
 
 
 class Header(NamedTuple):
@@ -32,6 +51,10 @@ class Header(NamedTuple):
         Names of the columns, in file order.
     lines
         Number of lines that the header takes: 0 without one, more than one if a name is broken over lines.
+    delimiter
+        Delimiter of the cells.
+    above
+        Number of lines above it that are no rows: 1 where the first names the delimiter.
     text
         Text of these lines, as they stand.
     returns
@@ -42,6 +65,8 @@ class Header(NamedTuple):
     lines: int
     text: str
     returns: bool
+    delimiter: str
+    above: int
 
 
 def text_header(file: SourceFile, source: Table) -> Header:
@@ -54,10 +79,9 @@ def text_header(file: SourceFile, source: Table) -> Header:
     """
     taken: list[str] = []
     try:
-        with open_text(file.path, source.encoding) as stream:
-            first = next(table_rows(file, source, stream, taken), None)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise truncated(file.path, error) from None
+        with unpacking(file.path), open_text(file.path, source.encoding) as stream:
+            begun = _begin(file, source, stream)
+            first = next(_rows(file, begun, stream, taken), None)
     except UnicodeError:
         refuse_illegal(file.path, source.encoding)
         raise
@@ -75,13 +99,13 @@ def text_header(file: SourceFile, source: Table) -> Header:
         twice = sorted({c for c in first if first.count(c) > 1})
         if twice:
             raise SourceError(f"{file.name}: line 1 names column {twice[0]!r} twice.", hint="rename one of them.")
-        return Header(first, len(taken), text, text.endswith("\r"))
+        return Header(first, len(taken), text, text.endswith("\r"), begun.delimiter, begun.told)
     if len(first) != len(source.columns):
         raise SourceError(
             f"{file.name}: line 1 has {len(first)} columns, the spec names {len(source.columns)}.",
-            hint=f"check source.delimiter (now {delimiter(file, source)!r}) and source.columns.",
+            hint=f"check source.delimiter (now {begun.delimiter!r}) and source.columns.",
         )
-    return Header(source.columns, 0, "", text.endswith("\r"))
+    return Header(source.columns, 0, "", text.endswith("\r"), begun.delimiter, begun.told)
 
 
 def refuse_open_quote(file: SourceFile, source: Table) -> None:
@@ -91,6 +115,7 @@ def refuse_open_quote(file: SourceFile, source: Table) -> None:
     """
     row: list[str] = []
     last = 0
+    separator = delimiter(file, source)
 
     def lines(stream: TextIO) -> Iterator[str]:
         while line := stream.readline(LINE_MAX):
@@ -98,7 +123,7 @@ def refuse_open_quote(file: SourceFile, source: Table) -> None:
             yield line
 
     with open_text(file.path, source.encoding) as stream:
-        rows = csv.reader(lines(stream), delimiter=delimiter(file, source), strict=True)
+        rows = csv.reader(lines(stream), delimiter=separator, strict=True)
         try:
             for _ in rows:
                 last = rows.line_num
@@ -111,29 +136,36 @@ def refuse_open_quote(file: SourceFile, source: Table) -> None:
             ) from None
 
 
-def table_rows(file: SourceFile, source: Table, stream: TextIO, taken: list[str] | None = None) -> Iterator[list[str]]:
-    """Yield the rows of a text file as lists of cells; the lines of each are appended to `taken`.
+def table_rows(file: SourceFile, source: Table, stream: TextIO) -> Iterator[list[str]]:
+    """Yield the rows of a text file as lists of cells.
 
     Raises
     ------
     SourceError
         A line, or a cell, is so long that this is no table.
     """
+    return _rows(file, _begin(file, source, stream), stream, [])
+
+
+def _rows(file: SourceFile, begun: _Beginning, stream: TextIO, taken: list[str]) -> Iterator[list[str]]:
+    """Yield the rows behind a beginning; the lines of each are appended to `taken`."""
     number = 0
 
     def lines() -> Iterator[str]:
         nonlocal number
-        while line := stream.readline(LINE_MAX):
+        line = begun.line
+        while line:
             number += 1
             if len(line) == LINE_MAX:
                 raise csv.Error(f"it has more than {LINE_MAX:,} characters")
-            line = line.removeprefix("\ufeff") if number == 1 else line
-            if taken is not None:
+            if number > 1 or not begun.told:
+                line = line.removeprefix("\ufeff") if number == 1 else line
                 taken.append(line)
-            yield line
+                yield line
+            line = stream.readline(LINE_MAX)
 
     try:
-        yield from csv.reader(lines(), delimiter=delimiter(file, source))
+        yield from csv.reader(lines(), delimiter=begun.delimiter)
     except csv.Error as error:
         raise SourceError(
             f"{file.name} line {number}: no row of a table ({error}).",

@@ -24,13 +24,13 @@ class Widths:
     Parameters
     ----------
     path
-        Path of the file, gzipped or not.
+        Path of the file, compressed or not.
     delimiter
         Delimiter of the cells, one ASCII character.
     width
         Number of cells that a row should have.
-    header
-        Whether the first row names the columns.
+    above
+        Number of rows at the beginning that are none of the table: its header.
 
     Attributes
     ----------
@@ -38,12 +38,12 @@ class Widths:
         Number of rows, the header not counted, once all are seen; None until then.
     """
 
-    def __init__(self, path: Path, delimiter: str, width: int, *, header: bool) -> None:
+    def __init__(self, path: Path, delimiter: str, width: int, *, above: int) -> None:
         self._delimiter, self._width = delimiter, width
         self._row = delimiter.encode() * (width - 1) + b"\n"
         self._other = bytes(set(range(256)) - {*delimiter.encode(), _NEWLINE, _QUOTE})
         self._texts = _whole_rows(path)
-        self._seen = -int(header)
+        self._seen = -above
         self._last = self._seen
         self._wrong: dict[int, int] = {}
         self.end: int | None = None

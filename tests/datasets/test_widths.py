@@ -113,7 +113,7 @@ def test_rows_are_those_that_polars_reads(tmp_path: Path, monkeypatch: pytest.Mo
         names = list("abcdefgh"[:width])
         path.write_bytes(gzip.compress(end.join([",".join(names), *rows, ""]).encode()))
         read_by_polars = pl.read_csv(path, schema=dict.fromkeys(names, pl.String()), truncate_ragged_lines=True)
-        widths = Widths(path, ",", width, header=True)
+        widths = Widths(path, ",", width, above=1)
         found = {row: count for until in range(0, 60, 7) for row, count in widths.wrong(until).items()}
         assert found == expected
         assert widths.end == read_by_polars.height == len(rows)

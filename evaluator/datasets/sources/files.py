@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from evaluator.datasets.secrets import refuse_secret
 from evaluator.datasets.sources.arrow_columns import file_rows, file_schema, is_plain
 from evaluator.datasets.sources.part import Digest, TablePart, first_line
 from evaluator.datasets.spec_sections import FileFormat, Table
-from evaluator.datasets.text import is_gzip
+from evaluator.datasets.text import COMPRESSIONS, compression_of
 from evaluator.errors import SourceError, UsageError, nearest_file, refuse_no_utf8
 from evaluator.log.log_files import file_state
 from evaluator.store_addresses import is_address
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
 SUFFIXES: dict[str, FileFormat] = {
     ".csv": "csv", ".tsv": "tsv", ".txt": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
     ".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc",
+}  # fmt: skip
+# How Hive, Spark and what follows them name the folder of rows whose value is missing.
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+# Compressions that are not read, and what unpacks them.
+_UNPACK = {
+    ".7z": "7z x", ".rar": "unrar x", ".tar": "tar xf", ".tgz": "tar xzf", ".z": "uncompress", ".br": "brotli -d",
+    ".lz4": "lz4 -d", ".lzo": "lzop -d", ".sz": "snzip -d", ".snappy": "snzip -d",
 }  # fmt: skip
 WHOLE_BELOW = 64 * 1024 * 1024
 EDGE = 1024 * 1024
@@ -116,7 +124,7 @@ class SourceFile(TablePart):
         return SourceError(f"{self.name}: cannot be read: {first_line(error)}.", hint=hint)
 
 
-def file_at(path: Path, kind: FileFormat, partitions: dict[str, str] | None = None) -> SourceFile:
+def file_at(path: Path, kind: FileFormat, partitions: dict[str, str | None] | None = None) -> SourceFile:
     """Return a file that messages call by its path."""
     return SourceFile(str(path), partitions or {}, path, kind)
 
@@ -177,28 +185,60 @@ def find_files(table: Table, folder: Path, *, override: str | Path | None = None
     files = []
     for path in sorted(paths, key=lambda p: natural(str(p))):
         refuse_no_utf8(str(path))
-        kind = format_of(table, path)
-        if kind is None:
-            raise unknown_suffix(str(path))
-        files.append(file_at(path, kind, hive_values(path, root)))
-        check_gzip(path, str(path))
+        files.append(file_at(path, told_format(table, path, str(path)), hive_values(path, root)))
+        check_packed(path, str(path))
+    refuse_twice(paths)
     return files
 
 
-def unknown_suffix(name: str) -> SourceError:
-    """Return the error that says that the name of a file does not tell its format."""
-    return SourceError(f"{name}: unknown suffix.", hint="set source.format to csv, tsv, jsonl, parquet or ipc.")
+def told_format(table: Table, path: PurePath, name: str) -> FileFormat:
+    """Return the format of a file of a table that messages call `name`.
+
+    Raises
+    ------
+    SourceError
+        Neither the spec nor the suffix tells, or it is compressed in a way that is not read.
+    """
+    packed = next((s for s in (path.suffix.lower(), Path(path.stem).suffix.lower()) if s in _UNPACK), None)
+    if packed is not None:
+        raise SourceError(f"{name}: {packed} files are not read.", hint=f"unpack it: {_UNPACK[packed]} {path.name}.")
+    kind = format_of(table, path)
+    if kind is None:
+        raise SourceError(f"{name}: unknown suffix.", hint="set source.format to csv, tsv, jsonl, parquet or ipc.")
+    if kind in ("parquet", "ipc") and (whole := COMPRESSIONS.get(path.suffix.lower())):
+        unpack = {"gzip": "gunzip", "zstd": "zstd -d", "bzip2": "bunzip2", "xz": "unxz", "zip": "unzip"}[whole]
+        raise SourceError(
+            f"{name}: a {kind} file that is compressed as a whole.", hint=f"unpack it: {unpack} {path.name}."
+        )
+    return kind
 
 
-def check_gzip(path: Path, name: str) -> None:
-    """Refuse a file that messages call `name`, which ends in .gz, if it is no gzip file."""
-    if path.suffix == ".gz" and not is_gzip(path):
-        raise SourceError(f"{name}: not a gzip file.", hint="remove .gz from its name, or download it again.")
+def check_packed(path: Path, name: str) -> None:
+    """Refuse a file that messages call `name`, if it is not compressed as its suffix says."""
+    wanted = COMPRESSIONS.get(path.suffix.lower())
+    if wanted is not None and compression_of(path) != wanted:
+        raise SourceError(
+            f"{name}: not a {wanted} file.", hint=f"remove {path.suffix} from its name, or download it again."
+        )
+
+
+def refuse_twice(paths: Iterable[PurePath]) -> None:
+    """Raise SourceError where a file lies beside one that is compressed: they have the same rows."""
+    seen: dict[PurePath, PurePath] = {}
+    for path in paths:
+        plain = path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
+        if plain in seen:
+            raise SourceError(
+                f"{seen[plain]} and {path.name} are one file, packed and unpacked: its rows would count twice.",
+                hint="remove one of them, or name files by a glob.",
+            )
+        seen[plain] = path
 
 
 def format_of(table: Table, path: PurePath) -> FileFormat | None:
     """Return the format of a file of a table; None where neither the spec nor the suffix tells."""
-    return table.format or SUFFIXES.get(Path(path.stem).suffix.lower() if path.suffix == ".gz" else path.suffix.lower())
+    packed = path.suffix.lower() in COMPRESSIONS
+    return table.format or SUFFIXES.get(Path(path.stem).suffix.lower() if packed else path.suffix.lower())
 
 
 def is_glob(text: str) -> bool:
@@ -211,10 +251,14 @@ def is_hidden(path: PurePath, root: PurePath) -> bool:
     return any(part.startswith(".") for part in path.relative_to(root).parts)
 
 
-def hive_values(path: PurePath, root: PurePath) -> dict[str, str]:
-    """Return the values that the folders (``day=3``) between a file and `root` give to all of its rows, by column."""
+def hive_values(path: PurePath, root: PurePath) -> dict[str, str | None]:
+    """Return the values that the folders (``day=3``) between a file and `root` give to all of its rows, by column.
+
+    >>> hive_values(PurePath("land=a%3Ab/day=__HIVE_DEFAULT_PARTITION__/1.parquet"), PurePath())
+    {'land': 'a:b', 'day': None}
+    """
     parts = (part.split("=", 1) for part in path.relative_to(root).parts[:-1] if "=" in part)
-    return {part[0]: part[1] for part in parts}
+    return {unquote(name): None if value == _HIVE_NULL else unquote(value) for name, value in parts}
 
 
 def natural(text: str) -> list[tuple[int, str]]:

@@ -11,19 +11,21 @@ from typing import TYPE_CHECKING
 
 from evaluator.datasets.sources.files import (
     SourceFile,
-    check_gzip,
+    check_packed,
     format_of,
     hive_values,
     is_glob,
     is_hidden,
     natural,
-    unknown_suffix,
+    refuse_twice,
+    told_format,
 )
 from evaluator.datasets.sources.part import Digest, TablePart, changed, first_line
 from evaluator.datasets.sources.staging import Staging
 from evaluator.datasets.sources.store_errors import is_of_store
 from evaluator.datasets.sources.stores import Store, StoredObject, open_store
 from evaluator.datasets.spec_sections import FileFormat, Storage, Table
+from evaluator.datasets.text import COMPRESSIONS
 from evaluator.errors import SourceError
 from evaluator.outputs.failures import writing
 
@@ -140,10 +142,10 @@ def find_objects(table: Table, address: str, staging: Staging) -> list[TablePart
     if not objects:
         raise SourceError(f"No object matches {address}.", hint="check its name, or give path=.")
     parts: list[TablePart] = []
+    refuse_twice(one.path for one in objects)
     for one in sorted(objects, key=lambda found: natural(found.key)):
-        name, kind = store.url(one.key), format_of(table, one.path)
-        if kind is None:
-            raise unknown_suffix(name)
+        name = store.url(one.key)
+        kind = told_format(table, one.path, name)
         values = hive_values(one.path, root)
         if kind == "parquet" or (kind == "ipc" and not is_glob(one.key)):
             parts.append(ObjectPart(name, values, store, one, kind))
@@ -182,17 +184,19 @@ def _fits(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
 
 
 def _copied(
-    name: str, values: dict[str, str], store: Store, one: StoredObject, kind: FileFormat, staging: Staging
+    name: str, values: dict[str, str | None], store: Store, one: StoredObject, kind: FileFormat, staging: Staging
 ) -> CopiedObject:
     """Return a copy of an object as it was listed."""
-    path = staging.new_file("object.gz" if one.path.suffix == ".gz" else "object")  # Polars takes other names as globs
+    path = staging.new_file(
+        "object" + (one.path.suffix if one.path.suffix in COMPRESSIONS else "")
+    )  # Polars takes other names as globs
     got = store.get(one.key)
     if got is None or got[0] != one:
         raise changed(name, gone=got is None)
     with writing(path), path.open("wb") as stream:
         for piece in got[1]:
             stream.write(piece)
-    check_gzip(path, name)
+    check_packed(path, name)
     return CopiedObject(name, values, path, kind, one)
 
 

@@ -31,11 +31,11 @@ class TablePart(ABC):
     name
         What messages call it.
     partitions
-        Values that its hive folders (``day=3``) give to every row, by column.
+        Values that its hive folders (``day=3``) give to every row, by column; None where one says that it is missing.
     """
 
     name: str
-    partitions: dict[str, str]
+    partitions: dict[str, str | None]
 
     @property
     def is_text(self) -> bool:
