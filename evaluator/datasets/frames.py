@@ -154,7 +154,7 @@ class Chunks:
 
     def _cells(self, raw: pl.DataFrame, name: str, kind: Kind, file: TablePart) -> Cells:
         found, zone = _raw(raw, name, file), None
-        if file.is_text:
+        if file.is_text and kind not in ("text", "category"):  # empty ones of these are missing in every source
             empty = found == ""
             found = found.set(empty, None) if empty.any() else found  # quoted or not, an empty cell is missing
         if not in_calendar(found):
