@@ -95,6 +95,9 @@ FILES: dict[str, Callable[[Path], Any]] = {
     "log.jsonl": lambda path: path.write_bytes(objects(TABLE)),
     "log.jsonl.zst": lambda path: path.write_bytes(pa.compress(objects(TABLE), "zstd", asbytes=True)),
     "log.parquet": lambda path: pq.write_table(TABLE, path),
+    # As Spark calls its files: what is within is compressed.
+    "part-0.snappy.parquet": lambda path: pq.write_table(TABLE, path, compression="snappy"),
+    "part-0.gz.parquet": lambda path: pq.write_table(TABLE, path, compression="gzip"),
     "log.arrow": lambda path: feather.write_feather(TABLE, path),
     "folders": in_folders,
     "parts": in_parts,

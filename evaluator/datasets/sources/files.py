@@ -199,8 +199,10 @@ def told_format(table: Table, path: PurePath, name: str) -> FileFormat:
     SourceError
         Neither the spec nor the suffix tells, or it is compressed in a way that is not read.
     """
-    packed = next((s for s in (path.suffix.lower(), Path(path.stem).suffix.lower()) if s in _UNPACK), None)
-    if packed is not None:
+    packed = path.suffix.lower()
+    if packed in COMPRESSIONS and path.stem.lower().endswith(".tar"):
+        packed = ".tar"
+    if packed in _UNPACK:
         raise SourceError(f"{name}: {packed} files are not read.", hint=f"unpack it: {_UNPACK[packed]} {path.name}.")
     kind = format_of(table, path)
     if kind is None:
