@@ -96,7 +96,9 @@ def by_design(design: float | Mapping[str, float], labels: Sequence[str]) -> Flo
     PropensityError
         The design does not name one of them.
     """
-    of = design if isinstance(design, Mapping) else dict.fromkeys(labels, design)
+    of = {value_text(str(label)): p for label, p in design.items()} if isinstance(design, Mapping) else dict.fromkeys(
+        labels, design
+    )  # fmt: skip
     for label in labels:
         if label not in of:
             hint = f"name each, as the log writes it; {nearest(label, of)}"

@@ -30,7 +30,7 @@ from evaluator.errors import SourceError, nearest
 
 # Small enough that a chunk's columns and copies are tens of MB, large enough that work done once a chunk costs nothing.
 CHUNK_ROWS = 100_000
-UNPARSED, CELLS = "__unparsed_", "__cells"
+UNPARSED = "__unparsed_"
 # What Polars raises at a damaged file; where it panics, that is no Exception.
 _BEYOND = (pl.UInt64(), pl.Int128())
 # Of a column, and whether they say their zone, the first row of such times in a chunk, and its cell.
@@ -108,7 +108,7 @@ class Chunks:
                 while (found := self._next(batches, table.file)) is not None:
                     frame, zoned = found
                     self.zones.join(self._placed(zoned, table.file, frame, line))
-                    frame = frame if widths is None else _counted(frame, widths, line - first, len(table.columns))
+                    frame = frame if widths is None else widths.counted(frame, line - first)
                     where: dict[str, npt.NDArray[Any]] = {FILE: np.full(frame.height, index, np.int32)}
                     if LINE not in frame.columns:
                         where[LINE] = np.arange(line, line + frame.height)
@@ -182,20 +182,6 @@ def _next_rows(batches: Iterator[pl.DataFrame], part: TablePart) -> pl.DataFrame
         if isinstance(part, KeyedPart):
             raise part.unreadable(error) from None
         raise
-
-
-def _counted(frame: pl.DataFrame, widths: Widths, start: int, width: int) -> pl.DataFrame:
-    """Return the rows from number `start` without empty lines at the end of the file, with `CELLS` if any differ."""
-    wrong = widths.wrong(start + frame.height)
-    if widths.end is not None:
-        frame = frame.head(max(widths.end - start, 0))
-    if not wrong:
-        return frame
-    rows = [row - start for row in wrong]
-    cells = [f"{count} {'cell' if count == 1 else 'cells'} where {width}" for count in wrong.values()]
-    return frame.with_columns(
-        pl.Series(CELLS, [None], dtype=pl.String).new_from_index(0, frame.height).scatter(rows, cells)
-    )
 
 
 def of_equal_size(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:

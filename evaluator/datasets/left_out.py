@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets.frames import CELLS, UNPARSED
+from evaluator.datasets.frames import UNPARSED
 from evaluator.datasets.json_lines import BROKEN
 from evaluator.datasets.row_breaches import SHOWN, Breaches
 from evaluator.datasets.spec import Conversion
 from evaluator.datasets.vw.decision_frames import NO_DECISION
+from evaluator.datasets.widths import CELLS
 from evaluator.errors import LogError
 from evaluator.log.meta import LEFT_OUT
 

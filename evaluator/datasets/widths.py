@@ -8,9 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 from evaluator.datasets.text import unzipped_pieces
 
+# Column that says of a row with too few or too many cells how many it has.
+CELLS = "__cells"
 _NEWLINE, _RETURN, _QUOTE = b'\n\r"'
 _BOM = "\ufeff".encode()
 
@@ -99,6 +102,19 @@ class Widths:
         if len(filled):
             self._last = self._seen + int(filled[-1]) + 1
         self._seen += len(ends)
+
+    def counted(self, frame: pl.DataFrame, start: int) -> pl.DataFrame:
+        """Return the rows from number `start`, no empty lines at the end of the file, with `CELLS` if any differ."""
+        wrong = self.wrong(start + frame.height)
+        if self.end is not None:
+            frame = frame.head(max(self.end - start, 0))
+        if not wrong:
+            return frame
+        rows = [row - start for row in wrong]
+        cells = [f"{count} {'cell' if count == 1 else 'cells'} where {self._width}" for count in wrong.values()]
+        return frame.with_columns(
+            pl.Series(CELLS, [None], dtype=pl.String).new_from_index(0, frame.height).scatter(rows, cells)
+        )
 
     def _read(self, line: bytes) -> int | None:
         """Return how many cells csv reads; what it cannot read, Polars refuses."""

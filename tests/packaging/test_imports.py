@@ -43,8 +43,8 @@ ALLOWED: dict[str, set[str] | None] = {
     "comparisons": {"checks", "datasets", "estimates", "log", "policies", "replays", "replays/loop"},
     "checks": {"delays", "delays/study", "estimates", "log", "replays", "replays/rounds"},
     "audits": {
-        "checks", "comparisons", "delays", "estimates", "kernels", "log", "policies", "replays", "replays/loop", "replays/rounds",
-        "simulations",
+        "checks", "comparisons", "delays", "estimates", "kernels", "log", "policies", "replays", "replays/loop",
+        "replays/rounds", "simulations",
     },
     "report": {
         "audits", "checks", "comparisons", "datasets", "delays", "delays/study", "estimates", "log", "replays",
