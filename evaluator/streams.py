@@ -67,6 +67,8 @@ class Stream(IntEnum):
     """Refunds and costs of an audit's twin, a child each for what they consist of; by twin."""
     AUDIT_LIVE_MONEY = 62
     """Refunds and costs of an audit's live run; by run, the same for every policy."""
+    VALUE_DRIFT = 71
+    """The check of drifting values: which converted displays are looked at, and their ranks' exchanges; by which."""
 
 
 def seed_sequence(stream: Stream, seed: int, *which: int) -> np.random.SeedSequence:

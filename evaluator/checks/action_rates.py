@@ -12,6 +12,7 @@ from evaluator.checks.additive import AdditiveFit
 from evaluator.checks.finding import MOST_SHOWN, POWER_Z, Finding, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.record import Check
+from evaluator.checks.significance import SmallestP, smallest_p
 from evaluator.checks.tables import Tables
 from evaluator.streams import Stream, random_stream
 
@@ -23,10 +24,6 @@ CHANGE, FEWEST_CONVERSIONS = 0.1, 50
 # Added to variances, so that cells of few expected conversions do not decide.
 _CALM = 0.5
 _CELLS_AT_ONCE = 4_000_000
-# Draws times the level: so many are as extreme by chance as what is just found.
-_DRAWS = 5.0
-# Draws after which a p-value above this is taken as it is: no more of them make it small.
-_FIRST, _PLAIN = 300, 0.1
 
 
 class _Statistics(NamedTuple):
@@ -44,8 +41,7 @@ def action_rates(t: Tables, level: float, seed: int) -> Finding:
 
     Under the hypothesis the log odds are a number of the period plus one of the hour of the day plus one of the action,
     so that seasons, busy hours and launches are no finding. What is left of each period and action is looked at
-    everywhere, up to each change point, and in each single period. Each of these is compared with draws from the fit
-    (as a gamma law of the draws' moments); the smallest of these p-values with that of the draws.
+    everywhere, up to each change point, and in each single period (`smallest_p`).
     """
     if t.logged.propensities.weights is not None:
         return not_applicable(NAME, "displays have weights: the rates in the log are not those of the traffic")
@@ -56,35 +52,9 @@ def action_rates(t: Tables, level: float, seed: int) -> Finding:
         return not_applicable(NAME, f"{fit.seen.sum():.0f} conversions; {FEWEST_CONVERSIONS} are the fewest")
     rng = random_stream(Stream.ACTION_RATES, seed)
     found = _statistics(fit, fit.left[None] / math.sqrt(fit.dispersion))
-    test = _tested(fit, found, math.ceil(_DRAWS / level), level, rng)
+    at = _Statistics._fields.index("change_of_one")
+    test = smallest_p(np.array(found)[:, 0], lambda draws: _draws(fit, draws, rng), level, of=at)
     return _finding(t, fit, test, level)
-
-
-class _Test(NamedTuple):
-    """The p-value of the smallest p-value, which statistic has it, and from which `change_of_one` on it is small."""
-
-    p: float
-    which: int
-    critical: float
-
-
-def _tested(fit: AdditiveFit, found: _Statistics, draws: int, level: float, rng: np.random.Generator) -> _Test:
-    """Return the test from so many draws; from `_FIRST` of them where a tenth is as extreme as what is found."""
-    from scipy.special import gammainccinv
-
-    first = min(_FIRST, draws)
-    drawn = _draws(fit, first, rng)
-    p, which, others = _compared(drawn, found)
-    if p <= _PLAIN and first < draws:
-        drawn = np.concatenate((drawn, _draws(fit, draws - first, rng)), axis=1)
-        p, which, others = _compared(drawn, found)
-    # The smallest of m independent p-values has the median 1 - 2^(-1/m).
-    median = float(np.exp(np.quantile(others, 0.5)))
-    tail = -math.expm1(math.log1p(-level) * -math.log1p(-median) / math.log(2.0))
-    one = _Statistics._fields.index("change_of_one")
-    mean, variance = _moments(drawn)
-    critical = gammainccinv(mean[one] ** 2 / variance[one], tail) * variance[one] / mean[one]
-    return _Test(p, which, float(critical))
 
 
 def _draws(fit: AdditiveFit, draws: int, rng: np.random.Generator) -> Floats:
@@ -94,24 +64,7 @@ def _draws(fit: AdditiveFit, draws: int, rng: np.random.Generator) -> Floats:
     return np.concatenate([np.array(part) for part in parts], axis=1)
 
 
-def _moments(drawn: Floats) -> tuple[Floats, Floats]:
-    return drawn.mean(axis=1), np.maximum(drawn.var(axis=1), 1e-12)
-
-
-def _compared(drawn: Floats, found: _Statistics) -> tuple[float, int, Floats]:
-    """Return the p-value of the smallest p-value, which statistic has it, and the logarithms of those of the draws."""
-    mean, variance = _moments(drawn)
-
-    def smallest(values: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
-        logs = np.array([_log_tail(v, m, s) for v, m, s in zip(values, mean, variance, strict=True)])
-        return logs.min(axis=0), logs.argmin(axis=0)
-
-    least, which = smallest(np.array(found))
-    others, _ = smallest(drawn)
-    return float((1 + np.count_nonzero(others <= least[0])) / (len(others) + 1)), int(which[0]), others
-
-
-def _shown_by(fit: AdditiveFit, test: _Test) -> str:
+def _shown_by(fit: AdditiveFit, test: SmallestP) -> str:
     """Return by which factor one action's odds must change halfway to be found, the action in the middle."""
     at = int(np.argsort(fit.expected.sum(axis=0), kind="stable")[len(fit.actions) // 2])
     mean, spread = float(fit.expected[:, at].sum()), float(fit.spread[:, at].sum())
@@ -124,15 +77,6 @@ def _shown_by(fit: AdditiveFit, test: _Test) -> str:
     if d > MOST_SHOWN:
         return ""
     return f"an action whose odds of a conversion become {(1.0 + d) / (1.0 - d):.2f} times theirs at half time"
-
-
-def _log_tail(values: Floats, mean: float, variance: float) -> Floats:
-    """Return the logarithm of a gamma law's upper tail, by its moments; further out than doubles reach, in order."""
-    from scipy.special import gammaincc
-
-    shape, scale = mean**2 / variance, variance / mean
-    tail = gammaincc(shape, values / scale)
-    return np.asarray(np.where(tail > 1e-290, np.log(np.maximum(tail, 1e-300)), -700.0 - values / scale))
 
 
 def _statistics(fit: AdditiveFit, left: Floats) -> _Statistics:
@@ -151,7 +95,7 @@ def _change_spread(fit: AdditiveFit) -> Floats:
     return np.asarray(before * (1.0 - before / fit.spread.sum(axis=0)) + _CALM)
 
 
-def _finding(t: Tables, fit: AdditiveFit, test: _Test, level: float) -> Finding:
+def _finding(t: Tables, fit: AdditiveFit, test: SmallestP, level: float) -> Finding:
     p, which = test.p, test.which
     timeline, labels = t.logged.timeline, np.array(t.logged.survey.log.labels)[t.action_hours.actions[fit.actions]]
     period = timeline.period

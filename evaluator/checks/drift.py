@@ -70,7 +70,7 @@ def rate_drift(t: Tables, level: float) -> Finding:
     converted, at = np.unique(display[counted], return_index=True)
     cells = timeline.period_of(converted) * t.mature.shape[1] + t.action[counted][at]
     seen = np.bincount(cells, minlength=t.mature.size).reshape(t.mature.shape).astype(np.float64)
-    compared = _compared(t)
+    compared = compared_periods(t)
     seen, judged = seen[compared], t.mature[compared]
     shape = judged.shape
     if seen.sum() < FEWEST_CONVERSIONS:
@@ -185,7 +185,7 @@ def _delays_shown(found: DelayDrift) -> str:
     return f"delays that become {half:.2f} times as long at half time"
 
 
-def _compared(t: Tables) -> npt.NDArray[np.bool_]:
+def compared_periods(t: Tables) -> npt.NDArray[np.bool_]:
     """Return the periods whose rates are compared, shape (P,): whole and judged ones, or all if these are too few.
 
     Rates go with the time of day, so a day of which only the morning can be judged differs from the others.

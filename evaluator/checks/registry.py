@@ -23,6 +23,7 @@ from evaluator.checks import (
     rhythm,
     shown_of_sets,
     steadiness,
+    value_drift,
     wear_out,
     young_delays,
 )
@@ -40,6 +41,7 @@ CHECKS = (
     rhythm.RHYTHM,
     drift.RATE_DRIFT,
     action_rates.ACTION_RATES,
+    value_drift.VALUE_DRIFT,
     drift.DELAY_DRIFT,
     delay_groups.DELAYS_OF_DAYS,
     delay_groups.DELAYS_OF_ACTIONS,

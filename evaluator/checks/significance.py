@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,10 @@ Floats = npt.NDArray[np.float64]
 FEWEST = 10.0
 # Third moment over the 3/2 power of the second, summed: a mean of heavier weights is not normal enough to be tested.
 LOPSIDED = 0.2
+# Draws times the level: so many are as extreme by chance as what is just found.
+_DRAWS = 5.0
+# Draws after which a p-value above this is taken as it is: no more of them make it small.
+_FIRST, _PLAIN = 300, 0.1
 
 
 class GroupTest(NamedTuple):
@@ -194,3 +198,81 @@ def weighted_pearson(
     if used.sum() < 2:
         return 0.0, 0.0
     return float((n * m[used] ** 2 / spread[used]).sum()), float(used.sum())
+
+
+class SmallestP(NamedTuple):
+    """The p-value of the smallest p-value of several statistics.
+
+    Parameters
+    ----------
+    p
+        That p-value.
+    which
+        Which statistic has the smallest one.
+    critical
+        Value of the statistic that was asked for from which on its p-value is small.
+    """
+
+    p: float
+    which: int
+    critical: float
+
+
+def smallest_p(found: Floats, draw: Callable[[int], Floats], level: float, *, of: int) -> SmallestP:
+    """Test several statistics at once against draws of them under the hypothesis.
+
+    Each is compared with the draws (as a gamma law of the draws' moments); the smallest of these p-values with that of
+    the draws, of which there are `_DRAWS` over the level, or `_FIRST` where a tenth of these is as extreme.
+
+    Parameters
+    ----------
+    found
+        The statistics, shape (S,).
+    draw
+        Function of a number of draws that returns the statistics of so many, shape (S, draws).
+    level
+        Probability of a false alarm.
+    of
+        Number of the statistic whose critical value is returned.
+    """
+    from scipy.special import gammainccinv
+
+    draws = math.ceil(_DRAWS / level)
+    first = min(_FIRST, draws)
+    drawn = draw(first)
+    p, which, others = _compared(drawn, found)
+    if p <= _PLAIN and first < draws:
+        drawn = np.concatenate((drawn, draw(draws - first)), axis=1)
+        p, which, others = _compared(drawn, found)
+    # The smallest of m independent p-values has the median 1 - 2^(-1/m).
+    median = float(np.exp(np.quantile(others, 0.5)))
+    tail = -math.expm1(math.log1p(-level) * -math.log1p(-median) / math.log(2.0))
+    mean, variance = _moments(drawn)
+    critical = gammainccinv(mean[of] ** 2 / variance[of], tail) * variance[of] / mean[of]
+    return SmallestP(p, which, float(critical))
+
+
+def _moments(drawn: Floats) -> tuple[Floats, Floats]:
+    return drawn.mean(axis=1), np.maximum(drawn.var(axis=1), 1e-12)
+
+
+def _compared(drawn: Floats, found: Floats) -> tuple[float, int, Floats]:
+    """Return the p-value of the smallest p-value, which statistic has it, and the logarithms of those of the draws."""
+    mean, variance = _moments(drawn)
+
+    def smallest(values: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
+        logs = np.array([_log_tail(v, m, s) for v, m, s in zip(values, mean, variance, strict=True)])
+        return logs.min(axis=0), logs.argmin(axis=0)
+
+    least, which = smallest(found)
+    others, _ = smallest(drawn)
+    return float((1 + np.count_nonzero(others <= least)) / (len(others) + 1)), int(which), others
+
+
+def _log_tail(values: Floats, mean: float, variance: float) -> Floats:
+    """Return the logarithm of a gamma law's upper tail, by its moments; further out than doubles reach, in order."""
+    from scipy.special import gammaincc
+
+    shape, scale = mean**2 / variance, variance / mean
+    tail = gammaincc(shape, values / scale)
+    return np.asarray(np.where(tail > 1e-290, np.log(np.maximum(tail, 1e-300)), -700.0 - values / scale))

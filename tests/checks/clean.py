@@ -47,6 +47,24 @@ def _shuffled(seed: int, unit: int) -> Log:
 
 UNTIDY_USERS = Visits(n=20_000, users=1_200, spread=0.5, of_heavy=-0.3, grows=True)
 
+
+def _cheap_and_dear(seed: int, *, mixed: bool) -> Log:
+    """An action is worth a hundred times another: the logger shows more and more of the dear ones, or weekends do well.
+
+    Its propensities are right.
+    """
+
+    def more_and_more(p: np.ndarray, x: np.ndarray, at: np.ndarray) -> np.ndarray:
+        tilted = p * np.exp(np.outer((at - 3) / 3, np.linspace(-1, 1, 6)))
+        return tilted / tilted.sum(axis=1, keepdims=True)
+
+    made = shop(seed, n=20_000, days=10 if mixed else 34, logger="shares", chance=more_and_more if mixed else None)
+    of = made.display
+    worth = np.exp(np.random.default_rng(seed).normal(size=len(of))) * 2.5 ** made.action[of]
+    made.value = worth * np.where((made.time[of] // DAY % 7 >= 5) & ~mixed, 2.0, 1.0)
+    return made.log()
+
+
 CLEAN: dict[str, Callable[[int], Log]] = {
     "uniform, no context, not followed": lambda seed: bernoulli_log(
         20_000, [0.05, 0.1, 0.2], mean_delay=300, seed=seed
@@ -64,6 +82,8 @@ CLEAN: dict[str, Callable[[int], Log]] = {
     "no conversions at night, ends in the morning": lambda seed: sleeping(seed).log(),
     "the same, and rates go with the hour": lambda seed: sleeping(seed, rate=_by_hour).log(),
     "four weeks, logged shares": lambda seed: shop(seed, n=20_000, days=42, logger="shares").log(),
+    "the dear actions are shown more and more": lambda seed: _cheap_and_dear(seed, mixed=True),
+    "three weeks, dear at weekends": lambda seed: _cheap_and_dear(seed, mixed=False),
     "four weeks of days, shuffled": lambda seed: _shuffled(seed, DAY),
     "minutes, shuffled": lambda seed: _shuffled(seed, 60),
     "pages of four places in order": _pages,

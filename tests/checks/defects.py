@@ -260,6 +260,28 @@ def _worn_out(seed: int) -> Log:
     return replace(log, displays=log.displays.append_column("user_id", pa.array(user)))
 
 
+def _worth(seed: int, factor: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Log:
+    """Conversions are worth something lognormal, times a factor of the day and the action."""
+    made = shop(seed)
+    of = made.display
+    worth = np.exp(np.random.default_rng(seed).normal(1, 1, len(of)))
+    made.value = np.round(worth * factor(made.time[of] / DAY, made.action[of]), 2)
+    return made.log()
+
+
+def _cents(seed: int) -> Log:
+    """From half time on, at noon, values are written in cents instead of euros."""
+    return _worth(seed, lambda at, action: np.where(at > 3.5, 100.0, 1.0))
+
+
+def _dearer(seed: int) -> Log:
+    return _worth(seed, lambda at, action: np.where(at > 4, 1.5, 1.0))
+
+
+def _one_dearer(seed: int) -> Log:
+    return _worth(seed, lambda at, action: np.where((at > 4) & (action == 2), 3.0, 1.0))
+
+
 Names = set[str]
 DEFECTS: dict[str, tuple[Callable[[int], Log], Names, Names]] = {
     "propensities of one action 1.4 times too large": (_factor, {"calibration"}, {"replay of the logger"}),
@@ -269,6 +291,9 @@ DEFECTS: dict[str, tuple[Callable[[int], Log], Names, Names]] = {
         _by_context, {"independence"}, {"calibration"}),
     "logger drifts by day, propensities constant": (_by_day, {"drift of action shares"}, {"calibration"}),
     "conversion rates fall by a quarter": (_rate, {"drift of conversion rates"}, set()),
+    "values in cents from half time on": (_cents, {"drift of values"}, {"rewards"}),
+    "values become 1.5 times theirs at half time": (_dearer, {"drift of values"}, set()),
+    "values of one action become 3 times theirs at half time": (_one_dearer, {"drift of values"}, set()),
     "delays halve": (_delays, {"drift of delays", "delays of young displays"}, {"drift of conversion rates"}),
     "2 % of the displays twice": (_duplicates, {"duplicated displays"}, {"shared conversions"}),
     "a tenth of the conversions on two displays": (_shared, {"shared conversions"}, set()),

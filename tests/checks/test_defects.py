@@ -14,6 +14,7 @@ BLOCKING = {
     "constant propensity of one action 1.3 times too large",
     "uniform claimed, one action 1.3 times as often",
     "action depends on the context, propensities constant",
+    "values in cents from half time on",
     "conversions end with the log, unsaid",
     "an action with a propensity of 1e-5",
     "an action never shown",
