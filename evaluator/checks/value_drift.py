@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,7 @@ Flags = npt.NDArray[np.bool_]
 
 NAME = "drift of values"
 # Relative change of values that matters.
-CHANGE, FEWEST_CONVERSIONS, ROWS = 0.1, 50, 20_000
+CHANGE, FEWEST_CONVERSIONS, ROWS = 0.1, 50, 10_000
 # How far the logarithm (of base ten) of a ratio may be from a whole number, by chance or not, to be a change of unit.
 _NEAR, _NEAR_BY_CHANCE = 0.05, 0.2
 # Two standard errors of that logarithm beyond which no unit is named.
@@ -93,10 +94,13 @@ class _Values:
     def drawn(self, draws: int, rng: np.random.Generator) -> Floats:
         """Return the statistics of scores exchanged at random within strata, shape (4, draws)."""
         at_once = max(_ROWS_AT_ONCE // len(self.score), 1)
+        ends = [0, *np.flatnonzero(np.diff(self.stratum)) + 1, len(self.stratum)]
         parts = []
         for first in range(0, draws, at_once):
-            order = np.argsort(self.stratum + rng.random((min(at_once, draws - first), len(self.score))), axis=1)
-            parts.append(self.statistics(self.score[order]))
+            scores = np.tile(self.score, (min(at_once, draws - first), 1))
+            for low, high in pairwise(ends):
+                scores[:, low:high] = rng.permuted(scores[:, low:high], axis=1)
+            parts.append(self.statistics(scores))
         return np.concatenate(parts, axis=1)
 
     def ratio(self, part: Flags, rest: Flags) -> tuple[float, float]:
