@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.finding import TRIVIAL
+from evaluator.checks.significance import chi_square_tail
 from evaluator.checks.tables import Tables
 from evaluator.log.times import time_words
 
@@ -17,6 +18,14 @@ Floats = npt.NDArray[np.float64]
 USUAL = 20.0
 # A mean of 1 / p so many standard errors below 1 is looked into.
 _SURE = 4.0
+# An action that has such a pause within its time, of what it lacks before or after it, comes and goes.
+_PAUSE = 0.7
+# Displays without conversions are thinned if at most the first share was kept, looked for up to one in the second.
+_MOST_KEPT, _MOST_THINNED = 0.8, 1e4
+# P-value below which the actions' shares are not those of a thinned log.
+_FITS = 0.001
+# What chi-square with one degree of freedom exceeds with a chance of 5%.
+_IN_INTERVAL = 3.84
 _NAMED = 8
 
 
@@ -66,18 +75,36 @@ def absences(t: Tables) -> list[Absence]:
     """Return the actions that came after the log began or went before it ended, by displays that chance does not miss.
 
     Between its first and last display an action has a share of the displays; where that share of the ones before (or
-    after) makes `USUAL` displays or more, and these are `TRIVIAL` of the log or more, it was not there.
+    after) makes `USUAL` displays or more, and these are `TRIVIAL` of the log or more, it was not there. One that
+    pauses as long within its time comes and goes (every evening, say), and neither came nor went.
     """
     n = len(t.logged.survey.log)
     found = []
     for a in np.flatnonzero(t.counts[0]).tolist():
         before, after = t.outside[:, a].tolist()
         rate = t.counts[0, a] / (n - before - after)
-        came = rate * before >= USUAL and before >= TRIVIAL * n
-        went = rate * after >= USUAL and after >= TRIVIAL * n
+        least = max(USUAL / rate, TRIVIAL * n, int(t.pause[a]) / _PAUSE)
+        came, went = before >= least, after >= least
         if came or went:
             share = (before * came + after * went) / n
             found.append(Absence(a, share, int(t.first[1, a]) if came else None, int(t.last[1, a]) if went else None))
+    return found
+
+
+def there(t: Tables, gone: list[Absence]) -> Floats:
+    """Return the displays of each group at which each action was there, shape (G, K).
+
+    Exact for all displays and for periods; groups of other kinds have the share of the whole log.
+    """
+    size = t.counts.sum(axis=1)
+    n, edges = float(len(t.logged.survey.log)), t.logged.timeline.edges
+    found = np.repeat(size[:, None], t.counts.shape[1], axis=1)
+    for absence in gone:
+        a = absence.action
+        low = int(t.outside[0, a]) if absence.since is not None else 0
+        high = n - (int(t.outside[1, a]) if absence.until is not None else 0)
+        found[:, a] *= (high - low) / n
+        found[1 : len(edges), a] = np.clip(np.minimum(edges[1:], high) - np.maximum(edges[:-1], low), 0.0, None)
     return found
 
 
@@ -149,18 +176,6 @@ def absence_advice(t: Tables, gone: list[Absence]) -> tuple[str, str]:
     )
 
 
-def absence_cause(t: Tables, among: list[int] | None = None) -> tuple[str, str] | None:
-    """Return by which launches or retirements, of some actions or all, shares are off, and what to do; None without."""
-    gone = [absence for absence in absences(t) if among is None or absence.action in among]
-    if not gone:
-        return None
-    most = max(gone, key=lambda absence: absence.share)
-    return (
-        f"{_said(t, most, len(gone) - 1)}. If it was launched or retired, its propensities may be right; see overlap.",
-        "Do as overlap says, and check what is left again.",
-    )
-
-
 def _said(t: Tables, absence: Absence, others: int) -> str:
     words = absence_words(t, absence)
     return words[0].upper() + words[1:] + (f" ({others} more come late or go early)" if others else "")
@@ -180,6 +195,69 @@ def hole_cause(t: Tables) -> tuple[str, str] | None:
         "tell, and its value is that of the rest.",
         f"Leave out the action ({without(t, everyone == found.action)}) or, at the source, the displays that "
         "could not show it; or log with some exploration there. The propensities need no repair.",
+    )
+
+
+class Thinning(NamedTuple):
+    """Displays without a conversion of which only a part was logged.
+
+    Parameters
+    ----------
+    least, most
+        Ends of a 95% interval of the share of them that was kept, as far as the actions' shares tell.
+    rate
+        Share of the displays that converts, in the log.
+    """
+
+    least: float
+    most: float
+    rate: float
+
+    def whole_rate(self, kept: float) -> float:
+        """Return the share that converts of the displays before they were thinned."""
+        return self.rate / (self.rate + (1.0 - self.rate) / kept)
+
+
+def thinning(t: Tables) -> Thinning | None:
+    """Return how displays without conversions were thinned, if that makes the propensities right; None if not.
+
+    With c displays of an action that converted and u that did not, each times 1 / p, the sum c + u / kept is the same
+    for all actions: the more of them convert, the fewer are left of the others. It is weighted least squares in 1 /
+    kept; the rest is chi-square.
+    """
+    display, at = np.unique(t.logged.survey.display, return_index=True)
+    n, weight, k = len(t.logged.survey.log), t.weight[at], t.counts.shape[1]
+    seen = t.counts[0] > 0
+    sums = [np.bincount(t.action[at], weight**power, minlength=k)[seen] for power in (1.0, 2.0)]
+    rest = [np.maximum(t.inverse[i, 0, seen] - sums[i], 0.0) for i in range(2)]
+    if not 0 < len(display) < n or seen.sum() < 2 or t.logged.propensities.tilted:
+        return None
+    inverse = np.geomspace(1.0, _MOST_THINNED, 2001)[:, None]
+    total, variance = sums[0] + inverse * rest[0], np.maximum(sums[1] + inverse**2 * rest[1], 1e-300)
+    mean = (total / variance).sum(axis=1, keepdims=True) / (1.0 / variance).sum(axis=1, keepdims=True)
+    left = ((total - mean) ** 2 / variance).sum(axis=1)
+    best = int(left.argmin())
+    near = 1.0 / inverse[left <= left[best] + _IN_INTERVAL, 0]
+    fits = chi_square_tail(float(left[best]), float(seen.sum()) - 2.0) > _FITS
+    clear = left[0] - left[best] >= _SURE**2 and near.max() <= _MOST_KEPT and best < len(left) - 1
+    return Thinning(float(near.min()), float(near.max()), len(display) / n) if fits and clear else None
+
+
+def thinning_cause(t: Tables) -> tuple[str, str] | None:
+    """Return what thinned displays mean and what to do; None where they are not what is wrong."""
+    found = thinning(t)
+    if found is None:
+        return None
+    return (
+        f"Displays without a conversion look thinned: {found.rate:.3g} of the displays convert, and the actions have "
+        f"the shares that right propensities leave if {found.least:.2g} to {found.most:.2g} of the displays without a "
+        f"conversion were kept; {found.whole_rate(found.least):.2g} to {found.whole_rate(found.most):.2g} of all would "
+        "convert then. Actions that convert well keep more displays, and every rate and value is that of the thinned "
+        "log. The propensities may be right.",
+        "Find out by which rule displays were kept, and name a column of weights (`weight`, in `[display]` of the "
+        "spec): 1 for displays with a conversion, 1 over the share kept for those without, "
+        f"{1.0 / found.most:.2g} to {1.0 / found.least:.2g} by this log; then check again. Were none left out, give "
+        "the true propensities.",
     )
 
 

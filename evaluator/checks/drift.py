@@ -7,7 +7,6 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.absences import absence_cause
 from evaluator.checks.finding import MOST_SHOWN, POWER, POWER_Z, Finding, not_applicable
 from evaluator.checks.propensities import homogeneity, p_words, worst_numbers
 from evaluator.checks.record import Check
@@ -38,7 +37,7 @@ def share_drift(t: Tables, level: float) -> Finding:
     if outcome is None:
         return not_applicable(name, "too few displays a period")
     wrong = outcome.verdict != "pass"
-    means, do = absence_cause(t) or (
+    means, do = (
         "The logger changed its mind along the log, while its propensities are taken as constant: actions shown more "
         "in good times look better than they are.",
         "Give the propensities of each time in a column, or replay a part of the log over which they stood still "

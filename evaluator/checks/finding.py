@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Verdict = Literal["pass", "warn", "fail", "not applicable"]
@@ -45,6 +46,10 @@ class Finding:
     shows
         The smallest defect that this check finds in such a log with a probability of about `POWER`, at least `FOUND`,
         in words; empty where that was not computed.
+    explains
+        Names of checks whose alarm would follow from what this one found, and needs no repair of its own.
+    follows_from
+        Name of the check whose finding explains this one's alarm, which then does not apply; empty elsewhere.
     """
 
     name: str
@@ -57,11 +62,33 @@ class Finding:
     means: str = ""
     do: str = ""
     shows: str = ""
+    explains: tuple[str, ...] = ()
+    follows_from: str = ""
 
 
 def not_applicable(name: str, reason: str) -> Finding:
     """Return the finding of a check that does not apply."""
     return Finding(name=name, verdict="not applicable", number="", means=reason)
+
+
+def with_causes(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings of which an alarm that another one explains follows from that one: one cause, one repair.
+
+    >>> cause = Finding(name="overlap", verdict="fail", number="", explains=("calibration",))
+    >>> [f.verdict for f in with_causes([cause, Finding(name="calibration", verdict="fail", number="off by 30%")])]
+    ['fail', 'not applicable']
+    """
+    findings = tuple(findings)
+    alarms = [f for f in findings if f.verdict in ("warn", "fail")]
+    explained = {name for f in alarms for name in f.explains}
+    # What follows from something itself explains nothing: the first cause does.
+    cause = {name: f.name for f in reversed(alarms) if f.name not in explained for name in f.explains}
+    return tuple(
+        replace(f, verdict="not applicable", do="", follows_from=cause[f.name],
+                means=f"follows from {cause[f.name]}, which says what to do: {f.number}")
+        if f in alarms and f.name in cause else f
+        for f in findings
+    )  # fmt: skip
 
 
 def judged(p_value: float, effect: float, level: float) -> Verdict:

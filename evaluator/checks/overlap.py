@@ -5,9 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.absences import absence_advice, absences, without
-from evaluator.checks.finding import Finding, Verdict
+from evaluator.checks.absences import Absence, absence_advice, absences, without
+from evaluator.checks.drift import SHARE_DRIFT
+from evaluator.checks.finding import SERIOUS, Finding, Verdict
+from evaluator.checks.logger_replay import NAME as LOGGER_REPLAY
+from evaluator.checks.propensities import CALIBRATION, UNIFORMITY, beyond_absences, homogeneity, said_uniform
 from evaluator.checks.record import Check
+from evaluator.checks.rhythm import NAME as RHYTHM
+from evaluator.checks.significance import GroupTest, judge, pearson
 from evaluator.checks.tables import CERTAIN, Tables
 from evaluator.log.differing_sets import sets_differ
 from evaluator.log.times import time_words
@@ -18,8 +23,10 @@ _NAMED = 5
 NAME = "overlap"
 
 
-def overlap(t: Tables) -> Finding:
+def overlap(t: Tables, level: float) -> Finding:
     """Say how small propensities get, how many displays classes of policies are worth, and which actions have none.
+
+    Alarms of other checks that go with actions that came late or went early follow from this one (`_explained`).
 
     Effective sample sizes are (sum w)^2 / sum w^2 over the displays, w the class's probability of the action over p.
     """
@@ -69,7 +76,8 @@ def overlap(t: Tables) -> Finding:
                      "Leave them out with `actions`, or log longer."))  # fmt: skip
     old_enough = [absence for absence in gone if not young[absence.action]]
     if old_enough:
-        said.append(("warn", *absence_advice(t, old_enough)))
+        most = max(absence.share for absence in old_enough)
+        said.append(("fail" if most >= SERIOUS else "warn", *absence_advice(t, old_enough)))
     if rounds < FEW_ROUNDS and t.certain < n:
         said.append(("fail" if rounds < NO_ROUNDS else "warn",
                      f"the smallest propensity {least:.2g} leaves about {rounds:,.1f} rounds of a contextual replay",
@@ -87,8 +95,33 @@ def overlap(t: Tables) -> Finding:
     return Finding(
         name=NAME, verdict=verdict, number=lead, numbers=numbers, effect=least,
         means=". ".join(w[0].upper() + w[1:] for w in words) + ".",
-        do=" ".join(do for _, _, do in said),
+        do=" ".join(do for _, _, do in said), explains=_explained(t, gone, level) if gone else (),
     )  # fmt: skip
+
+
+def _explained(t: Tables, gone: list[Absence], level: float) -> tuple[str, ...]:
+    """Return the checks that say nothing against the time in which each action was there.
+
+    Propensities that change between displays are tested against the displays at which each action was there; shares by
+    those of the actions that always were.
+    """
+    if t.logged.constant is None:
+        beyond = beyond_absences(t, level)
+        return (CALIBRATION.name, LOGGER_REPLAY) if beyond is None or beyond.verdict == "pass" else ()
+    always = ~np.isin(np.arange(t.counts.shape[1]), [absence.action for absence in gone])
+    counts = t.counts[:, always]
+    tests = {SHARE_DRIFT.name: [homogeneity(_shown(counts[1 : 1 + t.logged.timeline.periods]), what="period")]}
+    tests[RHYTHM] = [homogeneity(_shown(counts[rows]), what=what) for what, rows in t.families_by("rhythm")]
+    if said_uniform(t):
+        even = np.full(counts.shape[1], counts[0].sum() / max(counts.shape[1], 1))
+        tests[UNIFORMITY.name] = [GroupTest("all", "all", *pearson(counts[0], even), float(counts[0].sum()))]
+    found = {name: judge(of, level) for name, of in tests.items()}
+    explained = [name for name, outcome in found.items() if outcome is None or outcome.verdict == "pass"]
+    return (*explained, LOGGER_REPLAY) if len(explained) == len(found) else tuple(explained)
+
+
+def _shown(counts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return np.asarray(counts[counts.sum(axis=1) > 0])
 
 
 def _since(t: Tables) -> list[str]:

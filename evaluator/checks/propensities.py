@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.absences import absence_cause, deficits, hole_cause
+from evaluator.checks.absences import absences, hole_cause, there, thinning_cause
 from evaluator.checks.finding import POWER_Z, TRIVIAL, Finding, not_applicable
 from evaluator.checks.record import Check
 from evaluator.checks.significance import (
@@ -26,6 +26,9 @@ from evaluator.checks.significance import (
 from evaluator.checks.tables import Tables
 
 Floats = npt.NDArray[np.float64]
+
+# Checks whose alarm follows where displays without conversions were thinned.
+OF_THINNING = ("replay of the logger", "independence", "drift of action shares", "hours and weekdays")
 
 
 def uniformity(t: Tables, level: float) -> Finding:
@@ -44,9 +47,9 @@ def uniformity(t: Tables, level: float) -> Finding:
         "standard deviation of the rewards.",
         "Find out how the log was written; give the true probabilities in a propensity column, or read the log with "
         f"`propensity='estimate'`{' (or estimate:context where the context decides)' if t.logged.has_context else ''}.",
-        absence_cause(t, deficits(t)),
+        thinned := thinning_cause(t),
     )  # fmt: skip
-    return replace(found, shows=_shown_by(t, tests, level))
+    return replace(found, shows=_shown_by(t, tests, level), explains=OF_THINNING if thinned else ())
 
 
 def calibration(t: Tables, level: float) -> Finding:
@@ -60,6 +63,10 @@ def calibration(t: Tables, level: float) -> Finding:
     outcome = judge(tests, level)
     if outcome is None:
         return not_applicable(name, "too few displays, or weights too uneven, for a test")
+    beyond = beyond_absences(t, level)
+    if outcome.verdict != "pass" and beyond is not None and beyond.verdict != "pass":
+        outcome = beyond
+    thinned, in_hole = thinning_cause(t), hole_cause(t) if beyond is None else None
     n, s1, s2 = len(t.logged.survey.log), t.inverse[0, 0], t.inverse[1, 0]
     mean = float(s1.sum() / n)
     error = float(np.sqrt(max(s2.sum() / n - mean**2, 0.0) / n))
@@ -75,11 +82,15 @@ def calibration(t: Tables, level: float) -> Finding:
         else "The model of the logger does not describe it: read with `features` naming all that it chose by, the hour "
         "too where it followed the clock, or give the propensities that it had. What the log does not hold stays a "
         "bias.",
-        absence_cause(t, deficits(t)) or hole_cause(t),
+        thinned or in_hole,
     )  # fmt: skip
     numbers = {"mean_inverse_propensity": mean, "standard_error": error, "actions_shown": supported}
     number = f"mean 1/p {mean:.4g} (se {error:.2g}) for {supported} actions; {found.number}"
-    return replace(found, number=number, numbers={**found.numbers, **numbers}, shows=_shown_by(t, tests, level))
+    # The whole-log replay only repeats what a hole makes of the weights.
+    explains = OF_THINNING if thinned else OF_THINNING[:1] if in_hole else ()
+    return replace(
+        found, number=number, numbers={**found.numbers, **numbers}, shows=_shown_by(t, tests, level), explains=explains
+    )
 
 
 def independence(t: Tables, level: float) -> Finding:
@@ -141,9 +152,25 @@ def homogeneity(counts: Floats, *, what: str, rows: Sequence[int] = ()) -> Group
     return GroupTest(what, ("homogeneity", what), statistic, df, float(n), tuple(rows))
 
 
-def claim_tests(t: Tables) -> list[GroupTest]:
-    """Return the tests of the propensities as given: every action, all displays, every period, every bin."""
-    tests = _by_action(t)
+def beyond_absences(t: Tables, level: float) -> TestOutcome | None:
+    """Return what the tests of propensities say of the time in which each action was there; None if all always were.
+
+    Of constant propensities nothing is said: what an action leaves when it goes is shared out among the others.
+    """
+    gone = absences(t)
+    return judge(claim_tests(t, there(t, gone)), level) if gone and t.logged.constant is None else None
+
+
+def claim_tests(t: Tables, displays: Floats | None = None) -> list[GroupTest]:
+    """Return the tests of the propensities as given: every action, all displays, every period, every bin.
+
+    Parameters
+    ----------
+    displays
+        Displays of each group at which each action could be shown, shape (G, K), of propensities that change between
+        displays; None for all.
+    """
+    tests = _by_action(t, None if displays is None else displays[0])
     constant = t.logged.constant
     # Where the largest weights are few in the whole log, groups without them only seem steady.
     tested = ~lopsided(t.inverse[1, 0], t.inverse[2, 0])
@@ -154,7 +181,11 @@ def claim_tests(t: Tables) -> list[GroupTest]:
         elif n > 0:
             s1, s2, s3 = t.inverse[:, i]
             even = not t.logged.propensities.tilted
-            found = weighted_pearson(n, s1, s2, s3, tested) if even else weighted_homogeneity(s1, s2, s3, tested)
+            found = (
+                weighted_pearson(n if displays is None else displays[i], s1, s2, s3, tested)
+                if even
+                else weighted_homogeneity(s1, s2, s3, tested)
+            )
         else:
             continue
         tests.append(GroupTest(group.name, group.family, *found, n, (i,)))
@@ -163,13 +194,14 @@ def claim_tests(t: Tables) -> list[GroupTest]:
     return tests
 
 
-def _by_action(t: Tables) -> list[GroupTest]:
+def _by_action(t: Tables, displays: Floats | None = None) -> list[GroupTest]:
     """Return a test of each action: its family's n is such that the effect is the relative error of its propensity."""
-    n = float(len(t.logged.survey.log))
+    whole = float(len(t.logged.survey.log))
     s1, s2, s3 = t.inverse[:, 0]
     constant, heavy = t.logged.constant, lopsided(s2, s3)
     tests = []
     for a, label in enumerate(t.logged.survey.log.labels):
+        n = whole if displays is None else float(displays[a])
         if constant is None:
             if not s2[a] or heavy[a]:
                 continue

@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import homogeneity, most_off, p_words, trend, worst_numbers
 from evaluator.checks.record import Check
-from evaluator.checks.significance import GroupTest, judge
+from evaluator.checks.significance import GroupTest, chi_square_tail, judge
 from evaluator.checks.tables import Tables
 from evaluator.checks.timeline import HOURS
 
+Floats = npt.NDArray[np.float64]
+
 NAME = "hours and weekdays"
+# P-value above which shares do not change from period to period.
+_NO_DRIFT = 1e-3
 
 
 def hours_and_weekdays(t: Tables, level: float) -> Finding:
-    """Test that actions have the same shares at all hours and weekdays (chi-square; waves of a day and half a day)."""
+    """Test that actions have the same shares at all hours and weekdays (chi-square; waves of a day and half a day).
+
+    Where shares also change from one day to another at the same hour, or from one week to another on the same weekday,
+    hours and weekdays must differ by more than that: a logger that learned moved on while the clock did.
+    """
     if t.logged.constant is None:
         return not_applicable(NAME, "the propensities may change with time: calibration tests them by hour and weekday")
     n = float(len(t.logged.survey.log))
     tests: list[GroupTest] = []
-    for what, rows in t.families_by("rhythm"):
+    for table, (what, rows) in zip(t.rhythms, t.families_by("rhythm"), strict=True):
         counts = t.counts[rows]
         if np.count_nonzero(counts.sum(axis=1)) < 2:
             continue  # the log's times are whole days
-        tests.append(homogeneity(counts, what=what, rows=rows))
+        of_clock = [homogeneity(counts, what=what, rows=rows)]
         if what == HOURS:
             angle = 2.0 * np.pi * np.arange(24) / 24.0
             waves = [(shape(k * angle), f"wave {i}") for k in (1, 2) for i, shape in enumerate((np.sin, np.cos), 2 * k)]
-            tests += [GroupTest(what, name, *trend(counts, wave), n, tuple(rows)) for wave, name in waves]
+            of_clock += [GroupTest(what, name, *trend(counts, wave), n, tuple(rows)) for wave, name in waves]
+        tests += [_beyond_drift(test, table.shown) for test in of_clock]
     outcome = judge(tests, level)
     if outcome is None:
         return not_applicable(NAME, "the log counts rounds or days, covers less than a day, or has too few displays")
@@ -45,6 +55,26 @@ def hours_and_weekdays(t: Tables, level: float) -> Finding:
         "estimated from it: put the hour and the weekday among the context columns of the spec, and read with "
         "`propensity='estimate:context'`." if wrong else "",
     )  # fmt: skip
+
+
+def _beyond_drift(test: GroupTest, shown: Floats) -> GroupTest:
+    """Return a test, its statistic taken down to what has its p-value where groups also change from period to period.
+
+    Parameters
+    ----------
+    shown
+        Number of displays of each period, group and action, shape (P, G, A).
+    """
+    from scipy.special import chdtri, fdtrc
+
+    together = shown.sum(axis=0)
+    cells = shown.reshape(-1, shown.shape[2])
+    each, all_periods = (homogeneity(counts[counts.sum(axis=1) > 0], what="") for counts in (cells, together))
+    left, df = each.statistic - all_periods.statistic, each.df - all_periods.df
+    if df <= 0.0 or test.df <= 0.0 or chi_square_tail(left, df) > _NO_DRIFT:
+        return test
+    tail = float(fdtrc(test.df, df, test.statistic / test.df / (left / df)))
+    return test._replace(statistic=min(float(chdtri(test.df, max(tail, 1e-300))), test.statistic))
 
 
 RHYTHM = Check(

@@ -17,6 +17,10 @@ Hashes = npt.NDArray[np.uint64]
 LAGS = (1, 2)
 # Chance pairs a row beyond which times are too coarse to tell copies.
 CROWDED = 1.0
+# Displays of one time among which more than `CROWDED` pairs a row are equal were sent together: no copies show there.
+CROWD = 20
+# Standard errors by which more rows share a time than neighbouring times lead to expect, where rows come together.
+_TOGETHER = 6.0
 _WORDS = 64
 
 
@@ -25,10 +29,13 @@ class EqualRowPairs:
     """Counts of equal rows at one time, and of rows equal but for a time one or two steps later.
 
     Arrivals that do not know of each other make as many pairs within a time as half of those between neighbouring
-    times, so what exceeds that is not chance.
+    times, so what exceeds that is not chance. Where rows may come `in_batches`, as mails of one second do, neighbouring
+    times are empty: as many of the pairs of one time are equal by chance as of any other pairs.
 
     Parameters
     ----------
+    in_batches
+        Whether rows of one time may belong together although they are not the same.
     rows
         Number of rows counted so far.
     same
@@ -37,14 +44,26 @@ class EqualRowPairs:
         Number of pairs of equal rows one step apart, the mean over `LAGS`.
     rows_again
         Number of rows that repeat an earlier one at the same time.
+    crowd
+        Number of rows that were sent together, so many that no copies show; no other number counts them.
+    together, together_apart
+        Number of pairs of rows, equal or not, as `same` and `apart`.
+    alike, any_pairs
+        Number of equal pairs among pairs of rows far apart, and of these.
     step
         Ticks of which all times are whole multiples, as far as seen; 0 before the first rows.
     """
 
+    in_batches: bool = False
     rows: int = 0
     same: float = 0.0
     apart: float = 0.0
     rows_again: int = 0
+    crowd: int = 0
+    together: float = 0.0
+    together_apart: float = 0.0
+    alike: float = 0.0
+    any_pairs: float = 0.0
     step: int = 0
 
     def add(self, time: Ints, key: Hashes) -> None:
@@ -61,10 +80,25 @@ class EqualRowPairs:
         if self.step == 0:
             self.step = max(int(np.gcd.reduce(np.diff(np.unique(time)))) if len(np.unique(time)) > 1 else 1, 1)
         ticks = (time // self.step).astype(np.uint64)
-        codes, count = np.unique(mixed(key) + ticks * STEP, return_counts=True)
+        times, of, size = np.unique(ticks, return_inverse=True, return_counts=True)
+        codes, at, count = np.unique(mixed(key) + ticks * STEP, return_index=True, return_counts=True)
+        pairs = np.bincount(of[at], count * (count - 1) / 2, minlength=len(times))
+        crowd = (size >= CROWD) & (pairs > CROWDED * size)
+        if crowd.any():
+            self.crowd += int(size[crowd].sum())
+            times, size, key = times[~crowd], size[~crowd], key[~crowd[of]]
+            codes, count = codes[~crowd[of[at]]], count[~crowd[of[at]]]
+            if not len(codes):
+                return
+        half = len(key) // 2
+        self.alike += float(np.count_nonzero(key[:half] == key[half : 2 * half]))
+        self.any_pairs += half
+        self.together += float((size * (size - 1) // 2).sum())
         self.rows_again += int((count - 1).sum())
         self.same += float((count * (count - 1) // 2).sum())
         for lag in LAGS:
+            near = np.minimum(np.searchsorted(times, times + np.uint64(lag)), len(times) - 1)
+            self.together_apart += float((size * size[near])[times[near] == times + np.uint64(lag)].sum()) / len(LAGS)
             later = codes + np.array([lag], np.uint64) * STEP
             at = np.minimum(np.searchsorted(codes, later), len(codes) - 1)
             self.apart += float((count * count[at])[codes[at] == later].sum()) / len(LAGS)
@@ -72,7 +106,10 @@ class EqualRowPairs:
     @property
     def expected(self) -> float:
         """Pairs at one time that chance makes."""
-        return self.apart / 2.0
+        usual = self.together_apart / 2.0
+        if not self.in_batches or self.together <= usual + _TOGETHER * math.sqrt(1.5 * usual + 1.0):
+            return self.apart / 2.0
+        return max(self.apart / 2.0, self.together * self.alike / max(self.any_pairs, 1.0))
 
     @property
     def excess(self) -> float:
@@ -82,7 +119,7 @@ class EqualRowPairs:
     @property
     def crowded(self) -> bool:
         """Whether too many rows share a time by chance."""
-        return self.expected > CROWDED * self.rows
+        return self.expected > CROWDED * self.rows or self.crowd > self.rows / 2
 
     @property
     def z(self) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from evaluator.checks.coordinates import cut_contexts
-from evaluator.checks.finding import POWER_Z, Finding, Verdict
+from evaluator.checks.finding import POWER_Z, Finding, Verdict, with_causes
 from evaluator.checks.follow_up import asked_of_timeline, follow_up
 from evaluator.checks.options import CheckOptions
 from evaluator.checks.registry import CHECKS, number_tested
@@ -144,7 +144,7 @@ class CheckReport(ShownInNotebooks):
     @property
     def finding_table(self) -> pa.Table:
         """`findings`, one row a check: its name, verdict, numbers, what they mean and what to do."""
-        words = dict.fromkeys(("name", "verdict", "number", "means", "do", "shows"), TEXT)
+        words = dict.fromkeys(("name", "verdict", "number", "means", "do", "shows", "follows_from"), TEXT)
         numbers = dict.fromkeys(("statistic", "p_value", "effect"), NUMBER)
         return arrow_table({**words, **numbers}, (vars(finding) for finding in self.findings))
 
@@ -207,7 +207,7 @@ def check_log(log: Log, options: CheckOptions) -> CheckReport:
         left_out=log.meta.left_out,
         options=options,
         replay=in_replay(tables),
-        findings=tuple(
+        findings=with_causes(
             check.find(tables, level=level, seed=options.seed, clusters=clusters, users=users) for check in CHECKS
         ),
     )

@@ -174,7 +174,7 @@ def weighted_homogeneity(s1: Floats, s2: Floats, s3: Floats, tested: npt.NDArray
 
 
 def weighted_pearson(
-    n: float, s1: Floats, s2: Floats, s3: Floats, tested: npt.NDArray[np.bool_]
+    n: float | Floats, s1: Floats, s2: Floats, s3: Floats, tested: npt.NDArray[np.bool_]
 ) -> tuple[float, float]:
     """Return the same for propensities that change from display to display.
 
@@ -185,7 +185,7 @@ def weighted_pearson(
     Parameters
     ----------
     n
-        Number of displays of the group.
+        Number of displays of the group, or those at which each action was there, shape (K,).
     s1, s2, s3
         Sums of p^-1, p^-2 and p^-3 over the displays of each action, shape (K,).
     tested
@@ -197,7 +197,8 @@ def weighted_pearson(
     used = tested & (s2 > 0) & ~lopsided(s2, s3) & (n / np.where(s2 > 0, spread, 1.0) >= FEWEST)
     if used.sum() < 2:
         return 0.0, 0.0
-    return float((n * m[used] ** 2 / spread[used]).sum()), float(used.sum())
+    of = np.broadcast_to(n, used.shape)[used]
+    return float((of * m[used] ** 2 / spread[used]).sum()), float(used.sum())
 
 
 class SmallestP(NamedTuple):

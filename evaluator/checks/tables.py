@@ -154,9 +154,8 @@ class Tables:
     action, weight
         Action of each conversion's display, and 1 / p of that display, shape (c,).
     claimed, ignored
-        Moments of the shown action's vector, for logs with action sets: against what the propensities make expected (1
-        / p times it minus the sum over the actions), and against the mean over the actions by their shares; None
-        without action sets.
+        Moments of the shown action's vector, against what the propensities make expected (1 / p times it minus the sum
+        over the actions), and against the mean over the actions by their shares; None without action sets.
     gram, moment
         X'X and X'Y of rewards Y on coordinates X, a constant 1 first, shapes (C + 1, C + 1) and (C + 1,).
     drawn
@@ -172,13 +171,16 @@ class Tables:
     vectors
         Vectors that many displays share, with what their displays did.
     ties
-        Sums over displays that share a time; their values are the bins of the coordinates, then whether a judged
-        display converts.
+        Sums over displays that share a time, by the bins of the coordinates, then by whether a judged display converts.
+    rhythms
+        Number of displays of the actions shown most, by period and group of each rhythm of the timeline.
     usable
         Number of displays of each action among those that replay uses, shape (K,).
     first, last
         Number in the log (row 0) and time in ticks (row 1) of the first and of the last display of each action, shape
         (2, K); -1 for actions never shown.
+    pause
+        Most displays of other actions between two of each action, shape (K,).
     """
 
     logged: CheckInput
@@ -197,12 +199,14 @@ class Tables:
     ties: TieSums
     repeats: NearPairs
     vectors: CommonVectors
+    rhythms: tuple[ActionHours, ...]
     usable: Ints
     first: Ints
     last: Ints
+    pause: Ints
     certain: int = 0
     largest_weight: float = 0.0
-    copies: EqualRowPairs = field(default_factory=EqualRowPairs)
+    copies: EqualRowPairs = field(default_factory=lambda: EqualRowPairs(in_batches=True))
 
     @cached_property
     def outside(self) -> Ints:
@@ -291,9 +295,11 @@ def _empty(logged: CheckInput) -> Tables:
         TieSums(k, len(coordinates) + 1),
         NearPairs(near_ticks(logged.survey.log.meta.tick_seconds)),
         no_counts(coordinates.frequent),
+        tuple(action_hours(logged.survey.shown, timeline.periods, len(names)) for _, names in timeline.rhythms),
         np.zeros(k, np.int64),
         np.full((2, k), -1, np.int64),
         np.full((2, k), -1, np.int64),
+        np.zeros(k, np.int64),
     )
 
 
@@ -315,9 +321,10 @@ def _add(t: Tables, first: int, batch: Columns, rewards: Floats, of: slice) -> N
     period = timeline.period_of(np.arange(first, first + n))
     cells = [(0, action), (1, period * k + action)]
     at = 1 + timeline.periods
-    for (_, names), of_rhythm in zip(timeline.rhythms, timeline.rhythms_of(batch["time"]), strict=True):
+    for table, of_rhythm in zip(t.rhythms, timeline.rhythms_of(batch["time"]), strict=True):
         cells.append((at, of_rhythm * k + action))
-        at += len(names)
+        at += table.shown.shape[1]
+        table.shown += table.count(period, of_rhythm, action)
     columns = np.ascontiguousarray(values.T)
     placed = np.zeros((len(coordinates) + 1, n))
     for j in range(len(coordinates)):
@@ -371,6 +378,12 @@ def _add_ends(t: Tables, first: int, time: Ints, action: Ints) -> None:
     numbers = np.arange(len(action))
     # Of several assignments to one place the last one stays.
     at[0, action[::-1]], at[1, action] = numbers[::-1], numbers
+    order = np.argsort(action.astype(np.uint16) if k <= 1 << 16 else action, kind="stable")
+    begins = np.flatnonzero(np.diff(action[order], prepend=-1))
+    whose = action[order[begins]]
+    since, before = np.diff(order, prepend=0) - 1, t.last[0, whose]
+    since[begins] = np.where(before >= 0, first + order[begins] - before - 1, 0)
+    t.pause[whose] = np.maximum(t.pause[whose], np.maximum.reduceat(since, begins))
     new = (t.first[0] < 0) & (at[0] >= 0)
     t.first[:, new] = first + at[0, new], time[at[0, new]]
     seen = at[1] >= 0

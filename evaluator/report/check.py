@@ -52,8 +52,11 @@ def _print_short(console: ReportConsole, report: CheckReport) -> None:
     table.add_column("checks")
     for f in found[_PARAGRAPHS:]:
         table.add_row(Text(f.verdict, STYLES[f.verdict]), f"{f.name}: {f.number}")
+    follows = [f"{f.name} from {f.follows_from}" for f in report.findings if f.follows_from]
+    if follows:
+        table.add_row(Text("follows", STYLES["not applicable"]), f"{len(follows)}: {', '.join(follows)}")
     for verdict, word in (("pass", "pass"), ("not applicable", "not tested")):
-        names = [f.name for f in report.findings if f.verdict == verdict]
+        names = [f.name for f in report.findings if f.verdict == verdict and not f.follows_from]
         if names:
             table.add_row(Text(word, STYLES[verdict]), f"{len(names)}: {', '.join(names)}")
     console.print()
@@ -85,7 +88,7 @@ _COUNTED = ("failed", "warned", "passed", "not applicable")
 def _summary(report: CheckReport) -> RenderableType:
     """Return the verdict, what it rests on, what was not tested, and what such a log could have shown."""
     lines = _verdict_lines(report)
-    untested = [f.name for f in report.having("not applicable")]
+    untested = [f.name for f in report.having("not applicable") if not f.follows_from]
     if untested:
         lines.append(f"Not tested, for the reasons above: {', '.join(untested)}.")
     return Group(*lines, *_shown(report))

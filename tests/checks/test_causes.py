@@ -34,12 +34,14 @@ def made(defect: str, seed: int = 7) -> Log:
 
 def test_a_launch_is_named_by_action_and_time_and_the_propensities_are_not_blamed() -> None:
     report = check(made("an action launched on day 3, right propensities"))
-    for name in ("overlap", "calibration"):
-        assert "ction a3 has displays only from day 3, 00:0" in report[name].means
-        assert "propensity column" not in report[name].do
+    assert "ction a3 has displays only from day 3, 00:0" in report["overlap"].means
+    for name in ("calibration", "replay of the logger"):
+        assert (report[name].follows_from, report[name].do) == ("overlap", "")
+        assert report[name].means.startswith("follows from overlap, which says what to do: ")
     assert "`actions='a0,a1,a2,a4,a5'`" in report["overlap"].do
     report = check(made("an action retired on day 5, estimated propensities"))
-    assert "a3 has displays only until day 4, 23:5" in report["drift of action shares"].means
+    assert "a3 has displays only until day 4, 23:5" in report["overlap"].means
+    assert report["drift of action shares"].follows_from == "overlap"
 
 
 def test_dates_are_named_where_times_are_dates() -> None:
