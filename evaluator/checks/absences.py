@@ -10,6 +10,7 @@ import numpy.typing as npt
 from evaluator.checks.finding import TRIVIAL
 from evaluator.checks.significance import chi_square_tail
 from evaluator.checks.tables import Tables
+from evaluator.checks.timeline import HOURS
 from evaluator.log.times import time_words
 
 Floats = npt.NDArray[np.float64]
@@ -158,11 +159,24 @@ def hole(t: Tables, action: int) -> MissingSupport | None:
         holds = mean[mean.argmax()] + 3.0 * error[mean.argmax()] >= 1.0
         sure = (share - mean[least]) / error[least] >= _SURE
         if len(rows) > 1 and holds and sure and apart > best:
-            row = rows[least]
-            expected = float(size[row] * t.counts[0, action] / size[0])
             best = apart
-            found = MissingSupport(action, 1.0 - float(share), t.groups[row].name, int(t.counts[row, action]), expected)
+            where = _never(t, action, rows, least) if family.name == HOURS else [rows[least]]
+            expected = float(size[where].sum() * t.counts[0, action] / size[0])
+            names = [t.groups[row].name for row in where]
+            name = names[0] if len(where) == 1 else f"{names[0].split(' to ')[0]} to {names[-1].split(' to ')[1]}"
+            found = MissingSupport(action, 1.0 - float(share), name, int(t.counts[where, action].sum()), expected)
     return found
+
+
+def _never(t: Tables, action: int, rows: list[int], at: int) -> list[int]:
+    """Return the hours around one, and it, at which an action was never shown; only that one where it was shown."""
+    never = [t.counts[row, action] == 0 for row in rows]
+    low = high = at
+    while never[at] and high - low < len(rows) - 1 and never[low - 1]:
+        low -= 1
+    while never[at] and high - low < len(rows) - 1 and never[(high + 1) % len(rows)]:
+        high += 1
+    return [rows[hour % len(rows)] for hour in range(low, high + 1)]
 
 
 def absence_advice(t: Tables, gone: list[Absence]) -> tuple[str, str]:

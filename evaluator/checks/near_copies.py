@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from evaluator.checks.finding import POWER_Z, Finding, not_applicable
-from evaluator.checks.propensities import p_words
+from evaluator.checks.propensities import homogeneity, p_words
 from evaluator.checks.record import Check
 from evaluator.checks.repeats import NEAR_S, NEIGHBOURS
 from evaluator.checks.significance import normal_tail, poisson_tail, upper_normal_quantile
@@ -16,14 +16,16 @@ NAME = "near copies"
 COPIES = 0.002
 # Near displays of one vector, a display, among which copies are lost.
 CROWDED = 0.75 * NEIGHBOURS
+# P-value above which shares do not change from period to period.
+_NO_DRIFT = 1e-3
 
 
 def near_copies(t: Tables, level: float) -> Finding:
     """Test that a display soon after one with the same vector has the same action no more often than its propensity.
 
     One-sided; the larger of a normal and of a Poisson tail, which holds for few pairs too (Hoeffding 1956). What
-    neighbours further apart exceed their propensities by is taken off: wrong propensities, or a visitor who is kept on
-    one action, are no copies.
+    neighbours further apart exceed their propensities by is taken off, and what displays of one period do: wrong
+    propensities, a visitor who is kept on one action, or a logger that learned, are no copies.
     """
     found, survey = t.repeats, t.logged.survey
     seconds = survey.log.meta.tick_seconds
@@ -37,6 +39,7 @@ def near_copies(t: Tables, level: float) -> Finding:
     if found.pairs[0] > CROWDED * rows:
         return not_applicable(NAME, "too many displays share a vector within seconds to tell copies")
     far = max(float(found.same[1] / found.expected[1]), 1.0) if found.z[1] > 2.0 else 1.0
+    far = max(far, _of_one_period(t))
     expected = found.expected[0] * far
     # Of displays that copy nothing, this share would have another action.
     anew = max(1.0 - float((t.logged.shares**2).sum()), 1e-9)
@@ -62,6 +65,22 @@ def near_copies(t: Tables, level: float) -> Finding:
         do="Remove repeated rows at the source, by the id of the display; if the logger keeps a choice for a while, "
         "log one display a choice." if wrong else "",
     )  # fmt: skip
+
+
+def _of_one_period(t: Tables) -> float:
+    """Return how much more often displays of one period have one action than those of the log, where shares drift.
+
+    A logger that learned shows the same actions for a time, while its propensities are taken as constant.
+    """
+    if t.logged.constant is None:
+        return 1.0
+    counts = t.counts[1 : 1 + t.logged.timeline.periods]
+    counts = counts[counts.sum(axis=1) > 1]
+    if homogeneity(counts, what="").p_value > _NO_DRIFT:
+        return 1.0
+    n = counts.sum(axis=1)
+    alike = ((counts * (counts - 1.0)).sum(axis=1) / (n - 1.0)).sum() / n.sum()
+    return max(float(alike / (t.logged.shares**2).sum()), 1.0)
 
 
 NEAR_COPIES = Check(

@@ -51,6 +51,7 @@ def test_a_logger_that_learned_did_not_follow_the_clock(days: float, batch: floa
     report = check(learning(1, days=days, batch=batch))
     assert "drift of action shares" in alarms(report)
     assert report["hours and weekdays"].verdict == "pass"
+    assert report["near copies"].verdict in ("pass", "not applicable")
 
 
 def test_a_logger_that_learned_and_followed_the_clock_did() -> None:
@@ -72,7 +73,7 @@ def launched(at: Floats) -> Floats:
 def test_an_action_that_pauses_every_evening_is_not_retired() -> None:
     report = check(site(1, days=20, available=paused))
     assert alarms(report) == {"calibration"}
-    assert "is shown never in 10:00 to 11:00" in report["calibration"].means
+    assert "is shown never in 10:00 to 24:00" in report["calibration"].means
     assert report["replay of the logger"].follows_from == "calibration"
     retired = check(site(1, days=20, available=lambda at: paused(at) * np.where(at[:, None] > 15, [1, 1, 1, 0], 1)))
     assert "only until day 15, 09:1" in retired["overlap"].means
