@@ -74,18 +74,16 @@ def begin_round(optimist: Optimist, width: float, rng: np.random.Generator) -> N
 @inlinable
 def upper_bound(optimist: Optimist, vectors: npt.NDArray[np.floating], action: int) -> float:
     """Return <theta^, a> + width ||a|| in V⁻¹ (or ||a||²), mean and norm formed in one pass. O(d²)."""
-    theta, inverse = optimist.ridge.theta, optimist.ridge.inverse
+    theta, factors = optimist.ridge.theta, optimist.ridge.factors
     r, b = row(vectors, action), block(optimist.ridge, action)
     mean = 0.0
     norm = 0.0
     for i in range(length(optimist.ridge.size, vectors)):
         x = np.float64(vectors[r, i])
-        off = 0.0
-        for j in range(i):
-            off += inverse[b, i, j] * np.float64(vectors[r, j])
-        norm += x * (2.0 * off + inverse[b, i, i] * x)
         mean += theta[b, i] * x
-    norm = max(norm, 0.0)
+        for j in range(i):
+            x += factors[b, i, j] * np.float64(vectors[r, j])
+        norm += x * factors[b, i, i] * x
     return mean + optimist.width[0] * (norm if optimist.squared else math.sqrt(norm))
 
 

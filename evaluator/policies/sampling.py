@@ -11,16 +11,15 @@ chance whatever the round has drawn, so the accepted one is such a display.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.cholesky import add_to_cholesky, sample_normal, start_cholesky
 from evaluator.kernels.compiling import inlinable
 from evaluator.kernels.memory import DISPLAYS_AHEAD, prefetch
 from evaluator.kernels.normals import numbered_normal, stream_key
-from evaluator.kernels.ridge import Ridge, add_display, block, predict, row, squared_norm, start_ridge
+from evaluator.kernels.ridge import Ridge, add_display, block, predict, row, sample_theta, squared_norm, start_ridge
 from evaluator.kernels.scores import check_score
 from evaluator.policies.base import Setting
 
@@ -35,8 +34,6 @@ class PosteriorSampler(NamedTuple):
     ----------
     ridge
         State of the ridge regression.
-    factor
-        Cholesky factors of the regression's V, shape (blocks, d, d).
     draw
         Coefficients theta~ drawn for this round, shape (blocks, d).
     rival
@@ -50,7 +47,6 @@ class PosteriorSampler(NamedTuple):
     """
 
     ridge: Ridge
-    factor: npt.NDArray[np.float64]
     draw: npt.NDArray[np.float64]
     rival: npt.NDArray[np.int64]
     n_actions: int
@@ -62,13 +58,16 @@ class PosteriorSampler(NamedTuple):
         """Arrays that files of earlier versions lack: their rounds are as they were started, without a key."""
         return ("key", "scale")
 
+    def read_earlier(self, name: str, saved: dict[str, npt.NDArray[Any]]) -> None:
+        """Leave out the factor of V, which files of earlier versions hold beside V⁻¹."""
+        saved.pop(f"{name}.factor", None)
+
 
 def start_sampler(setting: Setting, ridge: float) -> PosteriorSampler:
     """Return the posterior before data."""
     blocks, d = setting.blocks, setting.dimension
     return PosteriorSampler(
         start_ridge(blocks, d, ridge),
-        start_cholesky(blocks, d, ridge),
         np.zeros((blocks, d)),
         np.zeros(1, np.int64),
         setting.n_actions,
@@ -82,7 +81,7 @@ def draw_theta(sampler: PosteriorSampler, scale: float, rng: np.random.Generator
     """Draw the round's theta~ from N(theta^, scale² V⁻¹), block by block."""
     sampler.key[0] = _NO_KEY
     for b in range(sampler.draw.shape[0]):
-        sample_normal(sampler.ridge.theta[b], sampler.factor[b], scale, rng, sampler.draw[b])
+        sample_theta(sampler.ridge, b, scale, rng, sampler.draw[b])
 
 
 @inlinable
@@ -149,8 +148,5 @@ def is_best_sampled(sampler: PosteriorSampler, vectors: npt.NDArray[np.floating]
 
 @inlinable
 def add_sampled_display(sampler: PosteriorSampler, vectors: npt.NDArray[np.floating], action: int) -> None:
-    """Add a display to V and to its Cholesky factor. O(d²)."""
-    r = row(vectors, action)
-    b = block(sampler.ridge, action)
-    add_display(sampler.ridge, b, vectors, r)
-    add_to_cholesky(sampler.factor[b], vectors[r], sampler.ridge.scratch)
+    """Add a display to V. O(d²)."""
+    add_display(sampler.ridge, block(sampler.ridge, action), vectors, row(vectors, action))

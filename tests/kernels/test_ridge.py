@@ -10,15 +10,19 @@ import pytest
 
 from evaluator.kernels.compiling import compiled_uncached
 from evaluator.kernels.ridge import (
+    LARGEST_CONDITION,
     Ridge,
     add_display,
     add_reward,
+    factors_of,
     known_length,
     length,
     predict,
+    sample_theta,
     squared_norm,
     start_ridge,
 )
+from tests.twins.linear import inverse_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -51,10 +55,10 @@ def test_equals_a_dense_solve(n: int, ridge: float) -> None:
     v, theta = dense(vectors, value, ridge)
     inverse = np.linalg.inv(v)
     # Relative to the numbers' own size: V⁻¹ shrinks as 1 / n.
-    np.testing.assert_allclose(state.inverse[0], inverse, rtol=0, atol=1e-9 * abs(inverse).max())
+    np.testing.assert_allclose(inverse_of(state)[0], inverse, rtol=0, atol=1e-9 * abs(inverse).max())
     np.testing.assert_allclose(state.theta[0], theta, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(state.moment[0], vectors.T @ value, rtol=1e-9, atol=1e-9)
-    np.testing.assert_array_equal(state.inverse[0], state.inverse[0].T)
+    np.testing.assert_array_equal(np.triu(state.factors[0], 1), 0.0)
 
 
 @pytest.mark.parametrize("ridge", [0.04, 1.0, 9.0])
@@ -71,8 +75,8 @@ def test_norm_and_mean_of_any_row_and_block(size: tuple[int, ...]) -> None:
     vectors, theta = rng.standard_normal((5, 4)), rng.standard_normal((3, 4))
     roots = rng.standard_normal((3, 4, 4))
     inverse = roots @ roots.transpose(0, 2, 1)
-    inverse = (inverse + inverse.transpose(0, 2, 1)) / 2
-    ridge = Ridge(inverse, theta, theta, np.zeros(4), size)
+    ridge = Ridge(factors_of(inverse), theta, theta, np.zeros(4), size)
+    np.testing.assert_allclose(inverse_of(ridge), inverse, rtol=0, atol=1e-12 * abs(inverse).max())
     for b in range(3):
         for r in range(5):
             x = vectors[r]
@@ -80,11 +84,63 @@ def test_norm_and_mean_of_any_row_and_block(size: tuple[int, ...]) -> None:
             assert squared_norm(ridge, b, vectors, r) == pytest.approx(x @ inverse[b] @ x, rel=1e-12)
 
 
-def test_a_norm_is_never_negative() -> None:
-    # V⁻¹ after rounding: its smallest eigenvalue is -1e-20.
-    ridge = start_ridge(1, 1, 1.0)
-    ridge.inverse[0, 0, 0] = -1e-20
-    assert squared_norm(ridge, 0, np.ones((1, 1)), 0) == 0.0
+@pytest.mark.parametrize("kind", ["columns in their own units", "columns that hang together"])
+@pytest.mark.parametrize("d", [3, 12])
+@pytest.mark.parametrize("condition", [1.0, 1e4, LARGEST_CONDITION])
+def test_up_to_a_condition_of_1e8_it_is_the_dense_solve(condition: float, d: int, kind: str) -> None:
+    rng = np.random.default_rng(8)
+    vectors = rng.standard_normal((20_000, d)) * np.geomspace(1.0, condition**-0.5, d)
+    if kind == "columns that hang together":
+        vectors @= np.linalg.qr(rng.standard_normal((d, d)))[0]
+    # As a log keeps them, and longer than 1: the second display already has next to all of the first one's V⁻¹ left.
+    short = (30.0 * vectors).astype(np.float32)
+    value = np.where(rng.random(len(short)) < 0.3, rng.random(len(short)), 0.0)
+    state = start_ridge(1, d, 1e-3)
+    learn_displays(learn, state, np.zeros(len(short), np.int64), short, value)
+    vectors = short.astype(np.float64)
+    v, theta = dense(vectors, value, 1e-3)
+    assert np.linalg.cond(v) == pytest.approx(condition, rel=0.3)
+    np.testing.assert_allclose(state.theta[0], theta, rtol=0, atol=1e-6 * abs(theta).max())
+    asked = vectors[:100]
+    np.testing.assert_allclose(asked @ state.theta[0], asked @ theta, rtol=0, atol=1e-6 * abs(asked @ theta).max())
+    norms = np.einsum("nd,nd->n", asked, np.linalg.solve(v, asked.T).T)
+    np.testing.assert_allclose([squared_norm(state, 0, asked, i) for i in range(100)], norms, rtol=1e-6)
+
+
+def test_a_column_in_milliseconds_changes_no_other_columns_coefficients() -> None:
+    """V is beyond any dense solve in float64; as columns with means of 0 are independent, the truth is known."""
+    rng = np.random.default_rng(9)
+    x = rng.choice([-1.0, 1.0], 4096)
+    ms = np.tile([1.7e12, -1.7e12], 2048) * x  # orthogonal to x and to the constant
+    value = np.where(x > 0, 0.3, 0.1)
+    state = start_ridge(1, 3, 1.0)
+    learn(state, np.zeros(4096, np.int64), np.column_stack([x, ms, np.ones(4096)]), value)
+    alone = start_ridge(1, 2, 1.0)
+    learn(alone, np.zeros(4096, np.int64), np.column_stack([x, np.ones(4096)]), value)
+    np.testing.assert_allclose(state.theta[0, [0, 2]], alone.theta[0], rtol=1e-3)
+
+
+def test_a_draw_has_the_mean_and_the_covariance() -> None:
+    n, d, scale = 40_000, 4, 0.7
+    vectors, value = history(20, d, seed=2)
+    state = start_ridge(2, d, 1.0)
+    learn(state, np.ones(20, np.int64), vectors, value)
+    out = np.empty((n, d))
+    draw(state, scale, np.random.default_rng(2), out)
+    sigma = scale**2 * np.linalg.inv(np.eye(d) + vectors.T @ vectors)
+    variances = np.diag(sigma)
+    # 4 standard errors; of a product of two centred normals: var = S_ii S_jj + S_ij².
+    assert (abs(out.mean(axis=0) - state.theta[1]) < 4 * np.sqrt(variances / n)).all()
+    products = (out - state.theta[1]).T @ (out - state.theta[1]) / n
+    assert (abs(products - sigma) < 4 * np.sqrt((np.outer(variances, variances) + sigma**2) / n)).all()
+    draw(state, 0.0, np.random.default_rng(2), out[:1])
+    np.testing.assert_array_equal(out[0], state.theta[1])
+
+
+@compiled_uncached
+def draw(ridge: Ridge, scale: float, rng: np.random.Generator, out: Floats) -> None:
+    for i in range(len(out)):
+        sample_theta(ridge, 1, scale, rng, out[i])
 
 
 def test_the_length_is_known_when_compiling_up_to_a_bound() -> None:
@@ -103,7 +159,7 @@ def test_float32_vectors_count_as_if_cast_first(d: int) -> None:
     for learn_one in (learn, learn.py_func):
         learn_displays(learn_one, ours, zeros, short, value)
         learn_displays(learn_one, theirs, zeros, short.astype(np.float64), value)
-        np.testing.assert_array_equal(ours.inverse, theirs.inverse)
+        np.testing.assert_array_equal(ours.factors, theirs.factors)
         np.testing.assert_array_equal(ours.theta, theirs.theta)
         for r in range(5):
             assert squared_norm(ours, 0, short, r) == squared_norm(ours, 0, short.astype(np.float64), r)
@@ -129,9 +185,9 @@ def test_disjoint_is_shared_with_embedded_vectors() -> None:
     np.testing.assert_allclose(disjoint.theta.ravel(), shared.theta[0], rtol=0, atol=1e-12)
     for a in range(k):
         block = slice(a * d, (a + 1) * d)
-        np.testing.assert_allclose(disjoint.inverse[a], shared.inverse[0, block, block], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(inverse_of(disjoint)[a], inverse_of(shared)[0, block, block], rtol=0, atol=1e-12)
     off = np.kron(1 - np.eye(k), np.ones((d, d)))
-    assert not (shared.inverse[0] * off).any()
+    assert not (inverse_of(shared)[0] * off).any()
 
 
 def test_order_of_displays_and_conversions_does_not_matter() -> None:

@@ -12,6 +12,7 @@ from scipy import stats
 from evaluator.kernels.compiling import compiled_uncached
 from evaluator.policies import dispatch, resolve
 from evaluator.policies.base import Setting
+from tests.twins.linear import inverse_of
 
 Floats = npt.NDArray[np.float64]
 K, D, ROUNDS = 6, 3, 20_000
@@ -50,7 +51,7 @@ def test_scores_at_a_display_have_the_law_of_the_posterior(spec: str) -> None:
     out = np.empty((ROUNDS, K))
     scores_of_rounds(state, np.random.default_rng(8), context, True, out)
     mean = ridge.theta @ context[0]
-    deviation = state.sampler.scale[0] * np.sqrt(np.einsum("i,kij,j->k", context[0], ridge.inverse, context[0]))
+    deviation = state.sampler.scale[0] * np.sqrt(np.einsum("i,kij,j->k", context[0], inverse_of(ridge), context[0]))
     z = (out - mean) / deviation
     assert min(stats.kstest(z[:, k], "norm").pvalue for k in range(K)) > 1e-3 / K
     # Blocks are drawn independently; a correlation of n pairs has a standard error of 1 / sqrt(n).

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from evaluator.kernels.ridge import Ridge
 from evaluator.policies.base import Setting
 from tests.twins.history import Floats, Twin
 
@@ -77,3 +78,10 @@ class LinTSTwin(LinearTwin):
 def squared_norms(v: Floats, vectors: Floats) -> Floats:
     """Return ||a||² in V⁻¹ of each row, shape (n,)."""
     return np.einsum("ij,ji->i", vectors, np.linalg.solve(v, vectors.T))
+
+
+def inverse_of(ridge: Ridge) -> Floats:
+    """Return V⁻¹ of each block, shape (blocks, d, d), which the state keeps as its factors."""
+    upper = np.swapaxes(np.tril(ridge.factors, -1), 1, 2) + np.eye(ridge.factors.shape[1])
+    diagonal = np.diagonal(ridge.factors, axis1=1, axis2=2)
+    return (upper * diagonal[:, None, :]) @ np.swapaxes(upper, 1, 2)

@@ -23,10 +23,11 @@ from evaluator.streams import stream_at
 from evaluator.units import NO_WINDOW
 from evaluator.version import __version__
 
-SCHEMA = "evaluate.policy/4"
-# The third said neither how contexts were encoded nor what it learned from. Those before compressed their arrays.
-# Policies of the first were told rewards as they were: a `reward_max` of 1.
-_READ = (SCHEMA, "evaluate.policy/3", "evaluate.policy/2", "evaluate.policy/1")
+SCHEMA = "evaluate.policy/5"
+# Regressions of the fourth and before are kept as inverses. The third said neither how contexts were encoded nor what it
+# learned from. Those before compressed their arrays. Policies of the first were told rewards as they were: a
+# `reward_max` of 1.
+_READ = (SCHEMA, "evaluate.policy/4", "evaluate.policy/3", "evaluate.policy/2", "evaluate.policy/1")
 _BITS_32 = 2**32 - 1
 _SIZES = ("n_actions", "dimension", "rows", "window", "horizon")
 
@@ -124,7 +125,7 @@ def read_about(text: bytes, arrays: Arrays) -> PolicyDescription:
     labels = _word(said, "labels", list)
     if not labels or not all(isinstance(label, str) for label in labels):
         raise SourceError("`labels` are not the names of actions.", hint="save the policy again.")
-    new = schema == SCHEMA
+    new = schema in _READ[:2]
     setting = _setting(_word(said, "setting", dict), len(labels), _delay_cdf(said, arrays))
     return PolicyDescription(
         policy=_word(said, "policy", str),

@@ -138,9 +138,14 @@ def _filled(name: str, started: Any, saved: Arrays) -> Any:
 
     Its arrays are filled in place, because fields may share one. Its scalars never change in a policy's life, nor do
     arrays that are among its ``fixed_fields``: those saved must be those started. Of its ``later_fields``
-    those that are not saved are those started.
+    those that are not saved are those started. What earlier versions saved in their place, its ``read_earlier`` reads.
     """
     if isinstance(started, tuple):
+        if hasattr(started, "read_earlier"):
+            try:
+                started.read_earlier(name, saved)
+            except np.linalg.LinAlgError as error:
+                raise SourceError(f"{name} holds what no regression leaves ({error}).", hint=_OTHER) from error
         fixed, later = getattr(started, "fixed_fields", ()), getattr(started, "later_fields", ())
         parts = []
         for field, part in _parts(started):

@@ -107,7 +107,7 @@ def test_a_file_from_before_policies_were_told_shares_goes_on_as_it_did(tmp_path
     with np.load(tmp_path / "new.npz") as stored:
         arrays = {name: stored[name] for name in stored.files}
     about = json.loads(bytes(arrays.pop("about")))
-    assert about["schema"] == "evaluate.policy/4"
+    assert about["schema"] == "evaluate.policy/5"
     assert about["setting"].pop("reward_max") == 1.0
     old = json.dumps({**about, "schema": "evaluate.policy/1"}).encode()
     np.savez(tmp_path / "old.npz", about=np.frombuffer(old, np.uint8), **arrays)

@@ -23,6 +23,7 @@ from evaluator.units import NO_WINDOW
 from tests.policies.mine import CompiledGreedy, Greedy
 from tests.policies.variants import PLAYED
 from tests.replays.learned.policy_files import HORIZON, K, live, lived, read, write
+from tests.twins.linear import inverse_of
 
 FAR = DelayCDF(delays=np.array([0, 2, 10**9]), cdf=np.array([0.4, 0.7, 1.0]), source="by hand")
 # What a reader takes for itself, beside some twenty times the file.
@@ -45,7 +46,7 @@ def refused(path: Path, words: str, error: type[EvaluatorError] = SourceError) -
 def test_what_is_written_is_not_compressed_and_goes_on_as_it_was(good: Path) -> None:
     with zipfile.ZipFile(good) as archive:
         assert {member.compress_type for member in archive.infolist()} == {zipfile.ZIP_STORED}
-    assert read(good)[0]["schema"] == "evaluate.policy/4"
+    assert read(good)[0]["schema"] == "evaluate.policy/5"
     expected, loaded = lived("delayed-ucb"), load_policy(good)
     assert live(loaded, 30, np.random.default_rng(4)) == live(expected, 30, np.random.default_rng(4))
     for (name, array), (_, other) in zip(state_arrays(loaded.state), state_arrays(expected.state), strict=True):
@@ -377,6 +378,27 @@ def test_a_state_that_cannot_be_is_an_error_of_its_policy(tmp_path: Path) -> Non
     learned = load_policy(write(tmp_path / "forged.npz", about, forged))
     with pytest.raises(PolicyError, match="linucb scores action 0 as NaN"), np.errstate(invalid="ignore"):
         learned.choose(np.ones((K, 3)), greedy=True)
+
+
+@pytest.mark.parametrize("spec", ["otflinucb", "lints"])
+def test_inverses_of_earlier_versions_are_read_as_factors(spec: str, tmp_path: Path) -> None:
+    learned, path = lived(spec), tmp_path / "earlier.npz"
+    learned.save(path)
+    about, arrays = read(path)
+    (name,) = (name for name in arrays if name.endswith(".ridge.factors"))
+    part = learned.state.optimist if hasattr(learned.state, "optimist") else learned.state.sampler
+    del arrays[name]
+    arrays[name.replace("factors", "inverse")] = inverse_of(part.ridge)
+    if spec == "lints":
+        arrays[name.replace("ridge.factors", "factor")] = np.linalg.cholesky(np.linalg.inv(inverse_of(part.ridge)))
+    write(path, {**about, "schema": "evaluate.policy/4"}, arrays)
+    loaded = load_policy(path)
+    for (kept, array), (_, other) in zip(state_arrays(loaded.state), state_arrays(learned.state), strict=True):
+        np.testing.assert_allclose(array, other, rtol=1e-9, atol=1e-12, err_msg=kept)
+    assert live(loaded, 30, np.random.default_rng(4)) == live(learned, 30, np.random.default_rng(4))
+    arrays[name.replace("factors", "inverse")] *= -1.0
+    write(path, {**about, "schema": "evaluate.policy/4"}, arrays)
+    refused(path, "holds what no regression leaves")
 
 
 def test_files_of_earlier_versions_are_read(good: Path) -> None:
