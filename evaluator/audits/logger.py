@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.kernels.solving import solved, standard_of
 from evaluator.log import Log
 from evaluator.log.readable_vectors import display_vectors
 from evaluator.log.schema import to_numpy
@@ -58,7 +59,8 @@ def fit_twin_logger(
     if vectors == "context":
         table, said = _by_context(log, pool), "a multinomial logistic model of the context"
     elif vectors == "action_set":
-        table, said = _by_vector(log, pool), "a conditional logistic model of the actions' vectors"
+        table, at_rest = _by_vector(log, pool)
+        said = "a conditional logistic model of the actions' vectors" + ("" if at_rest else " (not at rest: unsure)")
     else:
         return TwinLogger(
             share[None],
@@ -77,24 +79,29 @@ def _by_context(log: Log, pool: npt.NDArray[np.int64]) -> Floats:
     return context_model(log, MODEL_DISPLAYS).all(to_numpy(log.take(pool, ["context"])["context"]))
 
 
-def _by_vector(log: Log, pool: npt.NDArray[np.int64]) -> Floats:
-    """Return P(a|x) proportional to exp(theta x_a), theta of maximum likelihood (McFadden 1974), by Newton's method."""
+def _by_vector(log: Log, pool: npt.NDArray[np.int64]) -> tuple[Floats, bool]:
+    """Return P(a|x) proportional to exp(theta x_a), and whether Newton's method came to rest.
+
+    theta is that of maximum likelihood (McFadden 1974).
+    """
     n = min(len(log), MODEL_DISPLAYS)
     some = log.take(np.arange(n) * len(log) // n, ["action_set", "action"])
-    x, action = to_numpy(some["action_set"]).astype(np.float64), to_numpy(some["action"])
+    x, action = to_numpy(some["action_set"]), to_numpy(some["action"])
     d = x.shape[2]
+    standard = standard_of(x.reshape(-1, d))
+    x = standard.of(x)
     chosen = x[np.arange(n), action].sum(axis=0)
-    theta = np.zeros(d)
+    theta, at_rest = np.zeros(d), False
     for _ in range(_STEPS):
         p = _softmax(x @ theta)
         mean = np.einsum("ik,ikd->id", p, x)
         second = np.einsum("ik,ikd,ike->de", p, x, x, optimize=True)
         bend = second - mean.T @ mean + 1e-6 * n * np.eye(d)
-        step = np.linalg.solve(bend, chosen - mean.sum(axis=0) - 1e-6 * n * theta)
+        step = solved(bend, chosen - mean.sum(axis=0) - 1e-6 * n * theta)
         theta = theta + step
-        if np.abs(step).max() < 1e-8 * (1.0 + np.abs(theta).max()):
+        if at_rest := bool(np.abs(step).max() < 1e-8 * (1.0 + np.abs(theta).max())):
             break
-    return _softmax(to_numpy(log.take(pool, ["action_set"])["action_set"]).astype(np.float64) @ theta)
+    return _softmax(standard.of(to_numpy(log.take(pool, ["action_set"])["action_set"])) @ theta), at_rest
 
 
 def _softmax(score: Floats) -> Floats:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy.special import expit, log_expit
 
 from evaluator.audits.means_in_blocks import mean_of_columns
+from evaluator.kernels.solving import solved, standard_of, varying
 
 Floats = npt.NDArray[np.float64]
 
@@ -83,8 +84,10 @@ def rates_by_vector(vectors: Floats, converted: npt.NDArray[np.bool_], asked: Fl
     asked
         Vectors of all actions in the contexts for which rates are wanted, shape (P, K, d).
     """
-    x, y = _with_one(vectors), converted.astype(np.float64)
-    linear = np.linalg.solve(x.T @ x + np.eye(x.shape[1]) * 1e-6 * len(x), x.T @ y)
+    standard = standard_of(vectors)
+    x, y = standard.with_constant(vectors), converted.astype(np.float64)
+    asked = standard.of(asked)
+    linear = solved(x.T @ x + np.eye(x.shape[1]) * 1e-6 * len(x), x.T @ y)
     logistic = _logistic(x, y, np.zeros(len(y)), _penalty(x.shape[1], _WEAK))
     fitted = np.clip(x @ linear, _CLIP, 1 - _CLIP)
     score = x @ logistic
@@ -125,7 +128,7 @@ def rates_by_context(
         Number of actions K.
     """
     centre, scale = _centre_and_scale(context)
-    varies = np.flatnonzero(scale > 0)
+    varies = np.flatnonzero(np.isfinite(scale))
 
     def standard(c: npt.NDArray[np.floating]) -> Floats:
         found = np.ones((len(c), len(varies) + 1), order="F")  # column after column, as it is read
@@ -165,7 +168,7 @@ def _centre_and_scale(context: npt.NDArray[np.floating]) -> tuple[Floats, Floats
         return np.multiply(off, off, out=off).T
 
     centre = mean_of_columns(len(context), lambda first, end: context[first:end].astype(np.float64).T)
-    return centre, np.sqrt(mean_of_columns(len(context), squares))
+    return centre, varying(np.sqrt(mean_of_columns(len(context), squares)), centre)
 
 
 def _common(x: Floats, y: Floats) -> Floats:
@@ -212,7 +215,7 @@ def _logistic(x: Floats, y: Floats, offset: Floats, penalty: Floats) -> Floats:
         p = expit(score)
         slope = x.T @ (y - p) - penalty * theta
         bend = (x * (p * (1 - p))[:, None]).T @ x + np.diag(penalty)
-        step = np.linalg.solve(bend, slope)
+        step = solved(bend, slope)
         theta = theta + step
     return theta
 
@@ -221,7 +224,3 @@ def _penalty(p: int, variance: float) -> Floats:
     penalty = np.full(p, 1.0 / variance)
     penalty[-1] = 1e-6  # the last coefficient is the constant's
     return penalty
-
-
-def _with_one(x: Floats) -> Floats:
-    return np.column_stack([x, np.ones(len(x))])

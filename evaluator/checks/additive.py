@@ -8,6 +8,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.kernels.solving import inverted, solved
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -143,7 +145,7 @@ def fit_additive(shown: Floats, seen: Floats) -> AdditiveFit | None:
     information = np.block([[rows, spread], [spread.T, columns]])
     # One constant is free; any ridge that picks it gives the same sums of a row's and a column's number.
     information[np.diag_indices_from(information)] += 1e-9 * np.trace(information)
-    inverse = np.linalg.inv(information)
+    inverse = inverted(information)
     return AdditiveFit(
         periods, actions, n.sum(axis=1), y.sum(axis=1), mean.sum(axis=1), spread, dispersion, in_all, inverse
     )  # fmt: skip
@@ -185,7 +187,7 @@ def _fitted(n: Floats, y: Floats) -> Floats:
                 information[across, block] = information[block, across].T
         # Two constants are free: a ridge far below what the data say picks one of them.
         information[np.diag_indices_from(information)] += 1e-9 * np.trace(information)
-        step = np.linalg.solve(information, off)
+        step = solved(information, off)
         size = 1.0
         while True:
             new = means(theta + size * step)

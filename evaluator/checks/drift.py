@@ -13,6 +13,7 @@ from evaluator.checks.record import Check
 from evaluator.checks.significance import FEWEST, chi_square_tail, judge
 from evaluator.checks.tables import Tables
 from evaluator.delays.study.changes import DelayDrift, delay_drift
+from evaluator.kernels.solving import squared_length
 
 Floats = npt.NDArray[np.float64]
 
@@ -92,7 +93,7 @@ def rate_drift(t: Tables, level: float) -> Finding:
     # Visitors who come more than once within an hour: their outcomes go together, so totals of days spread more.
     dispersion = 1.0 if t.additive is None else t.additive.dispersion_in_all
     spread *= dispersion
-    statistic = float(left @ np.linalg.pinv(spread, rcond=1e-9, hermitian=True) @ left)
+    statistic, _ = squared_length(left, spread)
     p = chi_square_tail(statistic, df)
     unconverted = 1.0 - float(expected.sum() / mature.sum())
     change = math.sqrt(max(statistic - df, 0.0) * unconverted / float(expected.sum()))

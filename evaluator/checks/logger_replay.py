@@ -14,6 +14,7 @@ from evaluator.checks.tables import Tables
 from evaluator.errors import DataError
 from evaluator.estimates.confidence import mean_interval
 from evaluator.estimates.sparse import SparseRewards
+from evaluator.kernels.solving import solved
 from evaluator.log.schema import to_numpy
 from evaluator.streams import Stream, random_stream
 
@@ -91,7 +92,7 @@ def _sampled(t: Tables, level: float, seed: int) -> Finding:
 def _weighted(t: Tables, level: float) -> Finding:
     log = t.logged.survey.log
     n = len(log)
-    beta = np.linalg.lstsq(t.gram, t.moment, rcond=None)[0]
+    beta = solved(t.gram, t.moment)
     mean = float(to_numpy(log.conversions["value"]).sum()) / n
     difference = float(beta @ t.drawn.total) / n
     spread = float(beta @ t.drawn.square @ beta) / n - difference**2

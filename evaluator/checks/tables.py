@@ -17,6 +17,7 @@ from evaluator.checks.row_pairs import EqualRowPairs, hashes
 from evaluator.checks.tied_displays import TieSums
 from evaluator.checks.timeline import Timeline
 from evaluator.checks.vectors import CommonVectors, no_counts
+from evaluator.kernels.solving import squared_length
 from evaluator.log.differing_sets import sets_differ
 from evaluator.log.eligible import sizes
 from evaluator.log.schema import ELIGIBLE, Columns, to_numpy
@@ -88,8 +89,8 @@ class VectorMoments:
         """Return n mean' covariance^-1 mean, chi-square if the mean is 0, and its degrees of freedom."""
         mean = self.total / self.n
         covariance = self.square / self.n - np.outer(mean, mean)
-        inverse = np.linalg.pinv(covariance, rcond=1e-9, hermitian=True)
-        return float(self.n * mean @ inverse @ mean), float(np.linalg.matrix_rank(covariance, tol=1e-9, hermitian=True))
+        statistic, df = squared_length(mean, covariance)
+        return self.n * statistic, float(df)
 
 
 @dataclass(frozen=True, eq=False)

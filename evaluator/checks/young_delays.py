@@ -14,6 +14,7 @@ from evaluator.checks.significance import FEWEST, chi_square_tail
 from evaluator.checks.tables import Tables
 from evaluator.delays.by_group import GroupCDFs, group_cdfs
 from evaluator.estimates.multiplicity import holm
+from evaluator.kernels.solving import squared_length
 from evaluator.log.schema import kept_columns, to_numpy
 
 Floats = npt.NDArray[np.float64]
@@ -172,10 +173,9 @@ def _test(seen: SeenConversions, split: ConversionGroups, cdfs: GroupCDFs) -> _T
     # The groups that are too small make up one, whose share the others leave.
     gap = (observed - expected)[told]
     spread = variance[np.ix_(told, told)]
-    df = int(np.linalg.matrix_rank(spread, tol=1e-9 * max(float(np.trace(spread)), 1e-300), hermitian=True))
+    statistic, df = squared_length(gap, spread)
     if df < 1:
         return None
-    statistic = float(gap @ np.linalg.pinv(spread, rcond=1e-9, hermitian=True) @ gap)
     # Delays whose weight the log does not identify (`product_limit`) have no place.
     most = np.maximum(cdfs(seen.limit, seen.action), 1e-300)
     place = np.clip((cdfs(seen.delay, seen.action) + cdfs(seen.delay - 1, seen.action)) / (2 * most), 0.0, 1.0)

@@ -41,7 +41,7 @@ ALLOWED: dict[str, set[str] | None] = {
         "delays", "estimates", "kernels", "log", "policies", "replays/learned", "replays/loop", "replays/rounds",
     },
     "comparisons": {"checks", "datasets", "estimates", "log", "policies", "replays", "replays/loop"},
-    "checks": {"delays", "delays/study", "estimates", "log", "replays", "replays/rounds"},
+    "checks": {"delays", "delays/study", "estimates", "kernels", "log", "replays", "replays/rounds"},
     "audits": {
         "checks", "comparisons", "delays", "estimates", "kernels", "log", "policies", "replays", "replays/loop",
         "replays/rounds", "simulations",

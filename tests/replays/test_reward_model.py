@@ -36,11 +36,16 @@ def make(kind: str) -> Log:
 
 def dense(kind: str, rows: np.ndarray, action: int) -> np.ndarray:
     """Return the coefficients for an action, fitted to some displays."""
-    f = np.concatenate([VECTORS[kind], np.ones((N, K, 1))], axis=2)
+    shown = VECTORS[kind][rows, ACTION[rows]]
+    centre, deviation = (shown.mean(axis=0), shown.std(axis=0)) if len(rows) else (np.zeros(shown.shape[1]),) * 2
+    deviation = np.where(deviation > 0, deviation, np.inf)
+    f = np.concatenate([(VECTORS[kind] - centre) / deviation, np.ones((N, K, 1))], axis=2)
     own = kind in ("none", "context")
     mine = [i for i in rows if not own or ACTION[i] == action]
     x = np.array([f[i, ACTION[i]] for i in mine]).reshape(len(mine), f.shape[2])
-    return np.linalg.solve(x.T @ x + np.eye(x.shape[1]), x.T @ Y[mine])
+    theta = np.linalg.solve(x.T @ x + np.eye(x.shape[1]), x.T @ Y[mine])
+    slope = theta[:-1] / deviation
+    return np.append(slope, theta[-1] - slope @ centre)
 
 
 @pytest.mark.parametrize("to", ["others", "earlier"])

@@ -14,6 +14,7 @@ from evaluator.delays.study.mixture import SMALLEST_SIGMA, mixture_score, mixtur
 from evaluator.delays.study.newton import Optimum, maximise
 from evaluator.delays.usable import Floats
 from evaluator.errors import ParameterError
+from evaluator.kernels.solving import inverted
 
 # A sample of four times as many terms is fitted in so many bins before: where components of a mixture overlap, Newton's
 # method takes a hundred steps along a ridge, for which it need not go over all rows.
@@ -203,7 +204,7 @@ def _described(sample: TruncatedSample, family: Family, transform: _Logarithms |
     jacobian = transform.jacobian(best.theta)
     covariance = np.full((parameters.size, parameters.size), np.nan)
     if best.converged:
-        covariance = jacobian @ np.linalg.inv(-best.hessian) @ jacobian.T
+        covariance = jacobian @ inverted(-best.hessian) @ jacobian.T
     if isinstance(transform, _Mixture):
         # Components in order of their medians, so that the same law always has the same words.
         order = np.argsort(parameters[transform.k : 2 * transform.k], kind="stable")

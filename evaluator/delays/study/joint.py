@@ -12,6 +12,7 @@ from scipy.special import expit, log_expit
 from evaluator.delays.study.newton import maximise
 from evaluator.delays.usable import Floats, checked_delays
 from evaluator.errors import DataError, ParameterError
+from evaluator.kernels.solving import inverted
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +224,7 @@ def fit_joint(
     )
     covariance = np.full((2 * p, 2 * p), np.nan)
     if best.converged:
-        covariance = np.linalg.inv(-best.hessian)
+        covariance = inverted(-best.hessian)
     errors = np.sqrt(np.diag(covariance))
     notes = () if best.converged else ("no strict maximum: probability and rate are not identified on these displays",)
     rate = best.theta[p:].copy()

@@ -24,8 +24,8 @@ from evaluator.units import NO_WINDOW
 from evaluator.version import __version__
 
 SCHEMA = "evaluate.policy/5"
-# Regressions of the fourth and before are kept as inverses. The third said neither how contexts were encoded nor what it
-# learned from. Those before compressed their arrays. Policies of the first were told rewards as they were: a
+# The fourth kept inverses of regressions. The third said neither how contexts were encoded nor what it learned from.
+# Those before compressed their arrays. Policies of the first were told rewards as they were: a
 # `reward_max` of 1.
 _READ = (SCHEMA, "evaluate.policy/4", "evaluate.policy/3", "evaluate.policy/2", "evaluate.policy/1")
 _BITS_32 = 2**32 - 1

@@ -40,6 +40,7 @@ structural parameters. Econometrics Journal 21, 2018.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -47,6 +48,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import EvaluatorError
+from evaluator.kernels.solving import Standard, inverted, standard_of
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
 from evaluator.streams import STEP, Stream, mixed, seed_sequence
@@ -60,6 +62,8 @@ LOST = 0.01
 MODEL_DISPLAYS = 125_000
 # Displays that the information matrix is summed over, and numbers by which c is found.
 _INFORMATION, _NUMBERS = 20_000, 2**22
+# Steps that a fit may take.
+_STEPS = 1000
 _NEGLIGIBLE = 0.005
 # From this correction on, in the logarithm and on average, it was seen to fall short: too many columns.
 _TOO_MUCH = 0.2
@@ -84,6 +88,8 @@ class LoggerModel:
     ----------
     seen
         Actions that the model was fitted to, shape (S,).
+    standard
+        Means and deviations of the contexts, which the model sees with mean 0 and variance 1.
     scores
         Coefficients of each action's score, the constant's last, shape (S, d + 1).
     spread
@@ -93,21 +99,25 @@ class LoggerModel:
         Number of displays that the model was fitted to, and number of actions K.
     correction
         Mean logarithm of the correction of the propensities.
+    converged
+        Whether the fit came to rest.
     """
 
     seen: npt.NDArray[np.int64]
+    standard: Standard
     scores: Floats
     spread: Floats | None
     n: int
     n_actions: int
     correction: float = 0.0
+    converged: bool = True
 
     def of(self, context: npt.NDArray[np.floating], action: npt.NDArray[np.integer]) -> Floats:
         """Return the propensities of some actions, shape (n,), in (0, 1].
 
         An action that was not seen has the probability of one display more, of any action.
         """
-        x = _with_constant(context)
+        x = self.standard.with_constant(context)
         score = x @ self.scores.T
         p = np.zeros(len(x))
         for at, k in enumerate(self.seen):
@@ -143,6 +153,11 @@ class FittedLogger:
     def uncertain(self) -> bool:
         """Whether the context has more columns than these displays can tell a logger by."""
         return max(model.correction for model in self.models) > _TOO_MUCH
+
+    @property
+    def converged(self) -> bool:
+        """Whether every fit came to rest."""
+        return all(model.converged for model in self.models)
 
     def of(
         self,
@@ -227,6 +242,7 @@ def _fit(
     context: npt.NDArray[np.floating], action: npt.NDArray[np.int32], n_actions: int, *, corrected: bool
 ) -> LoggerModel:
     try:
+        from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
     except ImportError as error:
         raise EvaluatorError(
@@ -234,19 +250,23 @@ def _fit(
             hint="pip install scikit-learn, which the extra `propensity` of this package brings.",
         ) from error
     n, seen = len(action), np.unique(action).astype(np.int64)
+    standard = standard_of(context)
     if len(seen) < 2:
-        return LoggerModel(seen, np.zeros((len(seen), context.shape[1] + 1)), None, n, n_actions)
-    fitted = LogisticRegression(max_iter=1000).fit(context, action)
+        return LoggerModel(seen, standard, np.zeros((len(seen), context.shape[1] + 1)), None, n, n_actions)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it is said with the propensities
+        fitted = LogisticRegression(max_iter=_STEPS).fit(standard.of(context), action)
+    converged = bool(fitted.n_iter_.max() < _STEPS)
     scores = np.column_stack([fitted.coef_, fitted.intercept_]).astype(np.float64)
     if len(seen) == 2:
         scores = np.vstack([np.zeros(scores.shape[1]), scores])
-    model = LoggerModel(seen, scores, None, n, n_actions)
+    model = LoggerModel(seen, standard, scores, None, n, n_actions, converged=converged)
     if not corrected:
         return model
     some = np.arange(min(n, _INFORMATION)) * n // min(n, _INFORMATION)
-    spread = _spread(_with_constant(context[some]), scores, n / len(some))
+    spread = _spread(standard.with_constant(context[some]), scores, n / len(some))
     least = some[:: max(len(some) // 2000, 1)]
-    better = LoggerModel(seen, scores, spread, n, n_actions)
+    better = replace(model, spread=spread)
     moved = np.log(better.of(context[least], action[least]) / model.of(context[least], action[least]))
     correction = float(moved.mean())
     return replace(better if correction > _NEGLIGIBLE else model, correction=correction)
@@ -265,8 +285,7 @@ def _spread(x: Floats, scores: Floats, times: float) -> Floats:
     penalty = np.ones(d)
     penalty[-1] = 1e-6
     matrix = times * information.reshape(k * d, k * d) + np.diag(np.tile(penalty, k))
-    spread: Floats = np.asarray(np.linalg.inv(matrix), np.float64).reshape(k, d, k, d)
-    return spread
+    return inverted(matrix).reshape(k, d, k, d)
 
 
 def _variances(spread: Floats, x: Floats, k: int) -> Floats:
@@ -276,7 +295,3 @@ def _variances(spread: Floats, x: Floats, k: int) -> Floats:
         between = spread[j, :, j] + spread[k, :, k] - spread[j, :, k] - spread[k, :, j]
         out[:, j] = np.einsum("nd,nd->n", x @ between, x)
     return out
-
-
-def _with_constant(context: npt.NDArray[np.floating]) -> Floats:
-    return np.column_stack([context, np.ones(len(context))]).astype(np.float64, copy=False)

@@ -159,6 +159,8 @@ def _by_weight(mean: float, p: Floats, displays: Columns) -> Floats:
     return p * mean / displays[WEIGHT]
 
 
+# Part of the assumption, and a warning of every replay that rests on it.
+NOT_AT_REST = "the fit of the propensities did not come to rest, so they may be off: give fewer columns, by `features`"
 NONE_GIVEN = Propensities(
     "absent",
     "the logging policy ignored contexts and outcomes (no propensities given)",
@@ -344,4 +346,6 @@ def _multinomial(log: Log) -> Propensities:
             "; the context has too many columns for so few displays, and the propensities are hardly better than a "
             "guess: give fewer, by `features`"
         )
+    if not logger.converged:
+        said += "; " + NOT_AT_REST
     return Propensities("estimated", said, reads, rule, smallest, largest, fitted=c)

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.estimates.sparse import SparseRewards
+from evaluator.kernels.solving import solved, varying
 from evaluator.log import Log
 from evaluator.log.readable_vectors import readable_vectors
 from evaluator.replays.rounds.stream import LogRounds, pieces
@@ -75,7 +76,8 @@ class RewardModel:
 def fit_reward_model(log: Log, rewards: SparseRewards, *, to: FittedTo) -> RewardModel:
     """Fit the model in one scan of a log, to normal equations: no more memory for a longer log.
 
-    theta of a group = (RIDGE I + sum f f')^-1 sum f Y over the displays it is fitted to, f the shown action's features.
+    theta of a group = (RIDGE I + sum f f')^-1 sum f Y over the displays it is fitted to, f the shown action's features
+    with mean 0 and variance 1 there, and a constant: predictions do not depend on the units of the columns.
 
     Parameters
     ----------
@@ -93,19 +95,40 @@ def fit_reward_model(log: Log, rewards: SparseRewards, *, to: FittedTo) -> Rewar
     groups = int(np.clip(_MOST_NUMBERS // (blocks * d * d), 2, _MOST_GROUPS))
     bounds = np.rint(np.linspace(0, n, groups + 1)).astype(np.int64)
     gram, moment = np.zeros((groups, blocks, d, d)), np.zeros((groups, blocks, d))
+    # Sums about a display's own numbers keep the digits that those about 0 lose where numbers are dates.
+    origin: Floats | None = None
     for piece in pieces(log, ["action"], [] if name is None else [name]):
         size = min(len(piece.action), n - piece.first)
         if size <= 0:
             break
         y = rewards.taken(np.arange(piece.first, piece.first + size))
         for group, part in _cut(bounds, piece.first, size):
-            _add(gram[group], moment[group], piece.action[part], y[part], piece.part_of_all(name, part, k))
+            shown = _shown(piece.action[part], piece.part_of_all(name, part, k))
+            origin = np.append(shown[0, :-1], 0.0) if origin is None else origin
+            _add(gram[group], moment[group], piece.action[part], y[part], shown - origin)
     if to == "others":
         gram, moment = gram.sum(axis=0) - gram, moment.sum(axis=0) - moment
     else:
         gram, moment = np.cumsum(gram, axis=0) - gram, np.cumsum(moment, axis=0) - moment
-    theta = np.linalg.solve(gram + RIDGE * np.eye(d), moment[..., None])[..., 0]
+    theta = np.stack([_standard_fit(*sums) for sums in zip(gram, moment, strict=True)])
+    if origin is not None:
+        theta[..., -1] -= theta @ origin
     return RewardModel(bounds, theta, k)
+
+
+def _standard_fit(gram: Floats, moment: Floats) -> Floats:
+    """Return the coefficients of each block, shape (blocks, d), of columns as they are, by those with variance 1."""
+    d = gram.shape[-1]
+    total = gram.sum(axis=0)
+    n = max(total[-1, -1], 1.0)
+    centre = total[-1] / n
+    deviation = varying(np.sqrt(np.maximum(np.diag(total) / n - centre**2, 0.0)), centre)
+    # Of the constant: it stays.
+    deviation[-1], centre[-1] = 1.0, 0.0
+    to_standard = np.diag(1.0 / deviation)
+    to_standard[-1] -= centre / deviation
+    own = to_standard.T @ gram @ to_standard + RIDGE * np.eye(d)
+    return np.asarray(solved(own, moment @ to_standard) @ to_standard.T)
 
 
 def _cut(bounds: npt.NDArray[np.int64], first: int, n: int) -> Iterator[tuple[int, slice]]:
@@ -119,16 +142,19 @@ def _cut(bounds: npt.NDArray[np.int64], first: int, n: int) -> Iterator[tuple[in
         low, group = max(high, low), group + 1
 
 
-def _add(
-    gram: Floats, moment: Floats, action: npt.NDArray[np.int32], y: Floats, vectors: npt.NDArray[np.floating]
-) -> None:
-    """Add displays to the normal equations of their group, shape (blocks, d, d) and (blocks, d)."""
+def _shown(action: npt.NDArray[np.int32], vectors: npt.NDArray[np.floating]) -> Floats:
+    """Return the features of the actions shown, and a constant, shape (n, d)."""
     rows, d = vectors.shape[1:]
     shown = np.ones((len(action), d + 1))
     if rows > 1:
         shown[:, :-1] = vectors[0, action] if len(vectors) == 1 else vectors[np.arange(len(action)), action]
     elif d:
         shown[:, :-1] = vectors[:, 0]
+    return shown
+
+
+def _add(gram: Floats, moment: Floats, action: npt.NDArray[np.int32], y: Floats, shown: Floats) -> None:
+    """Add displays to the normal equations of their group, shape (blocks, d, d) and (blocks, d)."""
     if len(gram) == 1:
         gram[0] += shown.T @ shown
         moment[0] += shown.T @ y

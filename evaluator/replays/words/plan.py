@@ -19,6 +19,7 @@ from evaluator.replays.rarest import binding_display, rarest_warning, unusable_w
 from evaluator.replays.rounds.clock import ReplayClock
 from evaluator.replays.rounds.correction import Correction
 from evaluator.replays.rounds.gaps import gap_warnings
+from evaluator.replays.rounds.propensity import NOT_AT_REST
 from evaluator.replays.rounds.reward_range import RewardRange
 from evaluator.replays.rounds.window import ReplayWindow
 from evaluator.replays.warm_start import WarmStart
@@ -195,6 +196,8 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
             f"{by_outcome:,.0f} rows that break a rule are left out of the log, and which depends on their outcome: "
             "what is left has another conversion rate. Repair them."
         )
+    if NOT_AT_REST in plan.propensities.assumption:
+        said.append(NOT_AT_REST[0].upper() + NOT_AT_REST[1:] + ".")
     if not plan.maturity.known:
         said.append(
             "The log stops looking at some time, but nothing says how long conversions take: young displays may "

@@ -130,6 +130,15 @@ def test_too_many_columns_are_said_aloud() -> None:
     assert "too many columns" not in fitted(logged(600, 8, columns=4)).assumption
 
 
+def test_a_fit_that_does_not_come_to_rest_is_said_aloud(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = logged(600, 8, columns=4)
+    assert "come to rest" not in fitted(log).assumption
+    monkeypatch.setattr("evaluator.replays.rounds.fitted._STEPS", 1)
+    assert "did not come to rest" in fitted(log).assumption
+    result = replay(log, "linucb", propensity="estimate:context", window=20)
+    assert any("did not come to rest" in said for said in result.warnings)
+
+
 def test_known_propensities_keep_the_smallest() -> None:
     log = logged(500, 7)
     known = resolve_propensities(survey(log), None)
