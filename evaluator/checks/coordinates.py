@@ -89,7 +89,7 @@ class Coordinates:
         edges, told = self.edges[j], self.meaning[j]
         if told.without:  # one-hot: it has one edge
             return told.name if b else told.without
-        numbers = [_number_words(edge * told.unit) for edge in edges.tolist()]
+        numbers = [_number_words(edge * told.unit + told.centre) for edge in edges.tolist()]
         if b == 0:
             return f"{told.name} < {numbers[0]}"
         # Two edges next to each other have one value between them, the first.

@@ -168,7 +168,9 @@ def _as_traffic(
 def context_vectors(kept: KeptDisplays) -> ContextVectors | None:
     """Return what makes the context vectors, None for a log without context; errors as of `ContextVectors`."""
     codes = kept.intake.codes
-    return ContextVectors(codes, (columns for _, columns, _ in kept.batches())) if codes.features.kinds else None
+    if not codes.features.kinds:
+        return None
+    return ContextVectors(codes, (columns for _, columns, _ in kept.batches()), kept.displays)
 
 
 class DisplayNumbers:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +21,16 @@ ONE_HOT_MAX = 256
 CODE = "__code_"
 
 Array = npt.NDArray[Any]
+Codes = Mapping[str, Array]
+
+
+# Displays, the first of a log, whose numbers say how all are scaled: a tenth of them, and no fewer or more than these.
+_FEWEST, _MOST = 1000, 100_000
+
+
+def first_part(displays: int) -> int:
+    """Return how many displays, the first of so many, say how numbers are scaled."""
+    return min(displays, max(_FEWEST, min(displays // 10, _MOST)))
 
 
 class ContextCodes:
@@ -39,7 +50,9 @@ class ContextCodes:
         codes: dict[str, Array] = {}
         for column, kind in self.features.kinds.items():
             if kind == "number":
-                codes[CODE + column] = frame[column].cast(pl.Float32).to_numpy()
+                # A date in float32 is known to the minute or worse: it is scaled first.
+                whole = pl.Float32 if self.features.scale is None else pl.Float64
+                codes[CODE + column] = frame[column].cast(whole).to_numpy()
             elif column in self.labels:
                 codes[CODE + column] = self.labels[column].codes(frame[column])
             else:
@@ -63,8 +76,10 @@ class ContextVectors:
     codes
         Encoder that gave the codes of all chunks.
     kept
-        Codes of all displays that are kept, by column, shape (n,) a batch; looked at for one-hot encoding only, whose
-        positions are those of the labels that occur there.
+        Codes of all displays that are kept, by column, shape (n,) a batch; looked at for one-hot encoding, whose
+        positions are those of the labels that occur there, and for the means and deviations of numbers that are scaled.
+    displays
+        Number of displays that are kept.
 
     Raises
     ------
@@ -72,11 +87,17 @@ class ContextVectors:
         One-hot encoding needs more than 256 dimensions.
     """
 
-    def __init__(self, codes: ContextCodes, kept: Iterable[Mapping[str, Array]]) -> None:
+    def __init__(self, codes: ContextCodes, kept: Iterable[Mapping[str, Array]], displays: int = 0) -> None:
         self._features = features = codes.features
         self._positions: dict[str, npt.NDArray[np.int64]] = {}
         self.one_hot: dict[str, tuple[str | None, ...]] = {}
+        self.scales: dict[str, tuple[float, float]] = {}
         self._width = 0
+        if features.scale is not None and displays:
+            first, kept = _first(kept, first_part(displays))
+            for column in features.columns("number"):
+                self.scales[column] = _centre_and_deviation(np.concatenate([part[CODE + column] for part in first]))
+            kept = chain(first, kept)
         if codes.labels:
             self._one_hot(codes.labels, kept)
         elif features.columns("category"):
@@ -110,10 +131,15 @@ class ContextVectors:
             self._width += len(order)
 
     @classmethod
-    def known(cls, codes: ContextCodes, one_hot: Mapping[str, tuple[str | None, ...]]) -> Self:
-        """Return those whose one-hot labels are known by column, in the order of their dimensions."""
+    def known(
+        cls,
+        codes: ContextCodes,
+        one_hot: Mapping[str, tuple[str | None, ...]],
+        scales: Mapping[str, tuple[float, float]],
+    ) -> Self:
+        """Return those whose scales and one-hot labels are known by column, labels in the order of their dimensions."""
         vectors = cls(codes, ())
-        vectors.one_hot = dict(one_hot)
+        vectors.one_hot, vectors.scales = dict(one_hot), dict(scales)
         vectors._place({column: found.names for column, found in codes.labels.items()})
         return vectors
 
@@ -125,7 +151,9 @@ class ContextVectors:
     def encoder(self, missing: Callable[[str], list[str]]) -> ContextEncoder:
         """Return what makes the same vectors of displays that come later; `missing` gives a column's "none" values."""
         columns = (
-            ContextColumn(column, kind, tuple(missing(column)), self.one_hot.get(column))
+            ContextColumn(
+                column, kind, tuple(missing(column)), self.one_hot.get(column), *self.scales.get(column, (None, None))
+            )
             for column, kind in self._features.kinds.items()
         )
         return ContextEncoder(tuple(columns), 0 if self.one_hot else self._width, self._features.intercept)
@@ -143,8 +171,37 @@ class ContextVectors:
             else:
                 flat[row + (code >> 1)] += 1 - 2 * (code & 1).astype(np.float32)
         for i, column in enumerate(features.columns("number")):
-            context[:, self._width + i] = codes[CODE + column]
+            number = codes[CODE + column]
+            if column in self.scales:
+                centre, deviation = self.scales[column]
+                number = (number - centre) / deviation
+            context[:, self._width + i] = number
         if features.intercept:
             context[:, -1] = 1
         context /= np.float32(np.sqrt(len(features.kinds) + features.intercept))
         return context
+
+
+def _first(batches: Iterable[Codes], n: int) -> tuple[list[Codes], Iterator[Codes]]:
+    """Return the codes of the first n displays, and those of the others."""
+    rest, found = iter(batches), 0
+    first: list[Codes] = []
+    for batch in rest:
+        size = len(next(iter(batch.values())))
+        first.append({name: array[: n - found] for name, array in batch.items() if name.startswith(CODE)})
+        found += size
+        if found >= n:
+            over = {name: array[size - (found - n) :] for name, array in batch.items() if name.startswith(CODE)}
+            return first, chain([over] if found > n else [], rest)
+    return first, rest
+
+
+def _centre_and_deviation(numbers: Array) -> tuple[float, float]:
+    """Return mean and standard deviation, 1 where the numbers are all alike."""
+    low, high = float(numbers.min()), float(numbers.max())
+    if low == high:
+        return low, 1.0
+    # No sum or square is beyond the largest number.
+    centre = float((numbers / len(numbers)).sum())
+    largest = max(abs(low - centre), abs(high - centre))
+    return centre, float(np.sqrt((((numbers - centre) / largest) ** 2).mean()) * largest)

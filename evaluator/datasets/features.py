@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from evaluator.datasets.spec import ColumnKind, Context, Encoding, FileSpec
+from evaluator.datasets.spec import ColumnKind, Context, Encoding, FileSpec, Scale
 from evaluator.errors import UsageError
 
 _FEATURES = re.compile(r"(?P<columns>[^:]*?):?(?:(?P<encoding>hash|one-hot|number)(?:[:=](?P<width>\d+))?)?")
@@ -27,12 +27,15 @@ class Features:
         Number of dimensions of the hashed part.
     intercept
         Whether a constant 1 is appended.
+    scale
+        How numbers are scaled; None as they are.
     """
 
     kinds: Mapping[str, ColumnKind]
     encoding: Encoding
     dimensions: int
     intercept: bool
+    scale: Scale | None = None
 
     def columns(self, kind: ColumnKind) -> list[str]:
         """Return the columns of a kind."""
@@ -59,7 +62,7 @@ def choose_features(spec: FileSpec, features: str | None) -> Features:
     """
     given: Context = spec.context
     if features is None:
-        return Features(given.kinds(), given.encoding, given.dimensions, given.intercept)
+        return Features(given.kinds(), given.encoding, given.dimensions, given.intercept, given.scale)
     if features == "none":
         return Features({}, "hash", given.dimensions, False)
     alone = _ENCODING_ALONE.fullmatch(features)
@@ -78,4 +81,4 @@ def choose_features(spec: FileSpec, features: str | None) -> Features:
     kinds = {n: given.kinds().get(n, kind) if match["encoding"] is None else kind for n in names}
     if alone:
         kinds = {n: given.kinds()[n] if encoding != "number" else "number" for n in names}
-    return Features(kinds, encoding, width, given.intercept)
+    return Features(kinds, encoding, width, given.intercept, given.scale)

@@ -19,6 +19,7 @@ from evaluator.units import LEAST_SAMPLE, MOST_VALUE
 Until = Literal["end", "complete"] | Annotated[int, Field(ge=-(2**63), lt=2**63)] | Name
 Encoding = Literal["hash", "one-hot", "number"]
 ColumnKind = Literal["category", "number"]
+Scale = Literal["standard"]
 
 
 class Display(Section):
@@ -170,6 +171,10 @@ class Context(Section):
     encoding: Encoding = "hash"
     dimensions: Annotated[int, Field(ge=1, le=65536, description="width of the hashed part")] = 16
     intercept: Annotated[bool, Field(description="append a constant")] = True
+    scale: Annotated[
+        Scale | None,
+        Field(description="'standard': numbers with mean 0 and deviation 1 in the first tenth of the displays"),
+    ] = None
     allow: Annotated[
         list[Name],
         Field(description="columns named in [display] or [conversion] that are known before the display all the same"),

@@ -81,6 +81,7 @@ class MadeFromFrames:
         encoding: Literal["hash", "one-hot", "number"] = "hash",
         dimensions: int = 16,
         intercept: bool = True,
+        scale: Literal["standard"] | None = None,
         allow: str | Sequence[str] = (),
         target: str | Mapping[str, str] | None = None,
         action_set: str | Sequence[str] = (),
@@ -174,9 +175,10 @@ class MadeFromFrames:
             than the values. None: profit where there are costs.
         sampling_rate
             Share of the traffic's displays that the log holds, in (0, 1].
-        context, encoding, dimensions, intercept, allow
+        context, encoding, dimensions, intercept, scale, allow
             Columns that a policy may see, or the kind of each by name; how they become vectors, the width of the hashed
-            part, whether a constant is appended, and which columns with another role are known before the display.
+            part, whether a constant is appended, how numbers are scaled (``"standard"``: with mean 0 and deviation 1 in
+            the first tenth of the displays), and which columns with another role are known before the display.
         target
             Columns of the action probabilities of a policy to be evaluated: ``"pi_{action}"``, or each by its label.
         action_set
@@ -245,7 +247,7 @@ class MadeFromFrames:
             },
             "context": {
                 "columns": dict(context) if isinstance(context, Mapping) else _several("context", context),
-                "encoding": encoding, "dimensions": dimensions, "intercept": intercept,
+                "encoding": encoding, "dimensions": dimensions, "intercept": intercept, "scale": scale,
                 "allow": _several("allow", allow),
             },
             "target": {"columns": dict(target) if isinstance(target, Mapping) else target},

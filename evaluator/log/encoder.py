@@ -20,6 +20,8 @@ from evaluator.visible import shortened
 # The widest hashed part that a spec may ask for.
 WIDEST = 65_536
 _HASH = "crc32"
+# Words of a column whose numbers are scaled, alone.
+_OF_SCALE = ("centre", "deviation")
 # Hashed columns beyond this many are counted rather than named.
 _NAMED = 2
 
@@ -51,12 +53,27 @@ class ContextColumn:
     labels
         Labels of a one-hot category that occur, in the order of their coordinates, None for a missing one. None where
         the category is hashed, and for numbers.
+    centre, deviation
+        Of a number that is scaled: the coordinate is the number less the first, over the second. None where it is not.
     """
 
     name: str
     kind: Literal["category", "number"]
     missing: tuple[str, ...] = ()
     labels: tuple[str | None, ...] | None = None
+    centre: float | None = None
+    deviation: float | None = None
+
+    def coordinate_of(self, number: float) -> float:
+        """Return what the vector has of a number, before all coordinates are divided by the same."""
+        if self.centre is None or self.deviation is None:
+            return number
+        return (number - self.centre) / self.deviation
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values; without what it has not."""
+        said = asdict(self)
+        return said if self.centre is not None else {k: v for k, v in said.items() if k not in _OF_SCALE}
 
 
 @dataclass(frozen=True)
@@ -73,12 +90,15 @@ class Coordinate:
         Column that it is made of; empty where there are several, or none.
     unit
         Number that makes the column's value, or the number of labels in the bucket, of the coordinate.
+    centre
+        Number that is added to make the column's value.
     """
 
     name: str
     without: str = ""
     column: str = ""
     unit: float = 1.0
+    centre: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -115,7 +135,11 @@ class ContextEncoder:
         found = [Coordinate(f"hash bucket {i} of {of}", column=one, unit=self.scale) for i in range(self.hashed)]
         for column in self.columns:
             found += [_one_hot(column.name, label) for label in column.labels or ()]
-        found += [Coordinate(name, column=name, unit=self.scale) for name in self._numbers]
+        found += [
+            Coordinate(c.name, column=c.name, unit=self.scale * (c.deviation or 1.0), centre=c.centre or 0.0)
+            for c in self.columns
+            if c.kind == "number"
+        ]
         return found + [Coordinate("intercept")] * self.intercept
 
     @property
@@ -125,7 +149,7 @@ class ContextEncoder:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values, which `encoder_of` reads."""
-        return {**asdict(self), "hash": _HASH}
+        return {**asdict(self), "columns": [column.to_dict() for column in self.columns], "hash": _HASH}
 
     def encode(self, display: Mapping[str, object]) -> npt.NDArray[np.float32]:
         """Return the vector of a display, shape (p,): to the bit that of a row of the log with the same values.
@@ -156,7 +180,7 @@ class ContextEncoder:
         for column in self.columns:
             value = display[column.name]
             if column.kind == "number":
-                vector[self._width + self._numbers[column.name]] = _number(column, value)
+                vector[self._width + self._numbers[column.name]] = column.coordinate_of(_number(column, value))
                 continue
             label = _label(column, value)
             if column.labels is None:
@@ -231,7 +255,7 @@ def _label(column: ContextColumn, value: object) -> str | None:
     return None if label in map(value_text, column.missing) else label
 
 
-def _number(column: ContextColumn, value: object) -> np.float32:
+def _number(column: ContextColumn, value: object) -> float:
     if isinstance(value, str) or not isinstance(value, Real | None) or isinstance(value, bool):
         _refuse(column, value, "a number", "convert it: float(...).")
     try:
@@ -242,7 +266,7 @@ def _number(column: ContextColumn, value: object) -> np.float32:
         single = np.float32("inf")
     if not np.isfinite(single) or any(_says(word, number) for word in column.missing):
         _refuse(column, value, "a finite number", "the log has no missing ones: fill it in.")
-    return single
+    return number if column.centre is not None else float(single)
 
 
 def _says(word: str, number: float) -> bool:
@@ -285,8 +309,16 @@ def encoder_of(said: object) -> ContextEncoder:
 
 
 def _column(said: object) -> ContextColumn:
-    if not isinstance(said, dict) or set(said) != {"name", "kind", "missing", "labels"}:
+    if not isinstance(said, dict) or set(said) - set(_OF_SCALE) != {"name", "kind", "missing", "labels"}:
         raise _none(f"{reprlib.repr(said)} has not name, kind, missing and labels")
+    scale = [said[word] for word in _OF_SCALE if word in said]
+    if scale and (
+        len(scale) < len(_OF_SCALE)
+        or any(type(number) not in (int, float) or not np.isfinite(number) for number in scale)
+        or scale[1] <= 0
+        or said["kind"] != "number"
+    ):
+        raise _none(f"centre and deviation are {reprlib.repr(scale)}, not of a number that is scaled")
     name, kind, missing, labels = said["name"], said["kind"], said["missing"], said["labels"]
     if not isinstance(name, str):
         raise _none(f"name is {reprlib.repr(name)}")
@@ -295,7 +327,7 @@ def _column(said: object) -> ContextColumn:
     if not isinstance(missing, list) or not all(isinstance(word, str) for word in missing):
         raise _none(f"missing is {reprlib.repr(missing)}, no texts")
     if labels is None:
-        return ContextColumn(name, kind, tuple(missing))
+        return ContextColumn(name, kind, tuple(missing), None, *map(float, scale))
     texts = isinstance(labels, list) and all(label is None or isinstance(label, str) for label in labels)
     if not texts or len(set(labels)) < len(labels) or kind != "category":
         raise _none(f"labels is {reprlib.repr(labels)}, not the different labels of a category")

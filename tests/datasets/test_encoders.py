@@ -32,7 +32,9 @@ CONTEXT: dict[str, Any] = {"columns": {"city": "category", "age": "number", "zip
 ENCODINGS = (None, "hash=3", "one-hot", "city,zip:one-hot", "age:number", "zip", "age,city", "hash=65536")
 
 
-def in_file(folder: Path, file: str, displays: list[dict[str, Any]], *, intercept: bool = True) -> Path:
+def in_file(
+    folder: Path, file: str, displays: list[dict[str, Any]], *, intercept: bool = True, scale: str | None = None
+) -> Path:
     """Write the displays as a log in a file of some format; return the spec's path."""
     times = {"t": list(range(len(displays))), "ad": ["a", "b"] * (len(displays) // 2) + ["a"] * (len(displays) % 2)}
     sold = pl.Series("sold", [None] * len(displays), pl.Int64)
@@ -40,7 +42,9 @@ def in_file(folder: Path, file: str, displays: list[dict[str, Any]], *, intercep
     frame = pl.DataFrame(times).with_columns(sold).hstack(pl.DataFrame(displays, schema=types))
     folder.mkdir(parents=True, exist_ok=True)
     source = {"files": file, "none": {"city": ["none"]}}
-    spec = dataset(folder, source=source, context={**CONTEXT, "intercept": intercept})
+    spec = dataset(
+        folder, source=source, context={**CONTEXT, "intercept": intercept, **({"scale": scale} if scale else {})}
+    )
     frame.write_csv(folder / file) if file.endswith("csv") else frame.write_parquet(folder / file)
     return spec
 
@@ -64,6 +68,61 @@ def test_the_vectors_are_the_logs_own(features: str | None, tmp_path: Path) -> N
             encoders.append(log.meta.encoder)
     assert encoders == [encoders[0]] * 4
     assert encoder_of(json.loads(json.dumps(encoders[0].to_dict()))) == encoders[0]
+
+
+def drifting(n: int) -> list[dict[str, Any]]:
+    """Displays whose age is a date in milliseconds, which float32 knows to two minutes."""
+    rng = np.random.default_rng(1)
+    return [{"city": "Rome", "zip": int(z), "age": 1.7e12 + 1e3 * i} for i, z in enumerate(rng.integers(9, size=n))]
+
+
+@pytest.mark.parametrize(("n", "part"), [(5, 5), (1200, 1000), (12_000, 1200)])
+def test_numbers_are_scaled_by_the_first_displays_whatever_the_batches(
+    n: int, part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    displays = drifting(n)
+    age = np.array([display["age"] for display in displays])
+    found = []
+    for batch in (65_536, 77):
+        monkeypatch.setattr("evaluator.datasets.assembly.BATCH", batch)
+        for file in ("log.csv", "log.parquet"):
+            folder = tmp_path / f"{batch}" / file
+            spec = in_file(folder, file, displays, scale="standard")
+            convert(spec, folder / "converted")
+            found += [load(spec), load(folder / "converted")]
+    for log in found:
+        assert log.column("context").tobytes() == found[0].column("context").tobytes()
+        assert log.meta.encoder == found[0].meta.encoder
+    log = found[0]
+    assert_encodes(log, displays)
+    (column,) = (c for c in log.meta.encoder.columns if c.kind == "number")
+    assert (column.centre, column.deviation) == pytest.approx((age[:part].mean(), age[:part].std()))
+    (at,) = (i for i, told in enumerate(log.meta.encoder.coordinates()) if told.column == "age")
+    told = log.meta.encoder.coordinates()[at]
+    # Back in its own unit, to the second.
+    own = log.column("context")[:, at].astype(np.float64) * told.unit + told.centre
+    np.testing.assert_allclose(own, age, rtol=0, atol=1e3)
+    assert abs(log.column("context")[:part, at].mean()) < 1e-6
+    assert encoder_of(json.loads(json.dumps(log.meta.encoder.to_dict()))) == log.meta.encoder
+
+
+def test_no_scale_leaves_contexts_and_metadata_as_they_were(tmp_path: Path) -> None:
+    spec = in_file(tmp_path, "log.csv", DISPLAYS)
+    assert set(load(spec).meta.encoder.to_dict()["columns"][0]) == {"name", "kind", "missing", "labels"}
+
+
+WRONG = ({"centre": 1.0}, {"centre": 1.0, "deviation": 0.0}, {"centre": "1", "deviation": 1.0},
+         {"centre": math.inf, "deviation": 1.0})  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", WRONG)
+def test_a_scale_that_is_none_is_refused(scale: dict[str, Any]) -> None:
+    encoder = ContextEncoder((ContextColumn("age", "number", (), None, 1.0, 2.0),), 0, intercept=True)
+    said = json.loads(json.dumps(encoder.to_dict()))
+    assert encoder_of(said) == encoder
+    said["columns"] = [{**{k: v for k, v in said["columns"][0].items() if k not in ("centre", "deviation")}, **scale}]
+    with pytest.raises(SourceError, match="centre and deviation"):
+        encoder_of(said)
 
 
 LABELS = st.one_of(st.none(), st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=4))

@@ -36,12 +36,15 @@ class Assembly:
         Index of the action of each action code, shape (codes,).
     one_hot
         Labels of each one-hot column of the context; None where the log gets no contexts.
+    scales
+        Mean and deviation of each number of the context that is scaled.
     """
 
     taken: tuple[TakenFiles, ...]
     labels: tuple[str, ...]
     new_action: npt.NDArray[np.int32]
     one_hot: OneHot | None
+    scales: tuple[tuple[str, tuple[float, float]], ...] = ()
 
 
 def assembly_of(made: DisplayBatches, taken: Sequence[Taken]) -> Assembly:
@@ -52,6 +55,7 @@ def assembly_of(made: DisplayBatches, taken: Sequence[Taken]) -> Assembly:
         labels=tuple(kept.labels),
         new_action=kept.new_action,
         one_hot=None if vectors is None else tuple(vectors.one_hot.items()),
+        scales=() if vectors is None else tuple(vectors.scales.items()),
     )
 
 
@@ -64,5 +68,5 @@ def assembled(plan: ReadingPlan, assembly: Assembly) -> DisplayBatches:
     propensities = KeptPropensities(kind, None if design is None else by_design(design, labels))
     kept = KeptDisplays(whole, labels, assembly.new_action, whole.sound, propensities)
     one_hot = assembly.one_hot
-    vectors = None if one_hot is None else ContextVectors.known(whole.codes, dict(one_hot))
+    vectors = None if one_hot is None else ContextVectors.known(whole.codes, dict(one_hot), dict(assembly.scales))
     return DisplayBatches(kept, vectors, DisplayNumbers(np.zeros(0, np.int64)), uniform=kind == "uniform")
