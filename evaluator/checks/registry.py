@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evaluator.checks import (
     action_rates,
+    column_scales,
     copies,
     dead_vectors,
     delay_groups,
@@ -49,6 +50,7 @@ CHECKS = (
     copies.DUPLICATED_DISPLAYS,
     near_copies.NEAR_COPIES,
     dead_vectors.DEAD_VECTORS,
+    column_scales.COLUMN_SCALES,
     copies.SHARED_CONVERSIONS,
     immature.IMMATURE,
     last_day.LAST_DAY,

@@ -23,6 +23,7 @@ OWN_TESTS = {
     "eligibility after displays": "test_eligibility_after_displays.py",
     "eligibility after rewards": "test_eligibility_after_rewards.py",
     "dependence of displays": "test_dependence.py",
+    "scales of columns": "../replays/test_awkward_columns.py",
 }
 
 
@@ -61,7 +62,8 @@ def test_the_false_alarms_are_split_over_the_checks_that_test() -> None:
     # displays, replay of the logger and eligibility after rewards; dependence needs one where clusters are named,
     # and wear-out where users are known.
     tested = sum(c.tested for c in CHECKS)
-    assert {c.name for c in CHECKS if not c.tested} == {"overlap", "gaps in conversions", "traffic", "rewards"}
+    told = {"overlap", "gaps in conversions", "scales of columns", "traffic", "rewards"}
+    assert {c.name for c in CHECKS if not c.tested} == told
     assert (number_tested(clustered=False), number_tested(clustered=True)) == (tested - 6, tested - 5)
     assert number_tested(clustered=True, users=True) == tested - 4
     assert [c.name for c in CHECKS if c.instead_of] == [

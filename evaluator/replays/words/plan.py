@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from evaluator.delays.cdf import DelayCDF
+from evaluator.kernels.ridge import LARGEST_CONDITION
 from evaluator.log.bounds import CapLoss
+from evaluator.log.column_scales import dwarfing_column
 from evaluator.log.schema import POSITION, WEIGHT
 from evaluator.policies.base import Need
 from evaluator.replays.basis import Basis
@@ -236,9 +238,25 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
         said.append(f"Only {plan.tau_window:.1%} {of_seen} come within the window: the policy sees few of them.")
     if Need.DELAY_CDF in plan.policy.needs and plan.setting.delay_cdf is None:
         said.append("The log has no conversions to fit a delay CDF to.")
+    said += _dwarfed(plan)
     said += [] if plan.start is None else plan.start.warnings(rewards.least, rewards.most)
     said += of_refunds(plan)
     return [*said, *gap_warnings(plan.survey), *_of_rewards(plan.policy, rewards)]
+
+
+def _dwarfed(plan: ReplayPlan) -> list[str]:
+    """Say which column hides others from a policy that learns from contexts, and what helps."""
+    found = dwarfing_column(plan.log) if plan.policy.contextual and plan.policy.learns else None
+    if found is None:
+        return []
+    # The condition of V is the square of it at least.
+    beyond = found.times**2 > LARGEST_CONDITION
+    return [
+        f"Numbers of {found.largest} are {found.times:,.3g} times as large as those of {found.smallest}, and "
+        f"{plan.policy.name} regularises and explores in one unit for all: it may learn nothing from the smaller ones, "
+        f"or from what changes within the larger{', and its coefficients are uncertain by rounding' if beyond else ''}"
+        f". {found.remedy}"
+    ]
 
 
 def _overridden(plan: ReplayPlan) -> list[str]:
