@@ -57,7 +57,7 @@ def _why_left_out(look: Look, told: Collection[str]) -> str | None:
     if look.name in told:
         return "the table of conversions has such a column"
     if look.numbers is not None and not look.is_whole and max(map(abs, look.ends)) > 1:
-        return "numbers from {:g} to {:g}: scale them to [-1, 1] first".format(*look.ends)
+        return 'numbers from {:g} to {:g}: name it, with scale = "standard" in [context]'.format(*look.ends)
     return f"{look.distinct:,} values" if look.distinct > _MANY else None
 
 
