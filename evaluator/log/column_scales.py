@@ -14,7 +14,7 @@ from evaluator.log.uneven import is_uneven
 # Numbers so many times as large as others: with less, as ages beside a constant, policies learn all the same.
 DWARFING = 100.0
 # Displays that are looked at, of the first and of the last.
-_LOOKED_AT = 1000
+_LOOKED_AT = 250
 
 
 class Dwarfing(NamedTuple):

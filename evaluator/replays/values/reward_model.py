@@ -105,7 +105,8 @@ def fit_reward_model(log: Log, rewards: SparseRewards, *, to: FittedTo) -> Rewar
         for group, part in _cut(bounds, piece.first, size):
             shown = _shown(piece.action[part], piece.part_of_all(name, part, k))
             origin = np.append(shown[0, :-1], 0.0) if origin is None else origin
-            _add(gram[group], moment[group], piece.action[part], y[part], shown - origin)
+            shown -= origin
+            _add(gram[group], moment[group], piece.action[part], y[part], shown)
     if to == "others":
         gram, moment = gram.sum(axis=0) - gram, moment.sum(axis=0) - moment
     else:
