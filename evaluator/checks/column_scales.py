@@ -5,7 +5,7 @@ from __future__ import annotations
 from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.record import Check
 from evaluator.checks.tables import Tables
-from evaluator.log.column_scales import DWARFING, dwarfing_column
+from evaluator.log.dwarfing import DWARFING, dwarfing_column
 from evaluator.log.readable_vectors import display_vectors
 
 NAME = "scales of columns"

@@ -9,7 +9,7 @@ import numpy as np
 from evaluator.delays.cdf import DelayCDF
 from evaluator.kernels.ridge import LARGEST_CONDITION
 from evaluator.log.bounds import CapLoss
-from evaluator.log.column_scales import dwarfing_column
+from evaluator.log.dwarfing import dwarfing_column
 from evaluator.log.schema import POSITION, WEIGHT
 from evaluator.policies.base import Need
 from evaluator.replays.basis import Basis
