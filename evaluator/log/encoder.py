@@ -54,7 +54,7 @@ class ContextColumn:
         Labels of a one-hot category that occur, in the order of their coordinates, None for a missing one. None where
         the category is hashed, and for numbers.
     centre, deviation
-        Of a number that is scaled: the coordinate is the number less the first, over the second. None where it is not.
+        Numbers by which a number is scaled: the coordinate is it less the first, over the second. None where it is not.
     """
 
     name: str
