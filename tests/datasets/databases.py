@@ -51,6 +51,11 @@ def programs() -> Path | None:
     return found[-1].parent if found else Path(other).parent if other else None
 
 
+def as_admin(uri: str) -> str:
+    """Return the URI of the same server for its superuser."""
+    return uri.replace("shop:", "admin:", 1)
+
+
 @contextmanager
 def server() -> Iterator[str]:
     """Start a server in a temporary folder, which answers through a socket in it; give its URI."""
@@ -68,7 +73,7 @@ def server() -> Iterator[str]:
     process = None
     try:
         subprocess.run(
-            [of / "initdb", "-D", folder / "data", "-U", "shop", "-A", "scram-sha-256", f"--pwfile={password}",
+            [of / "initdb", "-D", folder / "data", "-U", "admin", "-A", "scram-sha-256", f"--pwfile={password}",
              "--no-sync", "-E", "UTF8", "--locale=C"], check=True, capture_output=True, cwd=folder, **user,
         )  # fmt: skip
         settings = [
@@ -87,7 +92,12 @@ def server() -> Iterator[str]:
             if process.poll() is not None or time.monotonic() > patience:
                 raise RuntimeError(f"PostgreSQL does not start: {log.read_text()}")
             time.sleep(0.05)
-        yield f"postgresql://shop:{QUOTED}@/postgres?host={folder}"
+        uri = f"postgresql://shop:{QUOTED}@/postgres?host={folder}"
+        # Tests ask as the owner of the tables, who is no superuser.
+        Shop("postgresql", as_admin(uri)).run(
+            f"CREATE ROLE shop LOGIN PASSWORD '{PASSWORD}'", "GRANT ALL ON SCHEMA public TO shop"
+        )
+        yield uri
     finally:
         if process is not None:
             process.communicate()

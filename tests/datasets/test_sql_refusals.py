@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from evaluator.datasets.sources.engines import ENGINES
 from evaluator.datasets.spec_file import read_spec
 from evaluator.errors import DataError, SourceError, SpecError
 from tests.cli.runs import evaluate
-from tests.datasets.databases import PASSWORD, QUOTED, SECRET, VARIABLE, N, Shop
+from tests.datasets.databases import PASSWORD, QUOTED, SECRET, VARIABLE, N, Shop, as_admin
 from tests.datasets.sources import write_spec
 
 ASKED = {"files": None, "database": "sqlite", "uri_env": "SHOP_DB", "query": "SELECT * FROM displays"}
@@ -136,6 +137,90 @@ def test_a_function_that_writes_is_stopped(shop_of: Callable[[str], Shop], tmp_p
         with pytest.raises(SourceError, match=r"read-only|read-write mode must be set before any query"):
             convert(shop.spec(tmp_path, displays="SELECT *, wipe() FROM displays"), tmp_path / "out")
         assert shop.run("SELECT count(*) FROM displays")[0][0] == N
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM enable_profiling(save_location='mine.txt', output_format='query_tree')",
+        "SELECT * FROM enable_logging(storage='file', storage_path='mine.txt')",
+        "SELECT * FROM enable_logging(storage='file', storage_config={'path': 'mine.txt'})",
+        "SELECT * FROM read_text('mine.txt')",
+        "SELECT * FROM read_csv('http://127.0.0.1:9/x.csv')",
+        "SELECT * FROM sniff_csv('mine.txt')",
+        "SELECT * FROM glob('*')",
+        "FROM 'mine.txt'",
+    ],
+)
+def test_a_select_of_duckdb_touches_no_other_file(
+    shop_of: Callable[[str], Shop], query: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.txt").write_text("mine")
+    spec = shop_of("duckdb").spec(tmp_path, displays=query)
+    before = sorted(tmp_path.rglob("*"))
+    fails(spec, tmp_path / "out", "query of [source]: the database says: ")
+    assert Path("mine.txt").read_text() == "mine"
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "role", ["superuser", "pg_write_server_files", "pg_execute_server_program", "pg_signal_backend"]
+)
+def test_roles_that_no_transaction_holds_back_ask_only_by_the_word_of_the_environment(
+    shop_of: Callable[[str], Shop], role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = shop_of("postgresql")
+    admin = Shop("postgresql", as_admin(shop.uri))
+    if role == "superuser":
+        monkeypatch.setenv(VARIABLE, admin.uri)
+    else:
+        admin.run(f"GRANT {role} TO shop")
+    try:
+        said = "its user is superuser" if role == "superuser" else f"its user is in the role {role}"
+        fails(shop.spec(tmp_path), tmp_path / "out", said)
+        monkeypatch.setenv("EVALUATE_ALLOW_ROLES", "pg_monitor")
+        fails(shop.spec(tmp_path), tmp_path / "out", f"allow this one by EVALUATE_ALLOW_ROLES={role}")
+        monkeypatch.setenv("EVALUATE_ALLOW_ROLES", f"pg_monitor, {role}")
+        assert len(convert(shop.spec(tmp_path), tmp_path / "out").log) == N
+    finally:
+        if role != "superuser":
+            admin.run(f"REVOKE {role} FROM shop")
+
+
+SLOW = {
+    "postgresql": "SELECT d.* FROM displays d, generate_series(1, 1000000000) x WHERE x = -1",
+    "duckdb": "SELECT d.* FROM displays d, range(100000) x, range(100000) y WHERE x.range * y.range = -1",
+}
+
+
+@pytest.mark.parametrize("kind", SLOW)
+def test_a_query_is_cancelled_after_its_time(
+    shop_of: Callable[[str], Shop], kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = shop_of(kind)
+    monkeypatch.setenv("EVALUATE_QUERY_TIMEOUT", "300ms")
+    fails(shop.spec(tmp_path, displays=SLOW[kind]), tmp_path / "out", "it took longer than 300ms, the limit")
+    monkeypatch.setenv("EVALUATE_QUERY_TIMEOUT", "soon")
+    fails(shop.spec(tmp_path), tmp_path / "out", "EVALUATE_QUERY_TIMEOUT")
+
+
+def test_a_query_of_a_client_that_is_gone_is_ended(shop_of: Callable[[str], Shop], tmp_path: Path) -> None:
+    shop = shop_of("postgresql")
+    spec = shop.spec(tmp_path, displays=SLOW["postgresql"])
+    running = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'FETCH%'"
+    with subprocess.Popen([sys.executable, "-m", "evaluator", "datasets", "validate", str(spec)]) as client:
+        wait_until(lambda: shop.run(running)[0][0] == 1)
+        client.kill()
+    wait_until(lambda: shop.run(running)[0][0] == 0)
+
+
+def wait_until(holds: Callable[[], bool], *, seconds: float = 60.0) -> None:
+    """Wait until something holds, a minute at most."""
+    patience = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < patience
+        time.sleep(0.2)
 
 
 def test_postgresql_that_cannot_be_reached_is_one_line_without_its_uri(

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from threading import Event, Timer
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import unquote
 
 from evaluator.datasets.sources.engines import ENGINES, Engine, RefusedQueryError
-from evaluator.errors import SourceError
+from evaluator.errors import ParameterError, SourceError
+from evaluator.units import parse_duration
+from evaluator.visible import shortened
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Variable of the environment that says how long a query may take, and how long it may where none says so.
+TIMEOUT, _USUAL = "EVALUATE_QUERY_TIMEOUT", "1h"
 INSTALL = "pip install 'delayed-replay[sql]'"
 # What drivers say before the sentence of the database itself.
 _BEFORE = re.compile(r"^[A-Z_]+: (?:\[\w+\] )?(?:(?:Failed to|could not) [^:]*: )*", re.DOTALL)
@@ -59,9 +64,9 @@ class Databases:
         if (database, variable) not in self._open:
             self._open[database, variable] = self._connected(database, variable, name)
         engine, connection = self._open[database, variable]
-        with closing(engine.stream(connection, query, values)) as batches:
+        with closing(engine.stream(connection, query, values)) as batches, _limited(engine, connection) as refuse_late:
             while True:
-                with _told(name, variable):
+                with _told(name, variable), refuse_late():
                     batch = next(batches, None)
                 if batch is None:
                     return
@@ -91,10 +96,53 @@ class Databases:
             why = engine.why_closed(str(error))
             raise SourceError(f"{name}: {variable}: {why}.", hint="check the variable.") from None
         with _told(name, variable):
+            engine.prepare(connection)
             for statement in engine.begin:
                 with closing(connection.cursor()) as cursor:
                     cursor.execute(statement)
         return engine, connection
+
+
+def _seconds() -> float:
+    """Return how long a query may take, as the environment says."""
+    said = os.environ.get(TIMEOUT) or _USUAL
+    try:
+        return parse_duration(said)
+    except ParameterError:
+        raise SourceError(
+            f"The variable {TIMEOUT} of the environment is no duration: {shortened(said)!r}.",
+            hint="write 10min, or 4h.",
+        ) from None
+
+
+@contextmanager
+def _limited(engine: Engine, connection: Any) -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Cancel what runs longer than a query may, where it can be cancelled; give what names the cause of its error."""
+    late = Event()
+
+    def cancel() -> None:
+        late.set()
+        with suppress(Exception):  # the query has just ended, or the connection
+            connection.adbc_cancel()
+
+    @contextmanager
+    def named() -> Iterator[None]:
+        try:
+            yield
+        except Exception:
+            if late.is_set():
+                limit = os.environ.get(TIMEOUT) or _USUAL
+                raise RefusedQueryError(f"it took longer than {limit}, the limit; {TIMEOUT}=4h allows more") from None
+            raise
+
+    watchdog = Timer(_seconds(), cancel)
+    watchdog.daemon = True
+    if engine.cancels:
+        watchdog.start()
+    try:
+        yield named
+    finally:
+        watchdog.cancel()
 
 
 @contextmanager

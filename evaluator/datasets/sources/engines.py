@@ -5,6 +5,7 @@ Whether a query is one statement that reads is told by the database's own parser
 
 from __future__ import annotations
 
+import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
@@ -17,6 +18,8 @@ from urllib.parse import quote, unquote
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Variable of the environment that names roles of PostgreSQL which may ask although they could change something.
+ALLOWED_ROLES = "EVALUATE_ALLOW_ROLES"
 # Rows that a database hands over at a time: PostgreSQL first few, and then as many as take some bytes.
 _FIRST, _MOST, _BYTES = 1_000, 50_000, 16 * 1024 * 1024
 _SQLITE_ROWS = 4_096
@@ -37,14 +40,27 @@ class Engine(ABC):
         Package on the index that holds its driver.
     begin
         Statements that begin a transaction which cannot write, and sees the database as it is at one moment.
+    cancels
+        Whether a query can be cancelled while it runs.
     """
 
     package: ClassVar[str]
     begin: ClassVar[tuple[str, ...]]
+    cancels: ClassVar[bool] = True
 
     @abstractmethod
     def driver(self, uri: str) -> dict[str, Any]:
         """Return what `adbc_driver_manager.dbapi.connect` takes for a database, opened to be read alone."""
+
+    def prepare(self, connection: Any) -> None:
+        """Refuse who may do what no transaction holds back, and have the server end what nobody waits for.
+
+        Raises
+        ------
+        RefusedQueryError
+            Who asks could change something all the same.
+        """
+        return
 
     @abstractmethod
     def stream(self, connection: Any, query: str, values: Sequence[object]) -> Generator[pa.RecordBatch]:
@@ -64,6 +80,17 @@ class PostgreSQL(Engine):
         "SET LOCAL cursor_tuple_fraction = 1",  # all rows will be fetched
         "SET LOCAL synchronize_seqscans = off",  # the same order each time, as far as there is one
     )
+    # Functions of these write files, run programs and end sessions from within a transaction that cannot write.
+    _roles: ClassVar[str] = """
+        SELECT CASE WHEN rolsuper THEN 'superuser' ELSE rolname END FROM pg_roles
+        WHERE pg_has_role(session_user, oid, 'member') AND (rolsuper OR rolname IN
+            ('pg_write_server_files', 'pg_execute_server_program', 'pg_signal_backend'))
+        ORDER BY NOT rolsuper, rolname
+    """
+    # Else a query runs on when its client was killed. Servers before 14 have no such setting.
+    _ends_with_client: ClassVar[str] = (
+        "SELECT set_config(name, '5s', false) FROM pg_settings WHERE name = 'client_connection_check_interval'"
+    )
     _closed: ClassVar[dict[str, str]] = {
         r"password|authentication|pg_hba|role \"": "the server refuses its user or password",
         r"FATAL: +database \"": "the server has no such database",
@@ -75,6 +102,28 @@ class PostgreSQL(Engine):
         """Return what connects to the server."""
         module = import_module("adbc_driver_postgresql")
         return {"driver": module._driver_path(), "db_kwargs": {"uri": uri}}
+
+    def prepare(self, connection: Any) -> None:
+        """Refuse roles that no read-only transaction holds back, and end a query with its client.
+
+        Raises
+        ------
+        RefusedQueryError
+            The role is a superuser, or may write files of the server, run its programs or end other sessions.
+        """
+        with closing(connection.cursor()) as cursor:
+            cursor.execute(self._roles)
+            roles = [role for (role,) in cursor.fetchall()]
+        allowed = {role.strip() for role in os.environ.get(ALLOWED_ROLES, "").split(",")}
+        held = [role for role in ("superuser",) if role in roles] or roles
+        if refused := [role for role in held if role not in allowed]:
+            raise RefusedQueryError(
+                f"its user is {refused[0] if refused[0] == 'superuser' else f'in the role {refused[0]}'}, who can "
+                "change files, programs or sessions of the server in a transaction that only reads: take a role that "
+                f"may only read, or allow this one by {ALLOWED_ROLES}={','.join(refused)}"
+            )
+        with closing(connection.cursor()) as cursor:
+            cursor.execute(self._ends_with_client)
 
     def stream(self, connection: Any, query: str, values: Sequence[object]) -> Generator[pa.RecordBatch]:
         """Yield the rows of a cursor, which takes nothing but one statement that reads."""
@@ -108,6 +157,7 @@ class SQLite(Engine):
 
     package = "adbc-driver-sqlite"
     begin = ("PRAGMA query_only = 1", "BEGIN")
+    cancels = False
 
     def driver(self, uri: str) -> dict[str, Any]:
         """Return what opens the file."""
@@ -154,13 +204,16 @@ class DuckDB(Engine):
     """DuckDB: its file opened to be read, one statement that its own parser takes for a SELECT."""
 
     package = "duckdb"
-    begin = ("BEGIN TRANSACTION READ ONLY",)
+    # Table functions of a SELECT would write where they are told to, read any file and fetch addresses. Said once the
+    # file is open: DuckDB, told before, refuses one with a ? in its name.
+    begin = ("SET enable_external_access = false", "SET lock_configuration = true", "BEGIN TRANSACTION READ ONLY")
 
     def driver(self, uri: str) -> dict[str, Any]:
         """Return what opens the file."""
         module = import_module("adbc_driver_duckdb")
         path = existing_file(uri, "duckdb")
-        options = {"path": str(path), "access_mode": "READ_ONLY", "autoinstall_known_extensions": "false"}
+        names = ("autoinstall_known_extensions", "autoload_known_extensions", "allow_community_extensions")
+        options = {"path": str(path), "access_mode": "READ_ONLY", **dict.fromkeys(names, "false")}
         return {"driver": module.driver_path(), "entrypoint": "duckdb_adbc_init", "db_kwargs": options}
 
     def stream(self, connection: Any, query: str, values: Sequence[object]) -> Generator[pa.RecordBatch]:
