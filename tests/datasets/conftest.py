@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.datasets.sources.store_environment import ALLOWED_ENDPOINTS
 from tests.datasets.databases import KINDS, MISSING, SECRET, VARIABLE, Shop, programs, server
+
+
+@pytest.fixture(autouse=True)
+def _may_ask_servers_of_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let specs name the stores that tests start, and one that does not exist."""
+    monkeypatch.setenv(ALLOWED_ENDPOINTS, "http://127.0.0.1,http://no-such-host.invalid")
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from evaluator.datasets.sources.keyed import KeyedPart
 from evaluator.datasets.sources.part import Digest, first_line
+from evaluator.datasets.sources.store_environment import refuse_unlisted_endpoint
 from evaluator.datasets.spec_sections import Storage, Table
 from evaluator.errors import EvaluatorError, SourceError
 
@@ -121,4 +122,6 @@ def store_options(location: str, storage: Storage | None, *, endpoint: str, regi
             f"{location}: storage says where an S3 store answers, and this is none.",
             hint="take storage out: the environment says what its store needs.",
         )
+    if storage is not None and "://" in location:
+        refuse_unlisted_endpoint("s3", storage)
     return said

@@ -1,10 +1,12 @@
-"""What the environment says of object stores, refused where the libraries that ask them would panic at it."""
+"""What the environment says of object stores: where credentials may go, and what would make libraries panic."""
 
 from __future__ import annotations
 
 import os
 import re
+from urllib.parse import SplitResult, urlsplit
 
+from evaluator.datasets.spec_sections import Storage
 from evaluator.errors import SourceError
 
 # Where stores answer, by the scheme of their addresses.
@@ -13,6 +15,15 @@ ENDPOINTS = {
     "gs": ("GOOGLE_BASE_URL",),
     "az": ("AZURE_ENDPOINT", "AZURE_STORAGE_ENDPOINT"),
 }
+# Variable of the environment that lists other addresses that a spec may send credentials to.
+ALLOWED_ENDPOINTS = "EVALUATE_ALLOW_ENDPOINTS"
+# Hosts of the providers themselves: where a name ends as theirs do, others may answer.
+_OWN = {
+    "s3": re.compile(r"(.+\.)?s3([.-](fips|dualstack|[a-z]{2}(-[a-z]+)+-\d))*\.amazonaws\.com(\.cn)?"),
+    "gs": re.compile(r"storage\.googleapis\.com"),
+    "az": re.compile(r"[a-z0-9-]+\.(blob|dfs)\.core\.(windows\.net|chinacloudapi\.cn|usgovcloudapi\.net)"),
+}
+_LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 # What becomes a part of requests. Keys in JSON, which may have lines, are not among them.
 _IN_REQUESTS = {
     "s3": (
@@ -58,3 +69,45 @@ def refuse_unusable_environment(scheme: str, *, of_spec: bool) -> None:
                 f"The variable {name} of the environment has a blank or a line break at its end, or within.",
                 hint="set it anew without: the break that ends a file of secrets is often left in.",
             )
+
+
+def refuse_unlisted_endpoint(scheme: str, storage: Storage) -> None:
+    """Raise if a spec would send the credentials of the environment where their owner does not.
+
+    A spec may come from a stranger: its endpoint gets signatures, tokens and keys. It may be the provider's own, what
+    the environment says itself, or one that `ALLOWED_ENDPOINTS` lists; without credentials (``anonymous``) any other,
+    but for plain http beyond this machine.
+
+    Parameters
+    ----------
+    scheme
+        Scheme of the store's addresses.
+    storage
+        Section of the spec that says where the store answers.
+
+    Raises
+    ------
+    SourceError
+        The endpoint is none of these.
+    """
+    if storage.endpoint is None:
+        return
+    asked = urlsplit(storage.endpoint)
+    host, secure = asked.hostname or "", asked.scheme == "https"
+    if storage.anonymous and (secure or _LOOPBACK.fullmatch(host)):
+        return
+    listed = [*os.environ.get(ALLOWED_ENDPOINTS, "").split(","), *(os.environ.get(of, "") for of in ENDPOINTS[scheme])]
+    if (secure and _OWN[scheme].fullmatch(host)) or any(_covers(urlsplit(one.strip()), asked) for one in listed):
+        return
+    why = "would be asked by plain http" if storage.anonymous else "would get the credentials of the environment"
+    raise SourceError(
+        f"storage.endpoint {asked.scheme}://{asked.netloc} {why}, and is not the provider's own.",
+        hint=f"if you trust it, set {ALLOWED_ENDPOINTS}={asked.scheme}://{asked.netloc}"
+        + ("." if storage.anonymous else ", or anonymous = true for a public bucket."),
+    )
+
+
+def _covers(listed: SplitResult, asked: SplitResult) -> bool:
+    """Whether an address of the list is the one asked for; without a port it is one with any."""
+    same = bool(listed.hostname) and (listed.scheme, listed.hostname) == (asked.scheme, asked.hostname)
+    return same and (listed.port is None or listed.port == asked.port)

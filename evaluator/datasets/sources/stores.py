@@ -12,7 +12,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from evaluator.datasets.secrets import VARIABLES, refuse_secret
-from evaluator.datasets.sources.store_environment import ENDPOINTS, refuse_unusable_environment
+from evaluator.datasets.sources.store_environment import (
+    ENDPOINTS,
+    refuse_unlisted_endpoint,
+    refuse_unusable_environment,
+)
 from evaluator.datasets.sources.store_errors import SETTINGS, explain
 from evaluator.datasets.spec_sections import Storage
 from evaluator.errors import EvaluatorError, OutputExistsError, SourceError
@@ -245,6 +249,8 @@ def open_store(address: str, storage: Storage | None) -> tuple[Store, str]:
     if scheme not in VARIABLES or not bucket:
         known = ", ".join(f"{name}://bucket/path" for name in VARIABLES)
         raise SourceError(f"{address}: no address of an object store.", hint=f"write {known}.")
+    if storage is not None:
+        refuse_unlisted_endpoint(scheme, storage)
     refuse_unusable_environment(scheme, of_spec=storage is not None and storage.endpoint is not None)
     if not {".", ".."}.isdisjoint(key.split("/")):
         raise SourceError(f"{address}: no store has a folder . or .. within an address.", hint="write it without.")
