@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import re
-import shutil
-import signal
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager, nullcontext, suppress
-from functools import partial
-from multiprocessing.resource_tracker import ensure_running
-from tempfile import TemporaryDirectory
+from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
 from threading import Event
 from typing import Any
 
@@ -28,12 +23,11 @@ _ADDRESS = re.compile(r"(\w+://)?[^\s/]+:[0-9]+/?")
 _PATIENCE = 10
 # Seconds to wait until all have said goodbye.
 _GOODBYE = 5
-_TRACKER = "multiprocessing.resource_tracker"
 
 
 @contextmanager
 def workers_at(address: str, say: Callable[[str], None]) -> Iterator[Executor]:
-    """Give an executor of the workers at an address; those of ``local:N`` end with the block.
+    """Give an executor of the workers at an address; those of ``local:N`` end with the block, and serve it alone.
 
     Parameters
     ----------
@@ -45,43 +39,33 @@ def workers_at(address: str, say: Callable[[str], None]) -> Iterator[Executor]:
     Raises
     ------
     UsageError, ParameterError
-        Dask is not installed; or the address is none.
+        Dask, or what makes its keys, is not installed; or the address is none.
     WorkerError
         No scheduler answers there.
     """
-    try:
-        import distributed
-    except ImportError:
-        raise UsageError(
-            "A cluster needs Dask, which is not installed.", hint="pip install 'delayed-replay[cluster]'."
-        ) from None
     local = _LOCAL.fullmatch(address)
-    if local is None and (address.startswith("local") or not _ADDRESS.fullmatch(address)):
+    _refuse_without("distributed", "A cluster needs Dask")
+    if local is not None:
+        _refuse_without("cryptography", f"The keys of {address} need the package cryptography")
+    elif address.startswith("local") or not _ADDRESS.fullmatch(address):
         raise _no_address(address)
+    import distributed
+
     ends = Event()
-    with (
-        _quiet(),
-        _scratch() if local is not None else nullcontext(),
-        undone_if_abandoned(ends.set),
-    ):
+    with _quiet(), ExitStack() as stack:
         if local is None:
             _refuse_silence(address)
         cluster = None
         try:
             if local is not None:
-                with _as_helpers():
-                    cluster = distributed.LocalCluster(
-                        n_workers=int(local[1]),
-                        threads_per_worker=1,
-                        dashboard_address=None,
-                        silence_logs=logging.CRITICAL,
-                    )
+                from evaluator.executors.private_cluster import private_cluster
+
+                cluster = stack.enter_context(private_cluster(int(local[1]), goodbye=_GOODBYE))
+            stack.enter_context(undone_if_abandoned(ends.set))
             client = distributed.Client(
                 address if cluster is None else cluster, timeout=_PATIENCE, set_as_default=False
             )
         except (OSError, TimeoutError, ValueError, ImportError) as error:
-            if cluster is not None:
-                cluster.close()
             raise _nobody(address, type(error).__name__) from error
         try:
             _listen(client, lambda words: None if ends.is_set() else say(words))
@@ -95,9 +79,14 @@ def workers_at(address: str, say: Callable[[str], None]) -> Iterator[Executor]:
                     client.unsubscribe_topic(topic)
             with suppress(Exception):
                 client.close(timeout=_GOODBYE)
-            if cluster is not None:
-                with suppress(Exception):
-                    cluster.close(timeout=_GOODBYE)
+
+
+def _refuse_without(package: str, needs: str) -> None:
+    """Raise `UsageError` where a package of the extra is not installed."""
+    try:
+        import_module(package)
+    except ImportError:
+        raise UsageError(f"{needs}, which is not installed.", hint="pip install 'delayed-replay[cluster]'.") from None
 
 
 def _refuse_silence(address: str) -> None:
@@ -135,57 +124,6 @@ def _refuse_silence(address: str) -> None:
         raise _nobody(address, type(error).__name__) from error
     if found != "Scheduler":
         raise _nobody(address, f"that is a {found.lower()}")
-
-
-@contextmanager
-def _scratch() -> Iterator[None]:
-    """Have what Dask's processes here put down lie in a folder that goes with the block, and they with it."""
-    import dask
-
-    with (
-        TemporaryDirectory(prefix="evaluate-workers-", ignore_cleanup_errors=True) as folder,
-        dask.config.set({"temporary-directory": folder}),
-        undone_if_abandoned(partial(_end_helpers, folder)),
-    ):
-        yield
-
-
-def _end_helpers(folder: str) -> None:
-    """End the processes that Dask started here, but for the one of Python that removes what they share."""
-    import psutil  # comes with Dask
-
-    helpers = [
-        child for child in psutil.Process().children(recursive=True) if _TRACKER not in " ".join(child.cmdline())
-    ]
-    for helper in helpers:
-        helper.kill()
-    psutil.wait_procs(helpers, timeout=0.2)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _as_helpers() -> Iterator[None]:
-    """Start processes in the block that are ended by this one, and by it alone, without a word.
-
-    A terminal sends Ctrl-C to all processes of a command: those that inherit what this thread blocks, also from the
-    threads that start them anew, do not hear it; this one does after the block. What Python's own helper would warn of,
-    that they left something to remove, is its task.
-    """
-    warns = os.environ.get("PYTHONWARNINGS")
-    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (warns, f"ignore::UserWarning:{_TRACKER}")))
-    blocks = hasattr(signal, "pthread_sigmask")  # not on Windows
-    if blocks:
-        ensure_running()  # which lets through what is blocked in the thread that first needs it
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if blocks else None
-    try:
-        yield
-    finally:
-        if warns is None:
-            del os.environ["PYTHONWARNINGS"]
-        else:
-            os.environ["PYTHONWARNINGS"] = warns
-        if before is not None:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _no_address(address: str) -> ParameterError:
