@@ -71,10 +71,17 @@ def private_cluster(count: int, *, goodbye: float) -> Iterator[distributed.SpecC
                 silence_logs=logging.CRITICAL,
             )
         try:
-            yield cluster
+            with undone_if_abandoned(partial(_let_go, cluster)):
+                yield cluster
         finally:
             with suppress(Exception):  # nobody is left who needs an answer
                 cluster.close(timeout=goodbye)
+
+
+def _let_go(cluster: distributed.SpecCluster) -> None:
+    """Have nobody start workers anew that end."""
+    for nanny in cluster.workers.values():
+        nanny.close_gracefully()
 
 
 @contextmanager

@@ -15,8 +15,9 @@ from threading import Thread
 import pytest
 
 from evaluator.executors import addresses
+from evaluator.outputs.signals import undo_all
 from tests.cli.runs import evaluate
-from tests.executors.dask_processes import DaskProcesses
+from tests.executors.dask_processes import DaskProcesses, waited
 
 
 @pytest.mark.parametrize(
@@ -117,3 +118,25 @@ def test_what_a_terminal_sends_to_all_is_one_line_and_leaves_nothing(tmp_path: P
     assert "Traceback" not in err
     assert "Warning" not in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_workers_that_are_ended_with_the_command_are_not_started_anew() -> None:
+    pytest.importorskip("distributed", reason="workers need the extra `cluster`")
+    from evaluator.executors.private_cluster import private_cluster
+
+    with private_cluster(1, goodbye=5) as cluster:
+        (nanny,) = cluster.workers.values()
+        first = nanny.pid
+        undo_all()
+        waited(lambda: nanny.status.name == "closed" or nanny.pid not in (first, None))
+        assert nanny.status.name == "closed"
+
+
+def test_keys_need_what_makes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed", reason="workers need the extra `cluster`")
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    code, line = told_by("local:2", monkeypatch)
+    assert code == 2
+    assert line.startswith(
+        "error: The keys of local:2 need the package cryptography, which is not installed. Hint: pip"
+    )
