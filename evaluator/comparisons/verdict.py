@@ -115,6 +115,11 @@ class Verdict:
     baseline: Line
     candidates: tuple[Candidate, ...]
 
+    def __post_init__(self) -> None:
+        """Refuse a verdict on a variant that it says nothing of."""
+        if all(of.line.variant != self.variant for of in self.candidates):
+            raise ValueError("The verdict is on none of its candidates.")
+
     @property
     def conditions(self) -> tuple[Condition, ...]:
         """Conditions of the variant that the verdict is about."""

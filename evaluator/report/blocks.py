@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import BeforeValidator, Field
 
 from evaluator.checks.finding import Verdict as CheckVerdict
 from evaluator.comparisons.verdict import Verdict
 
+Of = TypeVar("Of")
+# Read from a file, they end at the first that is wrong: millions of errors would take memory without end.
+Many = Annotated[tuple[Of, ...], Field(fail_fast=True)]
+_MOST_LINES, _MOST_CONDITIONS = 10_000, 100
 Colour = Literal["", "green", "yellow", "red", "cyan"]
 # How the cells of a column stand: left, right as numbers do, or never broken over lines.
 Standing = Literal["", "number", "whole"]
@@ -31,7 +37,7 @@ class Run:
     colour: Colour = ""
 
 
-Words = tuple[Run, ...]
+Words = Many[Run]
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ class Paragraph:
 class Bullets:
     """A list of sentences."""
 
-    items: tuple[Words, ...]
+    items: Many[Words]
     kind: Literal["bullets"] = "bullets"
 
 
@@ -69,17 +75,32 @@ class Grid:
     """
 
     caption: Words
-    head: tuple[Words, ...]
-    rows: tuple[tuple[Words, ...], ...]
-    standing: tuple[Standing, ...]
+    head: Many[Words]
+    rows: Many[Many[Words]]
+    standing: Many[Standing]
     kind: Literal["grid"] = "grid"
+
+    def __post_init__(self) -> None:
+        """Refuse rows of several lengths: no page could lay them out."""
+        if {len(row) for row in (*self.rows, *((self.head,) if self.head else ()))} - {len(self.standing)}:
+            raise ValueError("A row of a table has not as many cells as the table has columns.")
+
+
+def _of_some_lines(verdict: object) -> object:
+    """Return a verdict, or what a file has for one, unless it is on more lines than any comparison."""
+    match verdict:
+        case {"candidates": [*lines], "settle": [*settle]}:
+            conditions = [len(of["conditions"]) for of in lines if isinstance(of, dict) and "conditions" in of]
+            if max(len(lines), len(settle)) > _MOST_LINES or max(conditions, default=0) > _MOST_CONDITIONS:
+                raise ValueError("The verdict is on more lines than any comparison.")
+    return verdict
 
 
 @dataclass(frozen=True)
 class VerdictBlock:
     """Ship, wait or don't, with a link to each part of the page that it rests on."""
 
-    verdict: Verdict
+    verdict: Annotated[Verdict, BeforeValidator(_of_some_lines)]
     kind: Literal["verdict"] = "verdict"
 
 
@@ -108,11 +129,12 @@ class Light:
 class Lights:
     """Checks of a log, in the order to be shown."""
 
-    lights: tuple[Light, ...]
+    lights: Many[Light]
     kind: Literal["lights"] = "lights"
 
 
 Block = Paragraph | Bullets | Grid | VerdictBlock | Lights
+_Told = Annotated[Block, Field(discriminator="kind")]
 
 
 @dataclass(frozen=True)
@@ -130,7 +152,7 @@ class Section:
     """
 
     title: Words = ()
-    blocks: list[Block] = field(default_factory=list)
+    blocks: Annotated[list[_Told], Field(fail_fast=True)] = field(default_factory=list)
     folded: bool = False
 
     @property

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from evaluator.errors import SourceError
-from evaluator.report.blocks import Section
-from evaluator.report.manifest import write_json
+from evaluator.report.blocks import Many, Section
+from evaluator.report.manifest import AGAIN, read_json, write_json
 
 CHAPTER = "chapter.json"
 SCHEMA = "evaluate.chapter/1"
@@ -30,14 +29,15 @@ class Chapter:
     sections
         Sections of the report; what comes first stands above all titles.
     charts
-        Charts by name, as Vega-Lite specifications with their data.
+        Charts by name, as Vega-Lite specifications with their data; of these a file holds what
+        `evaluator.report.chart_schema` lets through, and no program.
     reproduce
         Facts that give the result again, by name: command, versions, seed, fingerprint.
     """
 
     kind: str
     title: str
-    sections: tuple[Section, ...]
+    sections: Many[Section]
     charts: Mapping[str, Spec] = field(default_factory=dict)
     reproduce: Mapping[str, str] = field(default_factory=dict)
 
@@ -57,21 +57,21 @@ def read_chapter(folder: Path) -> Chapter:
     """
     from pydantic import TypeAdapter, ValidationError
 
+    from evaluator.report.chart_schema import MOST_CHARTS, check_charts, place_of
+
     path = folder / CHAPTER
-    again = "run the command again with --out."
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "no such folder"
         raise SourceError(f"{folder}: {what}.", hint="name a folder that a command wrote with --out.")
+    if not path.exists():
+        raise SourceError(f"{folder} holds no {CHAPTER}: no result of this version.", hint=AGAIN)
+    found = read_json(path, most_names=MOST_CHARTS)
+    if found.pop("schema", None) != SCHEMA:
+        raise SourceError(f"{path}: no {SCHEMA}.", hint=AGAIN)
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise SourceError(f"{folder} holds no {CHAPTER}: no result of this version.", hint=again) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise SourceError(f"{path}: cannot be read ({error}).", hint=again) from None
-    if not isinstance(found, dict) or found.pop("schema", None) != SCHEMA:
-        raise SourceError(f"{path}: no {SCHEMA}.", hint=again)
-    try:
-        return TypeAdapter(Chapter).validate_python(found)
-    except ValidationError as error:
-        where = ".".join(map(str, error.errors()[0]["loc"]))
-        raise SourceError(f"{path}: not as a command wrote it, at {where or 'the top'}.", hint=again) from None
+        chapter = TypeAdapter(Chapter).validate_python(found)
+        check_charts(chapter.charts)
+    except ValueError as error:
+        where = place_of(error) if isinstance(error, ValidationError) else str(error)
+        raise SourceError(f"{path}: not as a command wrote it, at {where or 'the top'}.", hint=AGAIN) from None
+    return chapter

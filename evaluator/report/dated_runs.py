@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from evaluator.errors import SourceError
 from evaluator.report.chapter import Chapter
 from evaluator.report.log_dates import LogDates, log_dates
-from evaluator.report.manifest import MANIFEST
+from evaluator.report.manifest import AGAIN, MANIFEST, read_json
 
 KINDS = ("replay", "compare", "check")
 # Options that no number depends on, and how the rows were found.
@@ -93,7 +93,7 @@ def read_run(folder: Path, chapter: Chapter) -> Run | None:
     """
     if chapter.kind not in KINDS:
         return None
-    manifest, result = _read(folder / MANIFEST), _read(folder / "result.json")
+    manifest, result = read_json(folder / MANIFEST), read_json(folder / "result.json")
     try:
         source = manifest["source"]
         asked: dict[str, Any] = {"log": source["dataset"], "reading": _that_matter(source["reading"])}
@@ -108,9 +108,7 @@ def read_run(folder: Path, chapter: Chapter) -> Run | None:
             asked["baseline"] = result.get("baseline")
         return Run(str(folder), chapter, result, asked, source, manifest["versions"]["delayed-replay"])
     except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise SourceError(
-            f"{folder / MANIFEST}: not as a command wrote it, at {error}.", hint="run the command again with --out."
-        ) from None
+        raise SourceError(f"{folder / MANIFEST}: not as a command wrote it, at {error}.", hint=AGAIN) from None
 
 
 def sort_runs(runs: Sequence[Run]) -> Sorted:
@@ -154,13 +152,3 @@ def _other(run: Run, than: Run) -> str:
 
 def _that_matter(options: dict[str, Any]) -> dict[str, Any]:
     return {name: of for name, of in options.items() if name not in _NO_MATTER and of is not None}
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise SourceError(f"{path}: cannot be read ({error}).", hint="run the command again with --out.") from None
-    if not isinstance(found, dict):
-        raise SourceError(f"{path}: not as a command wrote it.", hint="run the command again with --out.")
-    return found

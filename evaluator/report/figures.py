@@ -15,6 +15,7 @@ from evaluator.visible import visible
 _BLACK = re.compile(r'"(?:#000|#000000|black)"')
 _SPACES = re.compile(r' xmlns(?::xlink)?="[^"]*"')
 _NAMES = re.compile(r'\bid="([^"]+)"')
+_NAMED = re.compile(r'(id="|href="#|url\(#)([^")]+)(?=[")])')
 # Marks that stand for one row of the data: what they are called is shown where the pointer rests.
 _MARK = re.compile(
     r'<path aria-label="([^"]*)" role="graphics-symbol"'
@@ -39,9 +40,8 @@ def figures(charts: Mapping[str, dict[str, Any]], *, focusable: bool = False) ->
 def _figure(picture: str, more: str) -> str:
     """Return an SVG as part of a page: in the page's colour, its own names apart from those of other pictures."""
     own = hashlib.sha256(picture.encode()).hexdigest()[:8]
-    for name in dict.fromkeys(_NAMES.findall(picture)):
-        for before, after in (('id="', '"'), ("url(#", ")"), ('href="#', '"')):
-            picture = picture.replace(f"{before}{name}{after}", f"{before}{own}-{name}{after}")
+    names = set(_NAMES.findall(picture))
+    picture = _NAMED.sub(lambda found: f"{found[1]}{own}-{found[2]}" if found[2] in names else found[0], picture)
     picture = _MARK.sub(r"<path\2><title>\1</title></path>", picture)
     picture = _SPACES.sub("", _BLACK.sub('"currentColor"', picture))
     return f'<figure role="img" aria-label="{html.escape(visible(_title(picture)))}"{more}>{picture}</figure>'

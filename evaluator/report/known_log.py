@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from evaluator.comparisons.verdict import Verdict
 from evaluator.errors import SourceError
 from evaluator.report.blocks import Block, Section, VerdictBlock
 from evaluator.report.chapter import Chapter
+from evaluator.report.manifest import AGAIN, read_json
 
 _RESULT = "result.json"
 _FINGERPRINT = "fingerprint"
@@ -35,39 +35,46 @@ def with_known(folders: Sequence[Path], chapters: Sequence[Chapter]) -> list[Cha
         The result of a check or of an audit cannot be read.
     """
     known = [
-        (chapter.reproduce.get(_FINGERPRINT), _KNOWN[chapter.kind], _read(folder / _RESULT))
+        (chapter.reproduce.get(_FINGERPRINT), _adding(_KNOWN[chapter.kind], folder / _RESULT))
         for folder, chapter in zip(folders, chapters, strict=True)
         if chapter.kind in _KNOWN
     ]
 
     def decided(chapter: Chapter) -> Chapter:
         of = chapter.reproduce.get(_FINGERPRINT)
-        own = [(add, found) for fingerprint, add, found in known if fingerprint == of is not None]
+        own = [add for fingerprint, add in known if fingerprint == of is not None]
         return replace(chapter, sections=tuple(_decided(section, own) for section in chapter.sections))
 
     return [decided(chapter) if chapter.kind == "compare" else chapter for chapter in chapters]
 
 
-def _decided(
-    section: Section, known: Sequence[tuple[Callable[[Verdict, Mapping[str, Any]], Verdict], Mapping[str, Any]]]
-) -> Section:
+def _adding(add: Callable[[Verdict, Mapping[str, Any]], Verdict], path: Path) -> Callable[[Verdict], Verdict]:
+    """Return what adds the result in a file to a verdict."""
+    found = _read(path)
+
+    def added(verdict: Verdict) -> Verdict:
+        try:
+            return add(verdict, found)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise SourceError(f"{path}: not as a command wrote it, at {error}.", hint=AGAIN) from None
+
+    return added
+
+
+def _decided(section: Section, known: Sequence[Callable[[Verdict], Verdict]]) -> Section:
     def block_of(block: Block) -> Block:
         if not isinstance(block, VerdictBlock):
             return block
         verdict = block.verdict
-        for add, found in known:
-            verdict = add(verdict, found)
+        for add in known:
+            verdict = add(verdict)
         return VerdictBlock(verdict)
 
     return replace(section, blocks=[block_of(block) for block in section.blocks])
 
 
 def _read(path: Path) -> dict[str, Any]:
-    again = "run the command again with --out."
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise SourceError(f"{path}: cannot be read ({error}).", hint=again) from None
-    if not isinstance(found, dict) or not {"checks", "policies"} & found.keys():
-        raise SourceError(f"{path}: not as a command wrote it.", hint=again)
+    found = read_json(path)
+    if not {"checks", "policies"} & found.keys():
+        raise SourceError(f"{path}: not as a command wrote it.", hint=AGAIN)
     return found

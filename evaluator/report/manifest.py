@@ -8,6 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from evaluator.errors import SourceError
+from evaluator.inputs.regular import open_regular
 from evaluator.outputs.checksums import described
 from evaluator.version import __version__
 
@@ -15,6 +17,9 @@ MANIFEST = "manifest.json"
 # What the command printed, beside what it wrote.
 REPORT = "report.txt"
 MANIFEST_SCHEMA = "evaluate.manifest/2"
+AGAIN = "run the command again with --out."
+# Of a file of a result, so that one that somebody made larger ends before it is read.
+_MOST_BYTES = 64 * 2**20
 _VERSIONS = ("numpy", "numba", "polars", "pyarrow", "scipy")
 
 
@@ -48,6 +53,40 @@ def versions(*libraries: str) -> dict[str, str]:
 def write_json(path: Path, value: Any) -> None:
     """Write a value as indented JSON."""
     write_text(path, json.dumps(value, indent=2) + "\n")
+
+
+def read_json(path: Path, *, most_names: int | None = None) -> dict[str, Any]:
+    """Return what a JSON file of a result holds, by names.
+
+    Parameters
+    ----------
+    path
+        Path of the file.
+    most_names
+        Largest number of names in any one object of it; None for no limit.
+
+    Raises
+    ------
+    SourceError
+        It cannot be read, or holds something else, or more than any result.
+    """
+
+    def named(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if most_names is not None and len(pairs) > most_names:
+            raise ValueError(f"an object of it has {len(pairs):,} names")
+        return dict(pairs)
+
+    try:
+        with open_regular(path) as file:
+            text = file.read(_MOST_BYTES + 1)
+        if len(text) > _MOST_BYTES:
+            raise ValueError(f"it has more than {_MOST_BYTES // 2**20} MB")
+        found = json.loads(text.decode("utf-8"), object_pairs_hook=named)
+    except (OSError, ValueError, RecursionError) as error:
+        raise SourceError(f"{path}: cannot be read ({error}).", hint=AGAIN) from None
+    if not isinstance(found, dict):
+        raise SourceError(f"{path}: not as a command wrote it.", hint=AGAIN)
+    return found
 
 
 def write_text(path: Path, text: str) -> None:

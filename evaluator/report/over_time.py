@@ -15,6 +15,7 @@ from evaluator.report.blocks import Run as Piece
 from evaluator.report.chapter import Chapter, Spec
 from evaluator.report.dated_runs import KINDS, Run, Study, read_run, sort_runs
 from evaluator.report.dated_values import Line, lines_of
+from evaluator.report.manifest import AGAIN
 from evaluator.report.over_time_charts import check_chart, moved_chart
 
 TITLE = "Over time"
@@ -44,6 +45,8 @@ def in_order_of_time(folders: Sequence[Path], chapters: Sequence[Chapter]) -> Ch
     SourceError
         Manifest or result of a folder cannot be read, or are not as a command wrote them.
     """
+    from evaluator.report.chart_schema import check_charts
+
     several = Counter(chapter.kind for chapter in chapters)
     pairs = [pair for pair in zip(folders, chapters, strict=True) if several[pair[1].kind] > 1]
     runs = [run for folder, of in pairs if (run := read_run(folder, of))]
@@ -56,12 +59,10 @@ def in_order_of_time(folders: Sequence[Path], chapters: Sequence[Chapter]) -> Ch
     left = [*found.left, *others]
     try:
         first = _chapter(found.studies, left)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+        check_charts(first.charts)
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         names = ", ".join(run.name for run in runs)
-        raise SourceError(
-            f"A result.json of {names} is not as a command wrote it, at {error}.",
-            hint="run the command again with --out.",
-        ) from None
+        raise SourceError(f"A result.json of {names} is not as a command wrote it, at {error}.", hint=AGAIN) from None
     ordered = [run for study in found.studies for run in study.runs]
     dated = [replace(run.chapter, title=f"{run.chapter.title}, {run.when.days}") for run in ordered]
     rest = [of for of in chapters if not any(of is run.chapter for run in ordered)]

@@ -1,0 +1,261 @@
+"""What a file may say of a chart: rows of data, marks and axes in the forms that our charts have.
+
+A Vega-Lite specification is a program: it fetches addresses, runs expressions and makes as many points as it likes. A
+chart in a file of somebody else is therefore no specification but what this schema lets through of one: no address, no
+expression but the three that our charts are written with, and sizes that bound how long drawing takes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+
+from evaluator.visible import shortened, visible
+
+# Of a chapter: charts, and marks drawn in all of them together.
+MOST_CHARTS, MOST_MARKS = 1_000, 1_000_000
+
+Text = Annotated[str, Field(max_length=2_000)]
+Label = Annotated[str, Field(max_length=500)]
+Name = Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")]
+Number = Annotated[float, Field(ge=-1e300, le=1e300)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Pixels = Annotated[float, Field(ge=0, le=100_000)]
+# A colour or the name of a shape: neither an address nor a path.
+_LOOK = r"^(#[0-9A-Fa-f]{6}|[a-z-]{1,20})$"
+Look = Annotated[str, Field(pattern=_LOOK)]
+Dash = Annotated[list[Annotated[float, Field(ge=0, le=20)]], Field(min_length=2, max_length=2)]
+Format = Literal["", ",", ",d", "d", "%", ".1%", ".2%", "%Y-%m-%d"]
+Title = Text | Annotated[list[Text], Field(max_length=20, fail_fast=True)] | None
+Cell = Label | float | bool | None
+Rows = Annotated[list[dict[Name, Cell]], Field(max_length=MOST_MARKS, fail_fast=True)]
+_DURATION = r"abs\(datum\.value / [0-9.e+-]{1,30} - 1\) < 1e-6 \? '[0-9.]{1,10} [a-z]{1,5}' : "
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel)
+
+
+class _Axis(_Part):
+    title: Title = None
+    format: Format = ""
+    values: Annotated[list[Number], Field(max_length=1_000, fail_fast=True)] | None = None
+    label_expr: Annotated[str, Field(pattern=rf"^({_DURATION}){{1,100}}''$")] | None = None
+    label_angle: Annotated[float, Field(ge=-90, le=90)] = 0
+    label_limit: Pixels = 0
+    label_overlap: bool = True
+    grid: bool = True
+    tick_count: Annotated[int, Field(ge=0, le=100)] = 0
+    tick_min_step: Annotated[float, Field(ge=1, le=1e300)] = 1
+
+
+class _Legend(_Part):
+    title: Title = None
+    orient: Literal["top", "right"] = "top"
+    symbol_type: Literal["stroke"] = "stroke"
+    symbol_opacity: Share = 1
+    label_limit: Pixels = 0
+    title_limit: Pixels = 0
+    columns: Annotated[int, Field(ge=0, le=100)] = 0
+
+
+class _Scale(_Part):
+    type: Literal["log", "utc"] | None = None
+    domain: Annotated[list[Label | Number], Field(max_length=100_000, fail_fast=True)] | None = None
+    domain_min: Number = 0
+    range: Annotated[list[Look | Dash], Field(max_length=100_000, fail_fast=True)] | None = None
+    nice: bool = True
+    zero: bool = True
+
+
+class _Channel(_Part):
+    field: Name | None = None
+    type: Literal["quantitative", "nominal", "temporal"] | None = None
+    value: Number = 0
+    datum: Number = 0
+    title: Title = None
+    format: Format = ""
+    axis: _Axis | None = None
+    legend: _Legend | None = None
+    scale: _Scale | None = None
+    sort: Annotated[list[Label], Field(max_length=100_000, fail_fast=True)] | None = None
+    stack: None = None
+
+    @model_validator(mode="after")
+    def _shows_what_it_says(self) -> _Channel:
+        # Without a scale, what the rows say is taken as it is: of colours alone, which are looked at.
+        if "scale" in self.model_fields_set and self.scale is None and self.field != "colour":
+            raise ValueError("no scale")
+        return self
+
+
+class _Encoding(_Part):
+    x: _Channel | None = None
+    y: _Channel | None = None
+    x2: _Channel | None = None
+    y2: _Channel | None = None
+    color: _Channel | None = None
+    fill: _Channel | None = None
+    shape: _Channel | None = None
+    opacity: _Channel | None = None
+    stroke_dash: _Channel | None = None
+    detail: _Channel | None = None
+    text: _Channel | None = None
+    description: _Channel | None = None
+    tooltip: _Channel | Annotated[list[_Channel], Field(max_length=10)] | None = None
+
+
+class _Point(_Part):
+    size: Pixels
+
+
+class _Mark(_Part):
+    type: Literal["area", "bar", "line", "point", "rect", "rule", "text", "tick"]
+    color: Look = "black"
+    opacity: Share = 1
+    filled: bool = True
+    clip: bool = True
+    shape: Look = "circle"
+    size: Pixels = 0
+    height: Pixels = 0
+    thickness: Pixels = 0
+    stroke_width: Pixels = 0
+    stroke_dash: Dash | None = None
+    interpolate: Literal["linear", "monotone", "step-after"] = "linear"
+    point: bool | _Point = False
+    bin_spacing: Pixels = 0
+    align: Literal["left", "center", "right"] = "left"
+    baseline: Literal["top", "middle", "bottom"] = "middle"
+    dx: Annotated[float, Field(ge=-100, le=100)] = 0
+    font_size: Annotated[float, Field(ge=1, le=100)] = 11
+
+
+class _Named(_Part):
+    name: Label
+
+
+class _Values(_Part):
+    values: Rows
+
+
+class _Filter(_Part):
+    filter: Annotated[str, Field(pattern=r"^isValid\(datum\.[a-z_]{1,40}\)$")]
+
+
+class _Called(_Part):
+    calculate: Annotated[str, Field(pattern=r"^'[^'\\\x00-\x1f\u2028\u2029]{0,200}'$")]
+    name: Name = Field(alias="as")
+
+
+class _Unit(_Part):
+    """Marks of one kind on rows of data."""
+
+    data: _Named | _Values | None = None
+    transform: Annotated[list[_Filter | _Called], Field(max_length=4)] = []
+    mark: _Mark | None = None
+    encoding: _Encoding | None = None
+
+
+class _Words(_Part):
+    text: Title
+    subtitle: Title = None
+    anchor: Literal["start", "middle", "end"] = "start"
+    offset: Pixels = 0
+    font_size: Annotated[float, Field(ge=1, le=100)] = 11
+    font_weight: Literal["normal", "bold"] = "normal"
+
+
+class _Panel(_Unit):
+    """Layers of marks on the same axes."""
+
+    layer: Annotated[list[_Unit], Field(max_length=50, fail_fast=True)] = []
+    title: _Words | Text | None = None
+    width: Pixels = 0
+    height: Pixels = 0
+
+    @property
+    def units(self) -> list[_Unit]:
+        return [self, *self.layer]
+
+
+class _AxisLook(_Part):
+    grid_color: Look = "black"
+    grid_opacity: Share = 1
+
+
+class _ViewLook(_Part):
+    continuous_height: Pixels = 0
+    continuous_width: Pixels = 0
+    stroke_width: Pixels = 0
+
+
+class _Config(_Part):
+    axis: _AxisLook = _AxisLook()
+    view: _ViewLook = _ViewLook()
+
+
+class _Chart(_Panel):
+    """One panel, or several in a row or a column."""
+
+    hconcat: Annotated[list[_Panel], Field(max_length=500, fail_fast=True)] = []
+    vconcat: Annotated[list[_Panel], Field(max_length=500, fail_fast=True)] = []
+    datasets: dict[Label, Rows] = {}
+    config: _Config = _Config()
+    version: Annotated[str, Field(alias="$schema", max_length=100, pattern=r"^https://vega\.github\.io/schema/")] = ""
+
+    @model_validator(mode="after")
+    def _has_colours_where_it_says_so(self) -> _Chart:
+        own = [unit.data.values for unit in self.units if isinstance(unit.data, _Values)]
+        inner = [u.data.values for panel in self.panels for u in panel.units if isinstance(u.data, _Values)]
+        colours = {row["colour"] for rows in (*own, *inner, *self.datasets.values()) for row in rows if "colour" in row}
+        if not all(re.fullmatch(_LOOK, str(colour)) for colour in colours):
+            raise ValueError("no colour")
+        return self
+
+    @property
+    def panels(self) -> list[_Panel]:
+        return [*self.hconcat, *self.vconcat]
+
+    @property
+    def marks(self) -> int:
+        """Number of the marks that are drawn, a row once in each layer that has it."""
+        return sum(self._marks(panel, self.data) for panel in ([self] if not self.panels else self.panels))
+
+    def _marks(self, panel: _Panel, outer: _Named | _Values | None) -> int:
+        own = panel.data or outer
+        return sum(self._rows(unit.data or own) for unit in panel.layer or [panel])
+
+    def _rows(self, data: _Named | _Values | None) -> int:
+        if data is None:
+            return 0
+        return len(data.values if isinstance(data, _Values) else self.datasets.get(data.name, ()))
+
+
+_CHARTS = TypeAdapter(Annotated[dict[Label, _Chart], Field(max_length=MOST_CHARTS)])
+
+
+def check_charts(charts: Mapping[str, Any]) -> None:
+    """Raise unless charts, by name, are of the forms that ours have.
+
+    Raises
+    ------
+    ValueError
+        One is not; says at which place of it, by its names joined by dots.
+    """
+    try:
+        found = _CHARTS.validate_python(dict(charts))
+    except ValidationError as error:
+        raise ValueError(f"charts.{place_of(error)}") from None
+    marks = sum(chart.marks for chart in found.values())
+    if marks > MOST_MARKS:
+        raise ValueError(f"charts ({marks:,} marks, and {MOST_MARKS:,} are drawn at most)")
+
+
+def place_of(error: ValidationError) -> str:
+    """Return where a value is not as it must be, by names and numbers joined by dots."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return shortened(visible(".".join(map(str, first["loc"]))), 120)
