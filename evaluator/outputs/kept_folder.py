@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evaluator.errors import OutputExistsError
+from evaluator.errors import EvaluatorError, OutputExistsError
 from evaluator.outputs.failures import writing
 from evaluator.outputs.foreign import refuse_foreign
 from evaluator.outputs.hidden import collect
@@ -97,7 +97,8 @@ def part_files(folder: Path) -> dict[Path, tuple[str, str]]:
 def kept_beside(out: Path) -> Iterator[Path]:
     """Give the folder of results that are kept until `out` is written, ``out.partial``, which need not be there yet.
 
-    What processes that are gone left half written in it is removed. When the block is left `out` is written: the
+    What processes that are gone left half written in it is removed, and all of it where they were gone between writing
+    `out` and removing it. When the block is left `out` is written: the
     results are removed, and stay if anything fails.
 
     Raises
@@ -111,7 +112,7 @@ def kept_beside(out: Path) -> Iterator[Path]:
     try:
         refuse_existing(out)
     except OutputExistsError:
-        collect(folder)  # its lock, of a study that was killed when `out` was written
+        _collect_kept(folder, out)
         raise
     with ExitStack() as stack:
         with writing(folder):
@@ -126,11 +127,28 @@ def kept_beside(out: Path) -> Iterator[Path]:
             yield folder
             # All is written: what cannot be removed costs nothing.
             with suppress(OSError):
-                for file in filter(_is_ours, _files(folder)):
-                    file.unlink(missing_ok=True)
+                _remove_ours(folder)
         finally:
             with suppress(OSError):  # it never was there, or holds results, or what someone put there meanwhile
                 folder.rmdir()
+
+
+def _collect_kept(folder: Path, out: Path) -> None:
+    """Remove what a study that was killed when `out` was written left: its lock, and the results that `out` has.
+
+    Results that are younger than `out` are of another study, and so are those beside what no command wrote.
+    """
+    collect(folder)
+    with suppress(EvaluatorError, OSError), locked(folder) as held:
+        written = (out / "manifest.json").stat().st_mtime_ns
+        if held and folder.is_dir() and all(file.stat().st_mtime_ns <= written for file in _files(folder)):
+            _remove_ours(folder)
+            folder.rmdir()
+
+
+def _remove_ours(folder: Path) -> None:
+    for file in filter(_is_ours, _files(folder)):
+        file.unlink(missing_ok=True)
 
 
 def _refuse_foreign(folder: Path) -> None:

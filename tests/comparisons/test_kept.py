@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from evaluator.comparisons.result import plan_comparison
 from evaluator.errors import OutputError, OutputExistsError, OutputInUseError
 from evaluator.outputs.checksums import checksum
 from evaluator.outputs.kept_folder import RESULT, kept_beside, kept_name
+from evaluator.outputs.locks import locked
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
@@ -144,6 +146,30 @@ def test_the_folder_goes_when_the_study_is_written_and_stays_when_it_fails(tmp_p
         there = found(folder, study)
         assert (list(there.results), there.others) == ([0, 1], 1)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("case", ["killed", "younger", "not ours", "no result", "in use"])
+def test_what_a_kill_after_the_result_was_placed_leaves_is_tidied_and_nothing_else(
+    tmp_path: Path, study: Study, case: str
+) -> None:
+    out, folder = tmp_path / "run", tmp_path / "run.partial"
+    kept(folder, study)
+    own = sorted(folder.iterdir())
+    assert own
+    if case == "not ours":
+        (folder / "thesis.md").write_text("chapter 1")
+    out.mkdir()
+    manifest = out / ("notes.txt" if case == "no result" else "manifest.json")
+    manifest.write_text("{}")
+    late = max(file.stat().st_mtime for file in folder.iterdir()) + (-1.0 if case == "younger" else 1.0)
+    os.utime(manifest, (late, late))
+    with locked(folder) if case == "in use" else nullcontext():  # noqa: SIM117
+        with pytest.raises(OutputExistsError, match="run exists"), kept_beside(out):
+            pass
+    left = {"killed": [], "not ours": [folder / "thesis.md"]}.get(case, own)
+    assert sorted(folder.iterdir() if folder.exists() else []) == left
+    assert sorted(tmp_path.iterdir()) == [out, *([folder] if left else [])]
+    assert manifest.read_text() == "{}"
 
 
 @pytest.mark.parametrize(
