@@ -20,6 +20,7 @@ from evaluator.datasets.sources.store_environment import (
 from evaluator.datasets.sources.store_errors import SETTINGS, explain
 from evaluator.datasets.spec_sections import Storage
 from evaluator.errors import EvaluatorError, OutputExistsError, SourceError
+from evaluator.visible import shortened
 
 # A store that does not answer is told within some seconds: object_store would try for three minutes.
 RETRIES, SECONDS = 3, 10
@@ -81,13 +82,24 @@ class Store:
         return {**self._settings, **http, **retries}
 
     def objects(self, prefix: str) -> Iterator[StoredObject]:
-        """Yield the objects in a folder, the empty ones that stand for folders left out."""
+        """Yield the objects in a folder, the empty ones that stand for folders left out.
+
+        Raises
+        ------
+        SourceError
+            The store does not list it, or lists what is elsewhere: by such a name something else would be read.
+        """
         import obstore
 
         client = self._client
         with self._explained(prefix):
             for page in obstore.list(client, prefix=prefix or None):
                 for meta in page:
+                    if prefix and not f"{meta['path']}/".startswith(f"{prefix.rstrip('/')}/"):
+                        raise SourceError(
+                            f"{self.url(prefix)}: the store lists {shortened(meta['path'])}, which is not in it.",
+                            hint="check the endpoint: no store of this kind answers so.",
+                        )
                     if meta["size"] or PurePosixPath(meta["path"]).suffix:
                         yield _object(meta)
 

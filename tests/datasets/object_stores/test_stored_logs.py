@@ -12,7 +12,7 @@ import pytest
 import evaluator
 from evaluator import load
 from evaluator.datasets import convert, show, uploading, validate
-from evaluator.datasets.sources.stores import Store
+from evaluator.datasets.sources.stores import Store, open_store
 from evaluator.errors import OutputExistsError, OutputInUseError, SourceError, UsageError
 from evaluator.log import StoredLog
 from evaluator.log.content import content_hash
@@ -256,3 +256,24 @@ def test_what_is_wrong_with_an_address_is_one_line(
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     done = evaluate("replay", f"s3://{bucket.name}/none", "-p", "ucb1")
     assert (done.code, "does not answer" in done.err, "AWS_ENDPOINT_URL" in done.err) == (3, True, True)
+
+
+@pytest.mark.parametrize("key", ["elsewhere/displays.parquet", "log2/displays.parquet", "displays.parquet"])
+def test_a_store_that_lists_what_was_not_asked_for_is_one_line(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    listed = {"path": key, "size": 7, "e_tag": "a", "last_modified": None}
+    monkeypatch.setattr("obstore.list", lambda client, prefix: [[listed]])
+    run = evaluate("datasets", "show", f"s3://{bucket.name}/log")
+    said = f"s3://{bucket.name}/log: the store lists {key}, which is not in it."
+    assert (run.code, run.err.count("\n")) == (3, 1), run.err
+    assert said in run.err
+
+
+@pytest.mark.parametrize("folder", ["log", "a b#%c~é+&'(d)", "a%20b", ""])
+def test_what_is_in_a_folder_of_any_name_is_listed(bucket: Bucket, folder: str) -> None:
+    key = f"{folder}/x.csv".lstrip("/")
+    bucket.put(key, b"a")
+    bucket.put("log2/x.csv", b"a")
+    store, found = open_store(f"s3://{bucket.name}/{folder}", None)
+    assert [one.key for one in store.objects(found.strip("/"))] == [*sorted([key, *([] if folder else ["log2/x.csv"])])]
