@@ -118,6 +118,8 @@ def unpacking(path: Path) -> Iterator[None]:
     """Raise SourceError for a compressed file that ends too early, or is damaged."""
     try:
         yield
+    except SourceError:  # an OSError too, which says what is wrong
+        raise
     except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile, OSError) as error:
         kind = None if getattr(error, "errno", None) else compression_of(path)
         if kind is None:

@@ -204,6 +204,7 @@ def test_a_column_that_no_part_has_is_no_column(tmp_path: Path) -> None:
         ("log.tar.gz", "log.tar.gz: .tar files are not read. Hint: unpack it: tar xf log.tar.gz"),
         ("log.parquet.gz", "a parquet file that is compressed as a whole. Hint: unpack it: gunzip log.parquet.gz"),
         ("log.csv.bz2", "log.csv.bz2: not a bzip2 file"),
+        ("log.xlsx", "log.xlsx: .xlsx files are not read. Hint: save its sheet as CSV."),
     ],
 )
 def test_what_is_not_unpacked_says_how_to(tmp_path: Path, name: str, said: str) -> None:
@@ -227,8 +228,10 @@ def test_an_archive_of_several_files_and_a_file_beside_its_archive_are_refused(t
     with zipfile.ZipFile(tmp_path / "log.csv.zip", "w") as archive:
         for name in ("a.csv", "b.csv"):
             archive.writestr(name, text(TABLE))
-    with pytest.raises(SourceError, match="an archive of 2 files, where one is a table"):
+    with pytest.raises(SourceError) as raised:
         load(write_spec(tmp_path, source={"files": "log.csv.zip"}, **SECTIONS))
+    said = "log.csv.zip: an archive of 2 files, where one is a table. Hint: unpack it: unzip log.csv.zip."
+    assert str(raised.value) == f"{tmp_path}/{said}"
     folder = tmp_path / "both"
     folder.mkdir()
     for name in ("log.csv", "log.csv.gz"):

@@ -36,6 +36,7 @@ _UNPACK = {
     ".7z": "7z x", ".rar": "unrar x", ".tar": "tar xf", ".tgz": "tar xzf", ".z": "uncompress", ".br": "brotli -d",
     ".lz4": "lz4 -d", ".lzo": "lzop -d", ".sz": "snzip -d", ".snappy": "snzip -d",
 }  # fmt: skip
+_SHEETS = {".xlsx", ".xlsm", ".xls", ".ods", ".numbers"}
 WHOLE_BELOW = 64 * 1024 * 1024
 EDGE = 1024 * 1024
 
@@ -180,7 +181,8 @@ def find_files(table: Table, folder: Path, *, override: str | Path | None = None
             paths = [p for p in paths if not is_hidden(p, anchor)]
         root = anchor
     if not paths:
-        hint = nearest_file(pattern, "download it from its homepage, or give path=.")
+        bundled = "of a bundled dataset, download it from its homepage, or give path="
+        hint = nearest_file(pattern, f"check its name; {bundled}.")
         raise SourceError(f"No file matches {pattern}.", hint=hint)
     files = []
     for path in sorted(paths, key=lambda p: natural(str(p))):
@@ -204,6 +206,8 @@ def told_format(table: Table, path: PurePath, name: str) -> FileFormat:
         packed = ".tar"
     if packed in _UNPACK:
         raise SourceError(f"{name}: {packed} files are not read.", hint=f"unpack it: {_UNPACK[packed]} {path.name}.")
+    if packed in _SHEETS:
+        raise SourceError(f"{name}: {packed} files are not read.", hint="save its sheet as CSV.")
     kind = format_of(table, path)
     if kind is None:
         raise SourceError(f"{name}: unknown suffix.", hint="set source.format to csv, tsv, jsonl, parquet or ipc.")
