@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,8 @@ from evaluator.inputs.toml_text import toml_value
 
 _MICROS_A_MINUTE = 60_000_000
 _SIGNED = r"^\s*([+-])(\d{2}):?(\d{2})\s*$"
+# What looks like these is another zone: MST like PST, EST like CEST, and Etc/GMT+1, an hour behind UTC, like GMT+1.
+_SHORT = re.compile(r"^[A-Za-z]{0,5}$|[+-]\s*\d")
 # Zones of the world are ahead of UTC, or behind, by quarters of an hour; hours instead of minutes are none.
 _BEHIND, _AHEAD, _LEAST, _STEP = -12 * 60, 14 * 60, 60, 15
 # Zones named first where a time that comes twice is in some zone.
@@ -27,10 +30,15 @@ def why_no_zone(zone: str) -> str | None:
 
     >>> why_no_zone("Europe/Berlin"), why_no_zone("Europe/Berlun")
     (None, 'is none of the time zone database: did you mean Europe/Berlin?')
+    >>> why_no_zone("PST")
+    'is none of the time zone database: name a place of that zone, such as Europe/Berlin or America/New_York, or UTC'
     """
     try:
-        pl.Series([], dtype=pl.Datetime("us")).dt.replace_time_zone(zone)
+        pl.Series([], dtype=pl.Datetime("us")).dt.replace_time_zone(zone or "none")
     except pl.exceptions.PolarsError:
+        if _SHORT.search(zone):
+            place = "name a place of that zone, such as Europe/Berlin or America/New_York, or UTC"
+            return f"is none of the time zone database: {place}"
         near = nearest(zone, sorted(available_timezones()), listed=["Europe/Berlin", "America/New_York", "UTC"])
         return f"is none of the time zone database: {near.rstrip('.')}"
     return None

@@ -299,3 +299,9 @@ def test_a_draft_asks_for_the_zone_where_only_some_times_say_theirs(tmp_path: Pa
     text = (tmp_path / "log.csv").read_text().replace("+00:00", "")
     (tmp_path / "log.csv").write_text(text)
     assert "timezone" not in draft(tmp_path / "log.csv").toml()
+
+
+@pytest.mark.parametrize("zone", ["PST", "CEST", "IST", "Z", "UTC+1", "GMT+10", ""])
+def test_no_other_zone_is_proposed_for_an_abbreviation(tmp_path: Path, zone: str) -> None:
+    with pytest.raises(SpecError, match="name a place of that zone, such as Europe/Berlin"):
+        load(dataset(tmp_path, time={"unit": "datetime", "timezone": zone}))
