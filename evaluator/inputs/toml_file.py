@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
+from datetime import date, time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ class NotTomlError(ValueError):
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Return what a TOML file says, read as UTF-8 with or without a byte-order mark; ``30d`` needs no quotes.
+
+    Dates of TOML are text, as dates in quotes are.
 
     Raises
     ------
@@ -47,7 +50,15 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise NotTomlError(f"not valid TOML: {str(error).splitlines()[0]}") from None
     for where in _beyond_64_bits(said, "$"):
         raise NotTomlError(f"`{where}` is a number beyond 64 bits")
-    return said
+    return {key: _with_dates_as_text(value) for key, value in said.items()}
+
+
+def _with_dates_as_text(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_dates_as_text(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_with_dates_as_text(part) for part in value]
+    return str(value) if isinstance(value, (date, time)) else value
 
 
 def _loaded(text: str) -> dict[str, Any]:
