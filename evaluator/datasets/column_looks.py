@@ -35,9 +35,10 @@ CURRENCIES = {
     "mxn", "krw", "try", "rub", "zar", "sgd", "hkd", "nzd", "ils", "thb", "idr", "twd", "aed", "sar",
 }  # fmt: skip
 _OUTCOMES = {
-    *CONVERSIONS, *(word for word in VALUES if word not in ("total", "subtotal")), "opened", "opens", "unsubscribed",
-    "bounced", "complained", "orders", "conversions", "purchases", "attribution", "attributed", "refund", "returned",
-    "cpo", "cost", "delay", "lag", "dwell", "bounce", "churn", "churned", "target", "result", "success", "won",
+    *CONVERSIONS, *(word for word in VALUES if word not in ("total", "subtotal")), "open", "opened", "opens",
+    "unsubscribed", "bounced", "complained", "orders", "conversions", "purchases", "attribution", "attributed",
+    "refund", "returned", "cpo", "cost", "delay", "lag", "dwell", "bounce", "churn", "churned", "target", "result",
+    "success", "won",
 }  # fmt: skip
 _TIMES = {"time", "timestamp", "ts", "date", "datetime", "at", "when", "t", "moment"}
 _IDS = {"id", "ids", "uid", "uuid", "guid", "cookie", "key", "index", "idx", "ip", "email", "hash"}

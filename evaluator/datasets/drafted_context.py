@@ -15,7 +15,7 @@ _MANY = 1_000
 
 
 def context_lines(
-    looks: Iterable[Look], converted: pl.Series | None, told: Collection[str]
+    looks: Iterable[Look], converted: pl.Series | None, told: Collection[str], action: Look | None = None
 ) -> tuple[list[str], list[Line]]:
     """Return the columns that look like outcomes, and the lines of those that a policy may see or that are left out.
 
@@ -27,6 +27,8 @@ def context_lines(
         Which of the displays converted; None where that is not known.
     told
         Columns of a second table, whose names no feature has without a word.
+    action
+        Column of the action, which no feature may tell; None where it is not known.
     """
     outcomes: list[str] = []
     lines: list[Line] = []
@@ -39,6 +41,9 @@ def context_lines(
             left.append(Line("", comment=f"please check: {said}"))
         elif why := _why_left_out(look, told):
             left.append(Line("", comment=f"left out: {look.name!r}: {why}"))
+        elif action is not None and tells_action(look, action):
+            said = f"left out: {look.name!r}: it tells on every row which action was shown, another name of it?"
+            left.append(Line("", comment=f"please check: {said}"))
         elif look.numbers is not None and not look.is_whole:
             lines.append(Line(look.name, "number", "guessed: numbers from {:g} to {:g}".format(*look.ends)))
         else:
@@ -59,6 +64,17 @@ def _why_left_out(look: Look, told: Collection[str]) -> str | None:
     if look.numbers is not None and not look.is_whole and max(map(abs, look.ends)) > 1:
         return 'numbers from {:g} to {:g}: name it, with scale = "standard" in [context]'.format(*look.ends)
     return f"{look.distinct:,} values" if look.distinct > _MANY else None
+
+
+def tells_action(look: Look, action: Look) -> bool:
+    """Whether each value of a column is of one action, as a name beside its number is.
+
+    Values that few rows have are of one action by chance, so the values must be as few as the actions.
+    """
+    rows = look.filled & action.filled
+    values, actions = look.text.filter(rows), action.text.filter(rows)
+    pairs = pl.DataFrame({"value": values, "action": actions}).n_unique()
+    return 1 < actions.n_unique() == values.n_unique() == pairs and 10 * pairs <= len(values)
 
 
 def follows_outcome(look: Look, converted: pl.Series) -> bool:

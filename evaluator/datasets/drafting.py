@@ -113,7 +113,7 @@ class _Drafter:
             found["keep"] = [Line("user", users.name, said)]
         free = [look for look in self._shown.values() if not self._taken(look)]
         told = set() if self.second is None else set(self._told)
-        outcomes, context = context_lines(free, converted, told)
+        outcomes, context = context_lines(free, converted, told, self._action_look)
         context += [Line("", comment=f"left out: {name!r}: lists or objects") for name in self.sample.unusable]
         found["context.columns"] = context
         if outcomes:
@@ -197,7 +197,9 @@ class _Drafter:
             same = [name for name in table if name in self._told and not self._taken(table[name])]
             if same:
                 self._roles.add(same[0])
-                lines.insert(0, Line("id", same[0], CHECK + "both tables have it, but it repeats among the displays"))
+                repeats = table[same[0]].distinct < len(table[same[0]].text)
+                why = "both tables have it" + (", but it repeats among the displays" if repeats else "")
+                lines.insert(0, Line("id", same[0], CHECK + why))
             else:
                 self.missing.append("display.id")
                 lines.insert(0, Line("id", "", CHECK + "which column do both tables share?", live=False))
@@ -291,15 +293,17 @@ class _Drafter:
         free = [v for v in table.values() if not (table is self._shown and self._taken(v))]
         times = [v for v in free if v.is_time and not v.says_delay and (
             v.says_outcome or v.present.null_count() or self.second is not None)]  # fmt: skip
-        times.sort(key=lambda v: (not v.says_outcome, rank_of(sorted(v.words), CONVERSIONS) or 0, not v.says_time))
+        ranks = {v.name: rank_of(sorted(v.words), CONVERSIONS) or 0 for v in free}
+        times.sort(key=lambda v: (not v.filled.any(), not v.says_outcome, ranks[v.name], not v.says_time))
         delays = [v for v in free if v.says_delay and (v.numbers is not None or not v.filled.any())]
-        flags = [v for v in free if v.is_flag and v.says_outcome] if self.second is None else []
-        flags.sort(key=lambda v: rank_of(sorted(v.words), CONVERSIONS) or 0)
+        flags = [v for v in free if v.is_flag and v.says_outcome and v.filled.all() and self.second is None]
+        flags.sort(key=lambda v: (v.distinct < 2, ranks[v.name]))
         look = next(iter([*times, *delays, *flags]), None)
         why = "no column looks like times of conversions" if look is None else clock_why(look, times, delays)
+        sure = len(times) == 1 and look is times[0] and look.filled.any()
         name, said = self._choose(
             "conversion.time", "Which column says when (or after how long, or whether) it converted?",
-            None if look is None else look.name, table, why, sure=look in times and len(times) == 1,
+            None if look is None else look.name, table, why, sure=sure,
         )  # fmt: skip
         if name is None:
             self.missing.append("conversion.time")

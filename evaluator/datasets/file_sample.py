@@ -67,7 +67,7 @@ def sample_file(path: str | Path) -> FileSample:
         There is no such file, or it is no table.
     """
     refuse_secret(str(path))
-    kind = None if Path(path).is_dir() or _known(Path(path)) or not Path(path).is_file() else "csv"
+    kind = None if _known(Path(path)) or not Path(path).is_file() else _kind_by_content(Path(path))
     file = find_files(Source.model_validate({"files": str(path), "format": kind}), Path())[0]
     given: dict[str, Any] = {"files": str(path)} | ({"format": kind} if kind else {})
     if file.format in ("parquet", "ipc"):
@@ -83,6 +83,11 @@ def sample_file(path: str | Path) -> FileSample:
 def _known(path: Path) -> bool:
     suffix = Path(path.stem).suffix if path.suffix.lower() in COMPRESSIONS else path.suffix
     return suffix.lower() in SUFFIXES
+
+
+def _kind_by_content(path: Path) -> str:
+    """Return the format of a text file whose suffix tells none, such as .json: that of objects, or of a table."""
+    return "jsonl" if next(unzipped_pieces(path), b"").lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[") else "csv"
 
 
 def _encoding(path: Path) -> dict[str, str]:

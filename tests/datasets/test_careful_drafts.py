@@ -299,3 +299,54 @@ def test_other_files_of_their_kind_are_drafted(tmp_path: Path) -> None:
     assert draft(tmp_path / "wide.txt").missing  # as wide as clicks of Criteo, and all numbers
     (tmp_path / "log.txt").write_text("time|banner|sold_at\n1:30|a b|\n2:30|c|\n")
     draft(tmp_path / "log.txt")
+
+
+def test_another_name_of_the_action_is_no_feature(tmp_path: Path) -> None:
+    names = np.array(["Summer", "Winter", "Spring"])
+    near = names[np.where(np.arange(N) == 5, (CODE + 1) % 3, CODE)]  # of one row another action's
+    _, spec = drafted(tmp_path, displays(banner_name=names[CODE], season=near))
+    assert spec["display"]["action"] == "banner"
+    assert set(spec["context"]["columns"]) == {"country", "season"}
+    assert asked(draft(tmp_path / "log.csv"), "'banner_name': it tells on every row which action was shown")
+
+
+def test_flags_with_gaps_and_flags_of_one_value_are_not_taken_for_conversions(tmp_path: Path) -> None:
+    clicked = SOLD.astype(int)
+    table = displays(clicked=clicked, conversion=np.zeros(N, int)).drop("sold_at")
+    _, spec = drafted(tmp_path, table)
+    assert spec["conversion"]["indicator"] == "clicked"
+    assert load(tmp_path / "spec.toml").conversions.num_rows == clicked.sum()
+    found, _ = drafted(tmp_path, displays(revenue=if_sold(np.ones(N))).drop("sold_at"))
+    assert "conversion.time" in found.missing  # gaps are refused in an indicator: the draft would be of no log
+
+
+def test_times_that_no_row_has_are_asked_about(tmp_path: Path) -> None:
+    table = displays(opened_at=pl.Series([None] * N, dtype=pl.String), is_open=np.where(SOLD, "True", "False"))
+    found, spec = drafted(tmp_path, table)
+    assert spec["conversion"]["time"] == "sold_at"
+    assert "is_open" in spec["leakage"]["columns"]
+    found, spec = drafted(tmp_path, table.drop("sold_at"))
+    assert spec["conversion"]["time"] == "opened_at"
+    assert asked(found, "times on 0.0% of its rows")
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+def test_ids_are_said_to_repeat_only_if_they_do(tmp_path: Path, repeated: bool) -> None:
+    ids = np.arange(N) // (2 if repeated else 1)
+    sales = pl.DataFrame({"display": ids[SOLD], "sold_at": CAME[SOLD]})
+    found, _ = drafted(tmp_path, displays(display=ids).drop("sold_at"), sales)
+    (said,) = asked(found, "both tables have it")
+    assert ("it repeats among the displays" in said) is repeated
+
+
+def test_objects_are_known_whatever_the_suffix(tmp_path: Path) -> None:
+    table = displays(banner=BANNERS[CODE])
+    table.write_ndjson(tmp_path / "events.json")
+    table.write_ndjson(tmp_path / "events.jsonl")
+    found, same = draft(tmp_path / "events.json"), draft(tmp_path / "events.jsonl")
+    assert found.toml().replace('format = "jsonl"\n', "").replace("events.json", "events.jsonl") == same.toml()
+    (tmp_path / "spec.toml").write_text(found.toml(tmp_path))
+    assert len(load(tmp_path / "spec.toml")) == N
+    (tmp_path / "array.json").write_text(table.write_json())
+    with pytest.raises(SourceError, match=r"array\.json: an array, not JSON lines"):
+        draft(tmp_path / "array.json")
