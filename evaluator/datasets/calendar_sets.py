@@ -10,7 +10,7 @@ import polars as pl
 
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.frames import Chunks
-from evaluator.datasets.given_times import no_such_time, ticks_of_date
+from evaluator.datasets.given_times import no_such_time, ticks_of_date, zone_of_date
 from evaluator.datasets.labels import Labels
 from evaluator.datasets.row_breaches import SHOWN, Breaches, CheckedRows
 from evaluator.datasets.row_rules import BEYOND, beyond_clocks, check_cells
@@ -34,8 +34,8 @@ class Flights(NamedTuple):
     until: Ints
 
 
-def given_flights(spec: FileSpec) -> Flights:
-    """Return the entries ``[[action]]`` of a spec.
+def given_flights(spec: FileSpec, zones: ZonesSeen) -> Flights:
+    """Return the entries ``[[action]]`` of a spec; `zones` sees whether their times say theirs.
 
     Raises
     ------
@@ -43,8 +43,8 @@ def given_flights(spec: FileSpec) -> Flights:
         A time cannot be read in the unit of the times, or an action ends before it starts.
     """
     entries = spec.action
-    start = [_ticks(spec, i, "from", entry.start, _EVER) for i, entry in enumerate(entries)]
-    until = [_ticks(spec, i, "until", entry.until, _FOR_GOOD) for i, entry in enumerate(entries)]
+    start = [_ticks(spec, zones, i, "from", entry.start, _EVER) for i, entry in enumerate(entries)]
+    until = [_ticks(spec, zones, i, "until", entry.until, _FOR_GOOD) for i, entry in enumerate(entries)]
     for i, entry in enumerate(entries):
         if until[i] <= start[i]:
             raise SpecError(
@@ -55,12 +55,14 @@ def given_flights(spec: FileSpec) -> Flights:
     return Flights([value_text(entry.label) for entry in entries], np.array(start, np.int64), np.array(until, np.int64))
 
 
-def _ticks(spec: FileSpec, place: int, key: str, given: int | str | None, absent: int) -> int:
+def _ticks(spec: FileSpec, zones: ZonesSeen, place: int, key: str, given: int | str | None, absent: int) -> int:
     if given is None:
         return absent
     ticks = ticks_of_date(spec, given) if isinstance(given, str) else given
     if ticks is None or (isinstance(given, int) and spec.time.unit == "datetime"):
         raise no_such_time(spec, f"action[{place}].{key}", given)
+    if isinstance(given, str):
+        zones.join(zone_of_date(spec, given, f"[[action]] {key}"))
     return ticks
 
 

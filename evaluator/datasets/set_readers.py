@@ -35,7 +35,7 @@ def find_sets(spec: FileSpec, files: list[TablePart], zones: ZonesSeen, *, liste
             candidates.breaches.refuse()
         return candidates
     if spec.action or spec.calendar is not None:
-        flights = given_flights(spec) if spec.action else read_flights(spec, files, zones)
+        flights = given_flights(spec, zones) if spec.action else read_flights(spec, files, zones)
         return CalendarSets(flights, display.time, display.action)
     return None
 

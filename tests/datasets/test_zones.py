@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -305,3 +306,32 @@ def test_a_draft_asks_for_the_zone_where_only_some_times_say_theirs(tmp_path: Pa
 def test_no_other_zone_is_proposed_for_an_abbreviation(tmp_path: Path, zone: str) -> None:
     with pytest.raises(SpecError, match="name a place of that zone, such as Europe/Berlin"):
         load(dataset(tmp_path, time={"unit": "datetime", "timezone": zone}))
+
+
+@pytest.mark.parametrize(
+    ("shown", "start", "time", "said"),
+    [
+        (
+            "2024-07-01T0{}:00+02:00",
+            "2024-07-01",
+            {},
+            "holds times without a zone ([[action]] from: '2024-07-01'), and ",
+        ),
+        ("2024-07-01T0{}:00", "2024-07-01T00:00Z", {}, "that say theirs ([[action]] from: '2024-07-01T00:00Z')"),
+        ("2024-07-01T0{}:00+02:00", "2024-07-01", {"timezone": {"t": "Europe/Berlin"}}, ""),
+        ("2024-07-01T0{}:00", "2024-07-01", {}, ""),
+        ("2024-07-01T0{}:00Z", "2024-07-01T00:00+02:00", {}, ""),
+    ],
+)
+def test_flights_in_the_spec_are_of_the_clock_of_the_displays(
+    tmp_path: Path, shown: str, start: str, time: dict[str, Any], said: str
+) -> None:
+    rows = ["t,ad,sold", f"{shown.format(0)},a,", f"{shown.format(1)},b,"]
+    spec = dataset(tmp_path, rows, time={"unit": "datetime", **time})
+    entries = f'\n[[action]]\nlabel = "a"\n[[action]]\nlabel = "b"\nfrom = "{start}"\n'
+    spec.write_text(spec.read_text() + entries)
+    if said:
+        with pytest.raises(LogError, match=re.escape(said)):
+            load(spec)
+    else:
+        assert len(load(spec)) == 2
