@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -223,16 +224,14 @@ def test_every_type_is_read_as_from_parquet_or_refused_in_a_line(tmp_path: Path,
         log, error = log_or_error(lambda: Log.from_frames(frame, **roles))  # noqa: B023
         assert bool(log) != bool(error), role
         assert "\n" not in error
-        if kind == "runs":
-            assert role not in ("time", "action") or "column 'v' holds run_end_encoded" in error
+        if kind == "runs":  # no Parquet file holds them
+            plain = frame.set_column(3, "v", pc.run_end_decode(column))
+            assert (log, error) == log_or_error(lambda: Log.from_frames(plain, **roles))  # noqa: B023
             continue
         spec = write_spec(tmp_path, **{"source": {"files": "log.parquet"}, "time": {"unit": "s"}, **sections})
         same, told = log_or_error(lambda: load(spec))  # noqa: B023
         assert log == same, role
-        if kind == "wide decimal":
-            assert error.startswith("displays: column 'v' holds decimal256(50, 2), which cannot be read. Hint: ")
-        else:
-            assert error == in_keywords(told.replace(str(tmp_path / "log.parquet"), "displays")), role
+        assert error == in_keywords(told.replace(str(tmp_path / "log.parquet"), "displays")), role
 
 
 FRAME = pl.DataFrame(
