@@ -22,7 +22,7 @@ from evaluator.comparisons.variant_runs import VariantRuns
 from evaluator.datasets import load as load
 from evaluator.delays.study.options import DelayOptions
 from evaluator.log import Log
-from evaluator.log.clusters import source_columns
+from evaluator.log.clusters import LIKE_USERS, source_columns
 from evaluator.options.declaration import under_own_names
 from evaluator.options.keywords import (
     AuditKeywords,
@@ -166,7 +166,8 @@ def compare(
         rule = asked.rule if rule is None else rule
         said = asked.options
     chosen = ReplayOptions(**{**said, **given})
-    reading |= {"keep": chosen.keeps} if chosen.keeps else {}
+    keep = chosen.keeps if rule is None else [*chosen.keeps, LIKE_USERS]
+    reading |= {"keep": keep} if keep else {}
     named = None if isinstance(log, Log) else str("synthetic" if log is None else log)
     own_log = log.checked() if isinstance(log, Log) else load("synthetic" if log is None else log, **reading)
     spec = None if baseline is None else as_description(baseline).spec
@@ -227,9 +228,11 @@ def audit(
     from evaluator.audits.run import run_audit
 
     refuse_unknown("audit", options, AuditOptions)
-    named, own_log = None if isinstance(log, Log) else str(log), _as_log(log)
+    keep = [LIKE_USERS]
+    named, own_log = None if isinstance(log, Log) else str(log), _as_log(log, keep)
     found, asked = from_nothing(policies, "audit"), AuditOptions(**under_own_names(AuditOptions, options))
-    with nullcontext((own_log, None)) if executor is None else at_a_place(own_log, named, {}) as (logged, place):
+    where = nullcontext((own_log, None)) if executor is None else at_a_place(own_log, named, {"keep": keep})
+    with where as (logged, place):
         return run_audit(logged, found, asked, executor=executor, place=place)
 
 
@@ -365,7 +368,7 @@ def check(log: LogLike, **options: Unpack[CheckKeywords]) -> CheckReport:
 
     refuse_unknown("check", options, CheckOptions)
     asked = CheckOptions(**options)
-    return check_log(_as_log(log, source_columns(asked.cluster_by)), asked)
+    return check_log(_as_log(log, [*source_columns(asked.cluster_by), LIKE_USERS]), asked)
 
 
 @shows(ReplayOptions)

@@ -12,7 +12,7 @@ from evaluator.cli import options as o
 from evaluator.cli.executing import Cluster, workers
 from evaluator.cli.lending import offered, takes
 from evaluator.cli.output import new_folder, this_command, wrote
-from evaluator.cli.reading import one_log, open_log, reads_log
+from evaluator.cli.reading import as_read, one_log, open_log, reads_log
 from evaluator.cli.replaying import origin
 
 EXAMPLES = (
@@ -54,6 +54,7 @@ def audit_command(
     from evaluator.arguments import as_descriptions
     from evaluator.audits.run import run_audit, steps
     from evaluator.comparisons.log_places import place_of
+    from evaluator.log.clusters import LIKE_USERS
     from evaluator.outputs.kept_folder import kept_beside
     from evaluator.outputs.kept_units import KeptUnits
     from evaluator.report.result_files import write_audit
@@ -64,10 +65,11 @@ def audit_command(
     with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
         o.kept_in = folder
         kept = None if folder is None else KeptUnits(folder, o.note)
-        source = open_log(named, reading)
+        source = open_log(named, reading, [LIKE_USERS])
         with workers(cluster) as executor:
             # Known by all that the log holds, whoever computes.
-            place = None if executor is None and kept is None else place_of(source.log, named, reading)
+            read = as_read(reading, [LIKE_USERS])
+            place = None if executor is None and kept is None else place_of(source.log, named, read)
             source = replace(source, log=source.log.without_outcomes())
             with o.progress("twins and runs", steps(len(descriptions), asked), compiles=cluster is None) as advance:
                 found = run_audit(

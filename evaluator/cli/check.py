@@ -40,12 +40,12 @@ def check_command(
     Exit code 4 when a check failed.
     """
     from evaluator.checks.run import check_log
-    from evaluator.log.clusters import source_columns
+    from evaluator.log.clusters import LIKE_USERS, source_columns
     from evaluator.report.result_files import write_check
 
     options = CheckOptions(**checking)
     with new_folder(out) as save:
-        source = open_log(one_log(log, dataset), {**reading, "keep": source_columns(options.cluster_by)})
+        source = open_log(one_log(log, dataset), reading, [*source_columns(options.cluster_by), LIKE_USERS])
         found = check_log(source.log, options)
         save(write_check, found, source=origin(source, reading), command=this_command())
     if as_json:

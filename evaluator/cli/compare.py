@@ -68,6 +68,7 @@ def compare_command(
     from evaluator.comparisons.result import execute_comparison, find_baseline, plan_comparison
     from evaluator.comparisons.study_workers import study_on
     from evaluator.comparisons.variant_runs import VariantRuns
+    from evaluator.log.clusters import LIKE_USERS
     from evaluator.outputs.kept_folder import kept_beside
 
     dataset = one_log(log, dataset)
@@ -90,14 +91,16 @@ def compare_command(
         kept = None if folder is None else KeptResults(folder, descriptions)
         o.kept_in = folder
         options = ReplayOptions(**replaying)
-        source = open_log(dataset, reading, options.keeps)
+        # A rule has the log checked, by what users saw before, too.
+        keep = options.keeps if rule is None else [*options.keeps, LIKE_USERS]
+        source = open_log(dataset, reading, keep)
         plans = plan_comparison(source.log, descriptions, windows or [None], options)
         first = find_baseline(plans, None if baseline is None else as_description(baseline).spec)
         taken_up = _taken_up(kept, plans, source.log)
         with workers(cluster) as executor:
             where = None
             if executor is not None:
-                place = place_of(source.log, dataset, as_read(reading, options.keeps))
+                place = place_of(source.log, dataset, as_read(reading, keep))
                 where = study_on(executor, place, descriptions, windows or [None], options)
             runs = VariantRuns(plans, kept=kept, found=taken_up, workers=where)
             with o.progress("displays", runs.total, compiles=cluster is None) as advance:

@@ -38,6 +38,7 @@ from evaluator.datasets.target import target_columns
 from evaluator.datasets.time_section import Time
 from evaluator.datasets.vw.decision_frames import FORMATS, has_times
 from evaluator.datasets.zones import ZonesSeen
+from evaluator.log.clusters import like_users
 
 # Rows whose display was listed before, of a first pass, which knows of none.
 NONE = pl.DataFrame(schema={"row": pl.Int64, FILE: pl.Int32, LINE: pl.Int64})
@@ -255,9 +256,21 @@ def plan_reading(
         of_sets=list(of_sets),
         target=target_columns(spec, files),
         vectors=vector_columns(spec, files),
-        kept=columns_to_keep(spec, asked.keep),
+        kept=columns_to_keep(spec, asked.keep, lambda: _users(files[0], spec)),
         by_rounds=by_rounds,
     )
+
+
+def _users(file: TablePart, spec: FileSpec) -> list[str]:
+    """Return the columns of a part whose names say that they hold users, and whose cells are words or whole numbers.
+
+    Lines that name their own columns offer none: what they hold is known of every line alone.
+    """
+    names = [] if file.is_lines else like_users(column_names(file, spec.source))
+    if file.is_text:
+        return names
+    kinds = {name: pl.String() if name in file.partitions else file.type_of(name) for name in names}
+    return [c for c, kind in kinds.items() if kind.is_integer() or isinstance(kind, pl.String | pl.Categorical)]
 
 
 def _has_no_times(spec: FileSpec, files: Sequence[TablePart]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,8 @@ _UNITS = ", ".join(SECONDS)
 # Columns of these names hold users, the first the most surely; a device is one only where its name says it is an id.
 _PEOPLE = ("uid", "user", "visitor", "customer", "member", "person", "client", "account", "household", "cookie")
 _USERS = re.compile(rf"(?:anonymous|anon)?({'|'.join(_PEOPLE)}|deviceid)(?:id|key|hash|uuid|no|number)?s?")
+# Named among the columns to keep, it asks for those whose names say that they hold users, where a source has any.
+LIKE_USERS = "*users"
 # Of fewer values a column says of what kind a user is, not who.
 _FEWEST_USERS = 100
 
@@ -57,6 +60,16 @@ def source_columns(by: str | None) -> list[str]:
     return [] if by is None or by.startswith(EVERY) else [by]
 
 
+def like_users(names: Iterable[str]) -> list[str]:
+    """Return those names that say that a column holds users, the one that says so most surely first.
+
+    >>> like_users(["country", "account", "User_ID", "device"])
+    ['User_ID', 'account']
+    """
+    alike = [(place, name) for name in names if (place := _place(name)) is not None]
+    return [name for _, name in sorted(alike)]
+
+
 def read_users(log: Log, named: str | None) -> Clusters | None:
     """Return which displays are of one user; None where no column is known to say so.
 
@@ -74,10 +87,10 @@ def read_users(log: Log, named: str | None) -> Clusters | None:
     >>> read_users(load("synthetic", limit=1000), "every:100") is None
     True
     """
-    alike = [(place, name) for name in kept_columns(log.schema.names) if (place := _place(name)) is not None]
+    alike = like_users(kept_columns(log.schema.names))
     if named is not None and not named.startswith(EVERY) and (_place(named) is not None or not alike):
         return read_clusters(log, named)
-    for _, name in sorted(alike):
+    for name in alike:
         found = read_clusters(log, name)
         if found.count - found.unnamed >= _FEWEST_USERS:
             return found

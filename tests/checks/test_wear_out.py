@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from evaluator.log import Log
 from evaluator.log.clusters import read_users
 from evaluator.replays.words.clusters import NO_WEAR_OUT
 from tests.checks.visits import Visits
+from tests.datasets.sources import dataset
 from tests.logs import bernoulli_log
 
 # The best action is worth .05 more than a random one at a user's first display, and worn out at the thirtieth.
@@ -121,6 +123,19 @@ def test_a_policy_that_wears_users_out_does_not_ship_where_they_are_known() -> N
     unknown = verdict(WORN, named=False)
     assert unknown.decision == "ship"
     assert "users" not in {of.name for of in unknown.conditions}
+
+
+def test_users_of_a_source_need_not_be_named(tmp_path: Path) -> None:
+    # As a file holds them: a column that the spec gives no role.
+    log = WORN.log(2)
+    sold = dict(zip(*(log.conversions[c].to_pylist() for c in ("display_id", "time")), strict=True))
+    shown = zip(*(log.displays[c].to_pylist() for c in ("display_id", "time", "action", "user")), strict=True)
+    rows = [f"{time},{action},{sold.get(i, '')},{user}" for i, time, action, user in shown]
+    spec = dataset(tmp_path, ["t,ad,sold,user", *rows], display={"propensity_kind": "uniform"})
+    assert check(spec)[NAME].verdict == "fail"
+    found = evaluator.compare(spec, ["random", "fixed:action=4"], ship_if="uplift > 0").verdict
+    assert found is not None
+    assert {of.name: of.met for of in found.conditions}["users"] is False
 
 
 def test_a_clean_world_with_users_ships() -> None:

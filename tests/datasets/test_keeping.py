@@ -15,9 +15,10 @@ from evaluator.datasets import convert, load
 from evaluator.datasets import frames as scan
 from evaluator.errors import SourceError, UsageError
 from evaluator.log import StoredLog
-from evaluator.log.clusters import read_clusters
+from evaluator.log.clusters import LIKE_USERS, read_clusters
 from evaluator.log.content import content_hash
 from evaluator.log.delay_rows import delay_rows
+from evaluator.log.schema import kept_columns
 from tests.cli.runs import evaluate
 from tests.datasets.sources import dataset, write_spec
 
@@ -184,3 +185,26 @@ def test_a_column_that_a_spec_cannot_keep_is_told(tmp_path: Path, keep: dict[str
     spec = dataset(tmp_path, ["t,ad,sold,price", "1,a,4,2.5", "2,b,,1"], keep=keep)
     with pytest.raises((UsageError, SourceError), match=said):
         load(spec)
+
+
+def test_columns_of_users_are_kept_where_they_are_asked_for_and_there(tmp_path: Path) -> None:
+    rows = ["t,ad,sold,customer,user_id,device_id,price", "1,a,4,c1,7,phone,3", "2,b,,c2,8,desk,1"]
+    held = {"leakage": {"columns": ["customer"]}}
+    log = load(dataset(tmp_path, rows, **held), keep=[LIKE_USERS])
+    assert set(kept_columns(log.schema.names)) == {"user_id", "device_id"}
+    # One that is kept for users is enough, and logs that are not read from files keep what they have.
+    known = dataset(tmp_path, rows, **held, keep={"visitor": "price"})
+    assert kept_columns(load(known, keep=[LIKE_USERS]).schema.names) == ["visitor"]
+    assert kept_columns(load("synthetic", limit=100, keep=[LIKE_USERS]).schema.names) == []
+    plain = dataset(tmp_path, ["t,ad,sold", "1,a,4", "2,b,"])
+    assert kept_columns(load(plain, keep=[LIKE_USERS]).schema.names) == []
+    # What holds no groups is no column of users.
+    lines = [f'{{"t": {i}, "ad": "{ad}", "sold": 9, "user": {{"id": 3}}}}' for i, ad in enumerate("ab")]
+    (tmp_path / "log.jsonl").write_text("\n".join(lines))
+    nested = write_spec(tmp_path, source={"files": "log.jsonl"})
+    assert kept_columns(load(nested, keep=[LIKE_USERS]).schema.names) == []
+    pl.DataFrame({"t": [1, 2], "ad": ["a", "b"], "sold": [3, None], "users": [[1, 2], [3]]}).write_parquet(
+        tmp_path / "log.parquet"
+    )
+    listed = write_spec(tmp_path, source={"files": "log.parquet"})
+    assert kept_columns(load(listed, keep=[LIKE_USERS]).schema.names) == []
