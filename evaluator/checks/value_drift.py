@@ -28,8 +28,8 @@ NAME = "drift of values"
 CHANGE, FEWEST_CONVERSIONS, ROWS = 0.1, 50, 10_000
 # How far the logarithm (of base ten) of a ratio may be from a whole number, by chance or not, to be a change of unit.
 _NEAR, _NEAR_BY_CHANCE = 0.05, 0.2
-# Two standard errors of that logarithm beyond which no unit is named.
-_SURE = 0.3
+# Standard errors by which it is so by chance, and the most that they may make of that logarithm for a unit to be named.
+_ERRORS, _SURE = 3.0, 0.45
 # Added to variances: that of a single value at the end of the ranks, so that few values do not decide.
 _CALM = 0.25
 _ROWS_AT_ONCE = 4_000_000
@@ -277,10 +277,10 @@ def _words(label: str, where: str, ratio: float, others: float, unit: int) -> tu
 def _unit(ratio: float, error: float) -> int:
     """Return the power of ten that a ratio is, as far as can be told; 0 where it is none, or too little is known.
 
-    >>> _unit(97.0, 0.1), _unit(1.5, 0.1), _unit(0.001, 0.01), _unit(60.0, 0.1), _unit(97.0, 0.5)
-    (2, 0, -3, 0, 0)
+    >>> _unit(97.0, 0.1), _unit(125.0, 0.1), _unit(1.5, 0.1), _unit(0.001, 0.01), _unit(60.0, 0.1), _unit(97.0, 0.5)
+    (2, 2, 0, -3, 0, 0)
     """
-    power, sure = math.log10(ratio), 2.0 * error / math.log(10.0)
+    power, sure = math.log10(ratio), _ERRORS * error / math.log(10.0)
     near = abs(power - round(power)) <= max(_NEAR, min(sure, _NEAR_BY_CHANCE))
     return round(power) if near and sure <= _SURE else 0
 
