@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ Floats = npt.NDArray[np.float64]
 
 # None is no chance where so many displays are usual: exp(-20) is 2e-9.
 USUAL = 20.0
+# Nor is such an absence of one of so many actions: exp(-10) is 5e-5, for each of them.
+_RARE = 10.0
 # A mean of 1 / p so many standard errors below 1 is looked into.
 _SURE = 4.0
 # An action that has such a pause within its time, of what it lacks before or after it, comes and goes.
@@ -76,18 +79,21 @@ def absences(t: Tables) -> list[Absence]:
     """Return the actions that came after the log began or went before it ended, by displays that chance does not miss.
 
     Between its first and last display an action has a share of the displays; where that share of the ones before (or
-    after) makes `USUAL` displays or more, and these are `TRIVIAL` of the log or more, it was not there. One that
-    pauses as long within its time comes and goes (every evening, say), and neither came nor went.
+    after) makes `USUAL` displays or more, and these are `TRIVIAL` of the log or more, it was not there. Few
+    displays say no such thing where chance leaves such ends empty, as of a single one. An action that pauses as long
+    within its time comes and goes (every evening, say), and neither came nor went.
     """
     n = len(t.logged.survey.log)
+    chance = _RARE + math.log(t.counts.shape[1])
     found = []
     for a in np.flatnonzero(t.counts[0]).tolist():
         before, after = t.outside[:, a].tolist()
         rate = t.counts[0, a] / (n - before - after)
         least = max(USUAL / rate, TRIVIAL * n, int(t.pause[a]) / _PAUSE)
         came, went = before >= least, after >= least
-        if came or went:
-            share = (before * came + after * went) / n
+        share = (before * came + after * went) / n
+        # Where the time of the first (or last) of m displays is that of its launch, m - 1 say that others are missing.
+        if (came or went) and -(t.counts[0, a] - (came and went)) * math.log1p(-min(share, 1.0 - 1e-12)) >= chance:
             found.append(Absence(a, share, int(t.first[1, a]) if came else None, int(t.last[1, a]) if went else None))
     return found
 
@@ -161,10 +167,8 @@ def hole(t: Tables, action: int) -> MissingSupport | None:
         if len(rows) > 1 and holds and sure and apart > best:
             best = apart
             where = _never(t, action, rows, least) if family.name == HOURS else [rows[least]]
-            expected = float(size[where].sum() * t.counts[0, action] / size[0])
-            names = [t.groups[row].name for row in where]
-            name = names[0] if len(where) == 1 else f"{names[0].split(' to ')[0]} to {names[-1].split(' to ')[1]}"
-            found = MissingSupport(action, 1.0 - float(share), name, int(t.counts[where, action].sum()), expected)
+            expected, shown = float(size[where].sum() * t.counts[0, action] / size[0]), t.counts[where, action].sum()
+            found = MissingSupport(action, 1.0 - float(share), _hours(t, where), int(shown), expected)
     return found
 
 
@@ -182,17 +186,54 @@ def _never(t: Tables, action: int, rows: list[int], at: int) -> list[int]:
 def absence_advice(t: Tables, gone: list[Absence]) -> tuple[str, str]:
     """Return what launches and retirements, of which there is one at least, mean for a replay, and what to do."""
     most, everyone = max(gone, key=lambda absence: absence.share), np.arange(t.counts.shape[1])
+    came, went = (any(getattr(absence, end) is not None for absence in gone) for end in ("since", "until"))
+    # The first displays of a log are those of `limit`; the last ones are a file of their own.
+    how = " and ".join(way for way, of in (("a file that starts later", came), ("`limit`", went)) if of)
     return (
         f"{_said(t, most, len(gone) - 1)}. A policy that chooses it at other times finds no display, and a replay of "
         "the whole log tilts towards the time in which it was there",
-        "Replay the time in which all actions were there (`limit`, or a file that starts later), or leave out what was "
-        f"not: {without(t, np.isin(everyone, [absence.action for absence in gone]))}.",
+        f"Replay the time in which all actions were there ({how}), or leave out what was not: "
+        f"{without(t, np.isin(everyone, [absence.action for absence in gone]))}.",
     )
 
 
 def _said(t: Tables, absence: Absence, others: int) -> str:
     words = absence_words(t, absence)
     return words[0].upper() + words[1:] + (f" ({others} more come late or go early)" if others else "")
+
+
+def pause_cause(t: Tables) -> tuple[str, str] | None:
+    """Return what hours mean in which an action was never shown, and what to do; None where all had theirs.
+
+    Where propensities are constant, which `hole` leaves to the check of the hours: none there can be right.
+    """
+    size = t.counts.sum(axis=1)
+    usual = size[:, None] * t.counts[0] / size[0]
+    missing = (t.counts == 0) & (usual >= USUAL)
+    found = []
+    for family, all_rows in t.families.items():
+        if family.name != HOURS:
+            continue
+        rows = [row for row in all_rows if size[row] > 0]
+        for a in np.flatnonzero(missing[rows].any(axis=0)).tolist():
+            at = int(np.where(t.counts[rows, a] == 0, usual[rows, a], 0.0).argmax())
+            where = _never(t, a, rows, at)
+            found.append((float(usual[where, a].sum()), a, _hours(t, where)))
+    paused = np.isin(np.arange(t.counts.shape[1]), [a for _, a, _ in found])
+    if not found or paused.all():
+        return None
+    expected, action, hours = max(found)
+    return (
+        f"Action {t.logged.survey.log.labels[action]} is shown never in {hours}, where {expected:,.0f} were to be "
+        "expected: what it would earn there the log cannot tell, whatever the propensities.",
+        f"Leave out what pauses ({without(t, paused)}); or name the actions that could be shown at each display "
+        "(`eligible`, in `[display]` of the spec), and values are those of choices among them.",
+    )
+
+
+def _hours(t: Tables, rows: list[int]) -> str:
+    names = [t.groups[row].name for row in rows]
+    return names[0] if len(rows) == 1 else f"{names[0].split(' to ')[0]} to {names[-1].split(' to ')[1]}"
 
 
 def hole_cause(t: Tables) -> tuple[str, str] | None:

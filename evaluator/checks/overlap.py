@@ -19,6 +19,8 @@ from evaluator.log.times import time_words
 
 # Displays an action needs before anything can be said of it, rounds a replay needs, and rounds it should have.
 FEW_SHOWN, NO_ROUNDS, FEW_ROUNDS = 30, 10, 100
+# Factor by which more rounds are worth a word.
+_MUCH = 3.0
 _NAMED = 5
 NAME = "overlap"
 
@@ -35,6 +37,8 @@ def overlap(t: Tables, level: float) -> Finding:
     s1, s2 = t.inverse[0, 0], t.inverse[1, 0]
     least = float(np.nanmin(t.logged.constant)) if t.logged.constant is not None else p.least
     rounds = n * least
+    # A hundredth of the displays may decide for all of them.
+    wider = p.quantile(log, 0.01) if rounds < FEW_ROUNDS and p.rule is not None else least
     with np.errstate(invalid="ignore"):
         own = np.where(s2 > 0, s1**2 / s2, 0.0)
     rewards = np.bincount(t.action, t.weight, minlength=len(labels)) / np.maximum(s1, 1e-300)
@@ -51,6 +55,7 @@ def overlap(t: Tables, level: float) -> Finding:
         "best_action": labels[best], "never_shown": int((shown == 0).sum()),
         "shown_fewer_than_30": int(((shown > 0) & (shown < FEW_SHOWN)).sum()), "certain_share": t.certain / n,
         "none_judged": int(((shown > 0) & (t.usable == 0)).sum()), "launched_or_retired": len(gone),
+        "rounds_without_rarest": n * wider if wider >= _MUCH * least else None,
     }  # fmt: skip
     said: list[tuple[Verdict, str, str]] = []
     if t.certain:
@@ -81,8 +86,7 @@ def overlap(t: Tables, level: float) -> Finding:
     if rounds < FEW_ROUNDS and t.certain < n:
         said.append(("fail" if rounds < NO_ROUNDS else "warn",
                      f"the smallest propensity {least:.2g} leaves about {rounds:,.1f} rounds of a contextual replay",
-                     "Let replay accept some bias with `accept_quantile=0.01`, or leave out the actions with the "
-                     "smallest propensities."))  # fmt: skip
+                     _more_rounds(t, least, wider)))  # fmt: skip
     verdict: Verdict = "pass"
     for grade in ("warn", "fail"):
         if any(v == grade for v, _, _ in said):
@@ -97,6 +101,20 @@ def overlap(t: Tables, level: float) -> Finding:
         means=". ".join(w[0].upper() + w[1:] for w in words) + ".",
         do=" ".join(do for _, _, do in said), explains=_explained(t, gone, level) if gone else (),
     )  # fmt: skip
+
+
+def _more_rounds(t: Tables, least: float, wider: float) -> str:
+    """Return what helps where few rounds are left: it depends on how many propensities are as small as the smallest."""
+    if wider >= _MUCH * least:
+        return (
+            f"Correct the smallest propensities if they are mistakes of the log; or let replay accept some bias with "
+            f"`accept_quantile=0.01`, which leaves about {len(t.logged.survey.log) * wider:,.0f} rounds."
+        )
+    constant = t.logged.constant
+    smallest = t.logged.propensities.smallest if constant is None else constant
+    if np.nanmedian(smallest) >= _MUCH * least:
+        return "Leave out the actions with the smallest propensities (`actions`)."
+    return "Take fewer actions (`actions='top:n'`), or a longer log."
 
 
 def _explained(t: Tables, gone: list[Absence], level: float) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.checks.absences import pause_cause
 from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import homogeneity, most_off, p_words, trend, worst_numbers
 from evaluator.checks.record import Check
@@ -43,17 +44,23 @@ def hours_and_weekdays(t: Tables, level: float) -> Finding:
     if outcome is None:
         return not_applicable(NAME, "the log counts rounds or days, covers less than a day, or has too few displays")
     wrong = outcome.verdict != "pass"
+    said, do = (pause_cause(t) if wrong else None) or (
+        most_off(t, outcome.worst.rows).strip(),
+        "Give the propensities of each time in a column or, where the logger looked at the clock only, let them be "
+        "estimated from it: put the hour and the weekday among the context columns of the spec, and read with "
+        "`propensity='estimate:context'`.",
+    )
+    means = (
+        "The logger followed the clock, while its propensities are taken as constant: an action shown at hours at "
+        f"which people buy looks better than it is. {said}"
+    )
     return Finding(
         name=NAME, verdict=outcome.verdict,
         number=f"shares vary by {outcome.effect:.1%} by {outcome.worst.what}, p {p_words(outcome.p_value)}",
         statistic=outcome.worst.statistic, p_value=outcome.p_value, effect=outcome.effect,
         numbers=worst_numbers(outcome),
-        means="The logger followed the clock, while its propensities are taken as constant: an action shown at hours "
-        "at which people buy looks better than it is." + most_off(t, outcome.worst.rows) if wrong
-        else "The logger kept its shares at all hours and on all weekdays, as far as it can tell.",
-        do="Give the propensities of each time in a column or, where the logger looked at the clock only, let them be "
-        "estimated from it: put the hour and the weekday among the context columns of the spec, and read with "
-        "`propensity='estimate:context'`." if wrong else "",
+        means=means if wrong else "The logger kept its shares at all hours and on all weekdays, as far as it can tell.",
+        do=do if wrong else "",
     )  # fmt: skip
 
 

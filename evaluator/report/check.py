@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evaluator.checks.finding import FOUND, POWER
+from evaluator.checks.overlap import NAME as OVERLAP
 from evaluator.checks.run import CheckReport, InReplay
 from evaluator.checks.wear_out import NAME as WEAR_OUT
 from evaluator.estimates.enough import missing
@@ -111,17 +112,29 @@ def _verdict_lines(report: CheckReport) -> list[RenderableType]:
         lines.append(f"This rests on {tests}. {kept}")
     else:
         lines.append(f"Fit for replay as far as this log can tell: {tests} found nothing. {kept}")
-    lines.append(_in_replay(report.replay))
+    lines.append(_in_replay(report.replay, report[OVERLAP].numbers.get("rounds_without_rarest")))
     return lines
 
 
-def _in_replay(of: InReplay) -> str:
-    """Return what a replay of the log has to tell from, and what it would tell."""
+def _in_replay(of: InReplay, without_rarest: float | None) -> str:
+    """Return what a replay of the log has to tell from, and what it would tell.
+
+    Parameters
+    ----------
+    of
+        What it has to tell from.
+    without_rarest
+        Number of rounds that the rarest hundredth of the propensities takes from it; None where it takes few.
+    """
     conversions = f"{of.conversions:,.3g}" if of.conversions < 1_000 else f"{of.conversions:,.0f}"
     size = (
         f"A replay of a policy that tries all actions alike has about {of.rounds:,.0f} rounds with {conversions} "
         "conversions"
     )
+    if not of.enough and without_rarest is not None:
+        return (
+            f"{size}: a few small propensities leave no more, and about {without_rarest:,.0f} without them ({OVERLAP})."
+        )
     if not of.enough:
         return f"{size}: {missing(of.rewards)}."
     if math.isnan(of.smallest_uplift):

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from evaluator import check
+from evaluator.checks.run import CheckReport
+from evaluator.report.check import print_check
+from evaluator.report.console import as_text
 from tests.logs import build_log
 
 
@@ -19,3 +22,30 @@ def test_no_check_advises_the_model_that_failed() -> None:
     assert found.verdict == "fail"
     assert "estimate:context" not in found.do
     assert "`features`" in found.do
+
+
+def logged(propensity: np.ndarray, actions: int) -> CheckReport:
+    """Return the check of a log of an even logger whose propensities are written so."""
+    n = len(propensity)
+    rng = np.random.default_rng(3)
+    action, time = rng.integers(0, actions, n), np.arange(n) * 60
+    sold = np.flatnonzero(rng.random(n) < 0.1)
+    return check(build_log(
+        time=time, action=action, n_actions=actions, tick="s", propensity=propensity,
+        conversion_display=sold, conversion_time=time[sold] + 30,
+    ))  # fmt: skip
+
+
+def test_a_quantile_is_advised_where_it_leaves_more_rounds() -> None:
+    one = np.full(8_000, 0.25)
+    one[1_234] = 1e-9
+    report = logged(one, 4)
+    assert "`accept_quantile=0.01`, which leaves about 2,000 rounds" in report["overlap"].do
+    text = as_text(print_check, report)
+    assert "times as many displays" not in text
+    assert "about 2,000 without them" in " ".join(text.split())
+    # Where all are as small, no quantile leaves more.
+    small = logged(np.full(900, 1 / 90), 90)
+    assert "accept_quantile" not in small["overlap"].do
+    assert "`actions='top:n'`" in small["overlap"].do
+    assert "times as many displays" in " ".join(as_text(print_check, small).split())

@@ -154,3 +154,29 @@ def test_copies_of_a_log_without_contexts_are_found() -> None:
     rows = np.sort(np.append(np.arange(len(made.time)), np.arange(0, len(made.time), 50)))
     log = build_log(time=made.time[rows], action=made.action[rows], n_actions=6, tick="s")
     assert check(log)["duplicated displays"].verdict == "warn"
+
+
+def test_hours_without_an_action_are_a_pause_where_propensities_are_shares_too() -> None:
+    log = site(1, days=20, available=paused)
+    found = check(log, propensity="estimate")["hours and weekdays"]
+    assert found.verdict == "fail"
+    assert "is shown never in 10:00 to 24:00" in found.means
+    assert found.do.startswith("Leave out what pauses (`actions='")
+    assert "estimate:context" not in found.do
+    # Shares that rise and fall leave no hour without displays.
+    assert "estimate:context" in check(learning(1, by_hour=0.3))["hours and weekdays"].do
+
+
+def test_single_displays_are_neither_launched_nor_retired() -> None:
+    rng = np.random.default_rng(4)
+    time = np.sort(rng.integers(0, 30 * DAY, 320))
+    few = check(build_log(time=time, action=rng.integers(0, 80, 320), n_actions=80, tick="s"))["overlap"]
+    assert few.numbers["launched_or_retired"] == 0
+    assert "has displays only" not in few.means
+    # Thirty displays, all in the last half, are a launch.
+    late = np.where((np.arange(320) >= 160) & (np.arange(320) % 5 == 0), 2, np.arange(320) % 2)
+    log = build_log(time=time, action=late, n_actions=3, tick="s")
+    assert check(log)["overlap"].numbers["launched_or_retired"] == 1
+    assert "(a file that starts later)" in check(log)["overlap"].do
+    gone = build_log(time=time, action=late[::-1], n_actions=3, tick="s")
+    assert "(`limit`)" in check(gone)["overlap"].do
