@@ -166,6 +166,8 @@ def claim_tests(t: Tables, displays: Floats | None = None) -> list[GroupTest]:
 
     Parameters
     ----------
+    t
+        Tables of the log.
     displays
         Displays of each group at which each action could be shown, shape (G, K), of propensities that change between
         displays; None for all.

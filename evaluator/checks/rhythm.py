@@ -69,6 +69,8 @@ def _beyond_drift(test: GroupTest, shown: Floats) -> GroupTest:
 
     Parameters
     ----------
+    test
+        Test of one grouping by the clock, all periods together.
     shown
         Number of displays of each period, group and action, shape (P, G, A).
     """

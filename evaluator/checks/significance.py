@@ -207,7 +207,7 @@ class SmallestP(NamedTuple):
     Parameters
     ----------
     p
-        That p-value.
+        P-value of the smallest one, all statistics considered.
     which
         Which statistic has the smallest one.
     critical

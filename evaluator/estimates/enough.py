@@ -89,7 +89,7 @@ def expected_rewards(rewards: Floats, displays: int, rounds: float) -> float:
 
     Examples
     --------
-    >>> expected_rewards(np.ones(38), 10_000, 125.0)
+    >>> round(expected_rewards(np.ones(38), 10_000, 125.0), 3)
     0.475
     """
     if not len(rewards):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.log.meta import LogMeta
-from evaluator.log.schema import BATCH, Columns, is_sets, no_outcomes, read, to_numpy
+from evaluator.log.schema import BATCH, Columns, is_sets, no_outcomes, read, take_rows, to_numpy
 from evaluator.log.uneven import is_uneven
 
 
@@ -70,7 +70,7 @@ class LogTables:
 
     def take(self, displays: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
         """Return some columns of the displays with these numbers, in the order asked for."""
-        return self.displays.select(list(columns)).take(pa.array(displays))
+        return take_rows(self.displays.select(list(columns)), displays)
 
     def time_range(self) -> tuple[int, int]:
         """Return the times of the first and the last display in ticks; of a log on disk at the cost of `take`."""

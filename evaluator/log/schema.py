@@ -88,6 +88,23 @@ def fixed_size_lists(array: npt.NDArray[Any]) -> pa.Array:
     return out
 
 
+def take_rows(rows: pa.Table | pa.RecordBatch, numbers: npt.NDArray[np.int64]) -> pa.Table:
+    """Return some rows by their numbers, in the order asked for.
+
+    Of slices of nested fixed-size lists pyarrow (26.0) itself takes other memory than their rows.
+    """
+    at = pa.array(numbers)
+    columns = [
+        fixed_size_lists(to_numpy(column)[numbers]).cast(column.type) if _is_nested(column.type) else column.take(at)
+        for column in rows.columns
+    ]
+    return pa.table(columns, schema=rows.schema)
+
+
+def _is_nested(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_fixed_size_list(kind) and pa.types.is_fixed_size_list(kind.value_type))
+
+
 def is_number(kind: pa.DataType) -> bool:
     """Whether a column of this type holds whole numbers or fractions."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))

@@ -57,7 +57,7 @@ def delays_within_stamps(stamps: Ints, uniform: Floats) -> Floats:
     Examples
     --------
     >>> delays_within_stamps(np.array([0, 0, 1]), np.array([0.1, 0.9, 0.5])).round(2)
-    array([0.03, 0.49, 0.69])
+    array([0.02, 0.46, 0.51])
     """
     if not len(stamps):
         return np.zeros(0)

@@ -29,6 +29,7 @@ from evaluator.log.schema import (
     fixed_size_lists,
     no_outcomes,
     read,
+    take_rows,
     to_numpy,
 )
 from evaluator.log.traffic import summed
@@ -175,14 +176,14 @@ class StoredLog(Log):
         for first, batch in self._selected(columns, BATCH):
             low, high = np.searchsorted(wanted, [first, first + batch.num_rows])
             if low < high:
-                found.append(batch.take(pa.array(wanted[low:high] - first)))
+                found += take_rows(batch, wanted[low:high] - first).to_batches()
         schema = pa.schema([self.schema.field(name) for name in columns])
         rows = pa.Table.from_batches(found, schema)
         if (displays[1:] >= displays[:-1]).all():
             return rows
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
-        return rows.take(pa.array(back))
+        return take_rows(rows, back)
 
     def after(self, first: int) -> Log:
         """Return the log without its first displays and their conversions, the others numbered anew from 0."""

@@ -167,19 +167,19 @@ def binding_display(plan: ReplayPlan) -> BindingDisplay | None:
     columns = tuple(dict.fromkeys(("action", *found.reads)))
     parts = [(batch["action"], found.of(batch)) for _, batch in plan.log.batches(columns)]
     of, p = (np.concatenate(part) for part in zip(*parts, strict=True))
-    if not plan.per_display:
+    if c.max(where=np.isfinite(c), initial=0.0) > c[action]:  # each action has a c of its own
         p = np.where(of == action, p, np.inf)
-    first = int(p.argmin())
+    first, n = int(p.argmin()), len(plan.rounds)
     among = np.sort(p[np.isfinite(p)])
     for quantile in _QUANTILES:
         wider = float(among[int(quantile * len(among))])
         if wider >= MUCH_SMALLER * p[first]:
-            n = len(plan.rounds)
+            accepted = min(wider, 1.0) * n
+            more = f"`accept_quantile={quantile:g}`, which accepts about {accepted:,.0f} at the price of bias"
             return BindingDisplay(
                 f"the smallest propensity, {p[first]:.2g} (display {first + plan.before}, action "
                 f"{plan.log.labels[of[first]]}), decides how many displays are accepted: about {p[first] * n:,.2g} of "
                 f"{n:,}",
-                f"`accept_quantile={quantile:g}`, which accepts about {min(wider, 1.0) * n:,.0f} at the price of bias, "
-                "or to correct that propensity if it is a mistake of the log",
+                f"{more}, or to correct that propensity if it is a mistake of the log",
             )
     return None

@@ -152,7 +152,7 @@ def _shown(report: CheckReport) -> list[RenderableType]:
         )
         lines += [Padding(f"- {f.shows}", (0, 0, 0, 2), expand=False) for f in shown]
     known = "users" in report[WEAR_OUT].numbers
-    users = "" if known else ", or, without a column of users, outcomes that depend on a user's earlier displays"
+    users = "" if known else ", or, without a column of users, effects of their earlier displays"
     wrong = "or conversions on a wrong display" if known else "conversions on a wrong display"
     lines.append(f"What no log shows, no check finds: an unmeasured cause, {wrong}{users}.")
     return lines

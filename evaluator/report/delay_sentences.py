@@ -85,7 +85,7 @@ def drift_said(study: DelayStudy) -> Sentences:
         verdict = f"delays change, most likely after {named}"
     rest = f" (p = {drift.p:.2g}; flagged without drift {drift.false_alarms:.0%} of the time)"
     if not drift.changed:
-        rest += _could_be_shown(study, drift, periods)
+        rest = f" (p = {drift.p:.2g}){_could_be_shown(study, drift, periods)}"
     doubt = drift.changed and study.rows.deduplicated
     more = ["de-duplication alone can do this (see above): look at `deduplicate='all'`"] if doubt else []
     if study.newest is not None:
@@ -112,13 +112,11 @@ def _could_be_shown(study: DelayStudy, drift: DelayDrift, periods: Periods) -> s
     for change in found:
         after = periods.label(change.after, study.rows.tick_seconds)
         named = f"{periods.name} {after}" if after.isdecimal() else after
-        said.append(f"{change.ratio:.2f} times as long after {named}")
+        said.append(f"{change.ratio:.2f} times{'' if said else ' as long'} after {named}")
     worst = max(change.ratio for change in found if change.ratio is not None)
     kept = float(study.fit(study.advice.recommended / worst))
-    return (
-        f": delays that become {', or '.join(said)}, are found on {POWER:.0%} of such logs, smaller changes less "
-        f"often; after {worst:.2f} times the recommended window would keep {kept:.0%}"
-    )
+    shown = f"{', or '.join(said)}, would be found on {POWER:.0%} of such logs"
+    return f": {shown}; the recommended window would keep {kept:.0%} then"
 
 
 def joint_said(study: DelayStudy, joint: JointStudy) -> list[str]:

@@ -27,7 +27,7 @@ def test_no_change_rests_on_all_displays_and_says_what_could_be_shown() -> None:
     said = str(drift_said(study))
     assert study.drift is not None
     half, quarter = (change.ratio for change in study.drift.shown)
-    assert f"{half:.2f} times as long after 14, or {quarter:.2f} times as long after 22" in said.replace("day ", "")
+    assert f"{half:.2f} times as long after 14, or {quarter:.2f} times after 22" in said.replace("day ", "")
     assert quarter is not None
     assert "found on 80% of such logs" in said
     # What the recommended window would keep of delays as long as that.

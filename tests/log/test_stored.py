@@ -14,7 +14,8 @@ from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import LogError, SourceError
 from evaluator.log import Log
-from tests.logs import build_log
+from evaluator.log.schema import to_numpy
+from tests.logs import build_log, linear_log
 
 N = 400
 
@@ -143,3 +144,14 @@ def test_a_file_put_in_its_place_is_not_read_as_this_log(folder: Path, of: Calla
     other.rename(file)
     with pytest.raises(SourceError, match=r"displays\.parquet: it changed since the log was opened"):
         log.column("time")
+
+
+def test_vectors_of_a_part_of_a_log_are_taken_as_they_are() -> None:
+    """Slices of nested lists are taken right, which pyarrow alone does not."""
+    log = linear_log(60, n_actions=3, dimension=2, mean_delay=5.0, seed=4)
+    whole = to_numpy(log.displays["action_set"])
+    for part, first in ((log.after(20), 20), (log.after(20).until(30), 20)):
+        numbers = np.array([9, 0, 3])
+        np.testing.assert_array_equal(
+            to_numpy(part.take(numbers, ["action_set"])["action_set"]), whole[first + numbers]
+        )

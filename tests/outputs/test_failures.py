@@ -59,4 +59,4 @@ def test_a_source_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pyt
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
 
     with pytest.raises(SourceError, match=r"log\.csv: cannot be read \(Permission denied\)"), writing(tmp_path / "out"):
-        files.is_gzip(Unreadable(tmp_path / "log.csv"))
+        files.compression_of(Unreadable(tmp_path / "log.csv"))

@@ -87,10 +87,7 @@ def sight(rows: DelayRows, fit: NonparametricFit) -> tuple[str, ...]:
                 f"Displays that converted were followed for {words(rows, least)} to {words(rows, most)}: later "
                 "conversions are cut off, which makes the delays seen too short."
             )
-            said.append(
-                "The correction assumes that delays do not depend on when a display was shown: new displays are taken "
-                "to have as many long delays as old ones, which alone were followed long enough to show them."
-            )
+            said.append("The correction assumes that delays do not depend on when a display was shown.")
         span = f"{words(rows, fit.shortest)} <= delay" if fit.shortest else "delay"
         said.append(f"All that follows is conditional on {span} <= {longest}.")
         said.append(f"The share of conversions later than {longest} is unknown: the log cannot tell.")

@@ -34,7 +34,9 @@ def no_rounds(plan: ReplayPlan, replay: Replay) -> NoRoundsError:
     smallest = plan.matched.propensities.smallest
     blamed = chosen if chosen >= 0 and plan.sampler != "rejection" else int(np.nanargmin(smallest))
     if binding := binding_display(plan):
-        return NoRoundsError(f"{said}: {binding.cause}.", hint=f"what helps is {binding.remedy}.")
+        keep = plan.sampler == "rejection" and not plan.per_display
+        other = "`sampler='keep'`, whose rounds no action decides that is not chosen, or " if keep else ""
+        return NoRoundsError(f"{said}: {binding.cause}.", hint=f"what helps is {other}{binding.remedy}.")
     c = min(float(plan.matched.c[blamed]), 1.0)
     if c * n >= _EXPECTED:
         none = [plan.log.labels[k] for k in np.flatnonzero(usable == 0)]
