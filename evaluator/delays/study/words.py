@@ -87,7 +87,7 @@ def sight(rows: DelayRows, fit: NonparametricFit) -> tuple[str, ...]:
                 f"Displays that converted were followed for {words(rows, least)} to {words(rows, most)}: later "
                 "conversions are cut off, which makes the delays seen too short."
             )
-            said.append("The correction assumes that delays do not depend on when a display was shown.")
+            said.append("All this assumes that delays do not depend on when a display was shown.")
         span = f"{words(rows, fit.shortest)} <= delay" if fit.shortest else "delay"
         said.append(f"All that follows is conditional on {span} <= {longest}.")
         said.append(f"The share of conversions later than {longest} is unknown: the log cannot tell.")
