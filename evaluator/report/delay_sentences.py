@@ -108,7 +108,7 @@ def _could_be_shown(study: DelayStudy, drift: DelayDrift, periods: Periods) -> s
     found = [change for change in drift.shown if change.ratio is not None]
     if not found:
         return ": such a log is too small to show a change, even of delays that become 20 times as long"
-    said = []
+    said: list[str] = []
     for change in found:
         after = periods.label(change.after, study.rows.tick_seconds)
         named = f"{periods.name} {after}" if after.isdecimal() else after

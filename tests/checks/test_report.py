@@ -30,7 +30,7 @@ def test_a_log_without_findings_says_what_was_tested_and_what_it_could_show() ->
     tests = len(report.tested)
     assert f"Fit for replay as far as this log can tell: {tests} tests of {report.displays:,} displays" in said
     assert "nothing found against it" not in said
-    assert "without a column of users, outcomes that depend on a user's earlier displays" in said
+    assert "without a column of users, effects of their earlier displays" in said
     for finding in report.findings:
         listed = said.split("Not tested, for the reasons above: ")[1].split(".")[0].split(", ")
         assert (finding.name in listed) == (finding.verdict == "not applicable")
