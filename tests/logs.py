@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -139,3 +140,16 @@ def with_outcome(
     both = pa.concat_tables([log.outcomes, events]).sort_by([("display_id", "ascending"), ("time", "ascending")])
     changed = log.with_meta(outcomes=(*log.meta.outcomes, Outcome(name=name, **about)))
     return changed.changed(outcomes=both)
+
+
+def in_rounds(log: Log) -> Log:
+    """Return a log whose clock counts its displays."""
+    time = log.column("time")
+    when = np.searchsorted(time, log.conversions["time"].to_numpy(), side="right") - 1
+    displays = log.displays.set_column(1, "time", [np.arange(len(log))])
+    conversions = log.conversions.set_column(1, "time", [when])
+    shown = conversions["display_id"].to_numpy()
+    longest = max(int(np.searchsorted(time, time[0] + (log.meta.attribution_window or 0))), int((when - shown).max()))
+    return dataclasses.replace(log, displays=displays, conversions=conversions).with_meta(
+        tick="round", observed_until=len(log) - 1, attribution_window=longest
+    )

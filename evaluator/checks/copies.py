@@ -12,6 +12,7 @@ from evaluator.checks.row_pairs import EqualRowPairs, hashes
 from evaluator.checks.significance import normal_tail
 from evaluator.checks.tables import Tables
 from evaluator.log.schema import to_numpy
+from evaluator.units import ROUND
 
 Ints = npt.NDArray[np.int64]
 
@@ -48,7 +49,8 @@ def shared_conversions(t: Tables, level: float) -> Finding:
     several = len(display) - len(np.unique(display))
     key = hashes(value[:, None])
     again = np.concatenate(([False], (np.diff(display) == 0) & (np.diff(when) == 0) & (np.diff(key) == 0)))
-    copies = EqualRowPairs()
+    # A clock of rounds ran through long rounds and short ones: conversions come together in the long ones.
+    copies = EqualRowPairs(in_batches=t.logged.survey.log.meta.tick == ROUND)
     copies.add(when[~again], key[~again])
     numbers = {**_numbers(copies), "further_conversions_of_a_display": several,
                "repeated_on_one_display": int(again.sum()),

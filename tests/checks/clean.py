@@ -9,7 +9,8 @@ import numpy as np
 from evaluator.log import Log
 from tests.checks.shops import DAY, shop, sleeping
 from tests.checks.visits import Visits
-from tests.logs import bernoulli_log, build_log, linear_log
+from tests.logs import bernoulli_log, build_log, in_rounds, linear_log
+from tests.statistical.young_logs import Young
 
 
 def _estimated(seed: int) -> Log:
@@ -87,5 +88,8 @@ CLEAN: dict[str, Callable[[int], Log]] = {
     "four weeks of days, shuffled": lambda seed: _shuffled(seed, DAY),
     "minutes, shuffled": lambda seed: _shuffled(seed, 60),
     "pages of four places in order": _pages,
+    "a clock that counts displays which came at any time": lambda seed: in_rounds(
+        Young(displays=20_000, days=10.0, rates=(0.4, 0.5), delays=(0.3, 0.3)).draw(seed)
+    ),
     "users who differ and come later and later": lambda seed: UNTIDY_USERS.log(seed),
 }

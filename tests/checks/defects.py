@@ -15,6 +15,7 @@ import pyarrow as pa
 from evaluator.checks.wear_out import earlier
 from evaluator.log import Log
 from tests.checks.shops import DAY, HOUR, shop
+from tests.logs import in_rounds
 
 N = 40_000
 
@@ -69,10 +70,11 @@ def _duplicates(seed: int) -> Log:
     return made.kept(np.concatenate((np.arange(len(made.time)), again))).log()
 
 
-def _shared(seed: int) -> Log:
-    """A tenth of the conversions are also written on a display of some hours before."""
+def _shared(seed: int, *, values: int = 1) -> Log:
+    """A tenth of the conversions, of so many values, are also written on a display of some hours before."""
     made = shop(seed)
     rng = np.random.default_rng(seed)
+    made.value = made.value + np.random.default_rng((seed, 1)).integers(values, size=len(made.value))
     copied = rng.choice(len(made.display), len(made.display) // 10, replace=False)
     earlier = np.maximum(made.display[copied] - rng.integers(1, 300, len(copied)), 0)
     free = ~np.isin(earlier, made.display) & (made.when[copied] - made.time[earlier] <= 3 * DAY)
@@ -297,6 +299,8 @@ DEFECTS: dict[str, tuple[Callable[[int], Log], Names, Names]] = {
     "delays halve": (_delays, {"drift of delays", "delays of young displays"}, {"drift of conversion rates"}),
     "2 % of the displays twice": (_duplicates, {"duplicated displays"}, {"shared conversions"}),
     "a tenth of the conversions on two displays": (_shared, {"shared conversions"}, set()),
+    "the same by a clock that counts displays, sales of many values": (
+        lambda seed: in_rounds(_shared(seed, values=300)), {"shared conversions"}, {"delays of young displays"}),
     "conversions end with the log, unsaid": (_unannounced, {"immature displays"}, set()),
     "no attribution window": (_no_window, {"immature displays"}, set()),
     "an action with a propensity of 1e-5": (_tiny, {"overlap"}, set()),
